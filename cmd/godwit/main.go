@@ -1,0 +1,134 @@
+// Command godwit serves the wire APIs of SNS and SQS on one port and delivers
+// what it has acknowledged. Without arguments it is "godwit dev".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
+)
+
+// errServe is why production does not start yet.
+var errServe = errors.New("signature verification is not built yet, so this version has no production mode: " +
+	"anyone who reaches its port may do anything. Use godwit dev, on a network that you trust")
+
+// exitUsage is the status of a start that cannot work however often it is
+// tried: bad flags, or a mode that is not built.
+const exitUsage = 2
+
+type cli struct {
+	Dev     dev     `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
+	Serve   serve   `cmd:"" help:"Serve for production: credentials required. Not built yet."`
+	Version version `cmd:"" help:"Print the version."`
+}
+
+type dev struct {
+	Config config.Config `kong:"embed,set='private_endpoints=true',set='cooldowns=false',set='log_level=warn'"`
+
+	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
+	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
+}
+
+type serve struct {
+	Config config.Config `kong:"embed,set='private_endpoints=false',set='cooldowns=true',set='log_level=info'"`
+
+	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are. Flags and GODWIT_* go before it."`
+}
+
+type version struct{}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, time.Now()))
+}
+
+// run is main with its surroundings as parameters. It returns the exit status.
+func run(args []string, stdout, stderr io.Writer, began time.Time) int {
+	var flags cli
+	exited := -1
+	parser, err := newParser(&flags, kong.Writers(stdout, stderr), kong.Exit(func(status int) { exited = status }))
+	if err != nil { // a mistake in the tags above and in config
+		panic(err)
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err == nil {
+		err = command.Run(&process{stdout: stdout, stderr: stderr, began: began})
+	}
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "godwit: %v\n", err)
+	if _, usage := errors.AsType[*kong.ParseError](err); usage || errors.Is(err, errServe) {
+		return exitUsage
+	}
+	return 1
+}
+
+func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(flags, append(options,
+		kong.Name("godwit"),
+		kong.Description("SNS, SQS and their delivery on one machine. "+
+			"Every flag is also an environment variable: --log-level is GODWIT_LOG_LEVEL."),
+		kong.DefaultEnvars("GODWIT"),
+		kong.Configuration(loadSettings),
+	)...)
+}
+
+// process is what a command has of the process that it runs in.
+type process struct {
+	stdout, stderr io.Writer
+	began          time.Time
+}
+
+func (d *dev) config() config.Config {
+	cfg := d.Config
+	cfg.Clock, cfg.Store = d.Clock, d.Store
+	return cfg
+}
+
+// Validate is called by the parser.
+func (d *dev) Validate() error {
+	cfg := d.config()
+	return cfg.Check()
+}
+
+func (d *dev) Run(p *process) error {
+	cfg := d.config()
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	context.AfterFunc(ctx, restore) // a second signal ends the process at once
+	return server.Run(ctx, cfg, newLogger(cfg, p.stderr), p.stdout, p.began)
+}
+
+func (*serve) Run(*process) error { return errServe }
+
+func (version) Run(p *process) error {
+	_, err := fmt.Fprintf(p.stdout, "godwit %s %s/%s %s\n", config.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return err
+}
+
+func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err == nil {
+		options.Level = level
+	}
+	if cfg.LogFormat == config.JSONLog {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

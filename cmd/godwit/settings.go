@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"godwit.dev/godwit/internal/config"
+)
+
+// settings gives flags the values of a settings file.
+type settings struct{ file *config.File }
+
+var _ kong.Resolver = settings{}
+
+func loadSettings(r io.Reader) (kong.Resolver, error) {
+	file, err := config.ParseFile(r)
+	if err != nil {
+		return nil, err
+	}
+	return settings{file}, nil
+}
+
+// Validate refuses settings that production has no flag for.
+func (s settings) Validate(app *kong.Application) error {
+	at := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == "serve" })
+	return s.file.Check(func(name string) bool {
+		return name != "config" && slices.ContainsFunc(app.Children[at].Flags, func(f *kong.Flag) bool { return f.Name == name })
+	})
+}
+
+// Resolve returns the file's value, if the environment has none. The command
+// line goes before both.
+func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	for _, env := range flag.Envs {
+		if _, set := os.LookupEnv(env); set {
+			return nil, nil
+		}
+	}
+	if value, ok := s.file.Value(flag.Name); ok {
+		return value, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,150 @@
+package rental_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that should be quick.
+const patience = 30 * time.Second
+
+// build compiles a command of this module into dir.
+func build(t *testing.T, dir, pkg string) string {
+	t.Helper()
+	lookAtSources(t)
+	binary := filepath.Join(dir, filepath.Base(pkg))
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, pkg).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+	}
+	return binary
+}
+
+// lookAtSources makes go test see on what the result rests: without it, a
+// result from before a change of the server would be taken from the cache.
+func lookAtSources(t *testing.T) {
+	t.Helper()
+	for _, root := range []string{"../../cmd", "../../internal", "billing"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// freeAddress finds a port that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// process is a program under test.
+type process struct {
+	cmd    *exec.Cmd
+	output bytes.Buffer // read only after wait
+	ended  chan struct{}
+}
+
+// launch starts a program and waits until url answers 200. The program is
+// killed when the test owner ends, which may be a parent of t.
+func launch(t, owner *testing.T, url, binary string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is seen in its output
+	}()
+	owner.Cleanup(func() {
+		p.kill()
+		if owner.Failed() {
+			owner.Logf("%s said:\n%s", filepath.Base(binary), p.output.String())
+		}
+	})
+	eventually(t, filepath.Base(binary)+" answers", func() (bool, error) {
+		select {
+		case <-p.ended:
+			t.Fatalf("%s ended", filepath.Base(binary))
+		default:
+		}
+		resp, err := http.Get(url)
+		if err != nil {
+			return false, err
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, nil
+	})
+	return p
+}
+
+// kill is kill -9: the program gets no chance to write anything.
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(os.Kill) // fails only if it has ended
+	<-p.ended
+}
+
+// eventually probes until a probe says true, and fails the test after
+// patience with the last thing that the probe said.
+func eventually(t *testing.T, what string, probe func() (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := probe()
+		if done && err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %v in vain: %s (last error: %v)", patience, what, err)
+		}
+	}
+}
+
+// getJSON reads what url answers into v.
+func getJSON(ctx context.Context, url string, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s: %s", url, resp.Status, body)
+	}
+	return json.Unmarshal(body, v)
+}

@@ -1,0 +1,57 @@
+// Package admin answers what lies under /_godwit/: health, readiness, the
+// virtual clock, and what only development has. Its bodies are JSON; a
+// refusal is {"error": "…"} with a status that fits.
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+)
+
+// maxBody is the most that a request's body may have, in bytes.
+const maxBody = 64 << 10
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // a caller that is gone needs no answer
+}
+
+// writeError answers with a refusal.
+func writeError(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, struct {
+		Error string `json:"error"`
+	}{message})
+}
+
+// readJSON reads the request's body into v and refuses members that v does
+// not have. If it fails it has answered, and returns false.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if err == nil && !errors.Is(dec.Decode(new(json.RawMessage)), io.EOF) {
+		err = errors.New("something follows the object")
+	}
+	if err == nil {
+		return true
+	}
+	status := http.StatusBadRequest
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		status = http.StatusRequestEntityTooLarge
+	}
+	writeError(w, status, "the body cannot be read: "+err.Error())
+	return false
+}
+
+// NotFound answers for paths under /_godwit/ that lead nowhere.
+func NotFound() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
+	})
+}

@@ -1,0 +1,182 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/clock"
+)
+
+// call sends body to h, and returns the status and the decoded answer.
+func call(t *testing.T, h http.Handler, method, body string) (int, map[string]any) {
+	t.Helper()
+	return callContext(t.Context(), t, h, method, body)
+}
+
+func callContext(ctx context.Context, t *testing.T, h http.Handler, method, body string) (int, map[string]any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "/_godwit/x", strings.NewReader(body)))
+	if ct := w.Header().Get("Content-Type"); ct != "application/json" {
+		t.Errorf("Content-Type %q", ct)
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("answer %q: %v", w.Body, err)
+	}
+	return w.Code, answer
+}
+
+var start = time.Date(2024, 2, 28, 0, 0, 0, 0, time.UTC)
+
+func TestClockAdvances(t *testing.T) {
+	v := clock.NewVirtual(start)
+	ran := 0
+	for _, d := range []time.Duration{time.Hour, 22 * 24 * time.Hour, 24 * 24 * time.Hour} {
+		v.AfterFunc(d, func() { ran++ })
+	}
+	status, answer := call(t, admin.Clock(v), "POST", `{"advance":"23d"}`)
+	want := map[string]any{"now": "2024-03-22T00:00:00Z", "ran": 2.0, "next": "2024-03-23T00:00:00Z"}
+	if d := cmp.Diff(want, answer); d != "" || status != http.StatusOK || ran != 2 {
+		t.Errorf("status %d, %d timers ran, answer (-want +got):\n%s", status, ran, d)
+	}
+	status, answer = call(t, admin.Clock(v), "POST", `{"advance":"1d"}`)
+	want = map[string]any{"now": "2024-03-23T00:00:00Z", "ran": 1.0, "next": nil}
+	if d := cmp.Diff(want, answer); d != "" || status != http.StatusOK {
+		t.Errorf("status %d, answer (-want +got):\n%s", status, d)
+	}
+}
+
+func TestClockRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		virtual    bool
+		status     int
+		want       string
+	}{
+		{"system clock", `{"advance":"1d"}`, false, http.StatusConflict, "--clock virtual"},
+		{"no duration", `{"advance":"tomorrow"}`, true, http.StatusBadRequest, "want a duration"},
+		{"nothing to do", `{}`, true, http.StatusBadRequest, "want a duration"},
+		{"negative", `{"advance":"-1h"}`, true, http.StatusBadRequest, "want a duration"},
+		{"unknown member", `{"advance":"1d","now":1}`, true, http.StatusBadRequest, "now"},
+		{"no JSON", `advance=1d`, true, http.StatusBadRequest, "cannot be read"},
+		{"two objects", `{"advance":"1d"}{}`, true, http.StatusBadRequest, "follows"},
+		{"too large", `{"advance":"` + strings.Repeat("1", 70_000) + `d"}`, true, http.StatusRequestEntityTooLarge, "too large"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var v *clock.Virtual
+			if tt.virtual {
+				v = clock.NewVirtual(start)
+			}
+			status, answer := call(t, admin.Clock(v), "POST", tt.body)
+			if text, _ := answer["error"].(string); status != tt.status || !strings.Contains(text, tt.want) {
+				t.Errorf("status %d, error %q; want %d with %q", status, text, tt.status, tt.want)
+			}
+			if v != nil && !v.Now().Equal(start) {
+				t.Error("a refused advance moved the clock")
+			}
+		})
+	}
+}
+
+func TestClockTellsWhyItStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := clock.NewVirtual(start)
+		v.AfterFunc(time.Minute, func() { v.Hold() })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		status, answer := callContext(ctx, t, admin.Clock(v), "POST", `{"advance":"1h"}`)
+		if text, _ := answer["error"].(string); status != http.StatusServiceUnavailable || !strings.Contains(text, "1 holds") {
+			t.Errorf("status %d, error %q", status, text)
+		}
+		if answer["now"] != "2024-02-28T00:01:00Z" || answer["ran"] != 1.0 {
+			t.Errorf("answer %v does not tell how far the clock got", answer)
+		}
+	})
+}
+
+func TestParseDuration(t *testing.T) {
+	const day = 24 * time.Hour
+	for s, want := range map[string]time.Duration{
+		"23d": 23 * day, "0d": 0, "1d12h": day + 12*time.Hour, "1.5d": 36 * time.Hour,
+		"1d1h1m1s": 25*time.Hour + time.Minute + time.Second,
+		"90m":      90 * time.Minute, "1.5s": 1500 * time.Millisecond, "0": 0, "106751d": 106751 * day,
+	} {
+		if got, err := admin.ParseDuration(s); err != nil || got != want {
+			t.Errorf("ParseDuration(%q) = %s, %v; want %s", s, got, err, want)
+		}
+	}
+	for _, s := range []string{
+		"", "d", "1", "-1d", "1d-1h", "1d+1h", "-1h", "1d2d", "1h1d", "1dd", "e5d", "1e5d", "nand", "infd", " 1d", "1.2.3d",
+		"106752d", "106751d24h", "99999999999999999999d",
+	} {
+		if got, err := admin.ParseDuration(s); err == nil {
+			t.Errorf("ParseDuration(%q) = %s, want an error", s, got)
+		}
+	}
+}
+
+func FuzzParseDuration(f *testing.F) {
+	for _, s := range []string{"23d", "1d12h", "1.5s", "-1h", "106751d23h", "0.1d1ns"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := admin.ParseDuration(s)
+		if err == nil && d < 0 {
+			t.Fatalf("ParseDuration(%q) = %s", s, d)
+		}
+		if err != nil && d != 0 {
+			t.Fatalf("ParseDuration(%q) = %s with error %v", s, d, err)
+		}
+	})
+}
+
+func TestHealth(t *testing.T) {
+	var full error
+	h := admin.Health("1.2.3",
+		admin.Check{Name: "shards", Failing: func(context.Context) error { return nil }},
+		admin.Check{Name: "storage", Failing: func(context.Context) error { return full }})
+
+	status, answer := call(t, h, "GET", "")
+	if d := cmp.Diff(map[string]any{"status": "ok", "version": "1.2.3"}, answer); d != "" || status != http.StatusOK {
+		t.Errorf("status %d, answer (-want +got):\n%s", status, d)
+	}
+
+	full = errors.New("2 MB are free, sends are refused")
+	status, answer = call(t, h, "GET", "")
+	want := map[string]any{
+		"status": "failing", "version": "1.2.3",
+		"problems": map[string]any{"storage": "2 MB are free, sends are refused"},
+	}
+	if d := cmp.Diff(want, answer); d != "" || status != http.StatusServiceUnavailable {
+		t.Errorf("status %d, answer (-want +got):\n%s", status, d)
+	}
+}
+
+func TestReady(t *testing.T) {
+	draining := make(chan struct{})
+	h := admin.Ready(draining)
+	if status, answer := call(t, h, "GET", ""); status != http.StatusOK || answer["ready"] != true {
+		t.Errorf("status %d, answer %v", status, answer)
+	}
+	close(draining)
+	if status, answer := call(t, h, "GET", ""); status != http.StatusServiceUnavailable || answer["ready"] != false {
+		t.Errorf("while draining: status %d, answer %v", status, answer)
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	if status, answer := call(t, admin.NotFound(), "GET", ""); status != http.StatusNotFound || answer["error"] == "" {
+		t.Errorf("status %d, answer %v", status, answer)
+	}
+}

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Bounds of the deliveries in one answer.
+const (
+	defaultDeliveries = 100
+	maxDeliveries     = 1000
+)
+
+// DeliveryLister lists deliveries: *shard.Engine.
+type DeliveryLister interface {
+	Deliveries(ctx context.Context, subscription arn.ARN, limit int) ([]shard.DeliveryInfo, error)
+}
+
+// delivery is one delivery as it is shown. Times are null where there is none.
+type delivery struct {
+	MessageID     string     `json:"messageId"`
+	State         string     `json:"state"`
+	Attempt       int        `json:"attempt"` // made so far
+	NextAttemptAt *time.Time `json:"nextAttemptAt"`
+	PublishedAt   *time.Time `json:"publishedAt"`
+	FinishedAt    *time.Time `json:"finishedAt"`
+	Reason        string     `json:"reason,omitempty"`
+	Attempts      []attempt  `json:"attempts"` // the first 20 and the last 80
+}
+
+type attempt struct {
+	At        time.Time `json:"at"`
+	Outcome   string    `json:"outcome"`
+	Status    int       `json:"status"` // 0 where there is none
+	LatencyMs float64   `json:"latencyMs"`
+	Detail    string    `json:"detail,omitempty"`
+}
+
+// Deliveries answers GET ?subscription=ARN&limit=N with a subscription's
+// deliveries: what is under way or waits, next due first, and then what ended
+// within the history's time, latest first. A limit is 1 to 1,000, and 100 unless
+// given.
+func Deliveries(lister DeliveryLister) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		subscription, err := arn.Parse(query.Get("subscription"))
+		if _, _, ok := subscription.SplitSubscription(); err != nil || !ok {
+			writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription")
+			return
+		}
+		limit := defaultDeliveries
+		if text := query.Get("limit"); text != "" {
+			if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxDeliveries {
+				writeError(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
+				return
+			}
+		}
+		infos, err := lister.Deliveries(r.Context(), subscription, limit)
+		if err != nil {
+			writeFault(w, err)
+			return
+		}
+		answer := struct {
+			Deliveries []delivery `json:"deliveries"`
+		}{make([]delivery, 0, len(infos))}
+		for i := range infos {
+			answer.Deliveries = append(answer.Deliveries, shown(&infos[i]))
+		}
+		writeJSON(w, http.StatusOK, answer)
+	})
+}
+
+func shown(info *shard.DeliveryInfo) delivery {
+	d := delivery{
+		MessageID: info.MessageID, State: string(info.State), Attempt: info.Attempts, Reason: info.Reason,
+		NextAttemptAt: moment(info.NextAttemptAt), PublishedAt: moment(info.PublishedAt), FinishedAt: moment(info.FinishedAt),
+		Attempts: make([]attempt, len(info.History)),
+	}
+	for i, a := range info.History {
+		d.Attempts[i] = attempt{
+			At: a.At.UTC(), Outcome: a.Outcome, Status: a.Status, Detail: a.Detail,
+			LatencyMs: float64(a.Latency.Microseconds()) / 1000,
+		}
+	}
+	return d
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// writeFault answers with a refusal of the state's. What is our own fault is
+// not told.
+func writeFault(w http.ResponseWriter, err error) {
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
+		writeError(w, http.StatusNotFound, err.Error())
+	case fault.InvalidParameter, fault.InvalidAttributeValue:
+		writeError(w, http.StatusBadRequest, err.Error())
+	case fault.Unavailable, fault.Throttled:
+		writeError(w, http.StatusServiceUnavailable, err.Error())
+	default:
+		writeError(w, http.StatusInternalServerError, "internal error")
+	}
+}

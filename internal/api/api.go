@@ -1,0 +1,87 @@
+// Package api is what the API packages below it share: how an operation is
+// declared, and what a handler knows about the call that it answers.
+//
+// A handler is a function from a typed input to a typed output. It knows
+// nothing of protocols: package wire, above, reads the input from a request
+// and writes the output, or the refusal, as the caller's protocol has it.
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"time"
+)
+
+// Call is one request, as far as a handler may care. It is valid until the
+// handler returns.
+type Call struct {
+	RequestID string
+	Service   string // "sqs", "sns"
+	Operation string // "SendMessage"
+	Protocol  string // "json" or "query"
+	Region    string // of the credential scope, else of the host, else the default
+	Account   string // 12 digits
+	AccessKey string // as the caller signed; empty when the request is unsigned
+	// Host is scheme://host[:port] as the caller addressed us: what queue URLs
+	// begin with.
+	Host       string
+	RemoteAddr string // host:port
+	Header     http.Header
+	Time       time.Time // when the request came in, by the server's clock
+	// Describe gives the code and text by which this service reports err, and
+	// whether the caller is at fault: what a batch says of a failed entry.
+	// Set by package wire, never nil in a handler.
+	Describe func(err error) (code, message string, senderFault bool)
+}
+
+// Unsigned reports whether the request carried no credentials.
+func (c *Call) Unsigned() bool { return c.AccessKey == "" }
+
+// Operation is a declared operation; make one with Op.
+type Operation struct {
+	Name   string
+	Input  reflect.Type // a struct
+	Output reflect.Type // a struct; without fields, the operation answers nothing
+	New    func() any   // a pointer to an empty Input
+	Invoke func(ctx context.Context, call *Call, in any) (out any, err error)
+}
+
+// Op declares an operation: its name, and the handler, whose types are the
+// operation's shapes. Refusals are errors of package fault; any other error
+// is answered as an internal failure and its text is not shown.
+func Op[In, Out any](name string, handle func(ctx context.Context, call *Call, in *In) (*Out, error)) Operation {
+	return Operation{
+		Name:   name,
+		Input:  reflect.TypeFor[In](),
+		Output: reflect.TypeFor[Out](),
+		New:    func() any { return new(In) },
+		Invoke: func(ctx context.Context, call *Call, in any) (any, error) {
+			out, err := handle(ctx, call, in.(*In))
+			if err != nil {
+				return nil, err
+			}
+			if out == nil {
+				out = new(Out)
+			}
+			return out, nil
+		},
+	}
+}
+
+// Pair is one entry of Pairs.
+type Pair struct{ Name, Value string }
+
+// Pairs is an output map of strings that keeps its order and costs no map.
+// Codecs write it as they write a map[string]string; names must be distinct.
+type Pairs []Pair
+
+// Get returns the value of name, ok false if there is none.
+func (p Pairs) Get(name string) (value string, ok bool) {
+	for i := range p {
+		if p[i].Name == name {
+			return p[i].Value, true
+		}
+	}
+	return "", false
+}

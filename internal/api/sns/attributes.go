@@ -1,0 +1,130 @@
+package sns
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// The limits of a message attribute, in bytes.
+const (
+	maxAttributeName = 256
+	maxAttributeType = 256
+)
+
+// messageAttributes checks the attributes of a publish and returns them in
+// the order of their names. Refusals are ParameterValueInvalid with AWS's
+// texts.
+func messageAttributes(given map[string]MessageAttributeValue) ([]queue.Attribute, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	attrs := make([]queue.Attribute, 0, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if err := checkAttributeName(name); err != nil {
+			return nil, err
+		}
+		value, err := attributeValue(name, given[name])
+		if err != nil {
+			return nil, err
+		}
+		attrs = append(attrs, queue.Attribute{Name: name, Type: given[name].DataType, Value: value})
+	}
+	return attrs, nil
+}
+
+func badValue(format string, args ...any) error {
+	return fault.Newf(fault.ParameterValueInvalid, format, args...)
+}
+
+func checkAttributeName(name string) error {
+	switch {
+	case name == "":
+		return badValue("The message attribute name must not be empty.")
+	case len(name) > maxAttributeName:
+		return badValue("Length of message attribute name must be less than %d bytes.", maxAttributeName)
+	case name[0] == '.':
+		return badValue("Invalid message attribute name starting with character '.' was found.")
+	case name[len(name)-1] == '.':
+		return badValue("Invalid message attribute name ending with character '.' was found.")
+	case strings.Contains(name, ".."):
+		return badValue("Message attribute name can not have successive '.' character.")
+	}
+	for _, c := range name {
+		if c != '-' && c != '_' && c != '.' && !alphanumeric(c) {
+			return badValue("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. "+
+				"Can only include alphanumeric characters, hyphens, underscores, or dots.", c)
+		}
+	}
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
+		return badValue("Message attribute name can not start with the reserved prefixes AWS. or Amazon.")
+	}
+	return nil
+}
+
+func alphanumeric(c rune) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
+
+// attributeValue checks type and value against each other. A String.Array is
+// taken as any other text: one that is no JSON array counts as filtered out
+// where a policy asks for it, and is not refused.
+func attributeValue(name string, v MessageAttributeValue) ([]byte, error) {
+	base, label, labelled := strings.Cut(v.DataType, ".")
+	switch {
+	case v.DataType == "":
+		return nil, badValue("The message attribute '%s' must contain non-empty message attribute type.", name)
+	case len(v.DataType) > maxAttributeType:
+		return nil, badValue("Length of message attribute type must be less than %d bytes.", maxAttributeType)
+	case base != "String" && base != "Number" && base != "Binary",
+		labelled && (label == "" || strings.ContainsFunc(label, func(c rune) bool { return c <= ' ' || c > '~' })):
+		return nil, badValue("The message attribute '%s' has an invalid message attribute type, "+
+			"the set of supported type prefixes is Binary, Number, and String.", name)
+	}
+	if v.StringValue == nil && v.BinaryValue == nil {
+		return nil, emptyValue(name, v.DataType)
+	}
+	if base == "Binary" {
+		if v.StringValue != nil {
+			return nil, badValue("The message attribute '%s' with type '%s' must use field 'Binary'.", name, v.DataType)
+		}
+		if len(v.BinaryValue) == 0 {
+			return nil, emptyValue(name, v.DataType)
+		}
+		return v.BinaryValue, nil
+	}
+	if v.BinaryValue != nil {
+		return nil, badValue("The message attribute '%s' with type '%s' must use field 'String'.", name, v.DataType)
+	}
+	text := *v.StringValue
+	switch {
+	case text == "":
+		return nil, emptyValue(name, v.DataType)
+	case !utf8.ValidString(text):
+		return nil, badValue("The message attribute '%s' is not valid UTF-8.", name)
+	case base == "Number" && !number(text):
+		return nil, badValue("Could not cast message attribute '%s' value to number.", name)
+	}
+	return []byte(text), nil
+}
+
+func emptyValue(name, dataType string) error {
+	return badValue("The message attribute '%s' must contain non-empty message attribute value for message attribute type '%s'.", name, dataType)
+}
+
+// number accepts decimal numbers; Go's own forms (hexadecimal, underscores,
+// infinities) are none.
+func number(text string) bool {
+	if strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && !strings.ContainsRune("+-.eE", c)
+	}) {
+		return false
+	}
+	_, err := strconv.ParseFloat(text, 64) // fails beyond the range, too
+	return err == nil
+}

@@ -1,0 +1,176 @@
+package sns
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// maxTraceHeader is the size of X-Ray's header in bytes; a longer one is none,
+// and is not kept.
+const maxTraceHeader = 1024
+
+// The limits of a publish.
+const (
+	maxMessage = 262_144 // bytes: the message and the names, types and values of its attributes
+	maxSubject = 100     // characters
+	maxGroup   = 128     // characters of a MessageGroupId
+)
+
+// publish answers Publish.
+func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput) (*PublishOutput, error) {
+	target, err := publishTarget(call, in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.publication(call, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.engine.Publish(ctx, target, p); err != nil {
+		return nil, err
+	}
+	return &PublishOutput{MessageId: uuid(p.ID)}, nil
+}
+
+// publishTarget finds the topic that a publish is for.
+func publishTarget(call *api.Call, in *PublishInput) (arn.ARN, error) {
+	given := 0
+	for _, member := range []*string{in.TopicArn, in.TargetArn, in.PhoneNumber} {
+		if member != nil {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return arn.ARN{}, invalid("TopicArn or TargetArn Reason: no value for required parameter")
+	case given > 1:
+		return arn.ARN{}, invalid("TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given")
+	case in.PhoneNumber != nil:
+		return arn.ARN{}, invalid("PhoneNumber Reason: this server does not send text messages yet")
+	case in.TargetArn != nil:
+		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
+			return arn.ARN{}, invalid("TargetArn Reason: this server does not deliver to platform endpoints yet")
+		}
+		return publishTopic(call, "TargetArn", *in.TargetArn)
+	default:
+		return publishTopic(call, "TopicArn", *in.TopicArn)
+	}
+}
+
+func publishTopic(call *api.Call, member, value string) (arn.ARN, error) {
+	t, err := parseTopic(call, member, value)
+	if err == nil && t.FIFO() {
+		err = errFIFO(member)
+	}
+	return t, err
+}
+
+// publication checks the message itself. Refusals are InvalidParameter, and
+// for attributes ParameterValueInvalid.
+func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publication, error) {
+	var none shard.Publication
+	p := shard.Publication{Sender: call.Account}
+	if trace := call.Header.Get("X-Amzn-Trace-Id"); len(trace) <= maxTraceHeader {
+		p.Trace = trace
+	}
+	if in.Message == nil || *in.Message == "" {
+		return none, invalid("Empty message")
+	}
+	p.Body = []byte(*in.Message)
+	if !utf8.Valid(p.Body) {
+		return none, invalid("Message Reason: must be UTF-8")
+	}
+	if in.Subject != nil {
+		if !validSubject(*in.Subject) {
+			return none, invalid("Subject")
+		}
+		p.Subject = *in.Subject
+	}
+	var err error
+	if p.Attributes, err = messageAttributes(in.MessageAttributes); err != nil {
+		return none, err
+	}
+	sized := queue.Message{Body: p.Body, Attributes: p.Attributes}
+	if sized.Size() > maxMessage {
+		return none, invalid("Message too long")
+	}
+	if in.MessageStructure != nil && *in.MessageStructure != "" {
+		if *in.MessageStructure != "json" {
+			return none, invalid("MessageStructure")
+		}
+		if p.Body, p.Bodies, err = structured(p.Body); err != nil {
+			return none, err
+		}
+	}
+	if in.MessageDeduplicationId != nil {
+		return none, invalid("MessageDeduplicationId Reason: The request includes MessageDeduplicationId parameter that is not valid for this topic type")
+	}
+	if in.MessageGroupId != nil {
+		if !validGroup(*in.MessageGroupId) {
+			return none, invalid("MessageGroupId")
+		}
+		p.Group = *in.MessageGroupId
+	}
+	p.ID = s.newID()
+	return p, nil
+}
+
+// validSubject reports whether a subject is 1–100 characters of UTF-8 without
+// line breaks and control characters.
+func validSubject(subject string) bool {
+	n := utf8.RuneCountInString(subject)
+	return utf8.ValidString(subject) && 1 <= n && n <= maxSubject && !strings.ContainsFunc(subject, func(c rune) bool {
+		return unicode.IsControl(c) || c == '\u2028' || c == '\u2029'
+	})
+}
+
+// validGroup reports whether id is 1–128 letters, digits and punctuation.
+func validGroup(id string) bool {
+	return id != "" && len(id) <= maxGroup && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+var (
+	errStructure = "Message Structure - JSON message body failed to parse"
+	errDefault   = "Message Structure - No default entry in JSON message body"
+)
+
+// structured reads a message of MessageStructure json: an object with the
+// text for every protocol under "default", and others by protocol. Members
+// that are no strings are ignored, as AWS does, unless it is the default.
+func structured(document []byte) (fallback []byte, byProtocol map[string]string, err error) {
+	var members map[string]json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(document))
+	if err := dec.Decode(&members); err != nil || members == nil {
+		return nil, nil, invalid("%s", errStructure)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, nil, invalid("%s", errStructure)
+	}
+	byProtocol = make(map[string]string, len(members))
+	for name, value := range members {
+		var text string
+		if value[0] == '"' && json.Unmarshal(value, &text) == nil {
+			byProtocol[name] = text
+		}
+	}
+	text, ok := byProtocol["default"]
+	if !ok {
+		return nil, nil, invalid("%s", errDefault)
+	}
+	delete(byProtocol, "default")
+	if len(byProtocol) == 0 {
+		byProtocol = nil
+	}
+	return []byte(text), byProtocol, nil
+}

@@ -1,0 +1,96 @@
+package sns
+
+import (
+	"context"
+	"encoding/hex"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Engine is what the handlers need of the owner of the state, which is
+// *shard.Engine. Refusals are of package fault, with the text that the caller
+// sees.
+type Engine interface {
+	CreateTopic(ctx context.Context, cmd topic.CreateTopic) error
+	DeleteTopic(ctx context.Context, t arn.ARN) error
+	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
+	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
+	// ListTopics gives up to limit topics in the order of their names, those
+	// whose names are greater than after.
+	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
+
+	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
+	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
+	// Unsubscribe succeeds for what is not there.
+	Unsubscribe(ctx context.Context, sub arn.ARN, authenticated bool) error
+	SubscriptionAttributes(ctx context.Context, sub arn.ARN) (map[string]string, error)
+	SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error
+	// ListSubscriptions gives up to limit subscriptions of an account behind
+	// the one whose ARN is after.
+	ListSubscriptions(ctx context.Context, region, account, after string, limit int) (page []topic.Subscription, more bool, err error)
+	// ListSubscriptionsByTopic gives up to limit subscriptions of a topic in
+	// the order of their ids, those whose ids are greater than after.
+	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
+
+	// Publish accepts a message; it is durable on return.
+	Publish(ctx context.Context, t arn.ARN, p shard.Publication) error
+}
+
+// Options are what a Service is made of. Every field is needed.
+type Options struct {
+	Engine Engine
+	// NewID gives an id that was never given before: of a message, or of a
+	// subscription.
+	NewID func() queue.ID
+	// NewToken gives a secret that cannot be guessed: what confirms a
+	// subscription.
+	NewToken func() string
+}
+
+// Service answers the operations of SNS.
+type Service struct {
+	engine   Engine
+	newID    func() queue.ID
+	newToken func() string
+}
+
+// New makes a Service.
+func New(o Options) *Service {
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken}
+}
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	return []api.Operation{
+		api.Op("CreateTopic", s.createTopic),
+		api.Op("DeleteTopic", s.deleteTopic),
+		api.Op("ListTopics", s.listTopics),
+		api.Op("GetTopicAttributes", s.getTopicAttributes),
+		api.Op("SetTopicAttributes", s.setTopicAttributes),
+		api.Op("Subscribe", s.subscribe),
+		api.Op("ConfirmSubscription", s.confirmSubscription),
+		api.Op("Unsubscribe", s.unsubscribe),
+		api.Op("ListSubscriptions", s.listSubscriptions),
+		api.Op("ListSubscriptionsByTopic", s.listSubscriptionsByTopic),
+		api.Op("GetSubscriptionAttributes", s.getSubscriptionAttributes),
+		api.Op("SetSubscriptionAttributes", s.setSubscriptionAttributes),
+		api.Op("Publish", s.publish),
+	}
+}
+
+// uuid writes an id in the usual form: 8-4-4-4-12 hexadecimal digits.
+func uuid(id queue.ID) string {
+	digits := hex.EncodeToString(id[:])
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

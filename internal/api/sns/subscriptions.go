@@ -1,0 +1,167 @@
+package sns
+
+import (
+	"context"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// What stands in the place of an ARN that is not to be had yet.
+const (
+	pendingAnswer = "pending confirmation" // Subscribe
+	pendingListed = "PendingConfirmation"  // the lists
+)
+
+// subscribe answers Subscribe. The ARN of a pending subscription is told on
+// request only.
+func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeInput) (*SubscribeOutput, error) {
+	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	if deref(in.Endpoint) == "" {
+		return nil, invalid("Endpoint")
+	}
+	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
+		Topic:      t,
+		Owner:      call.Account,
+		Protocol:   in.Protocol,
+		Endpoint:   *in.Endpoint,
+		Attributes: in.Attributes,
+		ID:         uuid(s.newID()),
+		Token:      s.newToken(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if sub.Pending && !in.ReturnSubscriptionArn {
+		return &SubscribeOutput{SubscriptionArn: pendingAnswer}, nil
+	}
+	return &SubscribeOutput{SubscriptionArn: sub.ARN.String()}, nil
+}
+
+// confirmSubscription answers ConfirmSubscription, which is also what a visit
+// to a SubscribeURL calls: the token is all that it needs.
+func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
+	// Whoever holds the token may confirm, of whatever account.
+	t, err := parseARN(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	if !topicName.MatchString(t.Resource) {
+		return nil, invalid("TopicArn")
+	}
+	var authenticate bool
+	switch strings.ToLower(deref(in.AuthenticateOnUnsubscribe)) {
+	case "true":
+		authenticate = true
+	case "false", "":
+	default:
+		return nil, invalid("AuthenticateOnUnsubscribe")
+	}
+	sub, err := s.engine.ConfirmSubscription(ctx, topic.Confirm{
+		Topic:                     t,
+		Token:                     in.Token,
+		Authenticated:             !call.Unsigned(),
+		AuthenticateOnUnsubscribe: authenticate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ConfirmSubscriptionOutput{SubscriptionArn: sub.String()}, nil
+}
+
+// unsubscribe answers Unsubscribe, which is also what a visit to an
+// UnsubscribeURL calls. It succeeds for what is not there.
+func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
+	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	if err != nil {
+		return nil, err
+	}
+	return &UnsubscribeOutput{}, s.engine.Unsubscribe(ctx, sub, !call.Unsigned())
+}
+
+// listSubscriptions answers ListSubscriptions.
+func (s *Service) listSubscriptions(ctx context.Context, call *api.Call, in *ListSubscriptionsInput) (*ListSubscriptionsOutput, error) {
+	const list = "subscriptions"
+	after, err := readToken(list, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	page, more, err := s.engine.ListSubscriptions(ctx, call.Region, call.Account, after, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListSubscriptionsOutput{Subscriptions: listed(page)}
+	if more {
+		out.NextToken = nextToken(list, page[len(page)-1].ARN.String())
+	}
+	return out, nil
+}
+
+// listSubscriptionsByTopic answers ListSubscriptionsByTopic.
+func (s *Service) listSubscriptionsByTopic(ctx context.Context, call *api.Call, in *ListSubscriptionsByTopicInput) (*ListSubscriptionsByTopicOutput, error) {
+	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	list := t.String()
+	after, err := readToken(list, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	page, more, err := s.engine.ListSubscriptionsByTopic(ctx, t, after, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListSubscriptionsByTopicOutput{Subscriptions: listed(page)}
+	if more {
+		out.NextToken = nextToken(list, page[len(page)-1].ID())
+	}
+	return out, nil
+}
+
+func listed(page []topic.Subscription) []Subscription {
+	shown := make([]Subscription, 0, len(page))
+	for i := range page {
+		sub := &page[i]
+		t, _, _ := sub.ARN.SplitSubscription()
+		name := sub.ARN.String()
+		if sub.Pending {
+			name = pendingListed
+		}
+		shown = append(shown, Subscription{
+			SubscriptionArn: name,
+			Owner:           sub.Owner,
+			Protocol:        sub.Protocol.String(),
+			Endpoint:        sub.ShownEndpoint(),
+			TopicArn:        t.String(),
+		})
+	}
+	return shown
+}
+
+// getSubscriptionAttributes answers GetSubscriptionAttributes.
+func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call, in *GetSubscriptionAttributesInput) (*GetSubscriptionAttributesOutput, error) {
+	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	if err != nil {
+		return nil, err
+	}
+	attrs, err := s.engine.SubscriptionAttributes(ctx, sub)
+	if err != nil {
+		return nil, err
+	}
+	return &GetSubscriptionAttributesOutput{Attributes: attrs}, nil
+}
+
+// setSubscriptionAttributes answers SetSubscriptionAttributes; no value is the
+// empty one, which deletes.
+func (s *Service) setSubscriptionAttributes(ctx context.Context, call *api.Call, in *SetSubscriptionAttributesInput) (*SetSubscriptionAttributesOutput, error) {
+	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
+	if err != nil {
+		return nil, err
+	}
+	return &SetSubscriptionAttributesOutput{}, s.engine.SetSubscriptionAttribute(ctx, sub, in.AttributeName, deref(in.AttributeValue))
+}

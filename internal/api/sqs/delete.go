@@ -1,0 +1,55 @@
+package sqs
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+)
+
+// DeleteMessage deletes a received message; deleting it again succeeds.
+func (s *Service) DeleteMessage(ctx context.Context, call *api.Call, in *DeleteMessageInput) (*DeleteMessageOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	errs, err := s.engine.DeleteMessages(ctx, q, []string{in.ReceiptHandle})
+	if err != nil {
+		return nil, err
+	}
+	return nil, errs[0]
+}
+
+// DeleteMessageBatch deletes up to ten received messages, each on its own.
+func (s *Service) DeleteMessageBatch(ctx context.Context, call *api.Call, in *DeleteMessageBatchInput) (*DeleteMessageBatchOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
+		return nil, err
+	}
+	if err := checkBatch("DeleteMessageBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	handles := make([]string, len(in.Entries))
+	for i := range in.Entries {
+		handles[i] = in.Entries[i].ReceiptHandle
+	}
+	errs, err := s.engine.DeleteMessages(ctx, q, handles)
+	if err != nil {
+		return nil, err
+	}
+	// Both lists are in every JSON answer, if need be empty.
+	out := &DeleteMessageBatchOutput{
+		Successful: make([]DeleteMessageBatchResultEntry, 0, len(errs)),
+		Failed:     []BatchResultErrorEntry{},
+	}
+	for i, err := range errs {
+		if err != nil {
+			out.Failed = append(out.Failed, failed(call, in.Entries[i].Id, err))
+			continue
+		}
+		out.Successful = append(out.Successful, DeleteMessageBatchResultEntry{Id: in.Entries[i].Id})
+	}
+	return out, nil
+}

@@ -1,0 +1,311 @@
+package sqs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/shard"
+)
+
+const (
+	maxTagKey   = 128  // characters
+	maxTagValue = 256  // characters
+	maxListed   = 1000 // queues in one answer of ListQueues
+)
+
+// CreateQueue creates a standard queue, or finds an equal one.
+func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
+	if strings.HasSuffix(in.QueueName, fifoSuffix) || strings.EqualFold(in.Attributes[attribute.FifoQueue], "true") {
+		return nil, fault.New(fault.UnsupportedOperation, "FIFO queues are not supported yet: this version of Godwit has standard queues only.")
+	}
+	if !isQueueName(in.QueueName) {
+		return nil, fault.New(fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+	}
+	if err := checkTags(in.QueueName, in.Tags); err != nil {
+		return nil, err
+	}
+	self := arn.Queue(call.Region, call.Account, in.QueueName)
+	attrs, err := attribute.Normalize(in.Attributes, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := attribute.Check(self, attrs); err != nil {
+		return nil, err
+	}
+	if err := s.checkDeadLetter(ctx, self, attrs); err != nil {
+		return nil, err
+	}
+	// A new queue has nothing to remove.
+	maps.DeleteFunc(attrs, func(_, v string) bool { return v == "" })
+	if err := s.engine.CreateQueue(ctx, shard.QueueSpec{ARN: self, Attributes: attrs, Tags: in.Tags}); err != nil {
+		return nil, err
+	}
+	return &CreateQueueOutput{QueueUrl: queueURL(call, call.Account, in.QueueName)}, nil
+}
+
+// checkDeadLetter applies the rules of a RedrivePolicy that involve another
+// queue: the target exists and its RedriveAllowPolicy admits self.
+func (s *Service) checkDeadLetter(ctx context.Context, self arn.ARN, attrs map[string]string) error {
+	doc := attrs[attribute.RedrivePolicy]
+	if doc == "" {
+		return nil
+	}
+	refuse := func(reason string) error {
+		return fault.Newf(fault.InvalidParameter, "Value %s for parameter RedrivePolicy is invalid. Reason: %s", doc, reason)
+	}
+	r, err := attribute.ParseRedrive(doc)
+	if err != nil {
+		return err
+	}
+	info, err := s.engine.QueueInfo(ctx, r.DeadLetter)
+	if fault.KindOf(err) == fault.QueueDoesNotExist {
+		return refuse("Dead letter target does not exist.")
+	}
+	if err != nil {
+		return err
+	}
+	if !attribute.AllowsRedrive(info.Attributes[attribute.RedriveAllowPolicy], self) {
+		return refuse("The RedriveAllowPolicy of the dead-letter queue does not permit this source queue.")
+	}
+	return nil
+}
+
+func checkTags(name string, tags map[string]string) error {
+	if len(tags) > shard.MaxTags {
+		return fault.Newf(fault.InvalidParameter, "Too many tags added for queue %s.", name)
+	}
+	for k, v := range tags {
+		if n := utf8.RuneCountInString(k); n < 1 || n > maxTagKey {
+			return fault.Newf(fault.InvalidParameter, "Tag keys must be between 1 and %d characters in length.", maxTagKey)
+		}
+		if utf8.RuneCountInString(v) > maxTagValue {
+			return fault.Newf(fault.InvalidParameter, "Tag values must be between 0 and %d characters in length.", maxTagValue)
+		}
+	}
+	return nil
+}
+
+// GetQueueUrl finds a queue by name.
+func (s *Service) GetQueueUrl(ctx context.Context, call *api.Call, in *GetQueueUrlInput) (*GetQueueUrlOutput, error) {
+	account := call.Account
+	if owner := in.QueueOwnerAWSAccountId; owner != nil && *owner != "" {
+		account = *owner
+	}
+	if _, err := s.engine.QueueConfig(ctx, arn.Queue(call.Region, account, in.QueueName)); err != nil {
+		return nil, err
+	}
+	return &GetQueueUrlOutput{QueueUrl: queueURL(call, account, in.QueueName)}, nil
+}
+
+// ListQueues lists the caller's queues in the region, by name.
+func (s *Service) ListQueues(ctx context.Context, call *api.Call, in *ListQueuesInput) (*ListQueuesOutput, error) {
+	var prefix string
+	if in.QueueNamePrefix != nil {
+		prefix = *in.QueueNamePrefix
+	}
+	limit, after, err := page(call, prefix, in.MaxResults, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	names, more, err := s.engine.ListQueues(ctx, call.Region, call.Account, prefix, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListQueuesOutput{}
+	for _, name := range names {
+		out.QueueUrls = append(out.QueueUrls, queueURL(call, call.Account, name))
+	}
+	if more && in.MaxResults != nil && len(names) > 0 {
+		out.NextToken = sealToken(call, prefix, names[len(names)-1])
+	}
+	return out, nil
+}
+
+// page reads what a request says of the page that it wants of the list what:
+// how many names, and behind which one.
+func page(call *api.Call, what string, maxResults *int, token *string) (limit int, after string, err error) {
+	limit, err = optional(maxResults, maxListed, 1, maxListed, "MaxResults", "Must be between 1 and 1000, if provided.")
+	if err != nil {
+		return 0, "", err
+	}
+	if token != nil && *token != "" {
+		var ok bool
+		if after, ok = openToken(call, what, *token); !ok {
+			return 0, "", fault.New(fault.InvalidParameter, "Invalid or expired next token.")
+		}
+	}
+	return limit, after, nil
+}
+
+// ListDeadLetterSourceQueues lists the queues that have the queue as their
+// dead-letter queue, by name.
+func (s *Service) ListDeadLetterSourceQueues(ctx context.Context, call *api.Call, in *ListDeadLetterSourceQueuesInput) (*ListDeadLetterSourceQueuesOutput, error) {
+	q, err := s.existing(ctx, call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	what := q.String() // which is no prefix of a queue's name
+	limit, after, err := page(call, what, in.MaxResults, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	names, more, err := s.engine.DeadLetterSources(ctx, q, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListDeadLetterSourceQueuesOutput{QueueUrls: make([]string, 0, len(names))}
+	for _, name := range names {
+		out.QueueUrls = append(out.QueueUrls, queueURL(call, q.Account, name))
+	}
+	if more && in.MaxResults != nil && len(names) > 0 {
+		out.NextToken = sealToken(call, what, names[len(names)-1])
+	}
+	return out, nil
+}
+
+// A token is the name that the previous page ended with, behind a digest of it
+// and of what was listed, so that a token is of use for the same list only. It
+// protects nothing: a forged one lists what its forger may list anyway.
+const tokenDigest = 12
+
+func tokenSum(call *api.Call, prefix, after string) []byte {
+	sum := sha256.Sum256([]byte(call.Region + "\x00" + call.Account + "\x00" + prefix + "\x00" + after))
+	return sum[:tokenDigest]
+}
+
+func sealToken(call *api.Call, prefix, after string) string {
+	return base64.StdEncoding.EncodeToString(append(tokenSum(call, prefix, after), after...))
+}
+
+func openToken(call *api.Call, prefix, token string) (after string, ok bool) {
+	p, err := base64.StdEncoding.DecodeString(token)
+	if err != nil || len(p) <= tokenDigest {
+		return "", false
+	}
+	after = string(p[tokenDigest:])
+	return after, string(p[:tokenDigest]) == string(tokenSum(call, prefix, after))
+}
+
+// existing finds a queue that must be there before anything else about the
+// request is looked at.
+func (s *Service) existing(ctx context.Context, call *api.Call, url string) (arn.ARN, error) {
+	q, err := queueOf(call, url)
+	if err == nil {
+		_, err = s.engine.QueueConfig(ctx, q)
+	}
+	return q, err
+}
+
+// PurgeQueue deletes all messages of a queue.
+func (s *Service) PurgeQueue(ctx context.Context, call *api.Call, in *PurgeQueueInput) (*PurgeQueueOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.PurgeQueue(ctx, q)
+}
+
+// DeleteQueue deletes a queue and its messages.
+func (s *Service) DeleteQueue(ctx context.Context, call *api.Call, in *DeleteQueueInput) (*DeleteQueueOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.DeleteQueue(ctx, q)
+}
+
+// GetQueueAttributes tells the named attributes of a queue, or all of them.
+func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.engine.QueueInfo(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range in.AttributeNames {
+		if name != attribute.All && !attribute.Known(name) {
+			return nil, fault.Newf(fault.InvalidAttributeName, "Unknown Attribute %s.", name)
+		}
+	}
+	attrs := describe(info)
+	if !slices.Contains(in.AttributeNames, attribute.All) {
+		maps.DeleteFunc(attrs, func(name, _ string) bool { return !slices.Contains(in.AttributeNames, name) })
+	}
+	if len(attrs) == 0 {
+		return nil, nil // AWS leaves out the member rather than give an empty one
+	}
+	return &GetQueueAttributesOutput{Attributes: attrs}, nil
+}
+
+// alwaysTold are the attributes with a default that a standard queue tells
+// whether or not its owner has set them.
+var alwaysTold = [...]string{
+	attribute.DelaySeconds, attribute.MaximumMessageSize, attribute.MessageRetentionPeriod,
+	attribute.ReceiveMessageWaitTimeSeconds, attribute.VisibilityTimeout, attribute.SqsManagedSseEnabled,
+}
+
+// describe gives all attributes of a queue.
+func describe(info shard.QueueInfo) map[string]string {
+	attrs := make(map[string]string, len(info.Attributes)+16)
+	for _, name := range alwaysTold {
+		attrs[name], _ = attribute.Default(name)
+	}
+	for name, v := range info.Attributes {
+		if v != "" {
+			attrs[name] = v
+		}
+	}
+	if attrs[attribute.KmsMasterKeyID] != "" && attrs[attribute.KmsDataKeyReusePeriodSeconds] == "" {
+		attrs[attribute.KmsDataKeyReusePeriodSeconds], _ = attribute.Default(attribute.KmsDataKeyReusePeriodSeconds)
+	}
+	attrs[attribute.QueueArn] = info.ARN.String()
+	for name, n := range map[string]int64{
+		attribute.CreatedTimestamp:                      info.Created.Unix(),
+		attribute.LastModifiedTimestamp:                 info.Modified.Unix(),
+		attribute.ApproximateNumberOfMessages:           info.Counts.Visible,
+		attribute.ApproximateNumberOfMessagesNotVisible: info.Counts.InFlight,
+		attribute.ApproximateNumberOfMessagesDelayed:    info.Counts.Delayed,
+	} {
+		attrs[name] = strconv.FormatInt(n, 10)
+	}
+	return attrs
+}
+
+// SetQueueAttributes changes attributes of a queue: all that the request
+// names, or none.
+func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *SetQueueAttributesInput) (*SetQueueAttributesOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
+		return nil, err
+	}
+	set, err := attribute.Normalize(in.Attributes, q.FIFO())
+	if err != nil {
+		return nil, err
+	}
+	// The target's kind, account and region first: for another account's queue
+	// the answer is that, and not whether it exists.
+	if doc := set[attribute.RedrivePolicy]; doc != "" {
+		if err := attribute.Check(q, map[string]string{attribute.RedrivePolicy: doc}); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkDeadLetter(ctx, q, set); err != nil {
+		return nil, err
+	}
+	return nil, s.engine.SetQueueAttributes(ctx, q, set)
+}

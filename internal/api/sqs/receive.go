@@ -1,0 +1,131 @@
+package sqs
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// ReceiveMessage leases up to ten messages, and waits for a first one if asked
+// to.
+func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
+		return nil, err
+	}
+	most, err := optional(in.MaxNumberOfMessages, 1, 1, maxReceived, "MaxNumberOfMessages", "Must be between 1 and 10, if provided.")
+	if err != nil {
+		return nil, err
+	}
+	visibility, err := optional(in.VisibilityTimeout, -1, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := optional(in.WaitTimeSeconds, -1, 0, maxWait, "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.")
+	if err != nil {
+		return nil, err
+	}
+	if id := in.ReceiveRequestAttemptId; id != nil && !q.FIFO() {
+		return nil, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
+	}
+	system, err := selectSystem(in.AttributeNames, in.MessageSystemAttributeNames)
+	if err != nil {
+		return nil, err
+	}
+	received, err := s.engine.Receive(ctx, shard.ReceiveRequest{
+		Queue: q, Max: most,
+		Visibility: time.Duration(visibility) * time.Second,
+		Wait:       time.Duration(wait) * time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(received) == 0 {
+		return nil, nil
+	}
+	user := selectUser(in.MessageAttributeNames)
+	out := &ReceiveMessageOutput{Messages: make([]Message, len(received))}
+	for i := range received {
+		r := &received[i]
+		m := &out.Messages[i]
+		*m = Message{
+			MessageId:     uuid(r.ID),
+			ReceiptHandle: r.ReceiptHandle,
+			MD5OfBody:     digest(r.BodyMD5),
+			Body:          string(r.Body),
+			Attributes:    system.of(r),
+		}
+		m.MessageAttributes, m.MD5OfMessageAttributes = user.of(r.Message)
+	}
+	return out, nil
+}
+
+// ChangeMessageVisibility sets how long from now a received message stays
+// hidden.
+func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, in *ChangeMessageVisibilityInput) (*ChangeMessageVisibilityOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
+		return nil, err
+	}
+	timeout, err := optional(in.VisibilityTimeout, 0, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
+	if err != nil {
+		return nil, err
+	}
+	errs, err := s.engine.ChangeVisibility(ctx, q, []shard.VisibilityChange{
+		{Handle: in.ReceiptHandle, Timeout: time.Duration(timeout) * time.Second},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, errs[0]
+}
+
+// ChangeMessageVisibilityBatch sets how long up to ten received messages stay
+// hidden, each on its own.
+func (s *Service) ChangeMessageVisibilityBatch(ctx context.Context, call *api.Call, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
+	q, err := s.existing(ctx, call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("ChangeMessageVisibilityBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	changes := make([]shard.VisibilityChange, 0, len(in.Entries))
+	faulty := make([]error, len(in.Entries))
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		// Absent means zero: SDKs leave a zero out.
+		timeout, err := optional(e.VisibilityTimeout, 0, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
+		if faulty[i] = err; err == nil {
+			changes = append(changes, shard.VisibilityChange{Handle: e.ReceiptHandle, Timeout: time.Duration(timeout) * time.Second})
+		}
+	}
+	errs, err := s.engine.ChangeVisibility(ctx, q, changes)
+	if err != nil {
+		return nil, err
+	}
+	// Both lists are in every JSON answer, if need be empty.
+	out := &ChangeMessageVisibilityBatchOutput{
+		Successful: make([]ChangeMessageVisibilityBatchResultEntry, 0, len(errs)),
+		Failed:     []BatchResultErrorEntry{},
+	}
+	for i, err := range faulty {
+		if err == nil {
+			err, errs = errs[0], errs[1:]
+		}
+		if err != nil {
+			out.Failed = append(out.Failed, failed(call, in.Entries[i].Id, err))
+			continue
+		}
+		out.Successful = append(out.Successful, ChangeMessageVisibilityBatchResultEntry{Id: in.Entries[i].Id})
+	}
+	return out, nil
+}

@@ -1,0 +1,215 @@
+package sqs
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
+	"encoding/hex"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+const (
+	traceRequestHeader = "X-Amzn-Trace-Id"
+	maxTraceHeader     = 1024 // bytes; a longer one is no trace header and is not kept
+)
+
+// SendMessage accepts a message.
+func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessageInput) (*SendMessageOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := s.engine.QueueConfig(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	entry := SendMessageBatchRequestEntry{
+		MessageBody: in.MessageBody, DelaySeconds: in.DelaySeconds,
+		MessageAttributes: in.MessageAttributes, MessageSystemAttributes: in.MessageSystemAttributes,
+		MessageDeduplicationId: in.MessageDeduplicationId, MessageGroupId: in.MessageGroupId,
+	}
+	out, err := s.outgoing(call, q, cfg, &entry)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.Send(ctx, q, []shard.Outgoing{out}); err != nil {
+		return nil, err
+	}
+	return &SendMessageOutput{
+		MessageId:                    uuid(out.Message.ID),
+		MD5OfMessageBody:             digest(out.Message.BodyMD5),
+		MD5OfMessageAttributes:       attributesDigest(out.Message),
+		MD5OfMessageSystemAttributes: systemDigest(&entry),
+	}, nil
+}
+
+// SendMessageBatch accepts up to ten messages; those that are at fault
+// themselves fail alone.
+func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
+	q, err := queueOf(call, in.QueueUrl)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := s.engine.QueueConfig(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch("SendMessageBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
+		return nil, err
+	}
+	if err := checkLength(in.Entries); err != nil {
+		return nil, err
+	}
+	// Both lists are in every JSON answer, if need be empty.
+	out := &SendMessageBatchOutput{
+		Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries)),
+		Failed:     []BatchResultErrorEntry{},
+	}
+	msgs := make([]shard.Outgoing, 0, len(in.Entries))
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		m, err := s.outgoing(call, q, cfg, e)
+		if err != nil {
+			out.Failed = append(out.Failed, failedSend(call, e.Id, err))
+			continue
+		}
+		msgs = append(msgs, m)
+		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
+			Id:                           e.Id,
+			MessageId:                    uuid(m.Message.ID),
+			MD5OfMessageBody:             digest(m.Message.BodyMD5),
+			MD5OfMessageAttributes:       attributesDigest(m.Message),
+			MD5OfMessageSystemAttributes: systemDigest(e),
+		})
+	}
+	if len(msgs) == 0 {
+		return out, nil
+	}
+	if _, err := s.engine.Send(ctx, q, msgs); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// failedSend reports an entry that could not be sent. Whatever is wrong with
+// it, its code is that of an invalid parameter.
+func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
+	return failed(call, id, fault.New(fault.InvalidParameter, err.Error()))
+}
+
+// failed reports an entry of a batch as the service reports err.
+func failed(call *api.Call, id string, err error) BatchResultErrorEntry {
+	code, message, sender := call.Describe(err)
+	return BatchResultErrorEntry{Id: id, Code: code, Message: message, SenderFault: sender}
+}
+
+// outgoing validates a message and makes what the engine accepts of it.
+func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) (shard.Outgoing, error) {
+	if e.MessageBody == "" {
+		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
+	}
+	if !validText(e.MessageBody) {
+		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
+	}
+	m := &queue.Message{Sender: call.Account, Body: []byte(e.MessageBody)}
+	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
+	if err != nil {
+		return shard.Outgoing{}, err
+	}
+	if err := grouping(m, q, e); err != nil {
+		return shard.Outgoing{}, err
+	}
+	if m.Attributes, err = attributesOf(e.MessageAttributes); err != nil {
+		return shard.Outgoing{}, err
+	}
+	if m.Trace, err = traceOf(call, e.MessageSystemAttributes); err != nil {
+		return shard.Outgoing{}, err
+	}
+	if m.Size() > cfg.MaxMessageSize {
+		return shard.Outgoing{}, fault.Newf(fault.InvalidParameter,
+			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", cfg.MaxMessageSize)
+	}
+	m.ID = s.newID()
+	m.Seal()
+	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
+}
+
+// grouping takes over the message's group. Deduplication is for FIFO queues.
+func grouping(m *queue.Message, q arn.ARN, e *SendMessageBatchRequestEntry) error {
+	if id := e.MessageDeduplicationId; id != nil && !q.FIFO() {
+		return outOfRange(*id, "MessageDeduplicationId", invalidForKind)
+	}
+	if id := e.MessageGroupId; id != nil {
+		if !validGroup(*id) {
+			return outOfRange(*id, "MessageGroupId",
+				"MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		}
+		m.Group = *id
+	}
+	return nil
+}
+
+// traceOf finds the message's AWSTraceHeader: the system attribute, the only
+// one there is on sends, or else the request's own header.
+func traceOf(call *api.Call, system map[string]MessageAttributeValue) (string, error) {
+	for name := range system {
+		if name != traceHeader {
+			return "", fault.Newf(fault.InvalidParameter, "Message system attribute name '%s' is invalid.", name)
+		}
+	}
+	v, ok := system[traceHeader]
+	if !ok {
+		if h := call.Header.Get(traceRequestHeader); len(h) <= maxTraceHeader {
+			return h, nil
+		}
+		return "", nil
+	}
+	value, err := attributeValue("system", traceHeader, &v)
+	if err != nil {
+		return "", err
+	}
+	if v.DataType != "String" {
+		return "", fault.Newf(fault.InvalidParameter, "Message system attribute '%s' must be of type 'String'.", traceHeader)
+	}
+	return string(value), nil
+}
+
+// systemDigest is the digest of the system attributes that the caller sent,
+// empty when there are none: the SDKs compare it with what they sent.
+func systemDigest(e *SendMessageBatchRequestEntry) string {
+	v, ok := e.MessageSystemAttributes[traceHeader]
+	if !ok {
+		return ""
+	}
+	return digest(queue.AttributesMD5([]queue.Attribute{{Name: traceHeader, Type: v.DataType, Value: []byte(*v.StringValue)}}))
+}
+
+func attributesDigest(m *queue.Message) string {
+	if len(m.Attributes) == 0 {
+		return ""
+	}
+	return digest(m.AttributesMD5)
+}
+
+func digest(sum [md5.Size]byte) string {
+	var b [2 * md5.Size]byte
+	hex.Encode(b[:], sum[:])
+	return string(b[:])
+}
+
+// uuid writes a message's id.
+func uuid(id queue.ID) string {
+	var b [36]byte
+	hex.Encode(b[:8], id[:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:], id[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}

@@ -1,0 +1,79 @@
+package sqs
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Engine runs the commands: what this package needs of *shard.Engine. Its
+// refusals are errors of package fault.
+type Engine interface {
+	CreateQueue(ctx context.Context, spec shard.QueueSpec) error
+	DeleteQueue(ctx context.Context, q arn.ARN) error
+	QueueInfo(ctx context.Context, q arn.ARN) (shard.QueueInfo, error)
+	QueueConfig(ctx context.Context, q arn.ARN) (queue.Config, error)
+	SetQueueAttributes(ctx context.Context, q arn.ARN, set map[string]string) error
+	PurgeQueue(ctx context.Context, q arn.ARN) error
+	TagQueue(ctx context.Context, q arn.ARN, tags map[string]string) error
+	UntagQueue(ctx context.Context, q arn.ARN, keys []string) error
+	QueueTags(ctx context.Context, q arn.ARN) (map[string]string, error)
+	AddPermission(ctx context.Context, q arn.ARN, p shard.Permission) error
+	RemovePermission(ctx context.Context, q arn.ARN, label string) error
+	DeadLetterSources(ctx context.Context, q arn.ARN, after string, limit int) (names []string, more bool, err error)
+	StartMoveTask(ctx context.Context, spec shard.MoveTaskSpec) error
+	MoveTasks(ctx context.Context, source arn.ARN, limit int) ([]shard.MoveTask, error)
+	CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error)
+	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
+	Send(ctx context.Context, q arn.ARN, msgs []shard.Outgoing) ([]shard.SendResult, error)
+	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
+	DeleteMessages(ctx context.Context, q arn.ARN, handles []string) ([]error, error)
+	ChangeVisibility(ctx context.Context, q arn.ARN, changes []shard.VisibilityChange) ([]error, error)
+}
+
+// Options are what a Service is made of.
+type Options struct {
+	Engine Engine
+	NewID  func() queue.ID // gives a new message id at each call
+}
+
+// Service answers the operations of SQS.
+type Service struct {
+	engine Engine
+	newID  func() queue.ID
+}
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{engine: o.Engine, newID: o.NewID} }
+
+// Operations are the operations that this version answers.
+func (s *Service) Operations() []api.Operation {
+	return []api.Operation{
+		api.Op("CreateQueue", s.CreateQueue),
+		api.Op("GetQueueUrl", s.GetQueueUrl),
+		api.Op("ListQueues", s.ListQueues),
+		api.Op("DeleteQueue", s.DeleteQueue),
+		api.Op("GetQueueAttributes", s.GetQueueAttributes),
+		api.Op("SetQueueAttributes", s.SetQueueAttributes),
+		api.Op("SendMessage", s.SendMessage),
+		api.Op("SendMessageBatch", s.SendMessageBatch),
+		api.Op("ReceiveMessage", s.ReceiveMessage),
+		api.Op("DeleteMessage", s.DeleteMessage),
+		api.Op("DeleteMessageBatch", s.DeleteMessageBatch),
+		api.Op("ChangeMessageVisibility", s.ChangeMessageVisibility),
+		api.Op("ChangeMessageVisibilityBatch", s.ChangeMessageVisibilityBatch),
+		api.Op("PurgeQueue", s.PurgeQueue),
+		api.Op("TagQueue", s.TagQueue),
+		api.Op("UntagQueue", s.UntagQueue),
+		api.Op("ListQueueTags", s.ListQueueTags),
+		api.Op("AddPermission", s.AddPermission),
+		api.Op("RemovePermission", s.RemovePermission),
+		api.Op("ListDeadLetterSourceQueues", s.ListDeadLetterSourceQueues),
+		api.Op("StartMessageMoveTask", s.StartMessageMoveTask),
+		api.Op("ListMessageMoveTasks", s.ListMessageMoveTasks),
+		api.Op("CancelMessageMoveTask", s.CancelMessageMoveTask),
+	}
+}

@@ -1,0 +1,80 @@
+// Package arn parses and builds Amazon Resource Names.
+//
+// An ARN has six parts, arn:partition:service:region:account:resource; the
+// resource may itself hold colons (a subscription's is topic:id).
+package arn
+
+import (
+	"errors"
+	"strings"
+)
+
+// Partition is the only partition that Godwit's own resources live in.
+const Partition = "aws"
+
+// ErrMalformed reports a string that is no ARN: it has fewer than six parts or
+// does not begin with "arn".
+var ErrMalformed = errors.New("malformed ARN")
+
+// ARN is a parsed resource name. The zero value names nothing. It is
+// comparable, and so can key a map.
+type ARN struct {
+	Service  string // "sqs", "sns", …
+	Region   string
+	Account  string // 12 digits
+	Resource string // a queue's or topic's name; topic:id for a subscription
+}
+
+// Parse reads an ARN of any partition; the partition is not kept.
+func Parse(s string) (ARN, error) {
+	parts := strings.SplitN(s, ":", 6)
+	if len(parts) < 6 || parts[0] != "arn" {
+		return ARN{}, ErrMalformed
+	}
+	return ARN{Service: parts[2], Region: parts[3], Account: parts[4], Resource: parts[5]}, nil
+}
+
+// Elements counts the colon-separated parts of s, at most six: what AWS names
+// when it refuses an ARN that is too short.
+func Elements(s string) int { return min(strings.Count(s, ":")+1, 6) }
+
+// String gives the full name. The zero ARN gives the empty string.
+func (a ARN) String() string {
+	if a.IsZero() {
+		return ""
+	}
+	return "arn:" + Partition + ":" + a.Service + ":" + a.Region + ":" + a.Account + ":" + a.Resource
+}
+
+// IsZero reports whether a names nothing.
+func (a ARN) IsZero() bool { return a == ARN{} }
+
+// Queue names an SQS queue.
+func Queue(region, account, name string) ARN {
+	return ARN{Service: "sqs", Region: region, Account: account, Resource: name}
+}
+
+// Topic names an SNS topic.
+func Topic(region, account, name string) ARN {
+	return ARN{Service: "sns", Region: region, Account: account, Resource: name}
+}
+
+// Subscription names a subscription of topic t. The id is a UUID.
+func (a ARN) Subscription(id string) ARN {
+	a.Resource += ":" + id
+	return a
+}
+
+// SplitSubscription takes a subscription's ARN apart into its topic and id.
+// ok is false when a is not shaped as one.
+func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
+	name, id, found := strings.Cut(a.Resource, ":")
+	if a.Service != "sns" || !found || name == "" || id == "" || strings.Contains(id, ":") {
+		return ARN{}, "", false
+	}
+	a.Resource = name
+	return a, id, true
+}
+
+// FIFO reports whether the queue or topic is a FIFO one, by its name.
+func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

@@ -1,0 +1,39 @@
+// Package clock is where time comes from. Everything that waits for a domain
+// deadline (a delay, a visibility timeout, a retry) takes a Clock, so that
+// the whole server can run on a virtual one.
+//
+// What waits for a machine or a person (an HTTP timeout, a long poll, a group
+// commit) uses the System clock even when the server's is virtual.
+package clock
+
+import "time"
+
+// Clock tells the time and calls back when a moment comes.
+type Clock interface {
+	// Now is the present, in UTC.
+	Now() time.Time
+	// AfterFunc calls f once d has passed, in a goroutine of its own. A d of
+	// zero or less is due at once.
+	AfterFunc(d time.Duration, f func()) Timer
+	// Hold keeps a virtual clock from moving until the returned function is
+	// called, which must happen exactly once: work under way holds the clock.
+	// On the system clock it does nothing.
+	Hold() (release func())
+}
+
+// Timer is a pending call of AfterFunc.
+type Timer interface {
+	// Stop cancels the call; false says that it already ran or was stopped.
+	Stop() bool
+}
+
+// System is the machine's clock.
+var System Clock = system{}
+
+type system struct{}
+
+func (system) Now() time.Time { return time.Now().UTC() }
+
+func (system) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
+
+func (system) Hold() func() { return func() {} }

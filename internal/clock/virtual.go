@@ -1,0 +1,299 @@
+package clock
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrBackwards reports an Advance by a negative duration.
+var ErrBackwards = errors.New("clock: time does not go backwards")
+
+// UnsettledError reports an Advance that was ended by its context, mostly
+// while it waited for work under way.
+type UnsettledError struct {
+	Holds int   // holds that were outstanding
+	Cause error // why the context ended
+}
+
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("clock: stopped with %d holds outstanding: %v", e.Holds, e.Cause)
+}
+
+// Unwrap gives the context's cause.
+func (e *UnsettledError) Unwrap() error { return e.Cause }
+
+// Result is what an Advance did.
+type Result struct {
+	Now  time.Time // where the clock stands
+	Ran  int       // timers that were run
+	Next time.Time // when the next timer is due; zero if none is pending
+}
+
+// Virtual is a clock that stands still until Advance moves it.
+//
+// Invariants: time never goes back. While an Advance is under way, timers run
+// one after the other in the order of (due time, creation), each when no Hold
+// is outstanding, with Now at its due time. While none is, no pending timer
+// is due.
+//
+// Whoever holds the clock must not wait for a timer, nor for an Advance: both
+// wait for the hold. A timer's function must not call Advance.
+type Virtual struct {
+	turn chan struct{} // holds one token; whoever took it advances
+
+	mu        sync.Mutex
+	now       time.Time
+	created   uint64 // timers created so far
+	pending   timerHeap
+	holds     int
+	settled   chan struct{} // closed when holds falls to 0; nil if nobody waits
+	advancing bool
+}
+
+var _ Clock = (*Virtual)(nil)
+
+// NewVirtual makes a clock that stands at start.
+func NewVirtual(start time.Time) *Virtual {
+	v := &Virtual{turn: make(chan struct{}, 1), now: wall(start)}
+	v.turn <- struct{}{}
+	return v
+}
+
+// wall drops the reading of the monotonic clock, which means nothing here.
+func wall(t time.Time) time.Time { return t.UTC().Round(0) }
+
+// Now is where the clock stands.
+func (v *Virtual) Now() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.now
+}
+
+// AfterFunc has f run once the clock has moved by d, by the Advance that
+// moves it. With d of zero or less, f runs in the Advance that is under way,
+// after what is due already, or else at once in a goroutine of its own.
+func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.created++
+	t := &virtualTimer{clock: v, due: v.now.Add(max(d, 0)), order: v.created, f: f, index: -1}
+	if d <= 0 && !v.advancing {
+		v.launch(t)
+	} else {
+		heap.Push(&v.pending, t)
+	}
+	return t
+}
+
+// Hold keeps the clock from moving until release is called. A second call of
+// the same release panics.
+func (v *Virtual) Hold() (release func()) {
+	v.mu.Lock()
+	v.holds++
+	v.mu.Unlock()
+	released := false
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if released {
+			panic("clock: a hold was released twice")
+		}
+		released = true
+		v.unhold()
+	}
+}
+
+func (v *Virtual) unhold() {
+	v.holds--
+	if v.holds == 0 && v.settled != nil {
+		close(v.settled)
+		v.settled = nil
+	}
+}
+
+// SetAtLeast moves the clock to t if it stands before: a restarted server
+// goes on no earlier than its state says. It does not wait for holds. Timers
+// that it makes due run at once, each in a goroutine of its own.
+func (v *Virtual) SetAtLeast(t time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if t = wall(t); t.After(v.now) {
+		v.now = t
+	}
+	if !v.advancing {
+		v.launchDue()
+	}
+}
+
+// Advance moves the clock by d, from timer to timer, and returns once all
+// that came due has run and no hold is outstanding. It does not move while a
+// hold is outstanding. Concurrent calls take turns, each with its full d.
+//
+// The error is ErrBackwards for a negative d, and an UnsettledError if ctx
+// ended; the clock then stays where it got to, which the result tells.
+func (v *Virtual) Advance(ctx context.Context, d time.Duration) (Result, error) {
+	if d < 0 {
+		return v.result(0), ErrBackwards
+	}
+	select {
+	case <-v.turn:
+	case <-ctx.Done():
+		return v.result(0), v.unsettled(ctx)
+	}
+	defer func() { v.turn <- struct{}{} }()
+
+	target := v.begin(d)
+	defer v.end()
+	for ran := 0; ; ran++ {
+		t, err := v.next(ctx, target)
+		if t == nil {
+			return v.result(ran), err
+		}
+		t.f()
+	}
+}
+
+func (v *Virtual) begin(d time.Duration) (target time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.advancing = true
+	return v.now.Add(d)
+}
+
+// end also runs what a cancelled Advance left due: no other call will.
+func (v *Virtual) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.advancing = false
+	v.launchDue()
+}
+
+// next waits until no hold is outstanding, then moves to the first timer that
+// is due by target and takes it out, or moves to target and returns nil.
+func (v *Virtual) next(ctx context.Context, target time.Time) (*virtualTimer, error) {
+	for ctx.Err() == nil {
+		t, settled := v.step(target)
+		if settled == nil {
+			return t, nil
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
+	}
+	return nil, v.unsettled(ctx)
+}
+
+// step is next without the wait: it does nothing while a hold is outstanding,
+// and returns what is closed when none is.
+func (v *Virtual) step(target time.Time) (t *virtualTimer, settled <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.holds > 0 {
+		if v.settled == nil {
+			v.settled = make(chan struct{})
+		}
+		return nil, v.settled
+	}
+	at := target
+	if len(v.pending) > 0 && !v.pending[0].due.After(target) {
+		t = heap.Pop(&v.pending).(*virtualTimer)
+		at = t.due
+	}
+	if at.After(v.now) {
+		v.now = at
+	}
+	return t, nil
+}
+
+// launchDue runs what is due outside of an Advance. The caller has the lock.
+func (v *Virtual) launchDue() {
+	for len(v.pending) > 0 && !v.pending[0].due.After(v.now) {
+		v.launch(heap.Pop(&v.pending).(*virtualTimer))
+	}
+}
+
+// launch runs t at once, and holds the clock for as long as it runs. The
+// caller has the lock.
+func (v *Virtual) launch(t *virtualTimer) {
+	v.holds++
+	go func() {
+		defer func() {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.unhold()
+		}()
+		t.f()
+	}()
+}
+
+func (v *Virtual) result(ran int) Result {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := Result{Now: v.now, Ran: ran}
+	if len(v.pending) > 0 {
+		r.Next = v.pending[0].due
+	}
+	return r
+}
+
+func (v *Virtual) unsettled(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return &UnsettledError{Holds: v.holds, Cause: context.Cause(ctx)}
+}
+
+type virtualTimer struct {
+	clock *Virtual
+	due   time.Time
+	order uint64
+	f     func()
+	index int // in clock.pending; -1 if it is not there
+}
+
+func (t *virtualTimer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	if t.index < 0 {
+		return false
+	}
+	heap.Remove(&t.clock.pending, t.index)
+	return true
+}
+
+// timerHeap has the timer that is next by (due, order) first, and keeps each
+// timer's index, so that Stop need not search.
+type timerHeap []*virtualTimer
+
+func (h timerHeap) Len() int { return len(h) }
+
+func (h timerHeap) Less(i, j int) bool {
+	if c := h[i].due.Compare(h[j].due); c != 0 {
+		return c < 0
+	}
+	return h[i].order < h[j].order
+}
+
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *timerHeap) Push(x any) {
+	t := x.(*virtualTimer)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.index = -1
+	return t
+}

@@ -1,0 +1,125 @@
+// Package config says what can be set about a server, and reads settings
+// from files. The struct tags are the flags of the command line (package
+// kong's); a file and the environment use the same names.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+)
+
+// Version is the version of Godwit.
+const Version = "0.1.0-dev"
+
+// Shards is the number of slices that the state is cut into. It is fixed:
+// which shard owns a queue or a topic follows from it.
+const Shards = 64
+
+// Config is everything that can be set about a server. The defaults that
+// differ between development and production are variables of the tags.
+type Config struct {
+	Listen string `default:"127.0.0.1:4566" placeholder:"HOST:PORT" help:"Where to listen (${default})."`
+	Data   string `default:"./godwit-data" placeholder:"DIR" help:"Where the state is kept (${default})."`
+
+	Region    string `default:"us-east-1" help:"Region of requests that name none (${default})."`
+	Account   string `default:"000000000000" placeholder:"DIGITS" help:"Account of requests that name none: 12 digits (${default})."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"What the links in messages to subscribers begin with; by default the listening address."`
+
+	AllowPrivateEndpoints bool `default:"${private_endpoints}" negatable:"" help:"Deliver to loopback, link-local and private addresses (${default})."`
+
+	Jitter     float64 `default:"0.1" placeholder:"SHARE" help:"Share of a retry's delay that is random, 0 to 1 (${default})."`
+	JitterSeed uint64  `default:"0" placeholder:"N" help:"Seed of the jitter, to repeat a run; 0 draws one (${default})."`
+	Retry429   bool    `name:"retry-429" default:"true" negatable:"" help:"Retry a delivery that was answered with status 429 (${default})."`
+
+	SQSCooldowns bool `name:"sqs-cooldowns" default:"${cooldowns}" negatable:"" help:"As AWS does, wait 60 s between two purges and before a deleted queue's name is free (${default})."`
+
+	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
+	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
+	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`
+
+	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
+	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
+	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`
+
+	// Production has no choice of these two, so they are no common flags.
+
+	Clock ClockKind `kong:"-"`
+	Store StoreKind `kong:"-"`
+}
+
+// ClockKind says which clock the server runs on.
+type ClockKind string
+
+// The clocks.
+const (
+	SystemClock  ClockKind = "system"  // the machine's
+	VirtualClock ClockKind = "virtual" // moved by POST /_godwit/clock only
+)
+
+// StoreKind says what keeps the state.
+type StoreKind string
+
+// The stores.
+const (
+	PebbleStore StoreKind = "pebble" // on disk, in Config.Data
+	MemoryStore StoreKind = "memory" // gone when the process ends
+)
+
+// LogLevel is the least level that is logged.
+type LogLevel string
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The forms of a log line.
+const (
+	TextLog LogFormat = "text" // key=value
+	JSONLog LogFormat = "json" // one object a line
+)
+
+// Check finds what no type can rule out: it returns every problem at once, each
+// with the name of the flag.
+func (c *Config) Check() error {
+	var problems []error
+	check := func(ok bool, flag, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+		}
+	}
+	check(c.Clock == SystemClock || c.Clock == VirtualClock, "clock", "want system or virtual, have %q", c.Clock)
+	check(c.Store == PebbleStore || c.Store == MemoryStore, "store", "want pebble or memory, have %q", c.Store)
+	_, _, err := net.SplitHostPort(c.Listen)
+	check(err == nil, "listen", "want HOST:PORT, have %q", c.Listen)
+	if c.Pprof != "" {
+		_, _, err = net.SplitHostPort(c.Pprof)
+		check(err == nil, "pprof", "want HOST:PORT, have %q", c.Pprof)
+	}
+	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
+	check(c.Region != "", "region", "want the name of a region")
+	check(isAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+			"public-url", "want http://… or https://…, have %q", c.PublicURL)
+	}
+	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
+	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
+	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
+	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
+	return errors.Join(problems...)
+}
+
+func isAccount(s string) bool {
+	if len(s) != 12 {
+		return false
+	}
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// File is a settings file: a YAML mapping from the names of flags, without
+// their dashes, to single values.
+//
+//	listen: 0.0.0.0:4566
+//	jitter: 0.2
+type File struct {
+	settings map[string]setting
+}
+
+type setting struct {
+	value string
+	line  int
+}
+
+// ParseFile reads a settings file. It refuses, with the line, anything but
+// one mapping of distinct names to single values. An empty file sets nothing.
+func ParseFile(r io.Reader) (*File, error) {
+	f := &File{settings: map[string]setting{}}
+	dec := yaml.NewDecoder(r)
+	var doc yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return f, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("settings file: %w", err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("settings file: more than one YAML document")
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return f, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, lineError(root.Line, "want settings as name: value")
+	}
+	for pair := range slices.Chunk(root.Content, 2) {
+		name, value := pair[0], pair[1]
+		switch before, twice := f.settings[name.Value]; {
+		case name.Kind != yaml.ScalarNode:
+			return nil, lineError(name.Line, "want settings as name: value")
+		case twice:
+			return nil, lineError(name.Line, "%s is set already in line %d", name.Value, before.line)
+		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
+			return nil, lineError(name.Line, "%s: want a single value", name.Value)
+		}
+		f.settings[name.Value] = setting{value: value.Value, line: name.Line}
+	}
+	return f, nil
+}
+
+// Value returns what the file sets name to, as it is written there.
+func (f *File) Value(name string) (value string, ok bool) {
+	s, ok := f.settings[name]
+	return s.value, ok
+}
+
+// Check refuses, with the line, the first setting whose name is not known.
+func (f *File) Check(known func(name string) bool) error {
+	first, bad := "", setting{}
+	for name, s := range f.settings {
+		if !known(name) && (first == "" || s.line < bad.line) {
+			first, bad = name, s
+		}
+	}
+	if first != "" {
+		return lineError(bad.line, "there is no setting %q", first)
+	}
+	return nil
+}
+
+func lineError(line int, format string, args ...any) error {
+	return fmt.Errorf("settings file, line %d: %s", line, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,149 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// attempt makes one attempt and concludes it. parked is a dead letter whose
+// queue cannot take it now; slow says that the host hung.
+func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
+	at, began := s.clock.Now(), s.options.System.Now()
+	deadline := deadlineOf(d.Subscription.Protocol, d.Message.Sent)
+	if expired(deadline, at) { // between the choice and now
+		return s.fail(d, shard.Attempt{}, false, reasonExpired), false
+	}
+	out := s.send(d, at)
+	slow = s.options.System.Now().Sub(began) >= slowAfter
+	if s.attempts.Err() != nil && out.Class != Success {
+		// Cut off by Stop: it says nothing about the endpoint, and does not count.
+		s.check("release", d, s.engine.Release(d))
+		return nil, slow
+	}
+
+	a := shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
+	j := spread{}
+	if s.options.Jitter != nil && s.options.JitterShare > 0 && out.Class == ServerError {
+		j = spread{share: s.options.JitterShare, r: s.options.Jitter.Float64()}
+	}
+	switch next := decide(d.Retry, d.Attempt, out, s.clock.Now(), deadline, j); next.Step {
+	case Done:
+		if !out.Settled {
+			s.check("delivered", d, s.engine.Delivered(d, a))
+		}
+		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryDelivered})
+	case Again:
+		s.check("again", d, s.engine.Again(d, a, next.Due))
+		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryPending, NextAttempt: next.Due})
+	case Fail:
+		parked = s.fail(d, a, true, next.Reason)
+	}
+	return parked, slow
+}
+
+// send makes the attempt itself, within its time.
+func (s *Scheduler) send(d *shard.Delivery, at time.Time) Outcome {
+	sender, ok := s.options.Senders[d.Subscription.Protocol]
+	if !ok || d.Message.Notice == nil {
+		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
+	}
+	ctx, cancel := context.WithTimeout(s.attempts, s.options.Timeout)
+	defer cancel()
+	return sender.Send(ctx, &Request{Delivery: d, At: at, PublicURL: s.options.PublicURL, NewID: s.options.NewID})
+}
+
+// move is a dead letter that waits for its queue. It is kept in memory, with the
+// delivery still leased: a restart forgets why it failed, and it gets one more
+// attempt, which is no loss.
+type move struct {
+	d      *shard.Delivery
+	a      shard.Attempt // not in the history yet; zero if none was made
+	reason string        // why the delivery failed
+	at     time.Time
+}
+
+// fail ends a delivery for good: it becomes a dead letter if its subscription
+// has a queue for those, and is dropped if not. Only notifications become dead
+// letters. a is the last attempt, zero if there was none; made says that it has
+// just been made. parked is returned if the queue cannot take it now.
+func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, made bool, reason string) (parked *move) {
+	e := Event{Made: made}
+	if made {
+		e.Attempt = a
+	}
+	n, dest := d.Message.Notice, d.Subscription.Redrive
+	if n == nil || n.Kind != queue.Notification || dest.IsZero() {
+		s.drop(d, a, e, reason)
+		return nil
+	}
+	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.options.PublicURL, d.Subscription.Protocol == topic.SQS)
+	switch out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason)); out.Class {
+	case Success:
+		e.State, e.Reason = shard.DeliveryDeadLetter, reason
+		s.tell(d, e)
+	case ClientError:
+		e.RedriveFailed = true
+		s.drop(d, a, e, reason+"; dead-letter queue: "+out.Detail)
+	case ServerError:
+		if s.attempts.Err() != nil {
+			s.check("release", d, s.engine.Release(d))
+			return nil
+		}
+		e.State, e.RedriveFailed, e.Reason = shard.DeliveryPending, true, reason+"; dead-letter queue: "+out.Detail
+		s.tell(d, e)
+		return &move{d: d, a: a, reason: reason, at: s.clock.Now().Add(redriveWait)}
+	}
+	return nil
+}
+
+func (s *Scheduler) drop(d *shard.Delivery, a shard.Attempt, e Event, reason string) {
+	s.check("drop", d, s.engine.Drop(d, a, reason))
+	e.State, e.Reason = shard.DeliveryDropped, reason
+	s.tell(d, e)
+}
+
+// park keeps a dead letter for its next try. The caller has the lock.
+func (s *Scheduler) park(b *backlog, m *move) {
+	if !s.stopping {
+		b.parked = append(b.parked, m)
+		return
+	}
+	b.working++
+	s.mu.Unlock()
+	s.check("release", m.d, s.engine.Release(m.d))
+	s.mu.Lock()
+	b.working--
+}
+
+// retryMoves begins another try at the parked dead letters that are due, one
+// after the other. The caller has the lock.
+func (s *Scheduler) retryMoves(b *backlog, now time.Time) {
+	if b.moving {
+		return
+	}
+	for i, m := range b.parked {
+		if m.at.After(now) {
+			continue
+		}
+		b.parked = append(b.parked[:i:i], b.parked[i+1:]...)
+		b.moving = true
+		s.work(b, func() { b.moving = false }, func() *move {
+			return s.fail(m.d, m.a, false, m.reason) // the attempt itself has been told
+		})
+		return
+	}
+}
+
+// check logs an error of the engine, which is a fault of this program: the
+// delivery stays leased until the next start.
+func (s *Scheduler) check(command string, d *shard.Delivery, err error) {
+	if err != nil {
+		s.logger.Error("the outcome of a delivery could not be kept",
+			"command", command, "subscription", d.Subscription.ARN.String(), "error", err)
+	}
+}

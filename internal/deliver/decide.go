@@ -1,0 +1,82 @@
+package deliver
+
+import (
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// Lifetime is how long a message to an HTTP/S endpoint is tried, from its
+// publish. Source: spec, "Where an HTTP/S policy comes from".
+const Lifetime = time.Hour
+
+// Step is what happens to a delivery after an attempt.
+type Step uint8
+
+// The steps.
+const (
+	Done  Step = iota // it is delivered
+	Again             // another attempt follows
+	Fail              // it has failed for good: a dead letter
+)
+
+// Action is a decision about a delivery.
+type Action struct {
+	Step   Step
+	Due    time.Time // of the next attempt, with Again
+	Reason string    // with Fail
+}
+
+// spread is the jitter of one decision.
+type spread struct {
+	share float64 // of the delay; 0: none
+	r     float64 // random, in [0, 1)
+}
+
+// decide is the one place where the outcome of an attempt becomes what follows.
+// attempt counts from 1; end is when the attempt ended, from where the delay
+// counts. No attempt falls due behind deadline, if that is not zero: a delivery
+// whose next attempt would is due right behind the deadline, when expired finds
+// it.
+func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
+	switch out.Class {
+	case Success:
+		return Action{Step: Done}
+	case ClientError:
+		return Action{Step: Fail, Reason: "client-side error: " + out.Detail}
+	case ServerError:
+	}
+	delay, ok := p.Delay(attempt - 1)
+	if !ok {
+		return Action{Step: Fail, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
+	}
+	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
+	// Due times are kept in milliseconds.
+	due := end.Truncate(time.Millisecond).Add(delay)
+	if !deadline.IsZero() && due.After(deadline) {
+		due = deadline.Add(time.Millisecond)
+	}
+	return Action{Step: Again, Due: due}
+}
+
+// deadlineOf is the last moment at which an attempt at a message may begin: zero
+// where there is none. sent is in epoch milliseconds.
+func deadlineOf(p topic.Protocol, sent int64) time.Time {
+	switch p {
+	case topic.HTTP, topic.HTTPS:
+		return time.UnixMilli(sent).UTC().Add(Lifetime)
+	default:
+		return time.Time{}
+	}
+}
+
+// expired reports that the deadline has passed. Both are compared in
+// milliseconds, in which due times are kept: an attempt that is due at the
+// deadline itself is made.
+func expired(deadline, now time.Time) bool {
+	return !deadline.IsZero() && now.UnixMilli() > deadline.UnixMilli()
+}
+
+const reasonExpired = "expired: not delivered within one hour of its publish"

@@ -1,0 +1,160 @@
+package deliver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+func TestDecide(t *testing.T) {
+	const s = time.Second
+	// 1 immediate, 1 pre-backoff at 10 s, 2 backoff 10 s to 30 s, 1 post-backoff at 30 s.
+	p := retry.Policy{
+		NumRetries: 5, NumNoDelayRetries: 1, NumMinDelayRetries: 1, NumMaxDelayRetries: 1,
+		MinDelayTarget: 10 * s, MaxDelayTarget: 30 * s, Backoff: retry.Linear,
+	}
+	end := start.Add(30 * s)
+	busy := Outcome{Class: ServerError, Status: 503, Detail: "HTTP 503"}
+	for _, tt := range []struct {
+		name     string
+		attempt  int
+		out      Outcome
+		deadline time.Duration // from end; 0: none
+		j        spread
+		step     Step
+		wait     time.Duration // from end
+		reason   string
+	}{
+		{name: "success", attempt: 1, out: Outcome{Class: Success}, step: Done},
+		{name: "success of the last attempt", attempt: 6, out: Outcome{Class: Success}, step: Done},
+		{name: "success behind the deadline", attempt: 2, out: Outcome{Class: Success}, deadline: -s, step: Done},
+		{name: "client error", attempt: 1, out: Outcome{Class: ClientError, Detail: "HTTP 404"}, step: Fail, reason: "client-side error: HTTP 404"},
+		{name: "client error of a retry", attempt: 3, out: Outcome{Class: ClientError}, step: Fail, reason: "client-side"},
+		{name: "unclassified", attempt: 1, out: Outcome{}, step: Again},
+		{name: "immediate", attempt: 1, out: busy, step: Again},
+		{name: "immediate, jitter", attempt: 1, out: busy, j: spread{1, 0.9}, step: Again},
+		{name: "pre-backoff", attempt: 2, out: busy, step: Again, wait: 10 * s},
+		{name: "pre-backoff, least jitter", attempt: 2, out: busy, j: spread{0.5, 0}, step: Again, wait: 10 * s},
+		{name: "pre-backoff, half the jitter", attempt: 2, out: busy, j: spread{0.5, 0.5}, step: Again, wait: 12500 * time.Millisecond},
+		{name: "backoff begins", attempt: 3, out: busy, step: Again, wait: 10 * s},
+		{name: "backoff ends", attempt: 4, out: busy, step: Again, wait: 30 * s},
+		{name: "backoff ends, least jitter", attempt: 4, out: busy, j: spread{0.5, 0}, step: Again, wait: 15 * s},
+		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: spread{1, 0}, step: Again, wait: 10 * s},
+		{name: "post-backoff", attempt: 5, out: busy, step: Again, wait: 30 * s},
+		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: spread{0.5, 0}, step: Again, wait: 30 * s},
+		{name: "exhausted", attempt: 6, out: busy, step: Fail, reason: "exhausted after 6 attempts, at last: HTTP 503"},
+		{name: "beyond a policy that was shortened", attempt: 40, out: busy, step: Fail, reason: "exhausted after 40"},
+		{name: "due at the deadline", attempt: 2, out: busy, deadline: 10 * s, step: Again, wait: 10 * s},
+		{
+			name: "due behind the deadline", attempt: 2, out: busy, deadline: 10*s - time.Millisecond, step: Again,
+			wait: 10 * s, // one millisecond behind the deadline
+		},
+		{name: "due far behind the deadline", attempt: 5, out: busy, deadline: s, step: Again, wait: s + time.Millisecond},
+		{name: "exhausted before the deadline", attempt: 6, out: busy, deadline: 10 * s, step: Fail, reason: "exhausted"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var deadline time.Time
+			if tt.deadline != 0 {
+				deadline = end.Add(tt.deadline)
+			}
+			got := decide(p, tt.attempt, tt.out, end, deadline, tt.j)
+			if got.Step != tt.step || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.step != Fail) {
+				t.Errorf("got %+v, want step %d, reason %q", got, tt.step, tt.reason)
+			}
+			if tt.step == Again && !got.Due.Equal(end.Add(tt.wait)) {
+				t.Errorf("due %s behind the attempt, want %s", got.Due.Sub(end), tt.wait)
+			}
+			if tt.step != Again && !got.Due.IsZero() {
+				t.Errorf("due %s", got.Due)
+			}
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	sent := start.UnixMilli()
+	for p, want := range map[topic.Protocol]time.Time{
+		topic.HTTP: start.Add(time.Hour), topic.HTTPS: start.Add(time.Hour), topic.SQS: {},
+	} {
+		if got := deadlineOf(p, sent); !got.Equal(want) {
+			t.Errorf("%s: %s, want %s", p, got, want)
+		}
+	}
+	end := start.Add(time.Hour)
+	if expired(time.Time{}, end) || expired(end, end.Add(999*time.Microsecond)) || !expired(end, end.Add(time.Millisecond)) {
+		t.Error("the deadline holds to the millisecond, and is the last moment itself")
+	}
+}
+
+func TestTransferOutcome(t *testing.T) {
+	for _, k := range fault.Kinds() {
+		want := ServerError
+		switch k {
+		case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied,
+			fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
+			want = ClientError
+		}
+		got := TransferOutcome(fmt.Errorf("secret: %w", fault.New(k, "secret")))
+		if got.Class != want || got.Settled || got.Detail == "" || strings.Contains(got.Detail, "secret") {
+			t.Errorf("kind %d: %+v, want class %s", k, got, want)
+		}
+	}
+	if got := TransferOutcome(nil); got.Class != Success || !got.Settled {
+		t.Errorf("no error: %+v", got)
+	}
+}
+
+func TestPace(t *testing.T) {
+	for _, rate := range []int{1, 2, 3, 7, 60, 99, 100, 101, 150, 199, 1000, 12345} {
+		p := pace{}
+		p.limit(rate)
+		now, end := start, start.Add(5*time.Second)
+		var begun []time.Time
+		// A caller that comes a little late every time, and often too early.
+		for i := 0; now.Before(end); i++ {
+			for p.allowed(now) > 0 {
+				p.begin(now)
+				begun = append(begun, now)
+				if i%3 == 0 {
+					now = now.Add(time.Microsecond)
+				}
+			}
+			now = p.next.Add(time.Duration(i%2) * time.Microsecond)
+		}
+		for i := rate; i < len(begun); i++ {
+			if d := begun[i].Sub(begun[i-rate]); d < time.Second {
+				t.Fatalf("rate %d: %d attempts within %s", rate, rate+1, d)
+			}
+		}
+		if least := rate * 5 * 97 / 100; len(begun) < least {
+			t.Errorf("rate %d: %d attempts in 5 s, want at least %d", rate, len(begun), least)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.IntRange(1, 1000).Draw(t, "rate")
+		p := pace{}
+		p.limit(rate)
+		now := start
+		var begun []time.Time
+		for range 500 {
+			now = now.Add(time.Duration(rapid.IntRange(0, 12_000).Draw(t, "µs")) * time.Microsecond)
+			if p.allowed(now) == 0 {
+				continue
+			}
+			p.begin(now)
+			if begun = append(begun, now); len(begun) > rate && now.Sub(begun[len(begun)-1-rate]) < time.Second {
+				t.Fatalf("%d attempts within a second", rate+1)
+			}
+		}
+	})
+	if (&pace{}).allowed(start) != -1 {
+		t.Error("no limit is a limit")
+	}
+}

@@ -1,0 +1,162 @@
+// Package envelope renders what subscribers get: the JSON envelope around a
+// message, and the SQS messages that carry it to queues.
+//
+// Messages are not signed in this version. An envelope therefore has none of
+// SignatureVersion, Signature and SigningCertURL, which is AWS's own form of an
+// unsigned message (a FIFO topic's). SignatureVersion is left out with the
+// other two because it says how Signature was made: alone it would make a
+// verifier look for a signature and call the message forged, where a message
+// without all three is plainly an unsigned one.
+package envelope
+
+import (
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// MaxRawAttributes is how many message attributes raw delivery to a queue
+// carries. Source: the SNS developer guide, "Raw message delivery".
+const MaxRawAttributes = 10
+
+// ErrTooManyAttributes reports a raw delivery to a queue with more than
+// MaxRawAttributes message attributes: a client-side error.
+var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 10 message attributes")
+
+// timestamp is how an envelope writes the moment of the publish: milliseconds, UTC.
+const timestamp = "2006-01-02T15:04:05.000Z"
+
+var kinds = map[queue.NoticeKind]string{
+	queue.Notification:             "Notification",
+	queue.SubscriptionConfirmation: "SubscriptionConfirmation",
+	queue.UnsubscribeConfirmation:  "UnsubscribeConfirmation",
+}
+
+// Type is the name of a notice's kind, in envelopes and in the header
+// x-amz-sns-message-type.
+func Type(k queue.NoticeKind) string { return kinds[k] }
+
+// Append adds the JSON envelope of m, which must have a Notice, to dst.
+// publicURL is the server's address as subscribers reach it, without a slash at
+// the end. Members, their order and the white space are AWS's; characters that
+// matter in HTML are not escaped.
+func Append(dst []byte, m *queue.Message, publicURL string) []byte {
+	n := m.Notice
+	confirmation := n.Kind != queue.Notification
+	dst = append(dst, "{\n  \"Type\" : \""...)
+	dst = append(dst, Type(n.Kind)...)
+	dst = append(dst, "\",\n  \"MessageId\" : \""...)
+	dst = append(dst, uuid.UUID(m.ID).String()...)
+	dst = append(dst, '"')
+	if confirmation {
+		dst = member(dst, "Token", n.Token)
+	}
+	dst = member(dst, "TopicArn", n.Topic)
+	if n.Subject != "" {
+		dst = member(dst, "Subject", n.Subject)
+	}
+	dst = member(dst, "Message", string(m.Body))
+	if confirmation {
+		dst = member(dst, "SubscribeURL",
+			publicURL+"/?Action=ConfirmSubscription&TopicArn="+n.Topic+"&Token="+n.Token)
+	}
+	dst = append(dst, ",\n  \"Timestamp\" : \""...)
+	dst = time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
+	dst = append(dst, '"')
+	if !confirmation {
+		dst = member(dst, "UnsubscribeURL",
+			publicURL+"/?Action=Unsubscribe&SubscriptionArn="+n.Subscription)
+	}
+	if len(m.Attributes) > 0 {
+		dst = append(dst, ",\n  \"MessageAttributes\" : {"...)
+		for i := range m.Attributes {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = attribute(dst, &m.Attributes[i])
+		}
+		dst = append(dst, "\n  }"...)
+	}
+	return append(dst, "\n}"...)
+}
+
+func member(dst []byte, name, value string) []byte {
+	dst = append(dst, ",\n  \""...)
+	dst = append(dst, name...)
+	dst = append(dst, "\" : "...)
+	return fastjson.AppendString(dst, value)
+}
+
+func attribute(dst []byte, a *queue.Attribute) []byte {
+	dst = append(dst, "\n    "...)
+	dst = fastjson.AppendString(dst, a.Name)
+	dst = append(dst, ` : {"Type":`...)
+	dst = fastjson.AppendString(dst, a.Type)
+	dst = append(dst, `,"Value":`...)
+	if a.Binary() {
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, a.Value)
+		dst = append(dst, '"')
+	} else {
+		dst = fastjson.AppendString(dst, string(a.Value))
+	}
+	return append(dst, '}')
+}
+
+// Raw reports that m goes out bare. Confirmations never do.
+func Raw(m *queue.Message) bool { return m.Notice.Raw && m.Notice.Kind == queue.Notification }
+
+// Body is what an HTTP/S endpoint is sent: the envelope, or with raw delivery
+// the bare message.
+func Body(m *queue.Message, publicURL string) []byte {
+	if Raw(m) {
+		return m.Body
+	}
+	return enveloped(m, publicURL)
+}
+
+func enveloped(m *queue.Message, publicURL string) []byte {
+	size := len(m.Body) + len(m.Body)/8 + 1024
+	for i := range m.Attributes {
+		size += 64 + 2*len(m.Attributes[i].Value)
+	}
+	return Append(make([]byte, 0, size), m, publicURL)
+}
+
+// SQS makes the message that a subscribed queue gets: the envelope as its body,
+// or with raw delivery the bare message and its attributes. It is sealed; the
+// queue's shard fills in Sent. The error is ErrTooManyAttributes.
+func SQS(m *queue.Message, newID queue.ID, publicURL string) (*queue.Message, error) {
+	if Raw(m) && len(m.Attributes) > MaxRawAttributes {
+		return nil, ErrTooManyAttributes
+	}
+	return inQueue(m, newID, publicURL, true), nil
+}
+
+// DeadLetter makes the message that a dead-letter queue gets: what an SQS
+// subscriber would have got, whatever the protocol; with raw delivery the bare
+// body, and its attributes if the subscriber is a queue (fromQueue). Nothing is
+// left out: attributes beyond MaxRawAttributes, which may be why the delivery
+// failed, are kept. It is sealed; the queue's shard fills in Sent.
+func DeadLetter(m *queue.Message, newID queue.ID, publicURL string, fromQueue bool) *queue.Message {
+	return inQueue(m, newID, publicURL, fromQueue)
+}
+
+func inQueue(m *queue.Message, newID queue.ID, publicURL string, attributes bool) *queue.Message {
+	out := &queue.Message{ID: newID, Sender: m.Sender, Group: m.Group, Trace: m.Trace}
+	if Raw(m) {
+		out.Body = m.Body
+		if attributes {
+			out.Attributes = m.Attributes
+		}
+	} else {
+		out.Body = enveloped(m, publicURL)
+	}
+	out.Seal()
+	return out
+}

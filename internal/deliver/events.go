@@ -1,0 +1,114 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Event tells of one step of a delivery: an attempt with what followed, or the
+// end of a delivery that no attempt was made at any more.
+type Event struct {
+	Subscription arn.ARN
+	Protocol     topic.Protocol
+	Kind         queue.NoticeKind
+	MessageID    queue.ID
+	Published    time.Time
+	Size         int // bytes of the message's body
+	// Number counts the attempts from 1. Made says that one was made: the move to
+	// a dead-letter queue after the deadline, or another try at that move, is an
+	// event without an attempt.
+	Number  int
+	Made    bool
+	Attempt shard.Attempt // zero unless Made
+	// State is where the delivery stands now: pending if it will be tried again
+	// (NextAttempt) or waits for its dead-letter queue.
+	State       shard.DeliveryState
+	NextAttempt time.Time
+	DeadLetter  arn.ARN // the subscription's dead-letter queue; zero: none
+	Reason      string  // with dead-letter and dropped; and why a move waits
+	// RedriveFailed says that there is a dead-letter queue which does not take
+	// the message.
+	RedriveFailed bool
+}
+
+// Events sees every event, for metrics and delivery logs. It is called
+// concurrently, and must be quick.
+type Events interface {
+	Delivery(e Event)
+}
+
+// shownEndpoint is an endpoint fit for a log: without credentials, query and
+// fragment, where secrets live.
+func shownEndpoint(sub *topic.Subscription) string {
+	if sub.Protocol == topic.SQS {
+		return sub.Endpoint
+	}
+	u, err := url.Parse(sub.Endpoint)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// tell writes an event to the log and to the hook.
+func (s *Scheduler) tell(d *shard.Delivery, e Event) {
+	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
+	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
+	e.Number, e.DeadLetter = d.Attempt, d.Subscription.Redrive
+	if n := d.Message.Notice; n != nil {
+		e.Kind = n.Kind
+	}
+	if s.options.Events != nil {
+		s.options.Events.Delivery(e)
+	}
+	if e.Made {
+		s.log(slog.LevelDebug, "delivery attempt", d, func() []slog.Attr {
+			attrs := []slog.Attr{
+				slog.String("outcome", e.Attempt.Outcome), slog.Int("status", e.Attempt.Status),
+				slog.String("detail", e.Attempt.Detail), slog.Duration("latency", e.Attempt.Latency),
+			}
+			if !e.NextAttempt.IsZero() {
+				attrs = append(attrs, slog.Time("nextAttempt", e.NextAttempt))
+			}
+			return attrs
+		})
+	}
+	fate := func() []slog.Attr {
+		attrs := []slog.Attr{slog.String("reason", e.Reason)}
+		if !e.DeadLetter.IsZero() {
+			attrs = append(attrs, slog.String("deadLetterQueue", e.DeadLetter.String()))
+		}
+		return attrs
+	}
+	switch {
+	case e.State == shard.DeliveryDeadLetter:
+		s.log(slog.LevelInfo, "delivery failed; message moved to the dead-letter queue", d, fate)
+	case e.State == shard.DeliveryDropped:
+		s.log(slog.LevelWarn, "delivery failed; message dropped", d, fate)
+	case e.RedriveFailed:
+		s.log(slog.LevelWarn, "delivery failed; the dead-letter queue does not take the message now, the move is tried again", d, fate)
+	}
+}
+
+func (s *Scheduler) log(level slog.Level, text string, d *shard.Delivery, more func() []slog.Attr) {
+	ctx := context.Background()
+	if !s.logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := append([]slog.Attr{
+		slog.String("subscription", d.Subscription.ARN.String()),
+		slog.String("messageId", uuid.UUID(d.Message.ID).String()),
+		slog.Int("attempt", d.Attempt),
+		slog.String("endpoint", shownEndpoint(&d.Subscription)),
+	}, more()...)
+	s.logger.LogAttrs(ctx, level, text, attrs...) //nolint:sloglint // its three callers pass constants
+}

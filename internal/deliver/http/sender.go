@@ -1,0 +1,291 @@
+// Package httpsender delivers to HTTP and HTTPS endpoints.
+//
+// Redirects are not followed, proxies of the environment are not used, and
+// addresses that are not public are refused at the dial, unless allowed. That
+// refusal is a client-side error: it comes from the configuration of endpoint
+// and server, which no retry changes.
+package httpsender
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// UserAgent is how SNS introduces itself.
+const UserAgent = "Amazon Simple Notification Service Agent"
+
+// Options are what a Sender is made of.
+type Options struct {
+	// AllowPrivate lets deliveries go to addresses that are not public.
+	AllowPrivate bool
+	// Retry429 counts status 429 as a server-side error, as AWS's documentation
+	// says today, and not as a client-side one.
+	Retry429 bool
+	// HostLimit is how many idle connections to one host are kept, for as many
+	// attempts at once: 50 unless given.
+	HostLimit int
+	// TLS is for endpoints with certificates of one's own; nil: the system's roots.
+	TLS *tls.Config
+}
+
+const (
+	// idleTime is how long an unused connection is kept: less than the 5 s after
+	// which common servers close it, so that a request rarely meets a connection
+	// that is just being closed.
+	idleTime = 4 * time.Second
+	// An answer's body is read only to use the connection again.
+	bodyLimit   = 64 << 10
+	bodyTime    = time.Second
+	headerLimit = 64 << 10
+)
+
+// Sender makes attempts over HTTP. It implements deliver.Sender.
+type Sender struct {
+	transport *http.Transport
+	retry429  bool
+}
+
+var _ deliver.Sender = (*Sender)(nil)
+
+// New makes a sender.
+func New(o Options) *Sender {
+	// An attempt has its own deadline; keep-alive probes would only be noise.
+	dialer := &net.Dialer{KeepAlive: -1}
+	if !o.AllowPrivate {
+		dialer.Control = guard
+	}
+	idle := o.HostLimit
+	if idle == 0 {
+		idle = 50
+	}
+	return &Sender{
+		retry429: o.Retry429,
+		transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: o.TLS, DisableCompression: true,
+			MaxIdleConns: 1000, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
+			MaxResponseHeaderBytes: headerLimit,
+		},
+	}
+}
+
+// Close closes the idle connections.
+func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+
+// Host is the endpoint's host and port.
+func (s *Sender) Host(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	if u.Port() != "" {
+		return strings.ToLower(u.Host)
+	}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// Local is false: endpoints are outside.
+func (s *Sender) Local() bool { return false }
+
+// Send posts the message. Credentials inside the endpoint answer a 401 that asks
+// for Basic authentication, within the same attempt; they are not sent unasked.
+func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
+	began := clock.System.Now()
+	out := s.send(ctx, r)
+	out.Latency = clock.System.Now().Sub(began)
+	return out
+}
+
+func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
+	u, err := url.Parse(r.Subscription.Endpoint)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: "the endpoint is no URL"}
+	}
+	user := u.User
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	header, body := headerOf(r), r.Body()
+
+	answer, err := s.post(ctx, u, header, body)
+	if err == nil && answer.status == http.StatusUnauthorized && user != nil && asksForBasic(answer.header) {
+		password, _ := user.Password()
+		request := http.Request{Header: header.Clone()}
+		request.SetBasicAuth(user.Username(), password)
+		answer, err = s.post(ctx, u, request.Header, body)
+	}
+	if err != nil {
+		return failure(ctx, err)
+	}
+	return s.classify(answer.status)
+}
+
+// headerOf are the headers of a request. Source: spec sns.md, "What subscribers get".
+func headerOf(r *deliver.Request) http.Header {
+	n := r.Message.Notice
+	contentType := retry.DefaultContentType
+	if n.Kind == queue.Notification && r.ContentType != "" {
+		contentType = r.ContentType
+	}
+	h := http.Header{
+		"Content-Type":    {contentType},
+		"User-Agent":      {UserAgent},
+		"Accept-Encoding": {"gzip,deflate"},
+	}
+	// As AWS spells them; over HTTP/1.1 a receiver may care.
+	h["x-amz-sns-message-type"] = []string{r.Type()}
+	h["x-amz-sns-message-id"] = []string{uuid.UUID(r.Message.ID).String()}
+	h["x-amz-sns-topic-arn"] = []string{n.Topic}
+	if n.Kind == queue.Notification {
+		h["x-amz-sns-subscription-arn"] = []string{n.Subscription}
+	}
+	if r.Raw() {
+		h["x-amz-sns-rawdelivery"] = []string{"true"}
+	}
+	return h
+}
+
+type answer struct {
+	status int
+	header http.Header
+}
+
+// post makes one request. It goes to the transport itself: a http.Client would
+// follow redirects.
+func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body []byte) (answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header = header
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		return answer{}, err
+	}
+	// The status has decided; nobody may make us wait for the rest.
+	timer := clock.System.AfterFunc(bodyTime, cancel)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, response.Body, bodyLimit)
+	_ = response.Body.Close()
+	return answer{response.StatusCode, response.Header}, nil
+}
+
+func asksForBasic(h http.Header) bool {
+	for _, challenge := range h.Values("WWW-Authenticate") {
+		for part := range strings.SplitSeq(challenge, ",") {
+			scheme, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+			if strings.EqualFold(scheme, "Basic") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// classify turns a status into an outcome. Source: spec delivery.md, "Who failed".
+func (s *Sender) classify(status int) deliver.Outcome {
+	out := deliver.Outcome{Status: status, Class: deliver.ServerError}
+	switch {
+	case status >= 200 && status <= 299:
+		out.Class = deliver.Success
+		return out
+	case status == http.StatusTooManyRequests && s.retry429:
+	case status >= 300 && status <= 499:
+		out.Class = deliver.ClientError
+	}
+	out.Detail = deliver.StatusDetail(status)
+	if status >= 300 && status <= 399 {
+		out.Detail += ", and redirects are not followed"
+	}
+	return out
+}
+
+// failure is the outcome of a request without an answer. Its words are chosen
+// here: an error's own text may quote the endpoint or what it has sent.
+func failure(ctx context.Context, err error) deliver.Outcome {
+	if errors.Is(err, errForbiddenAddress) {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: errForbiddenAddress.Error()}
+	}
+	return deliver.Outcome{Class: deliver.ServerError, Detail: words(ctx, err)}
+}
+
+func words(ctx context.Context, err error) string {
+	switch ctx.Err() {
+	case context.DeadlineExceeded:
+		return "no answer in time"
+	case context.Canceled:
+		return "cut off"
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return "DNS: no such host"
+		}
+		return "DNS: the name cannot be resolved"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "TLS: the certificate is for another name"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "TLS: the certificate is not trusted"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
+		if invalid.Reason == x509.Expired {
+			return "TLS: the certificate has expired or is not valid yet"
+		}
+		return "TLS: the certificate is not valid"
+	}
+	if isTLS(err) {
+		return "TLS: the handshake failed"
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection reset"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host unreachable"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed without an answer"
+	case isTimeout(err):
+		return "no answer in time"
+	}
+	return "no usable answer"
+}
+
+func isTLS(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[tls.AlertError](err)
+	// A server of plain HTTP behind an https endpoint; net/http words it itself.
+	return ok || strings.HasPrefix(err.Error(), "http: server gave HTTP response to HTTPS client") ||
+		strings.HasPrefix(err.Error(), "remote error: tls:") || strings.HasPrefix(err.Error(), "tls:")
+}
+
+func isTimeout(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
+}

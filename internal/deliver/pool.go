@@ -1,0 +1,160 @@
+package deliver
+
+import "container/list"
+
+// pool shares a bounded number of attempts among hosts. Three rules keep a host
+// that hangs from delaying one that answers:
+//
+//   - No host has more than limit attempts, and less when more than a quarter of
+//     the bound is in use: the fewer are free, the smaller its share.
+//   - A host without any attempt comes before those that have some, and a quarter
+//     of the bound is for such hosts only. Among the rest, and among the
+//     subscriptions of a host, it goes round.
+//   - Hosts whose last attempt hung leave a fifth of the bound to the others.
+//
+// It is not safe for concurrent use.
+type pool struct {
+	limit    int // attempts at one host
+	bound    int // attempts in all
+	inflight int
+	hosts    map[string]*host
+
+	// The rings of the hosts that have something to do and room for it.
+	idle, idleSlow, busy list.List
+}
+
+// host is a party that attempts are made at.
+type host struct {
+	pool     *pool
+	name     string
+	backlogs int // that have it as their host
+	inflight int
+	slow     bool       // the last attempt hung
+	queue    []*backlog // those that could begin an attempt, in their turn
+	ring     *list.List // nil: in none
+	element  *list.Element
+}
+
+// maxHosts is how many hosts without work are remembered for being slow.
+const maxHosts = 100_000
+
+// scan is how many busy hosts one search looks at. None is forgotten: each also
+// gets its chance when one of its attempts ends.
+const scan = 64
+
+func newPool(limit, bound int) *pool {
+	return &pool{limit: limit, bound: bound, hosts: map[string]*host{}}
+}
+
+// join finds a host and counts the caller as a backlog of it.
+func (p *pool) join(name string) *host {
+	h, ok := p.hosts[name]
+	if !ok {
+		h = &host{pool: p, name: name}
+		p.hosts[name] = h
+	}
+	h.backlogs++
+	return h
+}
+
+// push lines b up for an attempt at its host.
+func (h *host) push(b *backlog) {
+	b.listed = true
+	h.queue = append(h.queue, b)
+	h.place()
+}
+
+// drop takes b out of the line.
+func (h *host) drop(b *backlog) {
+	for i, other := range h.queue {
+		if other == b {
+			h.queue = append(h.queue[:i:i], h.queue[i+1:]...)
+			break
+		}
+	}
+	b.listed = false
+	h.place()
+}
+
+// begin takes the first of the line and counts an attempt. The host must come
+// from next.
+func (h *host) begin() *backlog {
+	b := h.queue[0]
+	h.queue[0] = nil
+	h.queue = h.queue[1:]
+	b.listed = false
+	h.inflight++
+	h.pool.inflight++
+	h.place()
+	return b
+}
+
+// end counts the end of an attempt.
+func (h *host) end(slow bool) {
+	h.inflight--
+	h.pool.inflight--
+	h.slow = slow
+	h.place()
+}
+
+// leave takes back a join. A host without backlogs is forgotten, unless it is
+// worth remembering that it is slow.
+func (h *host) leave() {
+	h.backlogs--
+	if h.backlogs == 0 && (!h.slow || len(h.pool.hosts) > maxHosts) {
+		delete(h.pool.hosts, h.name)
+	}
+}
+
+// place puts the host at the end of the ring that it belongs to now.
+func (h *host) place() {
+	p := h.pool
+	var ring *list.List
+	switch {
+	case len(h.queue) == 0 || h.inflight >= p.limit:
+	case h.inflight > 0:
+		ring = &p.busy
+	case h.slow:
+		ring = &p.idleSlow
+	default:
+		ring = &p.idle
+	}
+	if ring == h.ring && ring != &p.busy {
+		return // it keeps its turn
+	}
+	if h.ring != nil {
+		h.ring.Remove(h.element)
+	}
+	h.ring = ring
+	if ring != nil {
+		h.element = ring.PushBack(h)
+	}
+}
+
+// next finds the host whose turn it is, nil if nobody may begin an attempt.
+func (p *pool) next() *host {
+	free := p.bound - p.inflight
+	reserve := p.bound / 5
+	if free <= 0 {
+		return nil
+	}
+	if e := p.idle.Front(); e != nil {
+		return e.Value.(*host)
+	}
+	if e := p.idleSlow.Front(); e != nil && free > reserve {
+		return e.Value.(*host)
+	}
+	forBusy := free - p.bound/4
+	if forBusy <= 0 {
+		return nil
+	}
+	share := max(1, min(p.limit, 2*p.limit*forBusy/p.bound))
+	for range min(p.busy.Len(), scan) {
+		e := p.busy.Front()
+		if h := e.Value.(*host); h.inflight < share && (!h.slow || free > reserve) {
+			return h
+		}
+		p.busy.MoveToBack(e)
+	}
+	return nil
+}

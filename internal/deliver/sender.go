@@ -1,0 +1,119 @@
+package deliver
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Class says who is to blame for the outcome of an attempt. It decides what
+// follows. Source: spec "Who failed".
+type Class uint8
+
+// The classes. The zero value is the one that loses nothing: what nobody
+// classified is tried again.
+const (
+	ServerError Class = iota // the next retry of the policy
+	ClientError              // no retry: a dead letter at once
+	Success                  // done
+)
+
+var classNames = [...]string{ServerError: "server-error", ClientError: "client-error", Success: "success"}
+
+// String is the name of the class in a delivery's history.
+func (c Class) String() string { return classNames[c] }
+
+// Outcome is what came of an attempt.
+type Outcome struct {
+	Class   Class
+	Status  int           // the HTTP status; 0 where there is none
+	Detail  string        // why it failed, in a few words; no body, no secret, no address
+	Latency time.Duration // real time until the answer
+	// RetryAfter is what the endpoint asked for. Nothing follows it yet: AWS's
+	// policies do not know it.
+	RetryAfter time.Duration
+	// Settled says that the attempt itself has finished the delivery, so that
+	// nothing is left to be told to the engine.
+	Settled bool
+}
+
+// StatusDetail words an HTTP status. The reason phrase is the standard's and not
+// the answer's, which is the endpoint's to choose.
+func StatusDetail(status int) string {
+	if text := http.StatusText(status); text != "" {
+		return "HTTP " + strconv.Itoa(status) + " " + text
+	}
+	return "HTTP " + strconv.Itoa(status)
+}
+
+// Request is one attempt to be made.
+type Request struct {
+	*shard.Delivery
+	At        time.Time       // when the attempt began, by the server's clock
+	PublicURL string          // without a slash at the end
+	NewID     func() queue.ID // makes the id of a message in a queue
+}
+
+// Body is what an HTTP/S endpoint is sent.
+func (r *Request) Body() []byte { return envelope.Body(r.Message, r.PublicURL) }
+
+// Raw reports that Body is the bare message.
+func (r *Request) Raw() bool { return envelope.Raw(r.Message) }
+
+// Type is the name of what is sent: Notification, SubscriptionConfirmation,
+// UnsubscribeConfirmation.
+func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
+
+// SQS makes the message that a subscribed queue gets. The error is a
+// client-side one: envelope.ErrTooManyAttributes.
+func (r *Request) SQS() (*queue.Message, error) {
+	return envelope.SQS(r.Message, r.NewID(), r.PublicURL)
+}
+
+// Sender makes attempts over one protocol. It does not retry, and it logs
+// nothing: both are done once, by the Scheduler. Attempts are made concurrently.
+// The package sendertest has a test that every sender passes.
+type Sender interface {
+	// Host names the party that answers for an endpoint. Attempts at one host
+	// are limited, and a slow one delays nobody else.
+	Host(endpoint string) string
+	// Local says that attempts never leave this process. They are cheap and have
+	// limits of their own.
+	Local() bool
+	// Send makes one attempt. When ctx ends it returns without delay, with a
+	// server-side error unless the answer is there already. Neither an outcome
+	// nor a log line of the sender's holds a body, credentials or a query.
+	Send(ctx context.Context, r *Request) Outcome
+}
+
+// TransferOutcome is the outcome of handing a message to a queue, by the error of
+// the engine's Transfer. The queue's owner being out of reach is server-side;
+// that the queue is gone or forbids it is client-side. An error that is no
+// refusal is our own fault and is tried again.
+func TransferOutcome(err error) Outcome {
+	if err == nil {
+		return Outcome{Class: Success, Settled: true}
+	}
+	switch fault.KindOf(err) {
+	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound:
+		return Outcome{Class: ClientError, Detail: "the queue does not exist"}
+	case fault.AccessDenied:
+		return Outcome{Class: ClientError, Detail: "the queue's policy forbids it"}
+	case fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
+		return Outcome{Class: ClientError, Detail: "the queue does not take such a message"}
+	case fault.Throttled:
+		return Outcome{Class: ServerError, Detail: "the queue is throttled"}
+	case fault.Unavailable:
+		return Outcome{Class: ServerError, Detail: "the queue is unavailable"}
+	case fault.InsufficientStorage:
+		return Outcome{Class: ServerError, Detail: "the disk has too little space"}
+	default:
+		return Outcome{Class: ServerError, Detail: "internal error"}
+	}
+}

@@ -1,0 +1,47 @@
+// Package sqssender delivers to queues: each attempt is a transfer out of the
+// subscription's backlog into the queue.
+package sqssender
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Engine is what the sender needs of the state: *shard.Engine.
+type Engine interface {
+	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) error
+}
+
+// Sender makes transfers. It implements deliver.Sender.
+type Sender struct {
+	engine Engine
+}
+
+var _ deliver.Sender = (*Sender)(nil)
+
+// New makes a sender.
+func New(e Engine) *Sender { return &Sender{engine: e} }
+
+// Host is the queue itself.
+func (s *Sender) Host(endpoint string) string { return endpoint }
+
+// Local is true: a transfer stays in this process.
+func (s *Sender) Local() bool { return true }
+
+// Send moves the message into the queue. A success has finished the delivery.
+func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
+	dest, err := arn.Parse(r.Subscription.Endpoint)
+	if err != nil {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: "the endpoint is no queue"}
+	}
+	m, err := r.SQS()
+	if err != nil {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: err.Error()}
+	}
+	a := shard.Attempt{At: r.At, Outcome: deliver.Success.String()}
+	return deliver.TransferOutcome(s.engine.Transfer(ctx, r.Delivery, a, dest, m, shard.DeliveryDelivered, ""))
+}

@@ -1,0 +1,118 @@
+// Package mutation is the language in which state machines say what changes:
+// ordered batches of writes to an ordered key space. A machine appends to a
+// Batch, a store applies it, a log seals and replays it.
+//
+// Invariants: a batch is applied whole or not at all; its writes take effect
+// in order; SingleDelete is used only for a key that was Set exactly once
+// since it last did not exist.
+package mutation
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Op is one kind of write.
+type Op byte
+
+// The kinds of write.
+const (
+	Set          Op = 1 // key, value
+	Delete       Op = 2 // key
+	SingleDelete Op = 3 // key, which was set exactly once
+	DeleteRange  Op = 4 // [key, value): the value is the exclusive end
+)
+
+// ErrCorrupt reports bytes that are not an encoded batch or commit.
+var ErrCorrupt = errors.New("mutation: corrupt encoding")
+
+// Batch is an ordered list of writes in one buffer. The zero value is empty
+// and ready to use.
+type Batch struct {
+	buf   []byte
+	count int
+}
+
+// Set writes value at key.
+func (b *Batch) Set(key, value []byte) {
+	b.add(Set, key)
+	b.bytes(value)
+}
+
+// Delete removes key, whether it exists or not.
+func (b *Batch) Delete(key []byte) { b.add(Delete, key) }
+
+// SingleDelete removes a key that was Set exactly once since it last did not
+// exist. It is cheaper than Delete: the two cancel out before they reach disk.
+func (b *Batch) SingleDelete(key []byte) { b.add(SingleDelete, key) }
+
+// DeleteRange removes every key in [start, end).
+func (b *Batch) DeleteRange(start, end []byte) {
+	b.add(DeleteRange, start)
+	b.bytes(end)
+}
+
+// Append adds all writes of other behind those of b.
+func (b *Batch) Append(other *Batch) {
+	b.buf = append(b.buf, other.buf...)
+	b.count += other.count
+}
+
+// Len is the number of writes.
+func (b *Batch) Len() int { return b.count }
+
+// Size is the number of bytes that the encoded writes take.
+func (b *Batch) Size() int { return len(b.buf) }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() { b.buf, b.count = b.buf[:0], 0 }
+
+// Each calls f for every write in order, until f fails, and returns f's error.
+// The slices alias the batch; value is the value of a Set, the exclusive end of
+// a DeleteRange, and nil otherwise.
+func (b *Batch) Each(f func(op Op, key, value []byte) error) error { return each(b.buf, f) }
+
+func (b *Batch) add(op Op, key []byte) {
+	b.count++
+	b.buf = append(b.buf, byte(op))
+	b.bytes(key)
+}
+
+func (b *Batch) bytes(p []byte) {
+	b.buf = binary.AppendUvarint(b.buf, uint64(len(p)))
+	b.buf = append(b.buf, p...)
+}
+
+func each(buf []byte, f func(op Op, key, value []byte) error) error {
+	for len(buf) > 0 {
+		op := Op(buf[0])
+		var key, value []byte
+		var err error
+		if key, buf, err = take(buf[1:]); err != nil {
+			return err
+		}
+		switch op {
+		case Set, DeleteRange:
+			if value, buf, err = take(buf); err != nil {
+				return err
+			}
+		case Delete, SingleDelete:
+		default:
+			return fmt.Errorf("%w: unknown write %d", ErrCorrupt, op)
+		}
+		if err := f(op, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func take(buf []byte) (p, rest []byte, err error) {
+	n, w := binary.Uvarint(buf)
+	if w <= 0 || n > uint64(len(buf)-w) {
+		return nil, nil, ErrCorrupt
+	}
+	buf = buf[w:]
+	return buf[:n:n], buf[n:], nil
+}

@@ -1,0 +1,158 @@
+package mutation_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+type write struct {
+	Op         mutation.Op
+	Key, Value string
+}
+
+func writes(t testing.TB, b *mutation.Batch) (ws []write) {
+	t.Helper()
+	err := b.Each(func(op mutation.Op, key, value []byte) error {
+		if (value == nil) != (op == mutation.Delete || op == mutation.SingleDelete) {
+			t.Errorf("the value of write %d is %v", op, value)
+		}
+		ws = append(ws, write{op, string(key), string(value)})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ws) != b.Len() {
+		t.Errorf("%d writes, and Len is %d", len(ws), b.Len())
+	}
+	return ws
+}
+
+func example() (*mutation.Batch, []write) {
+	long := string(bytes.Repeat([]byte("long "), 1000)) // a length of two bytes
+	b := new(mutation.Batch)
+	b.Set([]byte("a"), []byte("1"))
+	b.Set([]byte("empty"), nil)
+	b.Delete([]byte("b"))
+	b.SingleDelete([]byte("c"))
+	b.DeleteRange([]byte("d"), []byte("e"))
+	b.Set([]byte("\x00\xff"), []byte(long))
+	return b, []write{
+		{mutation.Set, "a", "1"},
+		{mutation.Set, "empty", ""},
+		{mutation.Delete, "b", ""},
+		{mutation.SingleDelete, "c", ""},
+		{mutation.DeleteRange, "d", "e"},
+		{mutation.Set, "\x00\xff", long},
+	}
+}
+
+func TestBatchKeepsWritesInOrder(t *testing.T) {
+	b, want := example()
+	if d := cmp.Diff(want, writes(t, b)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestZeroBatchIsEmpty(t *testing.T) {
+	b := new(mutation.Batch)
+	if ws := writes(t, b); ws != nil || b.Size() != 0 {
+		t.Errorf("%d bytes, %v", b.Size(), ws)
+	}
+}
+
+func TestBatchCopiesItsArguments(t *testing.T) {
+	b := new(mutation.Batch)
+	key, value := []byte("key"), []byte("value")
+	b.Set(key, value)
+	copy(key, "XXX")
+	copy(value, "XXXXX")
+	if d := cmp.Diff([]write{{mutation.Set, "key", "value"}}, writes(t, b)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestAppend(t *testing.T) {
+	b := new(mutation.Batch)
+	b.Delete([]byte("first"))
+	other, want := example()
+	size := b.Size() + other.Size()
+	b.Append(other)
+	want = append([]write{{mutation.Delete, "first", ""}}, want...)
+	other.Reset()
+	other.Set([]byte("XXXXX"), []byte("XXXXX")) // b has its own copy
+	if d := cmp.Diff(want, writes(t, b)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if b.Size() != size {
+		t.Errorf("the size is %d, want %d", b.Size(), size)
+	}
+	b.Append(b)
+	if d := cmp.Diff(append(want, want...), writes(t, b)); d != "" {
+		t.Errorf("appended to itself, -want +got:\n%s", d)
+	}
+}
+
+func TestResetKeepsMemory(t *testing.T) {
+	b, _ := example()
+	b.Reset()
+	if ws := writes(t, b); ws != nil || b.Size() != 0 {
+		t.Errorf("%d bytes, %v", b.Size(), ws)
+	}
+	key, value := []byte("key"), make([]byte, 1000)
+	if n := testing.AllocsPerRun(10, func() { b.Reset(); b.Set(key, value) }); n != 0 {
+		t.Errorf("a write into a used batch allocates %v times", n)
+	}
+}
+
+func TestEachStopsAtAnError(t *testing.T) {
+	b, _ := example()
+	stop := errors.New("stop")
+	n := 0
+	err := b.Each(func(mutation.Op, []byte, []byte) error {
+		if n++; n == 3 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || n != 3 {
+		t.Errorf("stopped after %d writes with %v", n, err)
+	}
+}
+
+// Whoever appends to a slice that Each gave must not write into the batch.
+func TestEachGivesSlicesThatEndWhereTheyEnd(t *testing.T) {
+	b, want := example()
+	err := b.Each(func(_ mutation.Op, key, value []byte) error {
+		_ = append(key, "XXXX"...)
+		_ = append(value, "XXXX"...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, writes(t, b)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func BenchmarkBatch(b *testing.B) {
+	key, value := make([]byte, 24), make([]byte, 1024)
+	batch := new(mutation.Batch)
+	b.ReportAllocs()
+	for b.Loop() {
+		batch.Reset()
+		for range 10 {
+			batch.Set(key, value)
+			batch.SingleDelete(key)
+		}
+		if err := batch.Each(func(mutation.Op, []byte, []byte) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

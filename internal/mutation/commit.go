@@ -1,0 +1,64 @@
+package mutation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// MaxCommit is the largest encoded commit, in bytes.
+const MaxCommit = 4 << 20
+
+const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, shard, epoch, sequence, count
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Commit is what a shard writes at once: the unit that is durable or not, and
+// that a standby replays. Outside this package it is opaque bytes.
+type Commit struct {
+	Shard    uint16
+	Epoch    uint32 // grows with each new owner of the shard
+	Sequence uint64 // grows by one with each commit of the shard
+	Batch    Batch
+}
+
+// AppendTo encodes c behind buf: a CRC-32C over all that follows it, shard,
+// epoch, sequence, count, writes. Integers are big-endian. That it takes no
+// more than MaxCommit bytes is the caller's duty.
+func (c *Commit) AppendTo(buf []byte) []byte {
+	start := len(buf)
+	buf = append(buf, 0, 0, 0, 0)
+	buf = binary.BigEndian.AppendUint16(buf, c.Shard)
+	buf = binary.BigEndian.AppendUint32(buf, c.Epoch)
+	buf = binary.BigEndian.AppendUint64(buf, c.Sequence)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(c.Batch.count))
+	buf = append(buf, c.Batch.buf...)
+	binary.BigEndian.PutUint32(buf[start:], crc32.Checksum(buf[start+4:], castagnoli))
+	return buf
+}
+
+// DecodeCommit reads what AppendTo wrote. The batch aliases p, and copies it
+// when it is added to. Any changed or missing byte is ErrCorrupt.
+func DecodeCommit(p []byte) (*Commit, error) {
+	if len(p) < headerSize || len(p) > MaxCommit {
+		return nil, fmt.Errorf("%w: commit of %d bytes", ErrCorrupt, len(p))
+	}
+	if binary.BigEndian.Uint32(p) != crc32.Checksum(p[4:], castagnoli) {
+		return nil, fmt.Errorf("%w: checksum", ErrCorrupt)
+	}
+	c := &Commit{
+		Shard:    binary.BigEndian.Uint16(p[4:]),
+		Epoch:    binary.BigEndian.Uint32(p[6:]),
+		Sequence: binary.BigEndian.Uint64(p[10:]),
+	}
+	c.Batch.buf = p[headerSize:len(p):len(p)] // what is appended must not run into the caller's memory
+	count := 0
+	if err := each(c.Batch.buf, func(Op, []byte, []byte) error { count++; return nil }); err != nil {
+		return nil, err
+	}
+	if uint64(count) != uint64(binary.BigEndian.Uint32(p[18:])) {
+		return nil, fmt.Errorf("%w: count", ErrCorrupt)
+	}
+	c.Batch.count = count
+	return c, nil
+}

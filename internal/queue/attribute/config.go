@@ -1,0 +1,85 @@
+package attribute
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// Check applies the rules between the attributes of the queue self, all of
+// whose values are canonical: a dead-letter queue is of the same kind, account
+// and region; one kind of encryption is on at a time; the limit by message
+// group needs deduplication by message group.
+//
+// Errors: fault.InvalidAttributeName (encryption), fault.InvalidAttributeValue.
+func Check(self arn.ARN, attrs map[string]string) error {
+	if doc := attrs[RedrivePolicy]; doc != "" {
+		r, err := ParseRedrive(doc)
+		if err != nil {
+			return err
+		}
+		switch {
+		case r.DeadLetter.Account != self.Account:
+			return refused(RedrivePolicy, doc, "Dead-letter target owner should be same as the source.")
+		case r.DeadLetter.Region != self.Region:
+			return refused(RedrivePolicy, doc, "Dead-letter target must be in same region as the source.")
+		case r.DeadLetter.FIFO() != self.FIFO():
+			return refused(RedrivePolicy, doc, "Dead-letter queue must be same type of queue as the source.")
+		}
+	}
+	if attrs[KmsMasterKeyID] != "" && attrs[SqsManagedSseEnabled] == trueText {
+		return fault.New(fault.InvalidAttributeName,
+			"You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
+	}
+	if value(attrs, FifoThroughputLimit) == limitPerGroup && value(attrs, DeduplicationScope) != scopeGroup {
+		return fault.New(fault.InvalidAttributeValue,
+			"The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.")
+	}
+	return nil
+}
+
+// Config gives a queue's canonical attributes, with defaults for those that
+// are absent, in the form that the state machine goes by.
+//
+// Errors: fault.InvalidAttributeValue for a map that Canonical did not make.
+func Config(attrs map[string]string) (queue.Config, error) {
+	var c queue.Config
+	for _, f := range [...]struct {
+		name string
+		to   *time.Duration
+	}{
+		{DelaySeconds, &c.Delay},
+		{VisibilityTimeout, &c.Visibility},
+		{ReceiveMessageWaitTimeSeconds, &c.Wait},
+		{MessageRetentionPeriod, &c.Retention},
+	} {
+		n, ok := integer(value(attrs, f.name))
+		if !ok {
+			return queue.Config{}, invalid(f.name)
+		}
+		*f.to = time.Duration(n) * time.Second
+	}
+	size, ok := integer(value(attrs, MaximumMessageSize))
+	if !ok {
+		return queue.Config{}, invalid(MaximumMessageSize)
+	}
+	c.MaxMessageSize = size
+	if doc := attrs[RedrivePolicy]; doc != "" {
+		r, err := ParseRedrive(doc)
+		if err != nil {
+			return queue.Config{}, err
+		}
+		c.DeadLetter, c.MaxReceives = r.DeadLetter, r.MaxReceives
+	}
+	return c, nil
+}
+
+// value is the attribute as set, or its default.
+func value(attrs map[string]string, name string) string {
+	if v, ok := attrs[name]; ok && v != "" {
+		return v
+	}
+	return table[name].def
+}

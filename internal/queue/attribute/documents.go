@@ -1,0 +1,232 @@
+package attribute
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// Redrive is a parsed RedrivePolicy.
+type Redrive struct {
+	DeadLetter  arn.ARN
+	MaxReceives int // 1–1,000
+}
+
+const (
+	keyTarget     = "deadLetterTargetArn"
+	keyCount      = "maxReceiveCount"
+	keyPermission = "redrivePermission"
+	keySources    = "sourceQueueArns"
+
+	permitAll    = "allowAll"
+	permitNone   = "denyAll"
+	permitListed = "byQueue"
+)
+
+// ParseRedrive reads a RedrivePolicy: an object of deadLetterTargetArn and
+// maxReceiveCount, both required, the count a number or a string. Its error is
+// a fault.InvalidAttributeValue. Whether the target suits a queue is Check's
+// affair.
+func ParseRedrive(doc string) (Redrive, error) {
+	fail := func(reason string) (Redrive, error) { return Redrive{}, refused(RedrivePolicy, doc, reason) }
+
+	members, ok := object(doc)
+	if !ok {
+		return fail("Redrive policy is not a valid JSON map.")
+	}
+	for name := range members {
+		if name != keyTarget && name != keyCount {
+			return fail("Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")
+		}
+	}
+	for _, name := range [...]string{keyTarget, keyCount} {
+		if v, ok := members[name]; !ok || string(v) == "null" {
+			return fail("Redrive policy does not contain mandatory attribute: " + name + ".")
+		}
+	}
+	var target string
+	if err := json.Unmarshal(members[keyTarget], &target); err != nil {
+		return fail("Invalid value for deadLetterTargetArn.")
+	}
+	name, err := arn.Parse(target)
+	if err != nil {
+		return fail("Invalid value for deadLetterTargetArn.")
+	}
+	if name.Service != "sqs" {
+		return fail("Only SQS queues are valid resources for deadLetterTargetArn.")
+	}
+	count, ok := number(members[keyCount])
+	if !ok || count < 1 || count > maxReceives {
+		return fail(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
+			strings.Trim(string(members[keyCount]), `"`), maxReceives))
+	}
+	return Redrive{DeadLetter: name, MaxReceives: count}, nil
+}
+
+func canonicalRedrive(_, doc string) (string, error) {
+	r, err := ParseRedrive(doc)
+	if err != nil {
+		return "", err
+	}
+	return `{"` + keyTarget + `":` + quote(r.DeadLetter.String()) + `,"` + keyCount + `":` + strconv.Itoa(r.MaxReceives) + `}`, nil
+}
+
+// redriveAllow is a parsed RedriveAllowPolicy.
+type redriveAllow struct {
+	permission string
+	sources    []string
+}
+
+func parseRedriveAllow(doc string) (redriveAllow, error) {
+	fail := func(reason string) (redriveAllow, error) {
+		return redriveAllow{}, refused(RedriveAllowPolicy, doc, "Amazon SQS can't create the redrive allow policy"+reason)
+	}
+	const format = ", as it’s in an unsupported format."
+
+	members, ok := object(doc)
+	if !ok {
+		return fail(format)
+	}
+	for name := range members {
+		if name != keyPermission && name != keySources {
+			return fail(format)
+		}
+	}
+	var p redriveAllow
+	if err := json.Unmarshal(members[keyPermission], &p.permission); err != nil {
+		return fail(format)
+	}
+	if v, ok := members[keySources]; ok {
+		// Pointers tell a null in the list from an empty name.
+		var sources []*string
+		if err := json.Unmarshal(v, &sources); err != nil || slices.Contains(sources, nil) {
+			return fail(format)
+		}
+		for _, s := range sources {
+			p.sources = append(p.sources, *s)
+		}
+	}
+	switch p.permission {
+	case permitAll, permitNone:
+		if len(p.sources) > 0 {
+			return fail(". To specify one or more source queue ARNs, you must set redrivePermission to byQueue.")
+		}
+	case permitListed:
+		if len(p.sources) == 0 {
+			return fail(". When you specify the byQueue permission type, you must also specify one or more sourceQueueArns values.")
+		}
+		if len(p.sources) > maxSources {
+			return fail(fmt.Sprintf(". You can specify up to %d source queue ARNs.", maxSources))
+		}
+		for i, s := range p.sources {
+			name, err := arn.Parse(s)
+			if err != nil || name.Service != "sqs" || name.Resource == "" {
+				return fail(". A sourceQueueArns value is not the ARN of a queue.")
+			}
+			p.sources[i] = name.String()
+		}
+	default:
+		return fail(format)
+	}
+	return p, nil
+}
+
+func canonicalRedriveAllow(_, doc string) (string, error) {
+	p, err := parseRedriveAllow(doc)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(`{"` + keyPermission + `":` + quote(p.permission))
+	for i, s := range p.sources {
+		if i == 0 {
+			b.WriteString(`,"` + keySources + `":[`)
+		} else {
+			b.WriteByte(',')
+		}
+		b.WriteString(quote(s))
+	}
+	if len(p.sources) > 0 {
+		b.WriteByte(']')
+	}
+	b.WriteByte('}')
+	return b.String(), nil
+}
+
+// AllowsRedrive reports whether a dead-letter queue with this
+// RedriveAllowPolicy takes the dead letters of source. Without a policy it
+// does; with an unreadable one it does not.
+func AllowsRedrive(doc string, source arn.ARN) bool {
+	if doc == "" {
+		return true
+	}
+	p, err := parseRedriveAllow(doc)
+	if err != nil {
+		return false
+	}
+	return p.permission == permitAll || p.permission == permitListed && slices.Contains(p.sources, source.String())
+}
+
+// canonicalPolicy accepts any JSON object of at most 8,192 bytes and strips
+// the white space. What the policy says is not looked at here.
+func canonicalPolicy(name, doc string) (string, error) {
+	if len(doc) > maxPolicyBytes {
+		return "", invalid(name)
+	}
+	if _, ok := object(doc); !ok {
+		return "", invalid(name)
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(doc)); err != nil {
+		return "", invalid(name)
+	}
+	return b.String(), nil
+}
+
+// canonicalKeyID accepts a key's id, alias or ARN, by its length and
+// characters alone: whether there is such a key, only KMS can tell.
+func canonicalKeyID(name, id string) (string, error) {
+	if len(id) > maxKeyIDBytes {
+		return "", invalid(name)
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return "", invalid(name)
+		}
+	}
+	return id, nil
+}
+
+// object reads a JSON object. Its members' names are matched exactly, which
+// decoding into a struct would not do.
+func object(doc string) (map[string]json.RawMessage, bool) {
+	if !utf8.ValidString(doc) {
+		return nil, false
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(doc), &members); err != nil || members == nil {
+		return nil, false
+	}
+	return members, true
+}
+
+// number reads a whole number or a string that holds one.
+func number(v json.RawMessage) (int, bool) {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return integer(s)
+	}
+	return integer(string(v))
+}
+
+// quote writes a JSON string. Marshalling one cannot fail.
+func quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}

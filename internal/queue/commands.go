@@ -1,0 +1,240 @@
+package queue
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Handle identifies one receive of a message: what a receipt handle carries.
+type Handle struct {
+	Sequence uint64
+	Lane     Lane
+	Receives uint32
+	Epoch    uint32
+}
+
+// where is the state that a message was found in.
+type where byte
+
+const (
+	gone where = iota
+	isLeased
+	isScheduled
+	isFresh
+)
+
+// locate finds a message of any state. A message that is not in memory needs
+// its state from disk.
+func (q *Machine) locate(lane Lane, seq uint64) (where, *state, Need) {
+	if s, ok := q.leases[seq]; ok {
+		return isLeased, s, Need{}
+	}
+	if !q.filled.ok || q.filled.seq != seq {
+		return gone, nil, Need{Kind: NeedState, Sequence: seq, Lane: lane}
+	}
+	f := q.filled
+	q.filled = fill{}
+	switch {
+	case !f.exists:
+		return gone, nil, Need{}
+	case f.scheduled:
+		return isScheduled, &f.state, Need{}
+	case lane == MainLane && seq >= q.c.head:
+		return isFresh, &state{seq: seq, lane: lane, sent: f.state.sent, slot: -1}, Need{}
+	}
+	return gone, nil, Need{}
+}
+
+// Remove deletes a message whatever its state. ErrGone says that there is none.
+func (q *Machine) Remove(b *mutation.Batch, now int64, lane Lane, seq uint64) (Need, error) {
+	at, s, need := q.locate(lane, seq)
+	if need.Kind != NeedNothing {
+		return need, nil
+	}
+	switch at {
+	case gone:
+		return Need{}, ErrGone
+	case isLeased:
+		q.unlease(b, s)
+	case isScheduled:
+		q.unschedule(b, now, s)
+	case isFresh:
+		q.freshWin.remove(seq)
+		q.c.fresh--
+	}
+	q.erase(b, s)
+	return Need{}, nil
+}
+
+// Delete deletes a message that was received, with the handle of any of its
+// receives. One on its way to another queue does not arrive there: its transfer
+// finds nothing to move.
+func (q *Machine) Delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
+	return q.Remove(b, now, h.Lane, h.Sequence)
+}
+
+// ChangeVisibility hides a received message for timeout ms from now; 0 returns
+// it at once. A message whose visibility has run out is hidden again while h is
+// its latest receive. ErrGone: it was deleted. ErrVisibility: more than 12 h in all.
+func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
+	q.Expire(b, now)
+	at, s, need := q.locate(h.Lane, h.Sequence)
+	if need.Kind != NeedNothing {
+		return need, nil
+	}
+	switch at {
+	case gone:
+		return Need{}, ErrGone
+	case isFresh:
+		return Need{}, nil // its lease was lost with a crash: it is visible already
+	case isLeased, isScheduled:
+	}
+	if s.flags&flagMoving != 0 {
+		return Need{}, ErrGone
+	}
+	if s.receives != h.Receives || s.epoch != h.Epoch {
+		return Need{}, nil // somebody else has it now
+	}
+	if now+timeout-s.received > maxVisibility {
+		return Need{}, ErrVisibility
+	}
+	switch {
+	case at == isLeased:
+		q.unlease(b, s)
+	case timeout == 0:
+		return Need{}, nil
+	default:
+		if len(q.leases) >= MaxInFlight {
+			return Need{}, ErrInFlight
+		}
+		q.unschedule(b, now, s)
+	}
+	s.due = now + timeout
+	if timeout == 0 {
+		q.schedule(b, now, *s)
+		return Need{}, nil
+	}
+	q.lease(b, s)
+	return Need{}, nil
+}
+
+// Return gives a leased message back, to be received again at due. With
+// uncounted the receive that leased it never was: nobody saw the message.
+// With history a history record stands beside it from now on. ErrNotLeased: the
+// lease l is over, and the message may be somebody else's.
+func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncounted, history bool) error {
+	s, ok := q.leases[l.Sequence]
+	if !ok || q.leaseOf(s) != l {
+		return ErrNotLeased
+	}
+	q.unlease(b, s)
+	if uncounted && s.receives > 0 {
+		s.receives--
+		if s.receives == 0 {
+			s.first = 0
+		}
+	}
+	if history {
+		s.flags |= flagHistory
+	}
+	s.due = max(due, 0)
+	q.schedule(b, now, *s)
+	return nil
+}
+
+// Stay gives back a message that the dead-letter queue would not have: it is
+// delivered here once more.
+func (q *Machine) Stay(b *mutation.Batch, now int64, seq uint64) error {
+	s, ok := q.leases[seq]
+	if !ok || s.flags&flagMoving == 0 {
+		return ErrNotLeased
+	}
+	q.unlease(b, s)
+	s.flags |= flagStay
+	s.due = now
+	q.schedule(b, now, *s)
+	return nil
+}
+
+// Leased returns the lease of a message, ok false if it is not leased.
+func (q *Machine) Leased(seq uint64) (Lease, bool) {
+	s, ok := q.leases[seq]
+	if !ok {
+		return Lease{}, false
+	}
+	return q.leaseOf(s), true
+}
+
+// MovingLeases lists the messages on their way to the dead-letter queue, for a
+// restart to go on with.
+func (q *Machine) MovingLeases() []Lease {
+	var moving []Lease
+	for _, s := range q.leases {
+		if s.flags&(flagMoving|flagTask) == flagMoving {
+			moving = append(moving, q.leaseOf(s))
+		}
+	}
+	return moving
+}
+
+// InTask reports whether a move task carries the message.
+func (q *Machine) InTask(seq uint64) bool {
+	s, ok := q.leases[seq]
+	return ok && s.flags&flagTask != 0
+}
+
+// TaskSequences lists the messages that a move task carries, in order.
+func (q *Machine) TaskSequences() []uint64 {
+	var all []uint64
+	for seq, s := range q.leases {
+		if s.flags&flagTask != 0 {
+			all = append(all, seq)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// LeasedSequences lists all leases, in no order.
+func (q *Machine) LeasedSequences() []uint64 {
+	all := make([]uint64, 0, len(q.leases))
+	for seq := range q.leases {
+		all = append(all, seq)
+	}
+	return all
+}
+
+// Expired is a message that a sweep found to be past its retention.
+type Expired struct {
+	Lane     Lane
+	Sequence uint64
+}
+
+// SweepDue reports whether messages may have expired, and the time before
+// which a message must have been sent to be one of them.
+func (q *Machine) SweepDue(now int64) (cutoff int64, due bool) {
+	if q.sweepAt == 0 || q.sweepAt > now || q.total() == 0 || q.backlog || q.cfg.Retention == 0 {
+		return 0, false
+	}
+	return now - q.cfg.Retention.Milliseconds(), true
+}
+
+// Lows are the sequences at which the main and the delayed lane begin.
+func (q *Machine) Lows() (mainLane, delayed uint64) { return q.c.lowMain, q.c.lowDelayed }
+
+// Swept ends a sweep: nothing is below the given sequences any more, and the
+// oldest message that is left was sent at oldest; 0 if none is left. more says
+// that the sweep stopped early.
+func (q *Machine) Swept(now int64, mainLane, delayed uint64, oldest int64, more bool) {
+	q.c.lowMain = max(q.c.lowMain, mainLane)
+	q.c.lowDelayed = max(q.c.lowDelayed, delayed)
+	switch {
+	case more:
+		q.sweepAt = now
+	case oldest == 0:
+		q.sweepAt = 0
+	default:
+		q.sweepAt = oldest + q.cfg.Retention.Milliseconds()
+	}
+}

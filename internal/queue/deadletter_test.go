@@ -1,0 +1,85 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// deadLetters is a queue whose messages are dead after n receives.
+func deadLetters(n int) Config {
+	return Config{
+		Retention: time.Hour, MaxReceives: n, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"),
+	}
+}
+
+func (t *bench) mustReceive(tt *testing.T, visibility int64) Receive {
+	tt.Helper()
+	r, err := t.receive(10, visibility)
+	if err != nil {
+		tt.Fatal(err)
+	}
+	return r
+}
+
+// What is deleted on its way to the dead-letter queue neither arrives nor
+// comes back.
+func TestDeleteOnTheWay(t *testing.T) {
+	b := newBench(deadLetters(1), false)
+	seq, err := b.send(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.mustReceive(t, 0)
+	h := Handle{Sequence: seq, Receives: got.Leases[0].Receives, Epoch: got.Leases[0].Epoch}
+	if r := b.mustReceive(t, 0); len(r.Leases) != 0 || len(r.Moves) != 1 {
+		t.Fatalf("the second receive: %+v", r)
+	}
+	if err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.m.Stay(&b.batch, b.now, seq); !errors.Is(err, ErrNotLeased) {
+		t.Errorf("a refused move of it: %v", err)
+	}
+	if r := b.mustReceive(t, 0); len(r.Leases)+len(r.Moves) != 0 || !b.m.Empty() {
+		t.Errorf("it came back: %+v", r)
+	}
+}
+
+// A receive that nobody saw is undone only while its lease lasts: afterwards
+// the message is somebody else's.
+func TestReturnOfALeaseThatIsOver(t *testing.T) {
+	b := newBench(Config{Retention: time.Hour}, false)
+	if _, err := b.send(1, 0); err != nil {
+		t.Fatal(err)
+	}
+	first := b.mustReceive(t, 0).Leases[0]
+	second := b.mustReceive(t, 60_000).Leases[0]
+	if err := b.m.Return(&b.batch, b.now, first, b.now, true, false); !errors.Is(err, ErrNotLeased) {
+		t.Errorf("returned a lease that is over: %v", err)
+	}
+	if now, ok := b.m.Leased(second.Sequence); !ok || now != second {
+		t.Errorf("the second lease is %+v, %v", now, ok)
+	}
+}
+
+// A dead-letter queue with one of its own counts its own receives.
+func TestDeadLetterQueueCountsAnew(t *testing.T) {
+	b := newBench(deadLetters(2), false)
+	if _, err := b.moveIn(1, b.now, 5); err != nil {
+		t.Fatal(err)
+	}
+	for n := uint32(6); n <= 7; n++ {
+		if err := b.reopen(); err != nil {
+			t.Fatal(err)
+		}
+		if r := b.mustReceive(t, 0); len(r.Leases) != 1 || r.Leases[0].Receives != n {
+			t.Fatalf("receive %d: %+v", n, r)
+		}
+	}
+	if r := b.mustReceive(t, 0); len(r.Leases) != 0 || len(r.Moves) != 1 {
+		t.Errorf("after both of its receives: %+v", r)
+	}
+}

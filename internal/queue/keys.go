@@ -1,0 +1,167 @@
+package queue
+
+import "encoding/binary"
+
+// Incarnation names one life of a queue within its shard: a queue that is
+// deleted and created again has a new one, and nothing of the old one's.
+type Incarnation uint64
+
+// Lane is the part of a queue that a record stands in, in order of sequence.
+// FIFO message groups and fair queues' tenants have lanes of their own, from
+// FirstGroup on.
+type Lane uint32
+
+// The lanes of a queue without groups.
+const (
+	MainLane    Lane = 0 // accepted ready to be received
+	DelayedLane Lane = 1 // accepted with a delay
+	MovedLane   Lane = 2 // moved in from another queue, with its age and receive count
+	FirstGroup  Lane = 16
+)
+
+// The key space of a shard: two bytes of shard, then one of these.
+const (
+	spaceData     = 'D' // incarnation, kind, …: all that goes when the queue goes
+	spaceCounters = 'C' // incarnation
+)
+
+// The kinds of record of a queue, behind its incarnation.
+const (
+	kindRecord  = 'm' // lane, sequence → message
+	kindLease   = 'l' // sequence → state
+	kindDueOf   = 't' // sequence → due time
+	kindDue     = 'd' // due time, sequence → state
+	kindExpiry  = 'e' // sent time, sequence → lane, for the moved lane
+	kindBucket  = 'k' // second → number of messages due in it
+	kindHistory = 'n' // sequence → history of attempts
+)
+
+// Keys builds the keys of one queue. The slices that its methods return share
+// one buffer and are valid until the next call.
+type Keys struct {
+	prefix [11]byte
+	buf    [32]byte
+}
+
+// NewKeys makes the keys of an incarnation in a shard.
+func NewKeys(shard uint16, inc Incarnation) Keys {
+	var k Keys
+	binary.BigEndian.PutUint16(k.prefix[:], shard)
+	k.prefix[2] = spaceData
+	binary.BigEndian.PutUint64(k.prefix[3:], uint64(inc))
+	return k
+}
+
+func (k *Keys) kind(kind byte) []byte {
+	b := append(k.buf[:0], k.prefix[:]...)
+	return append(b, kind)
+}
+
+func (k *Keys) sequence(kind byte, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(k.kind(kind), seq)
+}
+
+// Record is the key of a message.
+func (k *Keys) Record(lane Lane, seq uint64) []byte {
+	b := binary.BigEndian.AppendUint32(k.kind(kindRecord), uint32(lane))
+	return binary.BigEndian.AppendUint64(b, seq)
+}
+
+// History is the key of a delivery's history of attempts.
+func (k *Keys) History(seq uint64) []byte { return k.sequence(kindHistory, seq) }
+
+// DueOf is the key that tells a scheduled message's due time.
+func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(kindDueOf, seq) }
+
+// Due is the key of a scheduled message's state.
+func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(kindDue, due, seq) }
+
+func (k *Keys) lease(seq uint64) []byte { return k.sequence(kindLease, seq) }
+
+func (k *Keys) expiry(sent int64, seq uint64) []byte { return k.timed(kindExpiry, sent, seq) }
+
+func (k *Keys) bucket(second int64) []byte { return k.sequence(kindBucket, uint64(second)) }
+
+func (k *Keys) timed(kind byte, ms int64, seq uint64) []byte {
+	b := binary.BigEndian.AppendUint64(k.kind(kind), uint64(ms))
+	return binary.BigEndian.AppendUint64(b, seq)
+}
+
+// Counters is the key of the counters.
+func (k *Keys) Counters() []byte {
+	b := append(k.buf[:0], k.prefix[:]...)
+	b[2] = spaceCounters
+	return b
+}
+
+// Span is a range of keys, [Lower, Upper). Its slices are its own.
+type Span struct{ Lower, Upper []byte }
+
+// All spans every record of the queue but its counters.
+func (k *Keys) All() Span { return spanOf(k.prefix[:]) }
+
+// Leases spans the leases.
+func (k *Keys) Leases() Span { return spanOf(k.kind(kindLease)) }
+
+// Buckets spans the counts of messages by due second.
+func (k *Keys) Buckets() Span { return spanOf(k.kind(kindBucket)) }
+
+// Expiries spans the moved lane's messages in order of age.
+func (k *Keys) Expiries() Span { return spanOf(k.kind(kindExpiry)) }
+
+// Lane spans the records of a lane from a sequence on.
+func (k *Keys) Lane(lane Lane, from uint64) Span {
+	s := spanOf(binary.BigEndian.AppendUint32(k.kind(kindRecord), uint32(lane)))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
+	return s
+}
+
+// DueAfter spans the scheduled messages behind (due, seq).
+func (k *Keys) DueAfter(due int64, seq uint64) Span {
+	s := k.DueFrom(due, seq)
+	s.Lower = append(s.Lower, 0)
+	return s
+}
+
+// DueFrom spans the scheduled messages from (due, seq) on.
+func (k *Keys) DueFrom(due int64, seq uint64) Span {
+	s := spanOf(k.kind(kindDue))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
+	return s
+}
+
+// AllDue spans all scheduled messages.
+func (k *Keys) AllDue() Span { return spanOf(k.kind(kindDue)) }
+
+// AllCounters spans the counters of every queue of a shard.
+func AllCounters(shard uint16) Span {
+	return spanOf(append(binary.BigEndian.AppendUint16(nil, shard), spaceCounters))
+}
+
+// CountersIncarnation reads the incarnation out of a key of counters.
+func CountersIncarnation(key []byte) Incarnation {
+	return Incarnation(binary.BigEndian.Uint64(key[3:]))
+}
+
+// KeySequence reads the sequence that a key of any kind ends in.
+func KeySequence(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
+
+// KeyTime reads the time out of a key made of a time and a sequence.
+func KeyTime(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[len(key)-16:])) }
+
+// spanOf spans all keys that begin with prefix, whose last byte is below 0xff
+// or which ends in an incarnation that is.
+func spanOf(prefix []byte) Span {
+	lower := append([]byte(nil), prefix...)
+	upper := append([]byte(nil), prefix...)
+	for i := len(upper) - 1; ; i-- {
+		upper[i]++
+		if upper[i] != 0 {
+			return Span{Lower: lower, Upper: upper[:i+1]}
+		}
+	}
+}
+
+// PrefixSpan spans all keys that begin with prefix, which is not empty.
+func PrefixSpan(prefix []byte) Span { return spanOf(prefix) }

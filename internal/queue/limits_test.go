@@ -1,0 +1,102 @@
+package queue
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// TestMaxInFlight: the 120,000th message can be leased, the next one cannot,
+// by a receive or by hiding it again.
+func TestMaxInFlight(t *testing.T) {
+	b := newBench(Config{Retention: time.Hour}, false)
+	send := func() {
+		t.Helper()
+		if _, err := b.send(1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		send()
+	}
+	first, err := b.receive(1, 1000)
+	if err != nil || len(first.Leases) != 1 {
+		t.Fatal(first, err)
+	}
+	b.now += 1000
+	b.m.Expire(&b.batch, b.now) // the first can be received again
+	for seq := uint64(1_000_000); len(b.m.leases) < MaxInFlight-2; seq++ {
+		if b.m.leases == nil {
+			b.m.leases = map[uint64]*state{}
+		}
+		b.m.leases[seq] = &state{seq: seq, due: never, slot: -1}
+	}
+	got, err := b.receive(10, 1000)
+	if err != nil || len(got.Leases) != 2 {
+		t.Fatalf("received %v, %v, and two more can be in flight", got.Leases, err)
+	}
+	if got, err := b.receive(10, 1000); !errors.Is(err, ErrInFlight) || len(got.Leases) != 0 {
+		t.Errorf("received %v, %v, and no more can be in flight", got.Leases, err)
+	}
+	l := got.Leases[0]
+	h := Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch}
+	change := func() error {
+		return b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 5000) })
+	}
+	if err := change(); err != nil {
+		t.Errorf("a message that is in flight: %v", err)
+	}
+	if err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(); err != nil {
+		t.Errorf("the last one: %v", err)
+	}
+	if err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 0) }); err != nil {
+		t.Fatal(err)
+	}
+	b.m.leases[1] = &state{seq: 1, due: never, slot: -1}
+	if err := change(); !errors.Is(err, ErrInFlight) {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+// TestBoundedCommands: neither the leases that run out at once nor the dead
+// letters that a receive comes upon make a commit that grows with their number.
+func TestBoundedCommands(t *testing.T) {
+	const messages = 3*maxExpire + 1
+	b := newBench(Config{Retention: time.Hour, MaxReceives: 1, DeadLetter: arn.Queue("us-east-1", "000000000000", "dead")}, false)
+	var m Message
+	record := m.AppendRecord(nil)
+	for range messages {
+		seq := b.m.Accept(&b.batch, b.now, Arrival{Record: record, Sent: b.now})
+		b.m.freshWin.remove(seq)
+		b.m.c.fresh--
+		b.m.lease(&b.batch, &state{seq: seq, sent: b.now, due: b.now + 1, receives: 1})
+	}
+	b.batch.Reset()
+	b.now++
+	steps := 0
+	for b.m.Counts(b.now).InFlight > 0 {
+		before := len(b.m.leases)
+		b.m.Expire(&b.batch, b.now)
+		if returned := before - len(b.m.leases); returned > maxExpire {
+			t.Fatalf("one command returned %d leases", returned)
+		}
+		if steps++; steps > messages {
+			t.Fatal("it does not come to an end")
+		}
+		if at := b.m.NextTimer(b.now); len(b.m.leases) > 0 && (at == 0 || at > b.now) {
+			t.Fatalf("more leases have run out, and the timer is set to %d at %d", at, b.now)
+		}
+	}
+	r := Receive{Max: 10, Epoch: 1}
+	if err := b.m.Receive(&b.batch, b.now, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Moves) != maxMoves || len(r.Leases) != 0 {
+		t.Errorf("a receive came upon %d dead letters and %d messages", len(r.Moves), len(r.Leases))
+	}
+}

@@ -1,0 +1,253 @@
+package queue
+
+import (
+	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrCorruptRecord reports stored bytes that are no record of a message.
+var ErrCorruptRecord = errors.New("queue: corrupt message record")
+
+// ID is a message's id: the 16 bytes of a UUID.
+type ID [16]byte
+
+// Attribute is a user attribute of a message. Value holds the text of a String
+// or Number and the raw bytes of a Binary.
+type Attribute struct {
+	Name  string
+	Type  string // "String", "Number", "Binary", "String.Array", each with an optional ".label"
+	Value []byte
+}
+
+// Binary reports whether the value is bytes rather than text.
+func (a Attribute) Binary() bool {
+	return a.Type == "Binary" || len(a.Type) > 7 && a.Type[:7] == "Binary."
+}
+
+// Message is what a queue holds. Once accepted it never changes; what does
+// (receive count, due time, lease) is kept beside it.
+type Message struct {
+	ID     ID
+	Sent   int64  // epoch milliseconds of the first send; retention counts from it
+	Sender string // SenderId: an account or an access key's principal
+	Group  string // MessageGroupId, or empty
+	Dedup  string // MessageDeduplicationId, or empty
+	Trace  string // AWSTraceHeader, or empty
+	// Source is the ARN of the queue that a dead letter came from by its
+	// maxReceiveCount, or empty.
+	Source        string
+	Attributes    []Attribute
+	Body          []byte
+	BodyMD5       [md5.Size]byte
+	AttributesMD5 [md5.Size]byte // all zero without attributes
+	// Notice is set in the backlog of a subscription only.
+	Notice *Notice
+}
+
+// NoticeKind says what a message in a subscription's backlog is.
+type NoticeKind byte
+
+// The kinds of notice.
+const (
+	Notification             NoticeKind = 1
+	SubscriptionConfirmation NoticeKind = 2
+	UnsubscribeConfirmation  NoticeKind = 3
+)
+
+// Notice is what rendering a publish for a subscriber needs beyond the body
+// and its attributes, fixed at the time of the publish.
+type Notice struct {
+	Kind             NoticeKind
+	Topic            string // ARN
+	Subscription     string // ARN
+	Subject          string // empty: none was given
+	Token            string // for confirmations
+	Raw              bool   // RawMessageDelivery at the time of the publish
+	SignatureVersion byte   // 1 or 2
+}
+
+// Seal computes the digests that SQS answers to senders and receivers.
+func (m *Message) Seal() {
+	m.BodyMD5 = md5.Sum(m.Body) //nolint:gosec // see the import
+	m.AttributesMD5 = [md5.Size]byte{}
+	if len(m.Attributes) > 0 {
+		m.AttributesMD5 = AttributesMD5(m.Attributes)
+	}
+}
+
+// Size is what counts against MaximumMessageSize, in bytes: the body, and the
+// names, types and values of the attributes.
+func (m *Message) Size() int {
+	n := len(m.Body)
+	for i := range m.Attributes {
+		a := &m.Attributes[i]
+		n += len(a.Name) + len(a.Type) + len(a.Value)
+	}
+	return n
+}
+
+// The first byte of a record is its version; the second holds these flags.
+const recordVersion = 1
+
+const (
+	flagAttributes = 1 << iota
+	flagExtra      // any of Group, Dedup, Trace, Source
+	flagNotice
+	flagRaw
+)
+
+// sentOffset is where a record keeps Sent, so that a scan need not decode it.
+const sentOffset = 2
+
+// AppendRecord encodes m behind buf.
+func (m *Message) AppendRecord(buf []byte) []byte {
+	var flags byte
+	if len(m.Attributes) > 0 {
+		flags |= flagAttributes
+	}
+	if m.Group != "" || m.Dedup != "" || m.Trace != "" || m.Source != "" {
+		flags |= flagExtra
+	}
+	if m.Notice != nil {
+		flags |= flagNotice
+		if m.Notice.Raw {
+			flags |= flagRaw
+		}
+	}
+	buf = append(buf, recordVersion, flags)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
+	buf = append(buf, m.ID[:]...)
+	buf = append(buf, m.BodyMD5[:]...)
+	buf = appendString(buf, m.Sender)
+	if flags&flagExtra != 0 {
+		buf = appendString(buf, m.Group)
+		buf = appendString(buf, m.Dedup)
+		buf = appendString(buf, m.Trace)
+		buf = appendString(buf, m.Source)
+	}
+	if n := m.Notice; n != nil {
+		buf = append(buf, byte(n.Kind), n.SignatureVersion)
+		buf = appendString(buf, n.Topic)
+		buf = appendString(buf, n.Subscription)
+		buf = appendString(buf, n.Subject)
+		buf = appendString(buf, n.Token)
+	}
+	if flags&flagAttributes != 0 {
+		buf = append(buf, m.AttributesMD5[:]...)
+		buf = binary.AppendUvarint(buf, uint64(len(m.Attributes)))
+		for i := range m.Attributes {
+			a := &m.Attributes[i]
+			buf = appendString(buf, a.Name)
+			buf = appendString(buf, a.Type)
+			buf = appendBytes(buf, a.Value)
+		}
+	}
+	return append(buf, m.Body...)
+}
+
+// DecodeRecord reads what AppendRecord wrote. The body and the attributes'
+// values alias p.
+func DecodeRecord(p []byte) (*Message, error) {
+	if len(p) < 2 || p[0] != recordVersion {
+		return nil, fmt.Errorf("%w: version", ErrCorruptRecord)
+	}
+	flags := p[1]
+	r := reader{p: p[2:]}
+	m := &Message{Sent: int64(r.uint64())}
+	copy(m.ID[:], r.fixed(len(m.ID)))
+	copy(m.BodyMD5[:], r.fixed(len(m.BodyMD5)))
+	m.Sender = r.string()
+	if flags&flagExtra != 0 {
+		m.Group, m.Dedup, m.Trace, m.Source = r.string(), r.string(), r.string(), r.string()
+	}
+	if flags&flagNotice != 0 {
+		head := r.fixed(2)
+		m.Notice = &Notice{
+			Kind: NoticeKind(head[0]), SignatureVersion: head[1], Raw: flags&flagRaw != 0,
+			Topic: r.string(), Subscription: r.string(), Subject: r.string(), Token: r.string(),
+		}
+	}
+	if flags&flagAttributes != 0 {
+		copy(m.AttributesMD5[:], r.fixed(len(m.AttributesMD5)))
+		n := r.uvarint()
+		if n == 0 || n > uint64(len(r.p))/3 { // each has three lengths at least
+			return nil, fmt.Errorf("%w: attributes", ErrCorruptRecord)
+		}
+		m.Attributes = make([]Attribute, n)
+		for i := range m.Attributes {
+			m.Attributes[i] = Attribute{Name: r.string(), Type: r.string(), Value: r.bytes()}
+		}
+	}
+	if r.short {
+		return nil, fmt.Errorf("%w: truncated", ErrCorruptRecord)
+	}
+	m.Body = r.p
+	return m, nil
+}
+
+// SetRecordID puts another id into an encoded record.
+func SetRecordID(p []byte, id ID) { copy(p[sentOffset+8:], id[:]) }
+
+// RecordSent reads Sent out of an encoded record, ok false if it is none.
+func RecordSent(p []byte) (sent int64, ok bool) {
+	if len(p) < sentOffset+8 || p[0] != recordVersion {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(p[sentOffset:])), true
+}
+
+func appendString(buf []byte, s string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(s)))
+	return append(buf, s...)
+}
+
+func appendBytes(buf, p []byte) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(p)))
+	return append(buf, p...)
+}
+
+// reader takes a record apart and remembers whether it ran out of bytes.
+type reader struct {
+	p     []byte
+	short bool
+}
+
+var zeros [64]byte
+
+// fixed takes n bytes, at most 64; zeros when there are not as many.
+func (r *reader) fixed(n int) []byte {
+	if len(r.p) < n {
+		r.short, r.p = true, nil
+		return zeros[:n]
+	}
+	p := r.p[:n]
+	r.p = r.p[n:]
+	return p
+}
+
+func (r *reader) uint64() uint64 { return binary.BigEndian.Uint64(r.fixed(8)) }
+
+func (r *reader) uvarint() uint64 {
+	n, w := binary.Uvarint(r.p)
+	if w <= 0 {
+		r.short, r.p = true, nil
+		return 0
+	}
+	r.p = r.p[w:]
+	return n
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.p)) {
+		r.short, r.p = true, nil
+		return nil
+	}
+	p := r.p[:n:n]
+	r.p = r.p[n:]
+	return p
+}
+
+func (r *reader) string() string { return string(r.bytes()) }

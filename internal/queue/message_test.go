@@ -1,0 +1,234 @@
+package queue
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestAttributesMD5 holds the digest against ones that the AWS SDKs accept.
+// The first three are AWS's own answers, recorded by the tests of moto, a mock
+// of AWS; the last were computed from the developer guide's description.
+func TestAttributesMD5(t *testing.T) {
+	cases := []struct {
+		want  string
+		attrs []Attribute
+	}{
+		{"2e2e4876d8e0bd6b8c2c8f556831c349", []Attribute{{"timestamp", "Number.java.lang.Long", []byte("1493147359900")}}},
+		{"36655e7e9d7c0e8479fa3f3f42247ae7", []Attribute{{"SOME_Valid.attribute-Name", "Number", []byte("1493147359900")}}},
+		{"b12289320bb6e494b18b645ef562b4a9", []Attribute{
+			{"timestamp", "Number.java.lang.Long", []byte("1602845432024")},
+			{"id", "String", []byte("2018fc74-4f77-1a5a-1be0-c2d037d5052b")},
+			{"contentType", "String", []byte("application/json")},
+		}},
+		{"8950c4f7b9df2f96e742f9ca6f995495", []Attribute{{"binary", "Binary", []byte{2, 3, 4}}}},
+		{"6609cff969701117b5992c68d80ac434", []Attribute{
+			{"b", "String", []byte("x")}, {"B", "String", []byte("y")}, {"a.b", "Binary.png", []byte{0, 255}}, {"aa", "Number", []byte("1")},
+		}},
+	}
+	for _, c := range cases {
+		names := append([]Attribute(nil), c.attrs...)
+		got := AttributesMD5(c.attrs)
+		if hex.EncodeToString(got[:]) != c.want {
+			t.Errorf("%v: %x, want %s", c.attrs, got, c.want)
+		}
+		if !cmp.Equal(names, c.attrs) {
+			t.Errorf("the attributes are in another order now: %v", c.attrs)
+		}
+	}
+}
+
+// TestSeal: the digests are of what the message holds now.
+func TestSeal(t *testing.T) {
+	m := Message{Body: []byte("The quick brown fox jumps over the lazy dog"), Attributes: []Attribute{{"a", "String", []byte("b")}}}
+	m.Seal()
+	if got := hex.EncodeToString(m.BodyMD5[:]); got != "9e107d9d372bb6826bd81d3542a419d6" {
+		t.Errorf("the body's digest is %s", got)
+	}
+	if m.AttributesMD5 != AttributesMD5(m.Attributes) {
+		t.Errorf("the attributes' digest is %x", m.AttributesMD5)
+	}
+	m.Attributes = nil
+	m.Seal()
+	if m.AttributesMD5 != [md5.Size]byte{} {
+		t.Errorf("without attributes the digest is %x", m.AttributesMD5)
+	}
+}
+
+// TestSize: body, and names, types and values of the attributes.
+func TestSize(t *testing.T) {
+	m := Message{Body: make([]byte, 1000), Trace: "not counted", Attributes: []Attribute{
+		{"name", "String", []byte("value")}, {"n", "Binary", make([]byte, 100)},
+	}}
+	if got := m.Size(); got != 1000+4+6+5+1+6+100 {
+		t.Errorf("the size is %d", got)
+	}
+}
+
+// TestBinary: only Binary, with or without a label, is.
+func TestBinary(t *testing.T) {
+	for kind, want := range map[string]bool{
+		"Binary": true, "Binary.png": true,
+		"String": false, "Number": false, "String.Binary": false, "Binaries": false, "binary": false, "": false,
+	} {
+		if got := (Attribute{Type: kind}).Binary(); got != want {
+			t.Errorf("%q: %v", kind, got)
+		}
+	}
+}
+
+func drawMessage(t *rapid.T) *Message {
+	text := func(label string) string {
+		return rapid.OneOf(rapid.Just(""), rapid.String(), rapid.StringN(120, 300, -1)).Draw(t, label)
+	}
+	octets := func(label string) []byte { return rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, label) }
+	m := &Message{
+		Sent: rapid.Int64().Draw(t, "sent"), Sender: text("sender"), Group: text("group"), Dedup: text("dedup"),
+		Trace: text("trace"), Source: text("source"), Body: octets("body"),
+	}
+	copy(m.ID[:], octets("id"))
+	copy(m.BodyMD5[:], octets("digest"))
+	for range rapid.IntRange(0, 3).Draw(t, "attributes") {
+		m.Attributes = append(m.Attributes, Attribute{Name: text("name"), Type: text("type"), Value: octets("value")})
+	}
+	if len(m.Attributes) > 0 {
+		copy(m.AttributesMD5[:], octets("attributes digest"))
+	}
+	if rapid.Bool().Draw(t, "notice") {
+		m.Notice = &Notice{
+			Kind: NoticeKind(rapid.Byte().Draw(t, "kind")), Topic: text("topic"), Subscription: text("subscription"),
+			Subject: text("subject"), Token: text("token"), Raw: rapid.Bool().Draw(t, "raw"),
+			SignatureVersion: rapid.Byte().Draw(t, "version"),
+		}
+	}
+	return m
+}
+
+// TestRecordRoundTrip: a record gives back the message, of which no shorter
+// part of it but one of the body can be read.
+func TestRecordRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMessage(t)
+		before := octetsOf("before")
+		record := m.AppendRecord(before)
+		if !bytes.HasPrefix(record, before) {
+			t.Fatal("what was in the buffer is gone")
+		}
+		record = record[len(before):]
+		got, err := DecodeRecord(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m, got, cmp.Comparer(bytes.Equal)); diff != "" {
+			t.Fatal(diff)
+		}
+		if sent, ok := RecordSent(record); !ok || sent != m.Sent {
+			t.Fatalf("sent at %d, %v", sent, ok)
+		}
+		cut := rapid.IntRange(0, len(record)-1).Draw(t, "cut")
+		_, err = DecodeRecord(record[:cut])
+		if inBody := cut >= len(record)-len(m.Body); inBody != (err == nil) {
+			t.Fatalf("cut at %d of %d with a body of %d: %v", cut, len(record), len(m.Body), err)
+		}
+		if err != nil && !errors.Is(err, ErrCorruptRecord) {
+			t.Fatalf("another error: %v", err)
+		}
+	})
+}
+
+func octetsOf(s string) []byte { return append(make([]byte, 0, 64), s...) }
+
+// FuzzDecodeRecord: nothing makes it panic or take much memory, and what it
+// reads is written as it was read.
+func FuzzDecodeRecord(f *testing.F) {
+	full := Message{
+		Sent: 1, Sender: "s", Group: "g", Dedup: "d", Trace: "t", Source: "q", Body: []byte("body"),
+		Attributes: []Attribute{{"n", "String", []byte("v")}},
+		Notice:     &Notice{Kind: Notification, Topic: "t", Subscription: "s", Subject: "x", Token: "y", Raw: true, SignatureVersion: 2},
+	}
+	f.Add((&Message{}).AppendRecord(nil))
+	f.Add(full.AppendRecord(nil))
+	f.Add([]byte{recordVersion, 0xff})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		m, err := DecodeRecord(p)
+		if err != nil {
+			if !errors.Is(err, ErrCorruptRecord) {
+				t.Fatalf("another error: %v", err)
+			}
+			return
+		}
+		again, err := DecodeRecord(m.AppendRecord(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m, again, cmp.Comparer(bytes.Equal)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// FuzzDecodeState: what it reads is written as it was read.
+func FuzzDecodeState(f *testing.F) {
+	s := state{due: never, sent: 2, first: 3, received: 4, receives: 5, epoch: 6, lane: MovedLane, flags: flagStay | flagHistory}
+	f.Add(s.appendTo(nil))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		s, err := decodeState(7, p)
+		if err != nil {
+			if !errors.Is(err, ErrCorruptRecord) || len(p) == stateSize {
+				t.Fatalf("%d bytes: %v", len(p), err)
+			}
+			return
+		}
+		if got := s.appendTo(nil); !bytes.Equal(got, p) || s.seq != 7 {
+			t.Fatalf("read %x, wrote %x", p, got)
+		}
+	})
+}
+
+// FuzzDecodeCounters: what it reads is written as it was read.
+func FuzzDecodeCounters(f *testing.F) {
+	c := counters{next: 1, head: 2, fresh: 3, scheduled: 4, leased: 5, lowMain: 6, lowDelayed: math.MaxUint64}
+	f.Add(c.appendTo(nil))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		c, err := decodeCounters(p)
+		if err != nil {
+			if !errors.Is(err, ErrCorruptRecord) || len(p) == countersSize {
+				t.Fatalf("%d bytes: %v", len(p), err)
+			}
+			return
+		}
+		if got := c.appendTo(nil); !bytes.Equal(got, p) {
+			t.Fatalf("read %x, wrote %x", p, got)
+		}
+	})
+}
+
+// FuzzFill hands a machine what a damaged store might hold.
+func FuzzFill(f *testing.F) {
+	f.Add([]byte("0123456789abcdef"), (&state{}).appendTo(nil))
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		if len(key) < 8 {
+			return // no store gives one: it is not within a span
+		}
+		m := New(NewKeys(1, 1), Config{}, false)
+		errs := []error{m.FillDue(key, value), m.LoadLease(key, value), m.FillState(1, true, 1, value)}
+		m.LoadBucket(key, value)
+		if _, _, err := m.Load(value, 1); err != nil && !errors.Is(err, ErrCorruptRecord) {
+			t.Fatal(err)
+		}
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, ErrCorruptRecord) {
+				t.Fatal(err)
+			}
+		}
+		DecodeDue(value)
+	})
+}

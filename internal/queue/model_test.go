@@ -1,0 +1,319 @@
+package queue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// modelMessage is a message of the reference model: a plain list of these,
+// searched from end to end, is the specification of a queue.
+type modelMessage struct {
+	seq       uint64
+	lane      Lane
+	sent      int64
+	ready     int64 // when it can be received; with leased, when that ends
+	fresh     bool
+	leased    bool
+	moving    bool
+	stay      bool
+	receives  uint32
+	elsewhere uint32 // of the receives: before it was moved here
+	epoch     uint32
+	received  int64
+}
+
+type model struct {
+	cfg      Config
+	messages []*modelMessage
+}
+
+func (m *model) find(seq uint64) *modelMessage {
+	for _, x := range m.messages {
+		if x.seq == seq {
+			return x
+		}
+	}
+	return nil
+}
+
+func (m *model) remove(seq uint64) {
+	m.messages = slices.DeleteFunc(m.messages, func(x *modelMessage) bool { return x.seq == seq })
+}
+
+// expire returns the leases that have run out.
+func (m *model) expire(now int64) {
+	for _, x := range m.messages {
+		if x.leased && !x.moving && x.ready <= now {
+			x.leased = false
+		}
+	}
+}
+
+// receive walks the available messages in the order in which they became so, as
+// far as a machine went that leased and moved as many as given: at the end of a
+// window it may stop early. dropped tells whether it dropped an expired message.
+func (m *model) receive(r modelReceive, dropped func(*modelMessage) bool) (leases, moves []uint64, err error) {
+	m.expire(r.now)
+	var order []*modelMessage
+	for _, x := range m.messages {
+		if !x.leased && x.ready <= r.now {
+			order = append(order, x)
+		}
+	}
+	slices.SortFunc(order, func(a, b *modelMessage) int {
+		return cmp.Or(cmp.Compare(a.ready, b.ready), boolCompare(a.fresh, b.fresh), cmp.Compare(a.seq, b.seq))
+	})
+	for _, x := range order {
+		done := len(leases) == r.leased && len(moves) == r.moved
+		if x.sent+m.cfg.Retention.Milliseconds() <= r.now && (!done || dropped(x)) {
+			m.remove(x.seq)
+			continue
+		}
+		if done {
+			if r.leased == 0 {
+				return nil, nil, fmt.Errorf("found nothing, but %+v can be received", x)
+			}
+			break
+		}
+		x.fresh, x.leased = false, true
+		if m.cfg.MaxReceives > 0 && int(x.receives-x.elsewhere) >= m.cfg.MaxReceives && !x.stay {
+			x.moving = true
+			moves = append(moves, x.seq)
+			continue
+		}
+		x.stay, x.ready = false, r.now+r.visibility
+		x.receives++
+		x.received, x.epoch = r.now, r.epoch
+		leases = append(leases, x.seq)
+	}
+	return leases, moves, nil
+}
+
+type modelReceive struct {
+	now, visibility int64
+	epoch           uint32
+	leased, moved   int
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func sequences(leases []Lease) (seqs []uint64) {
+	for _, l := range leases {
+		seqs = append(seqs, l.Sequence)
+	}
+	return seqs
+}
+
+// TestModel runs random histories on a machine with tiny windows and on the
+// reference model, with reopening in between, and compares every answer and
+// every count, and the records at the end.
+func TestModel(t *testing.T) {
+	defer func(n int) { windowSize = n }(windowSize)
+	windowSize = 6
+
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Retention: time.Hour, Visibility: 30 * time.Second}
+		if rapid.Bool().Draw(t, "dead letters") {
+			cfg.MaxReceives = rapid.IntRange(1, 3).Draw(t, "max receives")
+			cfg.DeadLetter = arn.Queue("us-east-1", "000000000000", "dlq")
+		}
+		b := newBench(cfg, false)
+		ref := &model{cfg: cfg}
+		var handles []Handle
+		var id byte
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		handle := func() Handle {
+			if len(handles) == 0 {
+				return Handle{Sequence: 999}
+			}
+			return handles[rapid.IntRange(0, len(handles)-1).Draw(t, "handle")]
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"send": func(t *rapid.T) {
+				for range rapid.IntRange(1, 12).Draw(t, "n") {
+					delay := rapid.SampledFrom([]int64{0, 0, 0, 1, 900, 1500, 5000}).Draw(t, "delay")
+					id++
+					seq, err := b.send(id, delay)
+					must(err)
+					x := &modelMessage{seq: seq, sent: b.now, ready: b.now + delay, fresh: delay == 0}
+					if delay > 0 {
+						x.lane = DelayedLane
+					}
+					ref.messages = append(ref.messages, x)
+				}
+			},
+			"move in": func(t *rapid.T) {
+				age := rapid.Int64Range(0, 4_000_000).Draw(t, "age")
+				receives := uint32(rapid.IntRange(0, 4).Draw(t, "receives"))
+				id++
+				seq, err := b.moveIn(id, b.now-age, receives)
+				must(err)
+				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: MovedLane, sent: b.now - age, ready: b.now, receives: receives, elsewhere: receives})
+			},
+			"receive": func(t *rapid.T) {
+				most := rapid.IntRange(1, 10).Draw(t, "max")
+				visibility := rapid.SampledFrom([]int64{0, 1, 1000, 30_000}).Draw(t, "visibility")
+				got, err := b.receive(most, visibility)
+				must(err)
+				leases, moves, err := ref.receive(modelReceive{
+					now: b.now, visibility: visibility, epoch: b.epoch, leased: len(got.Leases), moved: len(got.Moves),
+				}, func(x *modelMessage) bool {
+					_, kept := b.store.get(b.m.Keys().Record(x.lane, x.seq))
+					return !kept
+				})
+				must(err)
+				if !slices.Equal(sequences(got.Leases), leases) || !slices.Equal(sequences(got.Moves), moves) {
+					t.Fatalf("received %v and moved %v, want %v and %v", sequences(got.Leases), sequences(got.Moves), leases, moves)
+				}
+				for _, l := range got.Leases {
+					x := ref.find(l.Sequence)
+					if l.Receives != x.receives || l.Sent != x.sent || l.Lane != x.lane {
+						t.Fatalf("lease %+v, want %+v", l, x)
+					}
+					handles = append(handles, Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch})
+				}
+				for _, l := range got.Moves {
+					if rapid.Bool().Draw(t, "moves away") {
+						must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
+						ref.remove(l.Sequence)
+						continue
+					}
+					must(b.m.Stay(&b.batch, b.now, l.Sequence))
+					must(b.commit())
+					x := ref.find(l.Sequence)
+					x.leased, x.moving, x.stay, x.ready = false, false, true, b.now
+				}
+			},
+			"delete": func(t *rapid.T) {
+				h := handle()
+				err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) })
+				if want := ref.find(h.Sequence) != nil; want != (err == nil) {
+					t.Fatalf("delete of %d: %v, in the model: %v", h.Sequence, err, want)
+				}
+				ref.remove(h.Sequence)
+			},
+			"change visibility": func(t *rapid.T) {
+				h := handle()
+				timeout := rapid.SampledFrom([]int64{0, 1, 2000, 43_200_000, 43_200_001}).Draw(t, "timeout")
+				err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, timeout) })
+				if want := ref.changeVisibility(b.now, h, timeout); !errors.Is(err, want) || (want == nil) != (err == nil) {
+					t.Fatalf("change of %+v to %d: %v, want %v", h, timeout, err, want)
+				}
+			},
+			"give back": func(t *rapid.T) {
+				h := handle()
+				x := ref.find(h.Sequence)
+				if x == nil || !x.leased {
+					return
+				}
+				due := b.now + rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
+				l, _ := b.m.Leased(h.Sequence)
+				must(b.m.Return(&b.batch, b.now, l, due, false, false))
+				must(b.commit())
+				x.leased, x.ready = false, due
+			},
+			"time passes": func(t *rapid.T) {
+				b.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000, 1_800_000, 3_700_000}).Draw(t, "ms")
+			},
+			"sweep": func(t *rapid.T) {
+				dropped, err := b.sweep()
+				must(err)
+				for _, seq := range dropped {
+					x := ref.find(seq)
+					if x == nil || x.sent+cfg.Retention.Milliseconds() > b.now {
+						t.Fatalf("swept %d, which is %+v", seq, x)
+					}
+					ref.remove(seq)
+				}
+				for _, x := range ref.messages {
+					if x.sent+cfg.Retention.Milliseconds() <= b.now {
+						t.Fatalf("the sweep left %+v", x)
+					}
+				}
+			},
+			"reopen": func(*rapid.T) { must(b.reopen()) },
+			"": func(t *rapid.T) {
+				if len(b.broken) > 0 {
+					t.Fatalf("counters disagree with records: %v", b.broken)
+				}
+				if err := ref.compare(b); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+func (m *model) changeVisibility(now int64, h Handle, timeout int64) error {
+	m.expire(now)
+	x := m.find(h.Sequence)
+	switch {
+	case x == nil || x.moving:
+		return ErrGone
+	case x.receives != h.Receives || x.epoch != h.Epoch:
+		return nil
+	case now+timeout-x.received > maxVisibility:
+		return ErrVisibility
+	case !x.leased && timeout == 0:
+		return nil
+	}
+	x.leased, x.ready = timeout > 0, now+timeout
+	return nil
+}
+
+// compare holds counts and records against the model.
+func (m *model) compare(b *bench) error {
+	m.expire(b.now)
+	var visible, inFlight, delayed, leases int64
+	for _, x := range m.messages {
+		switch {
+		case x.leased && (x.moving || x.ready > b.now):
+			inFlight++
+		case x.ready > b.now:
+			delayed++
+		default:
+			visible++
+		}
+	}
+	b.m.Expire(&b.batch, b.now)
+	if err := b.commit(); err != nil {
+		return err
+	}
+	got := b.m.Counts(b.now)
+	if got.InFlight != inFlight || got.Visible+got.Delayed != visible+delayed {
+		return fmt.Errorf("counts %+v, want %d visible, %d in flight, %d delayed", got, visible, inFlight, delayed)
+	}
+	if b.m.dueWin.len() == int(b.m.c.scheduled) && got.Delayed != delayed {
+		return fmt.Errorf("%d delayed, want %d", got.Delayed, delayed)
+	}
+	if drift := got.Delayed - delayed; drift < 0 {
+		return fmt.Errorf("%d delayed, but %d are", got.Delayed, delayed)
+	}
+	keys := b.m.Keys()
+	leases = int64(b.store.count(keys, kindLease))
+	due, dueOf := b.store.count(keys, kindDue), b.store.count(keys, kindDueOf)
+	if records := b.store.count(keys, kindRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
+		return fmt.Errorf("%d records, %d leases, %d and %d due, want %d, %d", records, leases, due, dueOf, len(m.messages), inFlight)
+	}
+	return nil
+}

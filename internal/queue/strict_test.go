@@ -1,0 +1,270 @@
+package queue
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// strictStore applies batches to a map, and holds machines to the rules that
+// a real store relies on: a SingleDelete meets exactly one Set, and a record
+// that is written once is never written over.
+type strictStore struct {
+	values map[string][]byte
+	sets   map[string]int
+}
+
+func newStrictStore() *strictStore {
+	return &strictStore{values: map[string][]byte{}, sets: map[string]int{}}
+}
+
+func (s *strictStore) apply(b *mutation.Batch) error {
+	err := b.Each(func(op mutation.Op, key, value []byte) error {
+		k := string(key)
+		switch op {
+		case mutation.Set:
+			s.values[k] = bytes.Clone(value)
+			s.sets[k]++
+		case mutation.Delete:
+			delete(s.values, k)
+			delete(s.sets, k)
+		case mutation.SingleDelete:
+			if s.sets[k] != 1 {
+				return fmt.Errorf("SingleDelete of %q, which was set %d times", k, s.sets[k])
+			}
+			delete(s.values, k)
+			delete(s.sets, k)
+		case mutation.DeleteRange:
+			for have := range s.values {
+				if have >= k && have < string(value) {
+					delete(s.values, have)
+					delete(s.sets, have)
+				}
+			}
+		}
+		return nil
+	})
+	b.Reset()
+	return err
+}
+
+func (s *strictStore) get(key []byte) ([]byte, bool) {
+	v, ok := s.values[string(key)]
+	return v, ok
+}
+
+func (s *strictStore) walk(span Span, f func(key, value []byte) bool) {
+	for _, k := range slices.Sorted(maps.Keys(s.values)) {
+		if k >= string(span.Lower) && k < string(span.Upper) && !f([]byte(k), s.values[k]) {
+			return
+		}
+	}
+}
+
+// count is the number of records of a kind.
+func (s *strictStore) count(k *Keys, kind byte) (n int) {
+	s.walk(PrefixSpan(bytes.Clone(k.kind(kind))), func(_, _ []byte) bool { n++; return true })
+	return n
+}
+
+// bench drives a machine over a strict store the way a shard does.
+type bench struct {
+	store   *strictStore
+	m       *Machine
+	cfg     Config
+	backlog bool
+	now     int64
+	epoch   uint32
+	batch   mutation.Batch
+	broken  []string // counters that disagreed with records
+}
+
+func newBench(cfg Config, backlog bool) *bench {
+	return &bench{store: newStrictStore(), cfg: cfg, backlog: backlog, now: 10_000_000, epoch: 1, m: New(NewKeys(3, 7), cfg, backlog)}
+}
+
+// commit writes what a command changed, with the counters.
+func (t *bench) commit() error {
+	t.batch.Set(t.m.Keys().Counters(), t.m.AppendCounters(nil))
+	return t.store.apply(&t.batch)
+}
+
+func (t *bench) fill(need Need) error {
+	if err := t.commit(); err != nil {
+		return err
+	}
+	var failed error
+	switch need.Kind {
+	case NeedFresh, NeedDue:
+		span := t.m.FreshSpan()
+		if need.Kind == NeedDue {
+			span = t.m.DueSpan()
+		}
+		n, exhausted := 0, true
+		t.store.walk(span, func(key, value []byte) bool {
+			if n == FetchSize() {
+				exhausted = false
+				return false
+			}
+			n++
+			if need.Kind == NeedDue {
+				failed = t.m.FillDue(key, value)
+				return failed == nil
+			}
+			sent, _ := RecordSent(value)
+			t.m.FillFresh(KeySequence(key), sent)
+			return true
+		})
+		if !t.m.FillEnd(need.Kind, exhausted) {
+			t.broken = append(t.broken, fmt.Sprintf("fill of kind %d", need.Kind))
+		}
+	case NeedState:
+		record, exists := t.store.get(t.m.Keys().Record(need.Lane, need.Sequence))
+		sent, _ := RecordSent(record)
+		var scheduled []byte
+		if due, ok := t.store.get(t.m.Keys().DueOf(need.Sequence)); ok {
+			scheduled, _ = t.store.get(t.m.Keys().Due(DecodeDue(due), need.Sequence))
+		}
+		failed = t.m.FillState(need.Sequence, exists, sent, scheduled)
+	}
+	return failed
+}
+
+// run repeats a command until it needs nothing more, and commits it.
+func (t *bench) run(command func() (Need, error)) error {
+	for {
+		need, err := command()
+		if need.Kind == NeedNothing {
+			if e := t.commit(); e != nil {
+				return e
+			}
+			return err
+		}
+		if err := t.fill(need); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *bench) send(id byte, delay int64) (uint64, error) {
+	m := Message{ID: ID{id}, Sent: t.now, Body: []byte{id}}
+	seq := t.m.Accept(&t.batch, t.now, Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay})
+	return seq, t.commit()
+}
+
+func (t *bench) moveIn(id byte, sent int64, receives uint32) (uint64, error) {
+	m := Message{ID: ID{id}, Sent: sent, Body: []byte{id}}
+	seq := t.m.Accept(&t.batch, t.now, Arrival{Record: m.AppendRecord(nil), Sent: sent, Receives: receives, First: sent, Moved: true})
+	return seq, t.commit()
+}
+
+// receive is one receive as a shard runs it: it ends with something, or when
+// nothing is available.
+func (t *bench) receive(most int, visibility int64) (r Receive, err error) {
+	for {
+		for {
+			need := t.m.Prepare(t.now, most)
+			if need.Kind == NeedNothing {
+				break
+			}
+			if err := t.fill(need); err != nil {
+				return r, err
+			}
+		}
+		step := Receive{Max: most, Visibility: visibility, Epoch: t.epoch}
+		if err := t.m.Receive(&t.batch, t.now, &step); err != nil {
+			return r, err
+		}
+		if err := t.commit(); err != nil {
+			return r, err
+		}
+		r.Leases, r.Moves = step.Leases, append(r.Moves, step.Moves...)
+		if len(r.Leases) > 0 {
+			return r, nil
+		}
+		for {
+			more, need := t.m.Available(t.now)
+			if need.Kind == NeedNothing {
+				if !more {
+					return r, nil
+				}
+				break
+			}
+			if err := t.fill(need); err != nil {
+				return r, err
+			}
+		}
+	}
+}
+
+// reopen replaces the machine by one that is loaded from the store.
+func (t *bench) reopen() error {
+	t.epoch++
+	t.m = New(NewKeys(3, 7), t.cfg, t.backlog)
+	value, ok := t.store.get(t.m.Keys().Counters())
+	if !ok {
+		return nil
+	}
+	if _, _, err := t.m.Load(value, t.now); err != nil {
+		return err
+	}
+	var failed error
+	t.store.walk(t.m.Keys().Leases(), func(key, value []byte) bool {
+		failed = t.m.LoadLease(key, value)
+		return failed == nil
+	})
+	t.store.walk(t.m.Keys().Buckets(), func(key, value []byte) bool {
+		t.m.LoadBucket(key, value)
+		return true
+	})
+	return failed
+}
+
+// sweep drops what is past its retention, as a shard does.
+func (t *bench) sweep() (dropped []uint64, err error) {
+	cutoff, due := t.m.SweepDue(t.now)
+	if !due {
+		return nil, nil
+	}
+	mainLow, delayedLow := t.m.Lows()
+	var oldest int64
+	keep := func(sent int64) bool {
+		if sent > cutoff {
+			if oldest == 0 || sent < oldest {
+				oldest = sent
+			}
+			return true
+		}
+		return false
+	}
+	var found []Expired
+	for lane, low := range map[Lane]*uint64{MainLane: &mainLow, DelayedLane: &delayedLow} {
+		t.store.walk(t.m.Keys().Lane(lane, *low), func(key, value []byte) bool {
+			sent, _ := RecordSent(value)
+			*low = KeySequence(key)
+			if keep(sent) {
+				return false
+			}
+			found = append(found, Expired{Lane: lane, Sequence: *low})
+			return true
+		})
+	}
+	t.store.walk(t.m.Keys().Expiries(), func(key, _ []byte) bool {
+		if keep(KeyTime(key)) {
+			return false
+		}
+		found = append(found, Expired{Lane: MovedLane, Sequence: KeySequence(key)})
+		return true
+	})
+	for _, e := range found {
+		if err := t.run(func() (Need, error) { return t.m.Remove(&t.batch, t.now, e.Lane, e.Sequence) }); err != nil {
+			return dropped, err
+		}
+		dropped = append(dropped, e.Sequence)
+	}
+	t.m.Swept(t.now, mainLow, delayedLow, oldest, false)
+	return dropped, t.commit()
+}

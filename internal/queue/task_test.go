@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// What a move task takes is on its way, but not to the dead-letter queue, and
+// keeps its receive count; given back, it is a message like any other.
+func TestTaskLeases(t *testing.T) {
+	q := New(NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, false)
+	var b mutation.Batch
+	now := int64(1_000_000)
+	m := Message{Sent: now, Body: []byte("x")}
+	seq := q.Accept(&b, now, Arrival{Record: m.AppendRecord(nil), Sent: now})
+
+	r := Receive{Max: 10, Task: true}
+	if err := q.Receive(&b, now, &r); err != nil || len(r.Leases) != 1 || len(r.Moves) != 0 || r.Leases[0].Receives != 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if !q.InTask(seq) || len(q.TaskSequences()) != 1 || q.Moving() != 1 || len(q.MovingLeases()) != 0 {
+		t.Errorf("on its way: in task %v, %v, moving %d, dead letters %v", q.InTask(seq), q.TaskSequences(), q.Moving(), q.MovingLeases())
+	}
+	if c := q.Counts(now); c != (Counts{InFlight: 1}) {
+		t.Errorf("counts %+v", c)
+	}
+	if q.Expire(&b, now+int64(24*time.Hour/time.Millisecond)); !q.InTask(seq) {
+		t.Error("it ran out")
+	}
+
+	if err := q.Return(&b, now, r.Leases[0], now, false, false); err != nil {
+		t.Fatal(err)
+	}
+	r = Receive{Max: 10, Visibility: 1000}
+	if err := q.Receive(&b, now, &r); err != nil || len(r.Leases) != 1 || r.Leases[0].Receives != 1 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if q.InTask(seq) || q.TaskSequences() != nil || q.Moving() != 0 {
+		t.Errorf("given back: in task %v, %v, moving %d", q.InTask(seq), q.TaskSequences(), q.Moving())
+	}
+}

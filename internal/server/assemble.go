@@ -1,0 +1,193 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/sns"
+	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/deliver/envelope"
+	httpsender "godwit.dev/godwit/internal/deliver/http"
+	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/space"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/wire"
+)
+
+// Deps is what every part may use.
+type Deps struct {
+	Config config.Config
+	Log    *slog.Logger
+	Clock  clock.Clock
+	// Virtual is Clock if that is a virtual one, nil otherwise.
+	Virtual *clock.Virtual
+	Jitter  *clock.Jitter
+	// URL is the address of this server as a client on the same machine writes it.
+	URL string
+	// Draining is closed when the server begins to stop: what waits for
+	// something to happen, as a long poll does, answers now.
+	Draining <-chan struct{}
+	// Fail ends the server: a part cannot go on. The first call counts.
+	Fail func(error)
+	// OnStop registers how to stop what was just started. The calls are made
+	// in reverse order, each once, also when a later part fails to start.
+	// They give up waiting when their context ends.
+	OnStop func(name string, stop func(context.Context) error)
+}
+
+// Parts is what a server shows to the outside.
+type Parts struct {
+	// Wire answers the AWS protocols: every path outside /_godwit/.
+	Wire http.Handler
+	// Admin answers patterns of http.ServeMux under /_godwit/.
+	Admin map[string]http.Handler
+	// Checks are what /_godwit/health looks at.
+	Checks []admin.Check
+}
+
+// maxAhead is how far the state may be ahead of the machine's clock. Time in a
+// shard never goes back: it stands still until the clock has caught up.
+const maxAhead = time.Minute
+
+// Build makes the parts, lowest ring first, and starts what runs.
+type Build func(ctx context.Context, deps Deps) (Parts, error)
+
+// Assemble builds the real server.
+func Assemble(_ context.Context, deps Deps) (Parts, error) {
+	st, guard, err := openStore(deps)
+	if err != nil {
+		return Parts{}, err
+	}
+	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
+	engine, err := shard.Open(shard.Options{
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		History: deps.Config.DeliveryHistory, Fatal: exit,
+		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
+	})
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
+	go func() {
+		<-deps.Draining
+		engine.Drain()
+	}()
+	if deps.Virtual != nil {
+		deps.Virtual.SetAtLeast(engine.Latest())
+	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
+		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
+			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
+			deps.Config.Data, ahead.Round(time.Second))
+	}
+
+	scheduler := deliver.New(deliver.Options{
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders(deps, engine),
+		PublicURL: url,
+		Jitter:    deps.Jitter, JitterShare: deps.Config.Jitter,
+		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
+	})
+	deps.OnStop("deliveries", scheduler.Stop)
+	engine.SetConsumer(scheduler)
+
+	return Parts{
+		Wire: wire.NewHandler(wire.Options{
+			Services: []*wire.Service{
+				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID}).Operations()...),
+				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text}).Operations()...),
+			},
+			Logger: deps.Log, Clock: deps.Clock,
+			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
+		}),
+		Admin: map[string]http.Handler{
+			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
+			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
+			"POST " + adminPrefix + "faults":    admin.Faults(engine),
+		},
+		Checks: guard.checks(),
+	}, nil
+}
+
+func senders(deps Deps, engine *shard.Engine) map[topic.Protocol]deliver.Sender {
+	web := httpsender.New(httpsender.Options{
+		AllowPrivate: deps.Config.AllowPrivateEndpoints, Retry429: deps.Config.Retry429,
+		HostLimit: deps.Config.EndpointConcurrency,
+	})
+	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
+		web.Close()
+		return nil
+	})
+	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}
+}
+
+// exit ends the process after the store has failed: what is in memory may be
+// ahead of the disk, and only a restart brings them together.
+func exit(error) { os.Exit(pebble.ExitCode) }
+
+// freeSpace watches the disk, if the state is on one.
+type freeSpace struct{ guard *space.Guard }
+
+func (f freeSpace) full() bool { return f.guard != nil && f.guard.Low() }
+
+func (f freeSpace) checks() []admin.Check {
+	if f.guard == nil {
+		return nil
+	}
+	return []admin.Check{{Name: "disk", Failing: func(context.Context) error {
+		if ok, why := f.guard.Health(); !ok {
+			return fmt.Errorf("%s", why)
+		}
+		return nil
+	}}}
+}
+
+func openStore(deps Deps) (store.Store, freeSpace, error) {
+	if deps.Config.Store == config.MemoryStore {
+		return memory.New(), freeSpace{}, nil
+	}
+	if err := os.MkdirAll(deps.Config.Data, 0o700); err != nil {
+		return nil, freeSpace{}, fmt.Errorf("the data directory cannot be made (--data): %w", err)
+	}
+	guard, err := space.Open(deps.Config.Data, space.Options{Logger: deps.Log})
+	if err != nil {
+		return nil, freeSpace{}, err
+	}
+	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
+	st, err := pebble.Open(filepath.Join(deps.Config.Data, "store"), pebble.Options{Logger: deps.Log, OnDiskFull: guard.Release})
+	if err != nil {
+		return nil, freeSpace{}, err
+	}
+	deps.OnStop("store", func(context.Context) error { return st.Close() })
+	guard.WhileLow(func() {
+		if err := st.Reclaim(); err != nil {
+			deps.Log.Error("the space of deleted messages cannot be given back", "error", err)
+		}
+	})
+	return st, freeSpace{guard: guard}, nil
+}
+
+// newID makes a random UUID (version 4).
+func newID() (id queue.ID) {
+	if _, err := rand.Read(id[:]); err != nil {
+		panic(err) // crypto/rand does not fail
+	}
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/config"
+)
+
+// Times and sizes of the HTTP server. A long poll lasts up to 20 s, and the
+// read timeout counts from a request's first byte to its answer's: past it,
+// net/http cancels the request.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 90 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+)
+
+const adminPrefix = "/_godwit/"
+
+// listen takes the port and answers nothing yet.
+func (s *Server) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return explainListen(s.cfg.Listen, err)
+	}
+	s.listener = l
+	s.stack.push("listener", func(context.Context) error { return closeListener(l) })
+	return nil
+}
+
+// explainListen says what to do about an address that cannot be had.
+func explainListen(address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use, perhaps by another Godwit or another local AWS: "+
+			"stop that, or choose another port, such as --listen 127.0.0.1:4567", address)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s may not be used by this user: choose a port above 1023, such as --listen 127.0.0.1:4566", address)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s is no address of this machine: choose one, such as --listen 127.0.0.1:4566", address)
+	default:
+		return fmt.Errorf("cannot listen on %s (--listen): %w", address, err)
+	}
+}
+
+// closeListener closes l, which a server that shut down has closed already.
+func closeListener(l net.Listener) error {
+	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// serve answers requests from now on. It is the last part to start, and so
+// the first to stop: what a request uses outlives it.
+func (s *Server) serve(parts Parts) {
+	srv := s.httpServer(s.handler(parts))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serving HTTP: %w", err))
+		}
+	}()
+	s.stack.push("HTTP server", func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, srv.Close())
+		}
+		<-done
+		return err
+	})
+}
+
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// handler sends /_godwit/ to the admin handlers and all else to the wire.
+func (s *Server) handler(parts Parts) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+adminPrefix+"health", admin.Health(config.Version, parts.Checks...))
+	mux.Handle("GET "+adminPrefix+"ready", admin.Ready(s.draining.Done()))
+	mux.Handle(adminPrefix, admin.NotFound())
+	for pattern, h := range parts.Admin {
+		mux.Handle(pattern, h)
+	}
+	// A page in a browser must not move the clock of a server on localhost.
+	guarded := http.NewCrossOriginProtection().Handler(mux)
+	// The wire's requests stay clear of the mux, which would redirect paths
+	// that it finds unclean.
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, adminPrefix) {
+			guarded.ServeHTTP(w, r)
+			return
+		}
+		parts.Wire.ServeHTTP(w, r)
+	})
+}
+
+// servePprof serves profiles at their own address, if one is set.
+func (s *Server) servePprof(ctx context.Context) error {
+	if s.cfg.Pprof == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.Pprof)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (--pprof): %w", s.cfg.Pprof, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	srv := s.httpServer(mux)
+	srv.WriteTimeout = 0 // a profile takes as long as its caller asks
+	srv.ReadTimeout = 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("serving profiles", "error", err)
+		}
+	}()
+	s.stack.push("profiles", func(context.Context) error {
+		err := srv.Close() // nobody waits for a profile
+		<-done
+		return err
+	})
+	s.log.Info("profiles", "listen", l.Addr().String())
+	return nil
+}

@@ -1,0 +1,189 @@
+// Package server is the composition root: it builds the parts of a server,
+// starts them in order and stops them in reverse order.
+//
+// A Server is started once and stopped once. Further or earlier calls of Stop
+// do nothing harmful: stopped before it was started, it never starts; stopped
+// while it starts, it undoes what it has done; stopped twice, the second call
+// waits for the first.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+)
+
+// drainTime is how long a server that was told to end may take: an attempt at
+// an endpoint lasts up to 15 s.
+const drainTime = 20 * time.Second
+
+// ErrNotNew reports a Start of a server that was started or stopped before.
+var ErrNotNew = errors.New("server: started or stopped already")
+
+// Server is one Godwit in one process.
+type Server struct {
+	cfg   config.Config
+	log   *slog.Logger
+	build Build
+
+	draining context.Context // done when the server begins to stop
+	drain    context.CancelFunc
+	failed   context.Context // done, with the cause, when a part cannot go on
+	fail     context.CancelCauseFunc
+
+	turn     chan struct{} // holds one token; Start and Stop take turns
+	used     bool          // guarded by turn
+	stack    stack
+	listener net.Listener // guarded by turn
+}
+
+// New makes a server that build, Assemble if nil, fills with its parts.
+func New(cfg config.Config, log *slog.Logger, build Build) *Server {
+	if build == nil {
+		build = Assemble
+	}
+	s := &Server{cfg: cfg, log: log, build: build, turn: make(chan struct{}, 1)}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	s.failed, s.fail = context.WithCancelCause(context.Background())
+	s.turn <- struct{}{}
+	return s
+}
+
+// Run runs a server until ctx ends or a part fails, and stops it. The banner
+// goes to stdout; since tells when the process began.
+func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Writer, since time.Time) error {
+	s := New(cfg, log, nil)
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	took := clock.System.Now().Sub(since)
+	log.Info("ready", "listen", s.Addr().String(), "data", cfg.Data, "took", took)
+	s.banner(stdout, took)
+
+	failure := s.wait(ctx)
+	if failure != nil {
+		log.Error("a part failed, stopping", "error", failure)
+	} else {
+		log.Info("stopping", "reason", context.Cause(ctx))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	err := errors.Join(failure, s.Stop(ctx))
+	log.Info("stopped")
+	return err
+}
+
+// wait returns nil when ctx ends, or why a part cannot go on.
+func (s *Server) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.failed.Done():
+		return context.Cause(s.failed)
+	}
+}
+
+// Start builds and starts all parts, and returns once requests are answered.
+// If it fails, or ctx ends before it is through, it has undone everything.
+// Later, the end of ctx has no effect.
+func (s *Server) Start(ctx context.Context) error {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { s.turn <- struct{}{} }()
+	if s.used || s.draining.Err() != nil {
+		return ErrNotNew
+	}
+	s.used = true
+
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+	err := s.start(starting)
+	if err == nil && starting.Err() != nil {
+		err = fmt.Errorf("server: stopped while it was starting: %w", context.Cause(starting))
+	}
+	if err != nil {
+		s.drain()
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		return errors.Join(err, s.stack.unwind(undo))
+	}
+	return nil
+}
+
+func (s *Server) start(ctx context.Context) error {
+	if err := s.cfg.Check(); err != nil {
+		return err
+	}
+	// First the port: whoever starts a second server by mistake should read
+	// about the port, not about a locked store. It answers nothing yet.
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	parts, err := s.build(ctx, s.deps())
+	if err != nil {
+		return err
+	}
+	if err := s.servePprof(ctx); err != nil {
+		return err
+	}
+	s.serve(parts)
+	return nil
+}
+
+func (s *Server) deps() Deps {
+	deps := Deps{
+		Config:   s.cfg,
+		Log:      s.log,
+		Clock:    clock.System,
+		Draining: s.draining.Done(),
+		Fail:     func(err error) { s.fail(err) },
+		OnStop:   s.stack.push,
+		URL:      reachable(s.listener.Addr().String()),
+	}
+	if s.cfg.Clock == config.VirtualClock {
+		deps.Virtual = clock.NewVirtual(clock.System.Now())
+		deps.Clock = deps.Virtual
+	}
+	seed := s.cfg.JitterSeed
+	if seed == 0 {
+		seed = clock.RandomSeed()
+	}
+	s.log.Debug("jitter", "seed", seed)
+	deps.Jitter = clock.NewJitter(seed)
+	return deps
+}
+
+// Stop drains the server: readiness turns to no, no connection is accepted,
+// requests and attempts under way finish, everything is stopped in reverse
+// order. When ctx ends, what is not through is cut off.
+func (s *Server) Stop(ctx context.Context) error {
+	s.drain()
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { s.turn <- struct{}{} }()
+	return s.stack.unwind(ctx)
+}
+
+// Addr is where a started server listens.
+func (s *Server) Addr() net.Addr {
+	<-s.turn
+	defer func() { s.turn <- struct{}{} }()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}

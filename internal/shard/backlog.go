@@ -1,0 +1,283 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// Delivery is one message of a subscription's backlog, leased to the consumer
+// until it says what became of it.
+type Delivery struct {
+	Subscription topic.Subscription // as it is now
+	Retry        retry.Policy       // in effect now
+	ContentType  string             // of notifications over HTTP
+	Throttle     int                // deliveries a second; 0: no limit
+	Message      *queue.Message
+	Attempt      int // the number of the attempt to be made, from 1
+
+	history history
+	shard   *shard
+	queue   *queueState
+	lease   queue.Lease
+}
+
+// SetConsumer says who takes what is due in backlogs, and tells it what is.
+func (e *Engine) SetConsumer(c Consumer) {
+	e.consumer.Store(&c)
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		for _, qs := range sh.backlogs {
+			sh.settle(qs)
+		}
+		sh.arm()
+		sh.mu.Unlock()
+	}
+}
+
+// backlogOf finds the backlog of a subscription, nil if nothing was ever in it.
+func (sh *shard) backlogOf(sub *topic.Subscription) *queueState {
+	return sh.backlogs[queue.Incarnation(sub.Incarnation)]
+}
+
+// openBacklog finds or begins the backlog of a subscription.
+func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
+	inc := queue.Incarnation(sub.Incarnation)
+	qs, ok := sh.backlogs[inc]
+	if !ok {
+		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true}
+		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, true)
+		sh.backlogs[inc] = qs
+	}
+	return qs
+}
+
+// dropBacklog removes the backlog of a subscription that is gone.
+func (sh *shard) dropBacklog(inc queue.Incarnation) {
+	if qs, ok := sh.backlogs[inc]; ok {
+		sh.drop(qs)
+		delete(sh.backlogs, inc)
+	}
+}
+
+// shardOfSubscription finds the shard of a subscription: its topic's.
+func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
+	if t, _, ok := sub.SplitSubscription(); ok {
+		return e.shardOf(t)
+	}
+	return e.shardOf(sub)
+}
+
+// Take leases up to most messages that are due in a subscription's backlog.
+// What it returns is durable. more says that there are others due. A
+// subscription that is gone has none.
+func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
+	sh := e.shardOfSubscription(sub)
+	sh.mu.Lock()
+	s, ok := sh.topics.Subscription(sub)
+	var qs *queueState
+	if ok {
+		qs = sh.backlogOf(s)
+	}
+	if qs == nil {
+		sh.mu.Unlock()
+		return nil, false, nil
+	}
+	qs.readied = false
+	found := sh.receive(qs, most, 0)
+	taken = make([]*Delivery, len(found.leases))
+	for i, l := range found.leases {
+		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}
+		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
+		d.Throttle, _ = s.Throttle()
+		taken[i] = d
+	}
+	more = found.err == nil && sh.available(qs, sh.now())
+	qs.readied = more // it knows; no need to tell it again
+	sh.readable()     // for the histories
+	sh.mu.Unlock()
+
+	found.group.wait()
+	keys := queue.NewKeys(sh.id, qs.incarnation)
+	for _, d := range taken {
+		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
+		if err != nil {
+			e.fatal(err)
+			return nil, false, err
+		}
+		if !ok {
+			continue // the subscription was deleted meanwhile
+		}
+		if d.Message, err = queue.DecodeRecord(record); err != nil {
+			return nil, false, err
+		}
+		if d.lease.Receives > 1 {
+			value, _, err := e.store.Get(nil, keys.History(d.lease.Sequence))
+			if err != nil {
+				e.fatal(err)
+				return nil, false, err
+			}
+			d.history = decodeHistory(value)
+		}
+	}
+	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
+}
+
+// outcome runs a command on a delivery's backlog, unless that is gone.
+func (d *Delivery) outcome(f func(sh *shard, qs *queueState, now int64)) {
+	d.shard.mu.Lock()
+	defer d.shard.mu.Unlock()
+	if d.queue.gone {
+		return
+	}
+	f(d.shard, d.queue, d.shard.now())
+	d.shard.touch(d.queue)
+	d.shard.commit(false)
+}
+
+// Delivered ends a delivery that succeeded.
+func (e *Engine) Delivered(d *Delivery, a Attempt) error {
+	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
+	e.finish(d, a, DeliveryDelivered, "")
+	return nil
+}
+
+// Drop ends a delivery that failed for good and that no dead-letter queue takes.
+func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
+	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
+	e.finish(d, a, DeliveryDropped, reason)
+	return nil
+}
+
+// Again notes a failed attempt and makes the message due for the next one.
+func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
+	d.history.add(a)
+	d.outcome(func(sh *shard, qs *queueState, now int64) {
+		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
+		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+	})
+	return nil
+}
+
+// Release gives a delivery back unattempted, due now.
+func (e *Engine) Release(d *Delivery) error {
+	d.outcome(func(sh *shard, qs *queueState, now int64) {
+		_ = qs.machine.Return(&sh.batch, now, d.lease, now, true, false)
+	})
+	return nil
+}
+
+func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	if a.Outcome != "" {
+		d.history.add(a)
+	}
+	now := e.clock.Now().UnixMilli()
+	f := finished{
+		id: d.Message.ID, subscription: d.Subscription.ARN, state: state, published: d.Message.Sent, at: now,
+		total: d.history.total, reason: reason,
+	}
+	if len(d.history.first) == 1 {
+		f.first = d.history.first[0]
+	} else {
+		f.more = d.history.attempts()
+	}
+	e.finished.addAll([]finished{f})
+}
+
+// Deliveries lists what waits in a subscription's backlog, next due first, and
+// then what was finished of late, latest first: at most limit in all. Errors: NotFound.
+func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+	var infos []DeliveryInfo
+	var err error
+	sh := e.shardOfSubscription(sub)
+	sh.mu.Lock()
+	s, ok := sh.topics.Subscription(sub)
+	if ok {
+		if qs := sh.backlogOf(s); qs != nil {
+			infos, err = e.pendingDeliveries(sh, qs, limit)
+		}
+	}
+	g := sh.last
+	sh.mu.Unlock()
+	g.wait()
+	if err != nil {
+		return nil, err
+	}
+	infos = append(infos, e.finished.of(e.clock.Now(), sub, limit-len(infos))...)
+	if !ok && len(infos) == 0 {
+		return nil, fault.New(fault.NotFound, "Subscription does not exist")
+	}
+	return infos, ctx.Err()
+}
+
+func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]DeliveryInfo, error) {
+	sh.readable()
+	keys := queue.NewKeys(sh.id, qs.incarnation)
+	var infos []DeliveryInfo
+	add := func(p queue.Peeked) error {
+		record, ok, err := e.store.Get(nil, keys.Record(p.Lane, p.Sequence))
+		if err != nil || !ok {
+			return err
+		}
+		m, err := queue.DecodeRecord(record)
+		if err != nil {
+			return err
+		}
+		value, _, err := e.store.Get(nil, keys.History(p.Sequence))
+		if err != nil {
+			return err
+		}
+		h := decodeHistory(value)
+		info := DeliveryInfo{
+			MessageID: uuid.UUID(m.ID).String(), Subscription: qs.arn, State: DeliveryPending,
+			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
+		}
+		if p.Leased {
+			info.State = DeliveryInFlight
+		} else {
+			info.NextAttemptAt = time.UnixMilli(max(p.Due, m.Sent)).UTC()
+		}
+		infos = append(infos, info)
+		return nil
+	}
+	for _, p := range qs.machine.Peek(limit) {
+		if err := add(p); err != nil {
+			return nil, err
+		}
+	}
+	var failed error
+	walk := func(span queue.Span, peek func(key, value []byte) (queue.Peeked, error)) {
+		if failed != nil || len(infos) >= limit {
+			return
+		}
+		err := each(e.store, span, func(key, value []byte) bool {
+			p, err := peek(key, value)
+			if err == nil {
+				err = add(p)
+			}
+			failed = err
+			return err == nil && len(infos) < limit
+		})
+		failed = errorsFirst(failed, err)
+	}
+	walk(qs.machine.Keys().AllDue(), queue.PeekDue)
+	walk(qs.machine.HeadSpan(), queue.PeekFresh)
+	return infos, failed
+}
+
+func errorsFirst(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

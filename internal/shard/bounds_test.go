@@ -1,0 +1,247 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// decodable fails the test on a commit that no standby would take, and keeps
+// the size of the largest.
+func decodable(t *testing.T, largest *int) func([]byte) {
+	return func(sealed []byte) {
+		*largest = max(*largest, len(sealed))
+		if _, err := mutation.DecodeCommit(sealed); err != nil {
+			t.Errorf("a commit of %d bytes: %v", len(sealed), err)
+		}
+	}
+}
+
+// TestCommitsAreBounded: many large sends that wait for the disk together are
+// split into commits of at most 4 MiB, and none is lost.
+func TestCommitsAreBounded(t *testing.T) {
+	const senders, batch, size = 24, 10, 100 << 10
+	ctx := context.Background()
+	var largest int
+	s := newGatedStore()
+	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: decodable(t, &largest)})
+	defer e.Close()
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+		t.Fatal(err)
+	}
+	s.shut()
+	var sending sync.WaitGroup
+	for i := range senders {
+		sending.Go(func() {
+			msgs := make([]Outgoing, batch)
+			for j := range msgs {
+				msgs[j] = Outgoing{Message: message(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
+			}
+			if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// All are appended before the first is durable.
+	sh := e.shardOf(queueARN("q"))
+	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
+		sh.mu.Lock()
+		appended = sh.queues[queueARN("q")].machine.Counts(sh.now()).Visible
+		sh.mu.Unlock()
+	}
+	s.open()
+	sending.Wait()
+	if largest < 2<<20 {
+		t.Errorf("the largest commit has %d bytes: commands do not share one", largest)
+	}
+	if info, err := e.QueueInfo(ctx, queueARN("q")); err != nil || info.Counts.Visible != senders*batch {
+		t.Errorf("%+v, %v", info.Counts, err)
+	}
+}
+
+// TestFanOutsAreBounded: a large message to many subscriptions is split into
+// commits of at most 4 MiB, whatever part of it is large and whichever way it
+// goes, and each gets it once.
+func TestFanOutsAreBounded(t *testing.T) {
+	large := bytes.Repeat([]byte{'\x01'}, 256<<10) // of which JSON makes six times as much
+	publications := map[string]Publication{
+		"body":      {Body: large},
+		"attribute": {Body: []byte("x"), Attributes: []queue.Attribute{{Name: "a", Type: "Binary", Value: large}}},
+		"bodies":    {Body: []byte("x"), Bodies: map[string]string{"sqs": string(large)}},
+	}
+	render := func(n *queue.Message) (*queue.Message, error) {
+		body := bytes.Repeat(n.Body, 6)
+		if n.Notice.Raw {
+			body = n.Body
+		}
+		m := &queue.Message{Sender: n.Sender, Body: body, Attributes: n.Attributes}
+		m.Seal()
+		return m, nil
+	}
+	publications["escaped"] = Publication{Body: large[:160<<10]}
+	for name, p := range publications {
+		subscriptions := 40
+		if name == "escaped" {
+			subscriptions = 6 // few enough for one commit, before it is rendered
+		}
+		for _, direct := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/direct=%v", name, direct), func(t *testing.T) {
+				ctx := context.Background()
+				var largest int
+				o := Options{Store: memory.New(), Clock: clock.System, Observe: decodable(t, &largest)}
+				if direct {
+					o.Render, o.NewID = render, func() queue.ID { return queue.ID{} }
+				}
+				e := openEngine(t, o)
+				defer e.Close()
+				if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+					t.Fatal(err)
+				}
+				// All of one shard, so that the parts of the commit are few and large.
+				names := sameShard(e, topicARN("wide"), subscriptions)
+				for i, name := range names {
+					if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"MaximumMessageSize": "1048576"}}); err != nil {
+						t.Fatal(err)
+					}
+					subscribe(t, e, "wide", name, subscriptionID(i))
+				}
+				if err := e.Publish(ctx, topicARN("wide"), p); err != nil {
+					t.Fatal(err)
+				}
+				e.background.Wait()
+				for i, name := range names {
+					ds, _, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(i)), 10)
+					if err != nil {
+						t.Fatal(err)
+					}
+					info, err := e.QueueInfo(ctx, queueARN(name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n := len(ds) + int(info.Counts.Visible); n != 1 {
+						t.Fatalf("%s has got %d messages", name, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// sameShard names queues that belong to the shard of a.
+func sameShard(e *Engine, a arn.ARN, n int) (names []string) {
+	for i := 0; len(names) < n; i++ {
+		if name := fmt.Sprintf("q%d", i); e.shardOf(queueARN(name)) == e.shardOf(a) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestIdleQueuesCostLittle: a queue that nobody uses takes less than a kilobyte.
+func TestIdleQueuesCostLittle(t *testing.T) {
+	const queues = 5000
+	ctx := context.Background()
+	s := memory.New()
+	func() {
+		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		defer e.Close()
+		for i := range queues {
+			name := fmt.Sprintf("an-idle-queue-with-a-name-of-usual-length-%d", i)
+			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}()
+	before := heapInUse()
+	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	each := (heapInUse() - before) / queues
+	t.Logf("%d bytes each", each)
+	if each > 1024 || each < 100 {
+		t.Errorf("an idle queue takes %d bytes", each)
+	}
+	e.Close()
+}
+
+// heapInUse is how much memory is in use, in bytes.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what a pool held goes with the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// settableClock is a system clock that somebody sets.
+type settableClock struct {
+	clock.Clock
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *settableClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *settableClock) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
+
+// TestTimeDoesNotGoBack: when the machine's clock is set back, a shard's stands
+// still until that has caught up, also across a restart.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	ctx := context.Background()
+	c := &settableClock{Clock: clock.System, now: start}
+	o := Options{Store: memory.New(), Clock: c}
+	e := openEngine(t, o)
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() time.Duration {
+		t.Helper()
+		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(1, "x")}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: 12 * time.Hour})
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		if got[0].FirstReceived != got[0].Sent {
+			t.Errorf("sent at %d and received at %d", got[0].Sent, got[0].FirstReceived)
+		}
+		return time.UnixMilli(got[0].Sent).Sub(start)
+	}
+	expect := func(what string, want time.Duration) {
+		t.Helper()
+		if got := sent(); got != want {
+			t.Errorf("%s: sent at %v, want %v", what, got, want)
+		}
+	}
+	c.set(start.Add(time.Hour))
+	expect("an hour later", time.Hour)
+	c.set(start)
+	expect("set back", time.Hour)
+	e.Close()
+	e = openEngine(t, o)
+	defer e.Close()
+	expect("after a restart", time.Hour)
+	if latest := e.Latest().Sub(start); latest != time.Hour {
+		t.Errorf("the latest time is %v", latest)
+	}
+	c.set(start.Add(time.Hour + time.Second))
+	expect("when the clock has caught up", time.Hour+time.Second)
+}

@@ -1,0 +1,467 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// TestCrash has clients send, publish, receive, delete and let messages come
+// to the dead-letter queue, all at once, and meanwhile takes what a crash of
+// the machine would leave on disk, again and again: all that was synced and a
+// random part of the rest. An engine that is opened on it accounts for every
+// answer that was given before the crash.
+func TestCrash(t *testing.T) {
+	for name, how := range map[string]transferMode{
+		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, seed := range seeds(t, unraced(2, 1)) {
+				w := newCrashWorld(t, seed, how)
+				w.run()
+				interrupted := 0
+				for i, c := range w.crashes {
+					interrupted += w.verify(i, c)
+				}
+				t.Logf("seed %d: %d answers, %d crashes, %d transfers found half-way", seed, w.ledger.answers, len(w.crashes), interrupted)
+			}
+		})
+	}
+}
+
+const crashClients = 6
+
+var (
+	crashAnswers = unraced(3000, 700) // that a run lasts for
+	crashes      = unraced(10, 4)
+
+	senderQueues = []string{"q0", "q1", "q2"}
+	fanQueues    = []string{"f0", "f1", "f2", "f3"}
+	crashQueues  = append(append([]string{"dead"}, senderQueues...), fanQueues...)
+)
+
+// transferMode is how messages come from a topic to its queues.
+type transferMode struct{ direct, twoStep bool }
+
+// crashed is a disk after a crash, and what had been promised before it.
+type crashed struct {
+	fs     *vfs.MemFS
+	at     time.Time
+	before promises
+	after  promises
+}
+
+type crashWorld struct {
+	t       *testing.T
+	seed    uint64
+	how     transferMode
+	fs      *vfs.MemFS
+	engine  *Engine
+	ledger  *ledger
+	late    lateness
+	carrier *carrier
+	ids     atomic.Int64
+
+	mu      sync.Mutex // held while a crash is taken
+	rand    *rand.Rand
+	next    int  // the number of answers at which the next one is
+	armed   bool // the next one is taken at the next commit
+	crashes []crashed
+}
+
+func newCrashWorld(t *testing.T, seed uint64, how transferMode) *crashWorld {
+	w := &crashWorld{
+		t: t, seed: seed, how: how, fs: vfs.NewCrashableMem(), ledger: newLedger(),
+		rand: rand.New(rand.NewPCG(seed, 2)),
+	}
+	w.next = w.draw()
+	return w
+}
+
+// draw is when the crash after this one comes.
+func (w *crashWorld) draw() int { return w.next + 1 + w.rand.IntN(2*crashAnswers/crashes-1) }
+
+func (w *crashWorld) nextID() queue.ID { return messageID(int(w.ids.Add(1))) }
+
+func (w *crashWorld) run() {
+	s := openStore(w.t, w.fs)
+	o := Options{Store: s, Clock: clock.System, TwoStep: w.how.twoStep, Observe: w.observe}
+	if w.how.direct {
+		o.NewID, o.Render = w.nextID, (&pump{newID: w.nextID}).render
+	}
+	w.engine = openEngine(w.t, o)
+	w.setup()
+	w.carrier = newCarrier(w.t, w.engine, w.nextID)
+	w.engine.SetConsumer(w.carrier)
+	w.late.beat()
+	var clients sync.WaitGroup
+	for i := range crashClients {
+		clients.Go(func() {
+			r := rand.New(rand.NewPCG(w.seed, uint64(i)+10))
+			for w.answered(func(*promises) {}) < crashAnswers {
+				w.act(r)
+			}
+		})
+	}
+	clients.Wait()
+	w.carrier.stop()
+	w.late.stop()
+	if err := w.engine.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *crashWorld) setup() {
+	ctx := context.Background()
+	must := func(err error) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	redrive := map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN("dead"))}
+	for _, name := range crashQueues {
+		spec := QueueSpec{ARN: queueARN(name), Attributes: redrive}
+		if name == "dead" {
+			spec.Attributes = nil
+		}
+		must(w.engine.CreateQueue(ctx, spec))
+	}
+	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("fan")}))
+	for i, name := range fanQueues {
+		subscribe(w.t, w.engine, "fan", name, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+	}
+}
+
+// answered notes an answer and takes a crash when it is time.
+func (w *crashWorld) answered(f func(p *promises)) int {
+	n := w.ledger.note(f)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n >= w.next && !w.armed && len(w.crashes) < crashes {
+		w.next = w.draw()
+		if w.armed = w.rand.IntN(2) == 0; !w.armed {
+			w.crash()
+		}
+	}
+	return n
+}
+
+// observe takes a crash between two commits.
+func (w *crashWorld) observe([]byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed {
+		w.armed = false
+		w.crash()
+	}
+}
+
+// crash takes what a crash would leave.
+func (w *crashWorld) crash() {
+	c := crashed{at: clock.System.Now(), before: w.ledger.copy()}
+	c.fs = w.fs.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: []int{0, 25, 50, 75, 100}[w.rand.IntN(5)],
+		RNG:                 rand.New(rand.NewPCG(w.rand.Uint64(), 3)),
+	})
+	c.after = w.ledger.copy()
+	w.crashes = append(w.crashes, c)
+}
+
+// act is one thing that a client does. Messages that end in "!" are never
+// deleted but by a consumer of the dead-letter queue.
+func (w *crashWorld) act(r *rand.Rand) {
+	ctx := context.Background()
+	switch n := r.IntN(10); {
+	case n < 3:
+		name := senderQueues[r.IntN(len(senderQueues))]
+		msgs := make([]Outgoing, 1+r.IntN(3))
+		var ids []string
+		for i := range msgs {
+			id := w.ids.Add(1)
+			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
+			ids = append(ids, origin(name, body))
+			msgs[i] = Outgoing{Message: message(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
+			if r.IntN(4) == 0 {
+				msgs[i].Delay = time.Duration(r.IntN(20)) * time.Millisecond
+			}
+		}
+		w.ledger.note(func(p *promises) {
+			for _, id := range ids {
+				p.begun[id] = struct{}{}
+			}
+		})
+		if _, err := w.engine.Send(ctx, queueARN(name), msgs); err != nil {
+			w.t.Error(err)
+		}
+		w.answered(func(p *promises) {
+			p.answers++
+			for _, id := range ids {
+				p.sent[id] = struct{}{}
+			}
+		})
+	case n < 4:
+		id := w.nextID()
+		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
+		w.ledger.note(func(p *promises) { p.published[body] = false })
+		if err := w.engine.Publish(ctx, topicARN("fan"), Publication{ID: id, Body: []byte(body + " ")}); err != nil {
+			w.t.Error(err)
+		}
+		w.answered(func(p *promises) { p.answers++; p.published[body] = true })
+	default:
+		w.consume(r, crashQueues[r.IntN(len(crashQueues))])
+	}
+}
+
+// consume receives from a queue, deletes some messages while they are surely
+// leased, and gives the others back.
+func (w *crashWorld) consume(r *rand.Rand, name string) {
+	ctx := context.Background()
+	got, err := w.engine.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 1 + r.IntN(10), Visibility: time.Hour})
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	var doomed, back []string
+	var ids []string
+	for _, m := range got {
+		id, poison := identify(name, m.Message)
+		if r.IntN(2) == 0 && (!poison || name == "dead") {
+			doomed, ids = append(doomed, m.ReceiptHandle), append(ids, id)
+		} else {
+			back = append(back, m.ReceiptHandle)
+		}
+	}
+	for _, h := range back {
+		change := []VisibilityChange{{Handle: h, Timeout: time.Duration(r.IntN(2)) * time.Second / 100}}
+		if errs, err := w.engine.ChangeVisibility(ctx, queueARN(name), change); err != nil || errs[0] != nil {
+			w.t.Error(err, errs)
+		}
+	}
+	if len(doomed) == 0 {
+		return
+	}
+	w.ledger.note(func(p *promises) {
+		for _, id := range ids {
+			p.deleting[id] = struct{}{}
+		}
+	})
+	errs, err := w.engine.DeleteMessages(ctx, queueARN(name), doomed)
+	if err != nil || errorsFirst(errs...) != nil {
+		w.t.Error(err, errs)
+	}
+	w.answered(func(p *promises) {
+		p.answers++
+		now := clock.System.Now()
+		for _, id := range ids {
+			p.deleted[id] = now
+		}
+	})
+}
+
+// identify names a message found in a queue by its origin.
+func identify(name string, m *queue.Message) (id string, poison bool) {
+	if m.Source != "" {
+		source, _ := arn.Parse(m.Source)
+		name = source.Resource
+	}
+	body, _, _ := strings.Cut(string(m.Body), " ")
+	return origin(name, body), strings.HasSuffix(body, "!")
+}
+
+// verify opens an engine on what a crash left and drains it. It returns the
+// number of transfers that the crash found half-way.
+func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
+	t := w.t
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Fatalf("seed %d: crash %d", w.seed, i)
+		}
+	}()
+	s := openStore(t, c.fs)
+	defer s.Close()
+	interrupted = countKeys(t, s, 'X', 0)
+	now := clock.NewVirtual(c.at)
+	e := openEngine(t, Options{Store: s, Clock: now, TwoStep: w.how.twoStep})
+	defer e.Close()
+	e.background.Wait()
+	e.log.flush()
+	if n := countKeys(t, s, 'X', 0); n > 0 {
+		t.Errorf("%d transfers are not settled after the start", n)
+	}
+	p := &pump{engine: e, newID: w.nextID}
+	if have, records := holding(t, e), countKeys(t, s, 'D', 'm'); have != records {
+		t.Errorf("the counters tell of %d messages, and there are %d records", have, records)
+	}
+	found := drain(t, e, p, now)
+	c.before.check(t, c.after, c.at, w.late.before(c.at), found, fanQueues)
+	for _, kind := range []byte("mltden") {
+		if n := countKeys(t, s, 'D', kind); n > 0 {
+			t.Errorf("%d records of kind %q are left of nothing", n, kind)
+		}
+	}
+	return interrupted
+}
+
+// holding sums up what all counters tell.
+func holding(t *testing.T, e *Engine) (n int) {
+	t.Helper()
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		for _, qs := range sh.queues {
+			c := qs.machine.Counts(sh.now())
+			n += int(c.Visible + c.InFlight + c.Delayed)
+		}
+		for _, qs := range sh.backlogs {
+			c := qs.machine.Counts(sh.now())
+			n += int(c.Visible + c.InFlight + c.Delayed)
+		}
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// countKeys counts the keys of a space of all shards, and of one kind in it.
+func countKeys(t *testing.T, s store.Store, space, kind byte) (n int) {
+	t.Helper()
+	for key := range storetest.Dump(t, s) {
+		if key[2] == space && (kind == 0 || key[11] == kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// drain carries and receives all there is, and counts it by origin.
+func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int {
+	t.Helper()
+	ctx := context.Background()
+	found := map[string]int{}
+	e.SetConsumer(p)
+	for range 100 {
+		p.run(t)
+		for _, name := range crashQueues {
+			for {
+				got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(got) == 0 {
+					break
+				}
+				for _, m := range got {
+					id, _ := identify(name, m.Message)
+					found[id]++
+					if errs, err := e.DeleteMessages(ctx, queueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
+						t.Fatal(err, errs)
+					}
+				}
+			}
+			e.background.Wait()
+		}
+		if holding(t, e) == 0 {
+			e.log.flush()
+			return found
+		}
+		// What was leased at the crash comes back.
+		if _, err := now.Advance(ctx, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("%d messages cannot be had", holding(t, e))
+	return nil
+}
+
+// carrier takes the deliveries to SQS queues as package deliver does, with
+// several workers.
+type carrier struct {
+	t      *testing.T
+	engine *Engine
+	newID  func() queue.ID
+
+	mu      sync.Mutex
+	more    *sync.Cond
+	ready   []arn.ARN
+	over    bool
+	workers sync.WaitGroup
+}
+
+func newCarrier(t *testing.T, e *Engine, newID func() queue.ID) *carrier {
+	c := &carrier{t: t, engine: e, newID: newID}
+	c.more = sync.NewCond(&c.mu)
+	for range 3 {
+		c.workers.Go(func() {
+			for sub, ok := c.take(); ok; sub, ok = c.take() {
+				c.carry(sub)
+			}
+		})
+	}
+	return c
+}
+
+func (c *carrier) Ready(sub arn.ARN) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = append(c.ready, sub)
+	c.more.Signal()
+}
+
+func (c *carrier) take() (sub arn.ARN, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.ready) == 0 && !c.over {
+		c.more.Wait()
+	}
+	if c.over {
+		return sub, false
+	}
+	sub = c.ready[0]
+	c.ready = c.ready[1:]
+	return sub, true
+}
+
+func (c *carrier) carry(sub arn.ARN) {
+	for more := true; more; {
+		var ds []*Delivery
+		var err error
+		if ds, more, err = c.engine.Take(context.Background(), sub, 3); err != nil {
+			c.t.Error(err)
+			return
+		}
+		for _, d := range ds {
+			dest, _ := arn.Parse(d.Subscription.Endpoint)
+			m := &queue.Message{ID: c.newID(), Sender: d.Message.Sender, Body: bytes.Clone(d.Message.Body)}
+			m.Seal()
+			err := c.engine.Transfer(context.Background(), d, Attempt{Outcome: "success"}, dest, m, DeliveryDelivered, "")
+			if err != nil {
+				c.t.Error(err)
+			}
+		}
+	}
+}
+
+func (c *carrier) stop() {
+	c.mu.Lock()
+	c.over = true
+	c.more.Broadcast()
+	c.mu.Unlock()
+	c.workers.Wait()
+}

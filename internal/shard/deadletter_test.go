@@ -1,0 +1,55 @@
+package shard
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// A dead-letter queue that is out of reach gets its messages later; meanwhile
+// they are not delivered again.
+func TestDeadLetterQueueOutOfReach(t *testing.T) {
+	ctx := context.Background()
+	c := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	e := openEngine(t, Options{Store: s, Clock: c})
+	defer e.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("work"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`,
+	}}))
+	_, err := e.Send(ctx, queueARN("work"), []Outgoing{{Message: message(1, "x")}})
+	must(err)
+	must(e.SetFault(queueARN("dlq"), "unavailable"))
+	received := 0
+	for range 6 {
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("work"), Max: 1, Visibility: 0})
+		must(err)
+		received += len(got)
+		e.background.Wait()
+		_, err = c.Advance(ctx, time.Second)
+		must(err)
+	}
+	if received != 2 {
+		t.Errorf("received %d times, want the 2 of its policy", received)
+	}
+	must(e.SetFault(queueARN("dlq"), "none"))
+	_, err = c.Advance(ctx, deadLetterWait)
+	must(err)
+	info, err := e.QueueInfo(ctx, queueARN("dlq"))
+	must(err)
+	if info.Counts.Visible != 1 {
+		t.Errorf("the dead-letter queue holds %+v", info.Counts)
+	}
+}

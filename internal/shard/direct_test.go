@@ -1,0 +1,225 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// directWorld is an engine that delivers publishes at once, with a topic whose
+// subscriber is a queue in a shard before the topic's.
+type directWorld struct {
+	*Engine
+	t     *testing.T
+	queue arn.ARN
+	sub   arn.ARN
+}
+
+func newDirectWorld(t *testing.T, o Options) *directWorld {
+	ctx := context.Background()
+	var mu sync.Mutex
+	ids := 0
+	o.Store = memory.New()
+	o.NewID = func() queue.ID {
+		mu.Lock()
+		defer mu.Unlock()
+		ids++
+		return messageID(1000 + ids)
+	}
+	o.Render = func(n *queue.Message) (*queue.Message, error) {
+		if strings.HasPrefix(string(n.Body), "bad") {
+			return nil, errors.New("it cannot be rendered")
+		}
+		m := &queue.Message{ID: o.NewID(), Sender: n.Sender, Body: n.Body}
+		m.Seal()
+		return m, nil
+	}
+	w := &directWorld{t: t, Engine: openEngine(t, o)}
+	if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("direct")}); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; w.queue.IsZero(); i++ {
+		if q := queueARN(fmt.Sprintf("q%d", i)); w.shardOf(q).id < w.shardOf(topicARN("direct")).id {
+			w.queue = q
+		}
+	}
+	w.createQueue()
+	w.sub = subscribe(t, w.Engine, "direct", w.queue.Resource, subscriptionID(1))
+	return w
+}
+
+func (w *directWorld) createQueue() {
+	w.t.Helper()
+	err := w.CreateQueue(context.Background(), QueueSpec{ARN: w.queue, Attributes: map[string]string{"MaximumMessageSize": "1024"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *directWorld) publish(body string) {
+	w.t.Helper()
+	if err := w.Publish(context.Background(), topicARN("direct"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// where tells how many messages are in the queue and how many wait in the
+// backlog of its subscription.
+func (w *directWorld) where() string {
+	w.t.Helper()
+	info, err := w.QueueInfo(context.Background(), w.queue)
+	if err != nil {
+		info.Counts.Visible = -1
+	}
+	sh := w.shardOf(topicARN("direct"))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	waiting := int64(0)
+	if s, ok := sh.topics.Subscription(w.sub); ok {
+		if qs := sh.backlogOf(s); qs != nil {
+			c := qs.machine.Counts(sh.now())
+			waiting = c.Visible + c.InFlight + c.Delayed
+		}
+	}
+	return fmt.Sprintf("%d in the queue, %d waiting", info.Counts.Visible+info.Counts.Delayed, waiting)
+}
+
+// TestDirectPublish: a publish goes to the queue in its own commit where the
+// long way would have succeeded at once, and into the backlog where not.
+func TestDirectPublish(t *testing.T) {
+	cases := []struct {
+		name string
+		do   func(w *directWorld)
+		want string
+	}{
+		{"plain", func(w *directWorld) { w.publish("a") }, "1 in the queue, 0 waiting"},
+		{"too long for the queue", func(w *directWorld) { w.publish(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
+		{"as long as the queue takes", func(w *directWorld) { w.publish(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
+		{"not to be rendered", func(w *directWorld) { w.publish("bad") }, "0 in the queue, 1 waiting"},
+		{"queue at fault", func(w *directWorld) {
+			if err := w.SetFault(w.queue, "throttled"); err != nil {
+				w.t.Fatal(err)
+			}
+			w.publish("a")
+			if err := w.SetFault(w.queue, "none"); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "0 in the queue, 1 waiting"},
+		{"behind one that waits", func(w *directWorld) { w.publish("bad"); w.publish("b") }, "0 in the queue, 2 waiting"},
+		{"queue gone", func(w *directWorld) {
+			if err := w.DeleteQueue(context.Background(), w.queue); err != nil {
+				w.t.Fatal(err)
+			}
+			w.publish("a")
+			w.createQueue()
+		}, "0 in the queue, 1 waiting"},
+		{"delayed by the queue", func(w *directWorld) {
+			if err := w.SetQueueAttributes(context.Background(), w.queue, map[string]string{"DelaySeconds": "900"}); err != nil {
+				w.t.Fatal(err)
+			}
+			w.publish("a")
+			if got, err := w.Receive(context.Background(), ReceiveRequest{Queue: w.queue, Max: 1}); err != nil || len(got) != 0 {
+				w.t.Errorf("received %v, %v", got, err)
+			}
+		}, "1 in the queue, 0 waiting"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newDirectWorld(t, Options{Clock: clock.System})
+			defer w.Close()
+			c.do(w)
+			if got := w.where(); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDirectPublishIsSeen: what was delivered at once is among the finished deliveries.
+func TestDirectPublishIsSeen(t *testing.T) {
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start)})
+	defer w.Close()
+	w.publish("a")
+	ds, err := w.Deliveries(context.Background(), w.sub, 10)
+	if err != nil || len(ds) != 1 {
+		t.Fatal(ds, err)
+	}
+	if d := ds[0]; d.State != DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(start) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// signallingClock tells when somebody asks for the time.
+type signallingClock struct {
+	clock.Clock
+	mu    sync.Mutex
+	asked func()
+}
+
+func (c *signallingClock) Now() time.Time {
+	c.mu.Lock()
+	asked := c.asked
+	c.asked = nil
+	c.mu.Unlock()
+	if asked != nil {
+		asked()
+	}
+	return c.Clock.Now()
+}
+
+// TestDirectPublishSeesChanges: what changes while a publish waits for the
+// shards of its queues is heeded.
+func TestDirectPublishSeesChanges(t *testing.T) {
+	ctx := context.Background()
+	cases := []struct {
+		name   string
+		change func(w *directWorld) error
+		want   error
+		where  string
+	}{
+		{"unsubscribed", func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted", func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw", func(w *directWorld) error {
+			return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
+		}, nil, "0 in the queue, 1 waiting"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			now := &signallingClock{Clock: clock.System}
+			w := newDirectWorld(t, Options{Clock: now})
+			defer w.Close()
+			began := make(chan struct{})
+			done := make(chan error)
+			to := w.shardOf(w.queue)
+			to.mu.Lock() // the publish waits here, and has released its topic
+			now.mu.Lock()
+			now.asked = func() { close(began) }
+			now.mu.Unlock()
+			go func() {
+				done <- w.Publish(ctx, topicARN("direct"), Publication{ID: messageID(1), Body: []byte("a")})
+			}()
+			<-began
+			err := c.change(w)
+			to.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, c.want) {
+				t.Errorf("publish: %v, want %v", err, c.want)
+			}
+			if got := w.where(); got != c.where {
+				t.Errorf("%s, want %s", got, c.where)
+			}
+		})
+	}
+}

@@ -1,0 +1,324 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// world is what the cases of TestReplyWaitsForDurability start from: a queue
+// with one message, a topic with one subscriber, and one receipt handle.
+type world struct {
+	*Engine
+	t      *testing.T
+	store  *gatedStore
+	handle string
+	sub    topic.Subscription
+}
+
+func newWorld(t *testing.T) *world {
+	ctx := context.Background()
+	w := &world{t: t, store: newGatedStore()}
+	w.Engine = openEngine(t, Options{Store: w.store, Clock: clock.System})
+	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("old")}))
+	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("empty")}))
+	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("old")}))
+	var err error
+	w.sub, err = w.Subscribe(ctx, topic.Subscribe{
+		Topic: topicARN("old"), Owner: account, Protocol: "sqs", Endpoint: queueARN("old").String(), ID: subscriptionID(1), Token: "t",
+	})
+	w.must(err)
+	w.send("old", "first")
+	w.send("old", "second")
+	got, err := w.Receive(ctx, ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+	w.must(err)
+	w.handle = got[0].ReceiptHandle
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) send(name, body string) {
+	w.t.Helper()
+	_, err := w.Send(context.Background(), queueARN(name), []Outgoing{{Message: message(1, body)}})
+	w.must(err)
+}
+
+func (w *world) receive(name string, wait time.Duration) string {
+	got, err := w.Receive(context.Background(), ReceiveRequest{Queue: queueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
+	if err != nil {
+		return said(err)
+	}
+	if len(got) == 0 {
+		return "nothing"
+	}
+	return string(got[0].Body)
+}
+
+// said is a short form of an error.
+func said(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return fmt.Sprint("fault ", fault.KindOf(err) == fault.QueueDoesNotExist || fault.KindOf(err) == fault.NotFound)
+}
+
+const missing = "fault true"
+
+// TestReplyWaitsForDurability holds up the store's syncs, has one client cause
+// a change, and another one ask for something that rests on it: it gets no
+// answer before the sync.
+func TestReplyWaitsForDurability(t *testing.T) {
+	ctx := context.Background()
+	create := func(w *world) { w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")})) }
+	remove := func(w *world) { w.must(w.DeleteQueue(ctx, queueARN("old"))) }
+	createTopic := func(w *world) { w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("new")})) }
+	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, topicARN("old"))) }
+	send := func(w *world) { w.send("empty", "new") }
+	publish := func(w *world) {
+		w.must(w.Publish(ctx, topicARN("old"), Publication{ID: messageID(1), Body: []byte("to all")}))
+	}
+	list := func(w *world) string {
+		names, _, err := w.ListQueues(ctx, region, account, "", "", 10)
+		w.must(err)
+		return fmt.Sprint(names)
+	}
+	cases := []struct {
+		name  string
+		cause func(w *world)
+		ask   func(w *world) string
+		want  string
+	}{
+		{"receive of a sent message", send, func(w *world) string { return w.receive("empty", 0) }, "new"},
+		{"counts with a sent message", send, func(w *world) string {
+			info, err := w.QueueInfo(ctx, queueARN("empty"))
+			w.must(err)
+			return fmt.Sprint(info.Counts.Visible)
+		}, "1"},
+		{"take of a published message", publish, func(w *world) string {
+			ds, _, err := w.Take(ctx, w.sub.ARN, 1)
+			w.must(err)
+			return fmt.Sprint(len(ds))
+		}, "1"},
+		{"deliveries of a published message", publish, func(w *world) string {
+			ds, err := w.Deliveries(ctx, w.sub.ARN, 10)
+			w.must(err)
+			return fmt.Sprint(len(ds))
+		}, "1"},
+		{"info of a created queue", create, func(w *world) string {
+			_, err := w.QueueInfo(ctx, queueARN("new"))
+			return said(err)
+		}, "ok"},
+		{"config of a created queue", create, func(w *world) string {
+			_, err := w.QueueConfig(ctx, queueARN("new"))
+			return said(err)
+		}, "ok"},
+		{"a second creation", create, func(w *world) string {
+			return said(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")}))
+		}, "ok"},
+		{"empty receive of a created queue", create, func(w *world) string { return w.receive("new", 0) }, "nothing"},
+		{"empty long poll of a created queue", create, func(w *world) string { return w.receive("new", time.Millisecond) }, "nothing"},
+		{"delete in a created queue", create, func(w *world) string {
+			errs, err := w.DeleteMessages(ctx, queueARN("new"), []string{"rubbish"})
+			w.must(err)
+			return fmt.Sprint(errs)
+		}, "[" + errHandle.Error() + "]"},
+		{"list with a created queue", create, list, "[empty new old]"},
+		{"list without a deleted queue", remove, list, "[empty]"},
+		{"send to a deleted queue", remove, func(w *world) string {
+			_, err := w.Send(ctx, queueARN("old"), []Outgoing{{Message: message(9, "x")}})
+			return said(err)
+		}, missing},
+		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},
+		{"delete in a deleted queue", remove, func(w *world) string {
+			_, err := w.DeleteMessages(ctx, queueARN("old"), []string{w.handle})
+			return said(err)
+		}, missing},
+		{"config of a deleted queue", remove, func(w *world) string {
+			_, err := w.QueueConfig(ctx, queueARN("old"))
+			return said(err)
+		}, missing},
+		{"info of a deleted queue", remove, func(w *world) string {
+			_, err := w.QueueInfo(ctx, queueARN("old"))
+			return said(err)
+		}, missing},
+		{"publish to a created topic", createTopic, func(w *world) string {
+			return said(w.Publish(ctx, topicARN("new"), Publication{ID: messageID(2), Body: []byte("x")}))
+		}, "ok"},
+		{"list with a created topic", createTopic, func(w *world) string {
+			topics, _, err := w.ListTopics(ctx, region, account, "", 10)
+			w.must(err)
+			return fmt.Sprint(len(topics))
+		}, "2"},
+		{"publish to a deleted topic", removeTopic, func(w *world) string {
+			return said(w.Publish(ctx, topicARN("old"), Publication{ID: messageID(2), Body: []byte("x")}))
+		}, missing},
+		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {
+			_, _, err := w.ListSubscriptionsByTopic(ctx, topicARN("old"), "", 10)
+			return said(err)
+		}, missing},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.Close()
+				w.store.shut()
+				caused, answered := false, false
+				var got string
+				go func() { c.cause(w); caused = true }()
+				synctest.Wait()
+				go func() { got = c.ask(w); answered = true }()
+				synctest.Wait()
+				<-after(time.Second) // a long poll ends
+				synctest.Wait()
+				if caused || answered {
+					t.Errorf("before the sync: caused %v, answered %v %q", caused, answered, got)
+				}
+				w.store.open()
+				synctest.Wait()
+				if !caused || !answered || got != c.want {
+					t.Errorf("after the sync: caused %v, answered %v %q, want %q", caused, answered, got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// after is a channel that is closed once d has passed.
+func after(d time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	clock.System.AfterFunc(d, func() { close(done) })
+	return done
+}
+
+// TestWaitingReceiveWaitsForDurability is the same for a receive that waited
+// already when the change came.
+func TestWaitingReceiveWaitsForDurability(t *testing.T) {
+	cases := []struct {
+		name  string
+		cause func(w *world)
+		want  string
+	}{
+		{"send", func(w *world) { w.send("empty", "new") }, "new"},
+		{"deletion of the queue", func(w *world) { w.must(w.DeleteQueue(context.Background(), queueARN("empty"))) }, missing},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.Close()
+				w.store.shut()
+				var got string
+				go func() { got = w.receive("empty", 20*time.Second) }()
+				synctest.Wait()
+				go c.cause(w)
+				synctest.Wait()
+				if got != "" {
+					t.Errorf("answered %q before the sync", got)
+				}
+				w.store.open()
+				synctest.Wait()
+				if got != c.want {
+					t.Errorf("answered %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestListShowsNothingThatMayBeLost: a queue that is created between the
+// beginning of a list and its reading is shown once it is durable.
+func TestListShowsNothingThatMayBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		w := newWorld(t)
+		defer w.Close()
+		var shown []string
+		w.store.beforeIter = func() {
+			w.store.shut()
+			visible := make(chan struct{})
+			w.store.applied = func() { close(visible); w.store.applied = nil }
+			go w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")})
+			<-visible
+		}
+		go func() { shown, _, _ = w.ListQueues(ctx, region, account, "", "", 10) }()
+		synctest.Wait()
+		if slices.Contains(shown, "new") {
+			t.Errorf("listed %v before the sync", shown)
+		}
+		w.store.open()
+		synctest.Wait()
+		if len(shown) < 2 {
+			t.Errorf("listed %v", shown)
+		}
+	})
+}
+
+// TestLeasesAndDeletesDoNotWait: what a standard queue need not wait for is
+// answered before its sync, and yet becomes durable within 10 ms.
+func TestLeasesAndDeletesDoNotWait(t *testing.T) {
+	ctx := context.Background()
+	commands := map[string]func(w *world) error{
+		"receive": func(w *world) error {
+			got, err := w.Receive(ctx, ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+			if err == nil && len(got) != 1 {
+				err = fmt.Errorf("received %d messages", len(got))
+			}
+			return err
+		},
+		"delete": func(w *world) error {
+			errs, err := w.DeleteMessages(ctx, queueARN("old"), []string{w.handle})
+			return errorsFirst(append(errs, err)...)
+		},
+		"visibility": func(w *world) error {
+			errs, err := w.ChangeVisibility(ctx, queueARN("old"), []VisibilityChange{{Handle: w.handle, Timeout: time.Minute}})
+			return errorsFirst(append(errs, err)...)
+		},
+	}
+	for name, command := range commands {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.Close()
+				<-after(time.Second) // nothing is under way
+				w.store.shut()
+				answered := false
+				go func() { w.must(command(w)); answered = true }()
+				synctest.Wait()
+				if !answered {
+					t.Error("no answer before the sync")
+				}
+				sh := w.shardOf(queueARN("old"))
+				sh.mu.Lock()
+				g := sh.last
+				sh.mu.Unlock()
+				if g.durable.Load() {
+					t.Fatal("nothing was written")
+				}
+				<-after(lazyDelay)
+				synctest.Wait()
+				w.store.open()
+				synctest.Wait()
+				if !g.durable.Load() {
+					t.Errorf("not durable %v after the answer", lazyDelay)
+				}
+				if lazyDelay > lazyBound/2 {
+					t.Errorf("a delay of %v leaves too little of %v for the sync", lazyDelay, lazyBound)
+				}
+			})
+		})
+	}
+}

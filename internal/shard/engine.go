@@ -1,0 +1,265 @@
+// Package shard owns the state. It runs the pure machines of ring 1 over a
+// store: commands of one shard run in order, many callers' commands share one
+// commit, and a reply waits until all that it rests on is durable.
+//
+// Invariants:
+//   - What an answer tells is durable when it is given: the change itself, and
+//     every commit that the command read from. Only leases and deletes of
+//     standard queues are answered before their own commit, which follows
+//     within 10 ms.
+//   - A message that moves between queues is in exactly one of them in every
+//     commit; where the two do not share a commit, the receiving shard knows the
+//     transfer and takes it once.
+//   - A failed commit ends the process; the store is the truth at the next start.
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Shards is how many shards the state is split into: a constant of the format.
+const Shards = 64
+
+// Options are what an Engine is made of.
+type Options struct {
+	Store  store.Store
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Full reports that the disk is short of space: sends are refused. Nil
+	// means never.
+	Full func() bool
+	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
+	// purge one within 60 s of its last purge.
+	Cooldowns bool
+	// History is how long finished deliveries stay visible; default one hour.
+	History time.Duration
+	// TwoStep makes every transfer between shards take the way it takes where
+	// they do not share a commit: accepted there first, removed here after.
+	TwoStep bool
+	// Render and NewID make what subscribed queues get, for publishes that are
+	// delivered by their own commit. Without them none is.
+	Render Renderer
+	NewID  func() queue.ID
+	// Observe sees every sealed commit, in order, before it is applied.
+	Observe func(commit []byte)
+	// Fatal ends the process after a failure of the store. It must not return
+	// to a caller that could answer a request.
+	Fatal func(error)
+}
+
+// Engine is all shards of a node.
+type Engine struct {
+	store    store.Store
+	clock    clock.Clock
+	logger   *slog.Logger
+	options  Options
+	log      *commitLog
+	handles  *handleSealer
+	shards   [Shards]*shard
+	consumer atomic.Pointer[Consumer]
+	finished *finishedRing
+
+	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu sync.Mutex
+
+	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
+	background sync.WaitGroup
+	draining   chan struct{}
+	drainOnce  sync.Once
+	stopping   chan struct{}
+	stopOnce   sync.Once
+}
+
+// Consumer takes the messages of backlogs.
+type Consumer interface {
+	// Ready says that the backlog of a subscription has something due. It is
+	// called under a shard's lock and must not block; it is not called again
+	// for the same backlog until the consumer has taken from it.
+	Ready(subscription arn.ARN)
+}
+
+// Open reads the state in the store and takes it over.
+func Open(o Options) (*Engine, error) {
+	o.Fatal = cmpFunc(o.Fatal, func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) })
+	o.History = cmp.Or(o.History, time.Hour)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{
+		store: o.Store, clock: o.Clock, logger: o.Logger, options: o,
+		finished: newFinishedRing(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
+	}
+	e.log = newCommitLog(o.Store, o.Observe, e.fatal)
+	for id := range e.shards {
+		e.shards[id] = &shard{
+			id: uint16(id), engine: e, topics: topic.New(uint16(id)),
+			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
+		}
+	}
+	if err := e.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the store: %w", err), e.Close())
+	}
+	return e, nil
+}
+
+func cmpFunc(f, otherwise func(error)) func(error) {
+	if f == nil {
+		return otherwise
+	}
+	return f
+}
+
+// Drain answers the receives that wait, and lets no further one wait.
+func (e *Engine) Drain() { e.drainOnce.Do(func() { close(e.draining) }) }
+
+// Latest is the latest time that a command has seen. A virtual clock must not
+// start before it.
+func (e *Engine) Latest() time.Time {
+	var latest int64
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		latest = max(latest, sh.meta.now)
+		sh.mu.Unlock()
+	}
+	return time.UnixMilli(latest).UTC()
+}
+
+// Close lets no further command in, makes everything durable and ends what runs
+// in the background. Waiting receivers get an empty answer.
+func (e *Engine) Close() error {
+	e.Drain()
+	e.stopOnce.Do(func() {
+		e.beginning.Lock()
+		close(e.stopping)
+		e.beginning.Unlock()
+		e.background.Wait()
+		for _, sh := range e.shards {
+			sh.mu.Lock()
+			sh.closed = true
+			if sh.timer != nil {
+				sh.timer.Stop()
+			}
+			sh.stopMoves()
+			sh.mu.Unlock()
+		}
+		e.log.close()
+	})
+	return nil
+}
+
+func (e *Engine) fatal(err error) {
+	e.logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+	e.options.Fatal(err)
+}
+
+// inconsistent reports counters that disagreed with the records: a fault in
+// this program, which has been mended for this queue.
+func (e *Engine) inconsistent(qs *queueState) {
+	e.logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.arn.String())
+}
+
+// shardOf finds the shard that a queue, topic or function belongs to: FNV-1a
+// over its name.
+func (e *Engine) shardOf(a arn.ARN) *shard {
+	h := uint64(14695981039346656037)
+	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * 1099511628211
+		}
+		h = (h ^ ':') * 1099511628211
+	}
+	return e.shards[(h^h>>32)%Shards]
+}
+
+// goBackground runs f in the background, holding the clock, unless the engine
+// is stopping.
+func (e *Engine) goBackground(f func()) {
+	e.beginning.Lock()
+	defer e.beginning.Unlock()
+	select {
+	case <-e.stopping:
+		return
+	default:
+	}
+	release := e.clock.Hold()
+	e.background.Go(func() {
+		defer release()
+		f()
+	})
+}
+
+// SetFault makes a queue refuse commands and deliveries as if its owner were in
+// trouble: "unavailable", "throttled", or "none" to end it.
+func (e *Engine) SetFault(a arn.ARN, name string) error {
+	kind := fault.Internal
+	switch name {
+	case "none":
+	case "unavailable":
+		kind = fault.Unavailable
+	case "throttled":
+		kind = fault.Throttled
+	default:
+		return fault.Newf(fault.InvalidParameter, "fault must be unavailable, throttled or none, not %q", name)
+	}
+	e.faultMu.Lock()
+	defer e.faultMu.Unlock()
+	faults := map[arn.ARN]fault.Kind{}
+	if old := e.faults.Load(); old != nil {
+		maps.Copy(faults, *old)
+	}
+	delete(faults, a)
+	if name != "none" {
+		faults[a] = kind
+	}
+	e.faults.Store(&faults)
+	return nil
+}
+
+// injected is the refusal that SetFault asked for, if any.
+func (e *Engine) injected(a arn.ARN) error {
+	faults := e.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	switch (*faults)[a] {
+	case fault.Unavailable:
+		return fault.New(fault.Unavailable, "The service is unavailable.")
+	case fault.Throttled:
+		return fault.New(fault.Throttled, "Rate exceeded.")
+	default:
+		return nil
+	}
+}
+
+// withCatalog runs f under the lock of a's shard, for commands that read or
+// change which queues, topics and subscriptions there are. It returns once all
+// that f saw and did is durable.
+func (e *Engine) withCatalog(ctx context.Context, a arn.ARN, f func(sh *shard) error) error {
+	sh := e.shardOf(a)
+	sh.mu.Lock()
+	err := f(sh)
+	changed := sh.batch.Len() > 0
+	if g := sh.commit(true); g != nil && changed {
+		sh.catalog = g
+		sh.generation++
+	}
+	g := sh.catalog
+	sh.mu.Unlock()
+	g.wait()
+	return cmp.Or(err, ctx.Err())
+}

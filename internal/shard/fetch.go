@@ -1,0 +1,163 @@
+package shard
+
+import (
+	"errors"
+
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store"
+)
+
+// fetchBytes bounds the records that are walked to fill a window.
+const fetchBytes = 1 << 20
+
+// readable makes what the shard has appended so far visible in the store. It
+// must not be called while a command has unappended changes.
+func (sh *shard) readable() {
+	if sh.last != nil && !sh.last.applied.Load() {
+		sh.engine.log.flush()
+	}
+}
+
+// fill reads what a machine needs. A store that cannot be read ends the process.
+func (sh *shard) fill(qs *queueState, need queue.Need) {
+	sh.readable()
+	if err := sh.read(qs, need); err != nil {
+		sh.engine.fatal(err)
+	}
+}
+
+func (sh *shard) read(qs *queueState, need queue.Need) error {
+	m := &qs.machine
+	switch need.Kind {
+	case queue.NeedFresh:
+		return sh.walk(m.FreshSpan(), need.Kind, qs, func(key, value []byte) error {
+			sent, ok := queue.RecordSent(value)
+			if !ok {
+				return queue.ErrCorruptRecord
+			}
+			m.FillFresh(queue.KeySequence(key), sent)
+			return nil
+		})
+	case queue.NeedDue:
+		return sh.walk(m.DueSpan(), need.Kind, qs, m.FillDue)
+	case queue.NeedState:
+		return sh.readState(m, need)
+	default:
+		return nil
+	}
+}
+
+// walk hands the first entries of a span to f and ends the filling.
+func (sh *shard) walk(span queue.Span, kind queue.NeedKind, qs *queueState, f func(key, value []byte) error) error {
+	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	n, size, exhausted := 0, 0, true
+	for it.Next() {
+		if n == queue.FetchSize() || size > fetchBytes {
+			exhausted = false
+			break
+		}
+		if err := f(it.Key(), it.Value()); err != nil {
+			return errors.Join(err, it.Close())
+		}
+		n++
+		size += len(it.Value())
+	}
+	if err := it.Close(); err != nil {
+		return err
+	}
+	if !qs.machine.FillEnd(kind, exhausted) {
+		sh.engine.inconsistent(qs)
+	}
+	return nil
+}
+
+func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
+	s := sh.engine.store
+	record, exists, err := s.Get(nil, m.Keys().Record(need.Lane, need.Sequence))
+	if err != nil {
+		return err
+	}
+	sent, _ := queue.RecordSent(record)
+	due, isDue, err := s.Get(nil, m.Keys().DueOf(need.Sequence))
+	if err != nil {
+		return err
+	}
+	var scheduled []byte
+	if isDue {
+		if scheduled, _, err = s.Get(nil, m.Keys().Due(queue.DecodeDue(due), need.Sequence)); err != nil {
+			return err
+		}
+	}
+	return m.FillState(need.Sequence, exists, sent, scheduled)
+}
+
+// findExpired walks the lanes of a queue from their lows for messages sent
+// before cutoff. It returns at most sweepSize of them, the lows from which the
+// next walk can start, and the sent time of the oldest message that stays.
+func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expired, mainLow, delayedLow uint64, oldest int64, more bool) {
+	sh.readable()
+	keys := qs.machine.Keys()
+	mainLow, delayedLow = qs.machine.Lows()
+	stays := func(sent int64) {
+		if oldest == 0 || sent < oldest {
+			oldest = sent
+		}
+	}
+	lane := func(lane queue.Lane, low *uint64) error {
+		span := keys.Lane(lane, *low)
+		return each(sh.engine.store, span, func(key, value []byte) bool {
+			sent, ok := queue.RecordSent(value)
+			*low = queue.KeySequence(key)
+			if ok && sent > cutoff {
+				stays(sent)
+				return false
+			}
+			if len(found) == sweepSize {
+				more = true
+				return false
+			}
+			found = append(found, queue.Expired{Lane: lane, Sequence: *low})
+			return true
+		})
+	}
+	err := lane(queue.MainLane, &mainLow)
+	if err == nil && !more {
+		err = lane(queue.DelayedLane, &delayedLow)
+	}
+	if err == nil && !more {
+		err = each(sh.engine.store, keys.Expiries(), func(key, _ []byte) bool {
+			sent := queue.KeyTime(key)
+			if sent > cutoff {
+				stays(sent)
+				return false
+			}
+			if len(found) == sweepSize {
+				more = true
+				return false
+			}
+			found = append(found, queue.Expired{Lane: queue.MovedLane, Sequence: queue.KeySequence(key)})
+			return true
+		})
+	}
+	if err != nil {
+		sh.engine.fatal(err)
+	}
+	return found, mainLow, delayedLow, oldest, more
+}
+
+// each walks a span until f returns false.
+func each(r store.Reader, span queue.Span, f func(key, value []byte) bool) error {
+	it, err := r.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if !f(it.Key(), it.Value()) {
+			break
+		}
+	}
+	return it.Close()
+}

@@ -1,0 +1,339 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/topic"
+)
+
+const (
+	region  = "us-east-1"
+	account = "000000000000"
+)
+
+// start is when virtual clocks begin.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func queueARN(name string) arn.ARN { return arn.Queue(region, account, name) }
+func topicARN(name string) arn.ARN { return arn.Topic(region, account, name) }
+
+// openStore opens a Pebble store on a file system that can be crashed.
+func openStore(t testing.TB, fs vfs.FS) store.Store {
+	t.Helper()
+	s, err := pebble.Open("data", pebble.Options{FS: fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openEngine(t testing.TB, o Options) *Engine {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// testWriter fails the test on any error that an engine logs.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Errorf("logged: %s", p)
+	return len(p), nil
+}
+
+func message(id int, body string) *queue.Message {
+	m := &queue.Message{ID: messageID(id), Sender: account, Body: []byte(body)}
+	m.Seal()
+	return m
+}
+
+func messageID(id int) (out queue.ID) {
+	copy(out[:], fmt.Sprintf("%016d", id))
+	return out
+}
+
+// pump is a consumer that does its work when told to: it carries SQS
+// deliveries to their queues, and lets the script decide about the rest.
+type pump struct {
+	engine *Engine
+	mu     sync.Mutex
+	ready  []arn.ARN
+	decide func(d *Delivery) // for what is no SQS delivery
+	newID  func() queue.ID
+}
+
+func (p *pump) Ready(sub arn.ARN) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.ready, sub) {
+		p.ready = append(p.ready, sub)
+	}
+}
+
+// run takes until nothing is due.
+func (p *pump) run(t testing.TB) (made int) {
+	ctx := context.Background()
+	for {
+		p.mu.Lock()
+		if len(p.ready) == 0 {
+			p.mu.Unlock()
+			return made
+		}
+		slices.SortFunc(p.ready, func(a, b arn.ARN) int { return strings.Compare(a.Resource, b.Resource) })
+		sub := p.ready[0]
+		p.ready = p.ready[1:]
+		p.mu.Unlock()
+		for more := true; more; {
+			var ds []*Delivery
+			var err error
+			ds, more, err = p.engine.Take(ctx, sub, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range ds {
+				made++
+				p.deliver(t, d)
+			}
+		}
+	}
+}
+
+func (p *pump) deliver(t testing.TB, d *Delivery) {
+	a := Attempt{At: time.UnixMilli(1), Outcome: "success"}
+	if d.Subscription.Protocol != topic.SQS {
+		p.decide(d)
+		return
+	}
+	dest, err := arn.Parse(d.Subscription.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := p.render(d.Message)
+	if err := p.engine.Transfer(context.Background(), d, a, dest, m, DeliveryDelivered, ""); err != nil {
+		if err := p.engine.Drop(d, a, err.Error()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// render is what a queue gets of a notification.
+func (p *pump) render(n *queue.Message) (*queue.Message, error) {
+	m := &queue.Message{ID: p.newID(), Sender: n.Sender, Body: n.Body}
+	m.Seal()
+	return m, nil
+}
+
+func subscribe(t testing.TB, e *Engine, topicName, queueName string, id string) arn.ARN {
+	t.Helper()
+	sub, err := e.Subscribe(context.Background(), topic.Subscribe{
+		Topic: topicARN(topicName), Owner: account, Protocol: "sqs", Endpoint: queueARN(queueName).String(), ID: id, Token: "token-" + id,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sub.ARN
+}
+
+// script draws a random history of commands and runs it on engines; what each
+// command answers goes to a transcript.
+type script struct {
+	t       testing.TB
+	rand    *rand.Rand
+	clock   *clock.Virtual
+	engine  *Engine
+	pump    *pump
+	ids     int
+	handles []string
+	queues  []string
+	topics  []string
+	out     []string
+
+	subscribed arn.ARN // b's subscription; zero without one
+}
+
+var queueB = QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
+
+func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
+	s := &script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, queues: []string{"a", "b", "dlq"}, topics: []string{"t"}}
+	s.pump = &pump{newID: s.nextID, decide: s.decide}
+	return s
+}
+
+func (s *script) nextID() queue.ID { s.ids++; return messageID(s.ids) }
+
+func (s *script) attach(e *Engine) {
+	s.engine, s.pump.engine = e, e
+	e.SetConsumer(s.pump)
+	s.pump.run(s.t)
+}
+
+func (s *script) say(format string, args ...any) { s.out = append(s.out, fmt.Sprintf(format, args...)) }
+
+// decide fails three attempts of each HTTP delivery, a second apart, and then
+// drops it or delivers it.
+func (s *script) decide(d *Delivery) {
+	a := Attempt{At: s.clock.Now(), Outcome: "server-error", Status: 503}
+	s.say("attempt %d of %s", d.Attempt, d.Message.Body)
+	var err error
+	switch {
+	case d.Message.Notice.Kind != queue.Notification:
+		err = s.engine.Delivered(d, a)
+	case d.Attempt < 4:
+		err = s.engine.Again(d, a, s.clock.Now().Add(time.Second))
+	case len(d.Message.Body)%2 == 0:
+		err = s.engine.Delivered(d, a)
+	default:
+		err = s.engine.Drop(d, a, "exhausted")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *script) setup() {
+	ctx := context.Background()
+	must := func(err error) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
+	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("a"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`, "VisibilityTimeout": "5",
+	}}))
+	must(s.engine.CreateQueue(ctx, queueB))
+	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
+	subscribe(s.t, s.engine, "t", "a", "00000000-0000-4000-8000-000000000001")
+	s.subscribed = subscribe(s.t, s.engine, "t", "b", "00000000-0000-4000-8000-000000000002")
+	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
+		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x",
+		ID: "00000000-0000-4000-8000-000000000003", Token: "secret",
+	})
+	must(err)
+	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
+	must(err)
+	s.say("subscribed %s", sub.ARN)
+	s.settle()
+}
+
+// settle lets everything that is due happen, in the order of time.
+func (s *script) settle() {
+	for {
+		made := s.pump.run(s.t)
+		s.engine.background.Wait()
+		if made == 0 {
+			return
+		}
+	}
+}
+
+// step runs one random command.
+func (s *script) step() {
+	ctx := context.Background()
+	q := queueARN(s.queues[s.rand.IntN(len(s.queues))])
+	switch n := s.rand.IntN(100); {
+	case n < 30:
+		msgs := make([]Outgoing, 1+s.rand.IntN(5))
+		for i := range msgs {
+			s.ids++
+			msgs[i] = Outgoing{Message: message(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
+			if s.rand.IntN(4) == 0 {
+				msgs[i].Delay = time.Duration(s.rand.IntN(3000)) * time.Millisecond
+			}
+		}
+		r, err := s.engine.Send(ctx, q, msgs)
+		s.say("send to %s: %v %v", q.Resource, r, err)
+	case n < 60:
+		got, err := s.engine.Receive(ctx, ReceiveRequest{
+			Queue: q, Max: 1 + s.rand.IntN(10), Visibility: time.Duration(s.rand.IntN(4000)) * time.Millisecond,
+		})
+		s.say("receive from %s: %v", q.Resource, err)
+		for _, m := range got {
+			s.say("  %s %s receives %d source %q seq %d", m.ID, m.Body, m.Receives, m.Source, m.Sequence)
+			s.handles = append(s.handles, q.Resource+" "+m.ReceiptHandle)
+		}
+	case n < 75 && len(s.handles) > 0:
+		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
+		errs, err := s.engine.DeleteMessages(ctx, queueARN(name), []string{h})
+		s.say("delete from %s: %v %v", name, errs, err)
+	case n < 82 && len(s.handles) > 0:
+		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
+		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
+		for _, err := range errs {
+			s.say("change in %s: %v", name, err != nil)
+		}
+		_ = err
+	case n < 90:
+		s.ids++
+		err := s.engine.Publish(ctx, topicARN("t"), Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
+		s.say("publish: %v", err)
+	case n < 95:
+		s.reconfigure()
+	default:
+		d := time.Duration(s.rand.IntN(8000)) * time.Millisecond
+		for range 8 { // in pieces, so that the pump gets its turn
+			if _, err := s.clock.Advance(ctx, d/8); err != nil {
+				s.t.Fatal(err)
+			}
+			s.settle()
+		}
+	}
+	s.settle()
+	for _, name := range s.queues {
+		info, err := s.engine.QueueInfo(ctx, queueARN(name))
+		s.say("%s: %+v %v", name, info.Counts, err)
+		tasks, err := s.engine.MoveTasks(ctx, queueARN(name), 2)
+		s.say("tasks %+v %v", tasks, err != nil)
+	}
+}
+
+// reconfigure changes what there is: the queue b, its subscription, or
+// attributes of the queue a.
+func (s *script) reconfigure() {
+	ctx := context.Background()
+	switch s.rand.IntN(6) {
+	default:
+		s.operate()
+	case 0:
+		err := s.engine.DeleteQueue(ctx, queueB.ARN)
+		s.say("delete b: %v", err)
+		if err != nil {
+			s.say("create b: %v", s.engine.CreateQueue(ctx, queueB))
+		}
+	case 1:
+		if !s.subscribed.IsZero() {
+			s.say("unsubscribe b: %v", s.engine.Unsubscribe(ctx, s.subscribed, true))
+			s.subscribed = arn.ARN{}
+			return
+		}
+		s.ids++
+		s.subscribed = subscribe(s.t, s.engine, "t", "b", fmt.Sprintf("00000000-0000-4000-8000-%012d", s.ids))
+	case 2:
+		err := s.engine.SetQueueAttributes(ctx, queueARN("a"), map[string]string{
+			"RedrivePolicy":          fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":%d}`, queueARN("dlq"), 1+s.rand.IntN(3)),
+			"MessageRetentionPeriod": fmt.Sprint(60 + s.rand.IntN(60)),
+		})
+		s.say("configure a: %v", err)
+	}
+}

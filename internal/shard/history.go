@@ -1,0 +1,194 @@
+package shard
+
+import (
+	"container/list"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// The attempts of a delivery that are kept: the first and the last ones.
+const (
+	historyFirst = 20
+	historyLast  = 80
+)
+
+// history is the bounded record of a delivery's attempts.
+type history struct {
+	total int
+	first []Attempt
+	last  []Attempt // oldest first
+}
+
+func (h *history) add(a Attempt) {
+	h.total++
+	if len(h.first) < historyFirst {
+		h.first = append(h.first, a)
+		return
+	}
+	if len(h.last) == historyLast {
+		h.last = append(h.last[:0:0], h.last[1:]...)
+	}
+	h.last = append(h.last, a)
+}
+
+func (h *history) attempts() []Attempt {
+	return append(append(make([]Attempt, 0, len(h.first)+len(h.last)), h.first...), h.last...)
+}
+
+const historyVersion = 1
+
+func (h *history) encode() []byte {
+	buf := []byte{historyVersion}
+	buf = binary.AppendUvarint(buf, uint64(h.total))
+	for _, a := range h.attempts() {
+		buf = binary.AppendVarint(buf, a.At.UnixMilli())
+		buf = appendText(buf, a.Outcome)
+		buf = binary.AppendUvarint(buf, uint64(a.Status))
+		buf = appendText(buf, a.Detail)
+		buf = binary.AppendUvarint(buf, uint64(a.Latency.Microseconds()))
+	}
+	return buf
+}
+
+// decodeHistory reads what encode wrote. What cannot be read is left out: a
+// history is for people, and no delivery must fail for it.
+func decodeHistory(p []byte) (h history) {
+	if len(p) == 0 || p[0] != historyVersion {
+		return h
+	}
+	total, w := binary.Uvarint(p[1:])
+	if w <= 0 {
+		return h
+	}
+	p = p[1+w:]
+	for len(p) > 0 {
+		var a Attempt
+		at, w := binary.Varint(p)
+		if w <= 0 {
+			break
+		}
+		var ok bool
+		if a.Outcome, p, ok = takeText(p[w:]); !ok {
+			break
+		}
+		status, w := binary.Uvarint(p)
+		if w <= 0 {
+			break
+		}
+		if a.Detail, p, ok = takeText(p[w:]); !ok {
+			break
+		}
+		latency, w := binary.Uvarint(p)
+		if w <= 0 {
+			break
+		}
+		p = p[w:]
+		a.At, a.Status = time.UnixMilli(at).UTC(), int(status)
+		a.Latency = time.Duration(latency) * time.Microsecond
+		h.add(a)
+	}
+	h.total = int(total)
+	return h
+}
+
+// Bounds of the finished deliveries that stay visible, in memory.
+const (
+	finishedPerSubscription = 100
+	finishedSubscriptions   = 1000
+)
+
+// finished is a delivery that has ended.
+type finished struct {
+	id            queue.ID
+	subscription  arn.ARN
+	state         DeliveryState
+	published, at int64 // epoch milliseconds
+	total         int
+	first         Attempt   // the only one of most deliveries
+	more          []Attempt // all of them where there were several
+	reason        string
+}
+
+func (f *finished) info() DeliveryInfo {
+	d := DeliveryInfo{
+		MessageID: uuid.UUID(f.id).String(), Subscription: f.subscription, State: f.state, Attempts: f.total,
+		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
+		History: f.more, Reason: f.reason,
+	}
+	if f.more == nil && f.total > 0 {
+		d.History = []Attempt{f.first}
+	}
+	return d
+}
+
+// finishedRing keeps the latest finished deliveries of the subscriptions that
+// had one of late.
+type finishedRing struct {
+	life time.Duration
+
+	mu    sync.Mutex
+	rings map[arn.ARN]*ring
+	order list.List // of *ring, the one that was longest without news first
+}
+
+// ring is the last finished deliveries of one subscription.
+type ring struct {
+	subscription arn.ARN
+	entries      []finished // full: a circle that begins at next
+	next         int
+	place        *list.Element
+}
+
+func newFinishedRing(life time.Duration) *finishedRing {
+	return &finishedRing{life: life, rings: map[arn.ARN]*ring{}}
+}
+
+func (r *finishedRing) addAll(all []finished) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range all {
+		f := &all[i]
+		g, ok := r.rings[f.subscription]
+		if !ok {
+			if len(r.rings) == finishedSubscriptions {
+				delete(r.rings, r.order.Remove(r.order.Front()).(*ring).subscription)
+			}
+			g = &ring{subscription: f.subscription}
+			g.place = r.order.PushBack(g)
+			r.rings[f.subscription] = g
+		} else {
+			r.order.MoveToBack(g.place)
+		}
+		if len(g.entries) < finishedPerSubscription {
+			g.entries = append(g.entries, *f)
+			continue
+		}
+		g.entries[g.next] = *f
+		g.next = (g.next + 1) % finishedPerSubscription
+	}
+}
+
+// of lists a subscription's finished deliveries, latest first.
+func (r *finishedRing) of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g, ok := r.rings[sub]
+	if !ok {
+		return nil
+	}
+	var out []DeliveryInfo
+	for i := range g.entries {
+		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
+		if len(out) == limit || now.UnixMilli()-f.at > r.life.Milliseconds() {
+			break
+		}
+		out = append(out, f.info())
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package shard
+
+import (
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// ledger is what the clients of an engine were told. A message is known by
+// where it was first queued and its body, wherever it is moved afterwards.
+type ledger struct {
+	mu sync.Mutex
+	promises
+}
+
+type promises struct {
+	begun     map[string]struct{}  // sends that were called
+	sent      map[string]struct{}  // and answered
+	published map[string]bool      // by body: whether it was answered
+	deleting  map[string]struct{}  // deletes that were called
+	deleted   map[string]time.Time // and when they were answered
+	answers   int
+}
+
+func newLedger() *ledger {
+	return &ledger{promises: promises{
+		begun: map[string]struct{}{}, sent: map[string]struct{}{}, published: map[string]bool{},
+		deleting: map[string]struct{}{}, deleted: map[string]time.Time{},
+	}}
+}
+
+// note changes the ledger and returns the number of answers in it.
+func (l *ledger) note(f func(p *promises)) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(&l.promises)
+	return l.answers
+}
+
+// copy is the ledger as it stands.
+func (l *ledger) copy() promises {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return promises{
+		begun: maps.Clone(l.begun), sent: maps.Clone(l.sent), published: maps.Clone(l.published),
+		deleting: maps.Clone(l.deleting), deleted: maps.Clone(l.deleted), answers: l.answers,
+	}
+}
+
+// origin names a message by where it was first queued and its body.
+func origin(queueName, body string) string { return queueName + "/" + body }
+
+// lazyBound is how long after its answer a delete may be lost.
+const lazyBound = 10 * time.Millisecond
+
+// check holds what a crash left against what was answered before it, and what
+// had been called after it. late is by how much the machine was late then.
+func (before promises) check(t *testing.T, after promises, crashed time.Time, late time.Duration, found map[string]int, subscribers []string) {
+	t.Helper()
+	for id, n := range found {
+		if n > 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+		if at, ok := before.deleted[id]; ok && crashed.Sub(at) > lazyBound+late {
+			t.Errorf("%s is back, which was deleted %v before the crash", id, crashed.Sub(at))
+		}
+	}
+	for id := range before.sent {
+		if _, maybe := after.deleting[id]; !maybe && found[id] == 0 {
+			t.Errorf("%s was acknowledged and is lost", id)
+		}
+	}
+	known := maps.Clone(after.begun)
+	for body := range after.published {
+		there, gone := 0, 0
+		for _, name := range subscribers {
+			id := origin(name, body)
+			known[id] = struct{}{}
+			_, maybe := after.deleting[id]
+			switch {
+			case found[id] > 0:
+				there++
+			case !maybe:
+				gone++
+			}
+		}
+		if there > 0 && gone > 0 {
+			t.Errorf("half a fan-out: %s reached %d subscribers and not %d", body, there, gone)
+		}
+		if before.published[body] && gone > 0 {
+			t.Errorf("%s was acknowledged and %d subscribers have not got it", body, gone)
+		}
+	}
+	for id := range found {
+		if _, ok := known[id]; !ok {
+			t.Errorf("%s was never sent", id)
+		}
+	}
+}
+
+// lateness measures by how much the machine runs timers late, so that a bound
+// in real time can be held on a busy one.
+type lateness struct {
+	mu    sync.Mutex
+	worst []late
+	due   time.Time
+	timer clock.Timer
+	over  bool
+}
+
+type late struct {
+	at time.Time
+	by time.Duration
+}
+
+const heartbeat = time.Millisecond
+
+func (l *lateness) beat() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := clock.System.Now()
+	if by := now.Sub(l.due); !l.due.IsZero() && by > heartbeat {
+		l.worst = append(l.worst, late{at: now, by: by})
+	}
+	if !l.over {
+		l.due = now.Add(heartbeat)
+		l.timer = clock.System.AfterFunc(heartbeat, l.beat)
+	}
+}
+
+func (l *lateness) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.timer.Stop()
+}
+
+// before bounds by how much a delete that was answered before t can be late:
+// it passes three goroutines, the timer's, the log's and its own.
+func (l *lateness) before(t time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var worst time.Duration
+	for _, w := range l.worst {
+		if w.at.Add(100*time.Millisecond).After(t) && w.at.Add(-w.by).Before(t) {
+			worst = max(worst, w.by)
+		}
+	}
+	return 3 * worst
+}

@@ -1,0 +1,288 @@
+package shard
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/attribute"
+)
+
+// load reads the state: what exists, counters and leases, but no messages. It
+// then takes over: each shard gets a new epoch, transfers that a crash
+// interrupted are settled, and deliveries that were under way are due again.
+func (e *Engine) load() error {
+	for _, sh := range e.shards {
+		if err := sh.load(); err != nil {
+			return fmt.Errorf("shard %d: %w", sh.id, err)
+		}
+	}
+	if err := e.loadSecret(); err != nil {
+		return err
+	}
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		sh.meta.epoch++
+		sh.now()
+		sh.mu.Unlock()
+	}
+	g := e.beginEpoch()
+	g.wait()
+	for _, sh := range e.shards {
+		if err := e.settleTransfers(sh); err != nil {
+			return err
+		}
+	}
+	for _, sh := range e.shards {
+		sh.resume()
+	}
+	return nil
+}
+
+// secretKey holds the key that receipt handles are authenticated with, among
+// the keys of shard 0.
+var secretKey = []byte{0, 0, 'K'}
+
+// loadSecret reads that key. An empty store gets one with shard 0's next
+// commit, so that the stream of its commits is complete.
+func (e *Engine) loadSecret() error {
+	key, ok, err := e.store.Get(nil, secretKey)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		key = make([]byte, 32)
+		if _, err := rand.Read(key); err != nil {
+			return err
+		}
+		e.shards[0].batch.Set(secretKey, key)
+	}
+	e.handles = newHandleSealer(key)
+	return nil
+}
+
+// beginEpoch makes the shards' new epochs durable before anything is answered.
+func (e *Engine) beginEpoch() *group {
+	var g *group
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		g = e.log.append(false, sh.seal())
+		sh.appended(g)
+		sh.mu.Unlock()
+	}
+	e.log.signal()
+	return g
+}
+
+func (sh *shard) load() error {
+	s := sh.engine.store
+	value, ok, err := s.Get(nil, metaKey(sh.id))
+	if err != nil {
+		return err
+	}
+	if ok {
+		if sh.meta, sh.sealed, ok = decodeMeta(value); !ok {
+			return errors.New("its own record is corrupt")
+		}
+	}
+	counters := map[queue.Incarnation][]byte{}
+	err = each(s, queue.AllCounters(sh.id), func(key, value []byte) bool {
+		counters[queue.CountersIncarnation(key)] = bytes.Clone(value)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if err := sh.loadQueues(counters); err != nil {
+		return err
+	}
+	if err := sh.loadMoves(); err != nil {
+		return err
+	}
+	if err := sh.loadTopics(counters); err != nil {
+		return err
+	}
+	if len(counters) > 0 {
+		return fmt.Errorf("%d queues have counters but nobody owns them", len(counters))
+	}
+	sh.accepted = map[transferID]struct{}{}
+	err = each(s, queue.PrefixSpan(transferPrefix(sh.id)), func(key, _ []byte) bool {
+		sh.accepted[decodeTransferKey(key)] = struct{}{}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return each(s, queue.PrefixSpan(fanoutPrefix(sh.id)), func(key, _ []byte) bool {
+		sh.nextFan = binary.BigEndian.Uint64(key[3:])
+		sh.fanouts = append(sh.fanouts, sh.nextFan)
+		return true
+	})
+}
+
+func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
+	var failed error
+	prefix := catalogPrefix(sh.id, "", "")[:3]
+	err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, value []byte) bool {
+		parts := bytes.SplitN(key[3:], []byte{0}, 3)
+		if len(parts) != 3 {
+			failed = fmt.Errorf("a queue has the unreadable key %q", key)
+			return false
+		}
+		a := arn.Queue(string(parts[1]), string(parts[0]), string(parts[2]))
+		var record *queueRecord
+		if record, failed = decodeQueueRecord(value); failed != nil {
+			return false
+		}
+		cfg, err := attribute.Config(record.Attributes)
+		if err != nil {
+			failed = fmt.Errorf("queue %s: %w", a, err)
+			return false
+		}
+		qs := &queueState{arn: a, incarnation: record.Incarnation, record: record}
+		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, false)
+		sh.queues[a] = qs
+		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
+		failed = sh.loadMachine(qs, counters)
+		return failed == nil
+	})
+	return errorsFirst(failed, err)
+}
+
+func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
+	for _, kind := range [...]byte{'T', 'S'} {
+		var failed error
+		prefix := []byte{byte(sh.id >> 8), byte(sh.id), kind}
+		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, value []byte) bool {
+			failed = sh.topics.Load(key, value)
+			return failed == nil
+		})
+		if err := errorsFirst(failed, err); err != nil {
+			return err
+		}
+	}
+	if err := sh.topics.Loaded(); err != nil {
+		return err
+	}
+	for sub := range sh.topics.AllSubscriptions() {
+		if _, ok := counters[queue.Incarnation(sub.Incarnation)]; ok {
+			if err := sh.loadMachine(sh.openBacklog(sub), counters); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loadMachine sets a machine to its counters and gives it its leases.
+func (sh *shard) loadMachine(qs *queueState, counters map[queue.Incarnation][]byte) error {
+	value, ok := counters[qs.incarnation]
+	if !ok {
+		return fmt.Errorf("%s has no counters", qs.arn)
+	}
+	delete(counters, qs.incarnation)
+	leases, scheduled, err := qs.machine.Load(value, sh.meta.now)
+	if err != nil {
+		return err
+	}
+	s := sh.engine.store
+	if leases > 0 {
+		var failed error
+		err := each(s, qs.machine.Keys().Leases(), func(key, value []byte) bool {
+			failed = qs.machine.LoadLease(key, value)
+			return failed == nil
+		})
+		if err := errorsFirst(failed, err); err != nil {
+			return err
+		}
+	}
+	if scheduled {
+		return each(s, qs.machine.Keys().Buckets(), func(key, value []byte) bool {
+			qs.machine.LoadBucket(key, value)
+			return true
+		})
+	}
+	return nil
+}
+
+// settleTransfers removes at their sources the messages that this shard took in
+// before a crash, and then the marks that say so, in one commit.
+func (e *Engine) settleTransfers(to *shard) error {
+	for id := range to.accepted {
+		if int(id.shard) >= Shards {
+			return fmt.Errorf("shard %d took a message from the unknown shard %d", to.id, id.shard)
+		}
+		from := e.shards[id.shard]
+		value, _, err := e.store.Get(nil, id.key(to.id))
+		if err != nil {
+			return err
+		}
+		lane := queue.MainLane
+		if len(value) == 4 {
+			lane = queue.Lane(binary.BigEndian.Uint32(value))
+		}
+		lockTwo(from, to)
+		if qs := from.byIncarnation(id.incarnation); qs != nil {
+			from.countMove(qs, id.sequence)
+			// Gone is as good as removed.
+			_ = from.resolve(qs, true, func() (queue.Need, error) {
+				return qs.machine.Remove(&from.batch, from.now(), lane, id.sequence)
+			})
+		}
+		to.batch.SingleDelete(id.key(to.id))
+		commitTwo(true, from, to)
+		unlockTwo(from, to)
+	}
+	to.accepted = nil
+	return nil
+}
+
+func (sh *shard) byIncarnation(inc queue.Incarnation) *queueState {
+	if qs, ok := sh.backlogs[inc]; ok {
+		return qs
+	}
+	for _, qs := range sh.queues {
+		if qs.incarnation == inc {
+			return qs
+		}
+	}
+	return nil
+}
+
+// resumeChunk bounds the leases that are returned in one commit.
+const resumeChunk = 1000
+
+// resume goes on where the process before left off.
+func (sh *shard) resume() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, qs := range sh.backlogs {
+		// Whether these attempts reached anybody is unknown: they are made again.
+		for i, seq := range qs.machine.LeasedSequences() {
+			l, _ := qs.machine.Leased(seq)
+			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
+			sh.touch(qs)
+			if i%resumeChunk == resumeChunk-1 {
+				sh.commit(false)
+			}
+		}
+		if !qs.machine.Empty() {
+			sh.touch(qs)
+		}
+	}
+	for _, qs := range sh.queues {
+		if moves := qs.machine.MovingLeases(); len(moves) > 0 {
+			sh.moveLater(qs, moves)
+		}
+		if !qs.machine.Empty() {
+			sh.touch(qs)
+		}
+	}
+	sh.commit(false)
+	sh.resumeMoves()
+	sh.startFanouts()
+}

@@ -1,0 +1,410 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// Send adds messages to a queue, all of them or none, and returns once they are
+// durable. Errors: QueueDoesNotExist, InsufficientStorage.
+func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+	if e.full() {
+		return nil, errFull
+	}
+	results := make([]SendResult, len(msgs))
+	sh := e.shardOf(a)
+	sh.mu.Lock()
+	qs, err := sh.lookup(a)
+	if err != nil {
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return nil, err
+	}
+	now := sh.now()
+	var record []byte
+	for i, out := range msgs {
+		out.Message.Sent = now
+		record = out.Message.AppendRecord(record[:0])
+		delay := out.Delay
+		if delay < 0 {
+			delay = qs.machine.Config().Delay
+		}
+		results[i].Sequence = sh.accept(qs, now, queue.Arrival{
+			Record: record, Sent: now, Due: now + delay.Milliseconds(),
+		})
+	}
+	g := sh.commit(true)
+	sh.mu.Unlock()
+	g.wait()
+	return results, nil
+}
+
+var errFull = fault.New(fault.InsufficientStorage,
+	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
+
+func (e *Engine) full() bool { return e.options.Full != nil && e.options.Full() }
+
+// await remembers that the messages up to a sequence are durable with a group.
+func (qs *queueState) await(sequence uint64, g *group) {
+	i := 0
+	for i < len(qs.pending) && qs.pending[i].group.durable.Load() {
+		i++
+	}
+	qs.pending = slices.Delete(qs.pending, 0, i)
+	if n := len(qs.pending); n > 0 && qs.pending[n-1].group == g {
+		qs.pending[n-1].sequence = sequence
+		return
+	}
+	qs.pending = append(qs.pending, pendingAppend{sequence: sequence, group: g})
+}
+
+// awaited is the group that a message becomes durable with; nil if it is.
+func (qs *queueState) awaited(sequence uint64) *group {
+	for i := range qs.pending {
+		if p := &qs.pending[i]; p.sequence >= sequence {
+			if p.group.durable.Load() {
+				return nil
+			}
+			return p.group
+		}
+	}
+	return nil
+}
+
+// waiter is a receive that waits for a message.
+type waiter struct {
+	queue      *queueState // at which it waits; a purge puts another in its place
+	next, prev *waiter
+	listed     bool
+	max        int
+	visibility time.Duration
+	result     chan leased // capacity 1
+}
+
+// leased is what a receive found.
+type leased struct {
+	queue  *queueState // that they are of; nil without any
+	leases []queue.Lease
+	group  *group // with which the messages become durable
+	err    error
+}
+
+// waiterList is the line of receives that wait at a queue.
+type waiterList struct{ first, last *waiter }
+
+func (l *waiterList) push(w *waiter) {
+	w.listed, w.prev = true, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+}
+
+func (l *waiterList) remove(w *waiter) {
+	if !w.listed {
+		return
+	}
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev, w.listed = nil, nil, false
+}
+
+// Receive leases messages of a queue. With a wait it returns as soon as there
+// is at least one; when ctx ends first, nothing stays leased. Errors:
+// QueueDoesNotExist, OverLimit when the queue has too many messages in flight
+// and the receive does not wait.
+func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+	sh := e.shardOf(req.Queue)
+	sh.mu.Lock()
+	qs, err := sh.lookup(req.Queue)
+	if err != nil {
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return nil, err
+	}
+	cfg := qs.machine.Config()
+	if req.Visibility < 0 {
+		req.Visibility = cfg.Visibility
+	}
+	if req.Wait < 0 {
+		req.Wait = cfg.Wait
+	}
+	found := sh.receive(qs, req.Max, req.Visibility)
+	if errors.Is(found.err, queue.ErrInFlight) && req.Wait > 0 {
+		found.err = nil
+	}
+	if found.err != nil {
+		sh.mu.Unlock()
+		return nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+	}
+	if len(found.leases) == 0 && req.Wait > 0 {
+		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, result: make(chan leased, 1)}
+		qs.waiters.push(w)
+		sh.mu.Unlock()
+		found = e.waitFor(ctx, sh, w, req.Wait)
+	} else {
+		sh.mu.Unlock()
+	}
+	if len(found.leases) == 0 { // the answer rests on the queue's being there, or not
+		sh.mu.Lock()
+		found.group = sh.catalog
+		sh.mu.Unlock()
+	}
+	found.group.wait()
+	if err := ctx.Err(); err != nil {
+		sh.giveBack(found.queue, found.leases)
+		return nil, err
+	}
+	if found.err != nil {
+		return nil, found.err
+	}
+	return e.deliverable(sh, found)
+}
+
+// receiveRounds bounds how long one receive goes on past expired messages and
+// dead letters. What it leaves is swept, or found by the next.
+const receiveRounds = 4
+
+// receive runs one receive on a queue, under the shard's lock.
+func (sh *shard) receive(qs *queueState, most int, visibility time.Duration) leased {
+	for round := 1; ; round++ {
+		now := sh.now()
+		sh.prepare(qs, now, most)
+		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.epoch}
+		err := qs.machine.Receive(&sh.batch, now, &r)
+		if sh.batch.Len() > 0 {
+			sh.touch(qs)
+			sh.commitPart(false)
+			sh.untouch()
+			sh.rearm(qs, now)
+		}
+		if len(r.Moves) > 0 {
+			sh.moveLater(qs, r.Moves)
+		}
+		if err != nil {
+			return leased{err: err}
+		}
+		if len(r.Leases) > 0 {
+			var newest uint64
+			for i := range r.Leases {
+				newest = max(newest, r.Leases[i].Sequence)
+			}
+			return leased{queue: qs, leases: r.Leases, group: qs.awaited(newest)}
+		}
+		if !sh.available(qs, now) {
+			return leased{}
+		}
+		if round == receiveRounds {
+			sh.timerBy(qs, now+1) // whoever waits is served by the next tick
+			sh.arm()
+			return leased{}
+		}
+	}
+}
+
+// untouch forgets what was touched, after its counters were written.
+func (sh *shard) untouch() {
+	for _, qs := range sh.dirty {
+		qs.dirty = false
+	}
+	sh.dirty = sh.dirty[:0]
+}
+
+// rearm sees to it that the queue's next moment is not missed.
+func (sh *shard) rearm(qs *queueState, now int64) {
+	sh.timerBy(qs, qs.machine.NextTimer(now))
+	sh.arm()
+}
+
+// serve gives messages to the receives that wait at a queue, in their order.
+func (sh *shard) serve(qs *queueState, now int64) {
+	for qs.waiters.first != nil && sh.available(qs, now) {
+		w := qs.waiters.first
+		found := sh.receive(qs, w.max, w.visibility)
+		if found.err != nil || len(found.leases) == 0 {
+			return
+		}
+		qs.waiters.remove(w)
+		w.result <- found
+	}
+}
+
+// refuse answers every receive that waits at a queue with an error.
+func (sh *shard) refuse(qs *queueState, err error) {
+	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
+		qs.waiters.remove(w)
+		w.result <- leased{err: err}
+	}
+}
+
+// waitFor waits for a waiter to be served. A long poll waits in real time.
+func (e *Engine) waitFor(ctx context.Context, sh *shard, w *waiter, wait time.Duration) leased {
+	timeout := make(chan struct{})
+	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
+	defer timer.Stop()
+	select {
+	case found := <-w.result:
+		return found
+	case <-timeout:
+	case <-e.draining:
+	case <-ctx.Done():
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	w.queue.waiters.remove(w)
+	select {
+	case found := <-w.result:
+		return found
+	default:
+		return leased{err: ctx.Err()}
+	}
+}
+
+// giveBack undoes leases that nobody saw.
+func (sh *shard) giveBack(qs *queueState, leases []queue.Lease) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(leases) == 0 || qs.gone {
+		return
+	}
+	now := sh.now()
+	for _, l := range leases {
+		// The message may be gone already; then there is nothing to undo.
+		_ = qs.machine.Return(&sh.batch, now, l, now, true, false)
+	}
+	sh.touch(qs)
+	sh.commit(false)
+}
+
+// deliverable reads the messages of leases; they are durable.
+func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
+	if len(found.leases) == 0 {
+		return nil, nil
+	}
+	qs := found.queue
+	out := make([]Received, 0, len(found.leases))
+	keys := queue.NewKeys(sh.id, qs.incarnation)
+	for _, l := range found.leases {
+		record, ok, err := e.store.Get(nil, keys.Record(l.Lane, l.Sequence))
+		if err != nil {
+			e.fatal(err)
+			return nil, err
+		}
+		if !ok {
+			continue // deleted or expired meanwhile
+		}
+		m, err := queue.DecodeRecord(record)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Received{
+			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.seal(sh.id, qs.incarnation, l),
+			Receives: int(l.Receives), FirstReceived: l.First,
+		})
+	}
+	return out, nil
+}
+
+var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
+
+// DeleteMessages deletes received messages by their handles. Deleting what is
+// deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
+func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+	return e.byHandle(a, len(handles), func(sh *shard, qs *queueState, i int) error {
+		h, ok := e.handles.open(handles[i], sh.id, qs.incarnation)
+		if !ok && sh.purged(qs, handles[i]) {
+			return nil
+		}
+		if !ok {
+			return errHandle
+		}
+		err := sh.resolve(qs, false, func() (queue.Need, error) {
+			return qs.machine.Delete(&sh.batch, sh.meta.now, h)
+		})
+		if errors.Is(err, queue.ErrGone) {
+			return nil
+		}
+		return err
+	})
+}
+
+// VisibilityChange hides a received message for a time from now; zero returns it.
+type VisibilityChange struct {
+	Handle  string
+	Timeout time.Duration // 0–12 h
+}
+
+// ChangeVisibility changes when received messages can be received again. Per
+// change: nil, ReceiptHandleIsInvalid, or InvalidParameter with SQS's text.
+func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+	return e.byHandle(a, len(changes), func(sh *shard, qs *queueState, i int) error {
+		c := changes[i]
+		h, ok := e.handles.open(c.Handle, sh.id, qs.incarnation)
+		if !ok && sh.purged(qs, c.Handle) {
+			return errGoneVisibility(c.Handle)
+		}
+		if !ok {
+			return errHandle
+		}
+		err := sh.resolve(qs, false, func() (queue.Need, error) {
+			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.now, h, c.Timeout.Milliseconds())
+		})
+		switch {
+		case errors.Is(err, queue.ErrGone):
+			return errGoneVisibility(c.Handle)
+		case errors.Is(err, queue.ErrVisibility):
+			return fault.Newf(fault.InvalidParameter, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int64(c.Timeout/time.Second))
+		case errors.Is(err, queue.ErrInFlight):
+			return fault.New(fault.OverLimit, "Too many messages in flight.")
+		}
+		return err
+	})
+}
+
+func errGoneVisibility(handle string) error {
+	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", handle)
+}
+
+// byHandle runs a command for each of n receipt handles. The commands need not
+// be durable when it returns: they are within 10 ms.
+func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error) ([]error, error) {
+	sh := e.shardOf(a)
+	sh.mu.Lock()
+	qs, err := sh.lookup(a)
+	if err != nil {
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return nil, err
+	}
+	sh.now()
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = f(sh, qs, i)
+	}
+	lazy := sh.commit(false)
+	g := sh.catalog
+	sh.mu.Unlock()
+	g.wait()
+	e.log.acknowledgeable(lazy)
+	return errs, nil
+}

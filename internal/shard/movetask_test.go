@@ -1,0 +1,451 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// operate is what an operator does in a random history: purge a queue, start
+// and cancel a move task.
+func (s *script) operate() {
+	ctx := context.Background()
+	switch s.rand.IntN(4) {
+	case 0:
+		q := queueARN(s.queues[s.rand.IntN(len(s.queues))])
+		s.say("purge %s: %v", q.Resource, s.engine.PurgeQueue(ctx, q))
+	case 1, 2:
+		s.ids++
+		spec := MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: queueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
+		if s.rand.IntN(4) > 0 {
+			spec.Destination = queueARN([]string{"a", "b"}[s.rand.IntN(2)])
+		}
+		s.say("start %+v: %v", spec, s.engine.StartMoveTask(ctx, spec))
+	case 3:
+		id := "none"
+		if tasks, err := s.engine.MoveTasks(ctx, queueARN("dlq"), 1); err == nil && len(tasks) > 0 {
+			id = tasks[0].ID
+		}
+		moved, err := s.engine.CancelMoveTask(ctx, queueARN("dlq"), id)
+		s.say("cancel %s: %d %v", id, moved, err)
+	}
+}
+
+// died makes the queue "q" and its dead-letter queue "dead", and n messages in
+// the latter that came from the former.
+func died(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	ctx := context.Background()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dead")}))
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q"), Attributes: map[string]string{
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN("dead")),
+	}}))
+	for i := range n {
+		_, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(i, fmt.Sprint("m", i))}})
+		must(err)
+	}
+	for range 2 * (n/10 + 1) {
+		_, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		must(err)
+		e.background.Wait()
+	}
+	if got := visible(t, e, "dead"); got != int64(n) {
+		t.Fatalf("%d dead letters", got)
+	}
+}
+
+func visible(t *testing.T, e *Engine, name string) int64 {
+	t.Helper()
+	info, err := e.QueueInfo(context.Background(), queueARN(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Counts.Visible
+}
+
+func lastTask(t *testing.T, e *Engine) (task MoveTask) {
+	t.Helper()
+	tasks, err := e.MoveTasks(context.Background(), queueARN("dead"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tasks) > 0 {
+		task = tasks[0]
+	}
+	return task
+}
+
+// take receives everything that a queue has.
+func take(t *testing.T, e *Engine, name string) (bodies []string) {
+	t.Helper()
+	for {
+		got, err := e.Receive(context.Background(), ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 {
+			slices.Sort(bodies)
+			return bodies
+		}
+		for _, m := range got {
+			bodies = append(bodies, string(m.Body))
+		}
+	}
+}
+
+// TestCrashInMoveTask crashes between the commits of a move task, keeping
+// none, some or all of what was not synced. The next start goes on with it:
+// each message is then in exactly one of the two queues, and with the task
+// there, all are in the destination.
+func TestCrashInMoveTask(t *testing.T) {
+	const messages = 60
+	for _, twoStep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TwoStep=%v", twoStep), func(t *testing.T) {
+			ctx := context.Background()
+			seed := seeds(t, 1)[0]
+			r := rand.New(rand.NewPCG(seed, 6))
+			fs := vfs.NewCrashableMem()
+			var mu sync.Mutex
+			moving := false
+			var disks []*vfs.MemFS
+			crash := func([]byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				if moving && (!twoStep || r.IntN(8) == 0) {
+					disks = append(disks, fs.CrashClone(vfs.CrashCloneCfg{
+						UnsyncedDataPercent: []int{0, r.IntN(100), 100}[r.IntN(3)], RNG: rand.New(rand.NewPCG(r.Uint64(), 7)),
+					}))
+				}
+			}
+			s := openStore(t, fs)
+			e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: twoStep, Observe: crash})
+			died(t, e, messages)
+			mu.Lock()
+			moving = true
+			mu.Unlock()
+			if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			unacknowledged := len(disks)
+			mu.Unlock()
+			e.background.Wait()
+			e.Close()
+			s.Close()
+
+			halfway := 0
+			for i, disk := range disks {
+				s := openStore(t, disk)
+				e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: twoStep})
+				e.background.Wait()
+				task := lastTask(t, e)
+				dead, back := take(t, e, "dead"), take(t, e, "q")
+				switch {
+				case task.Status == MoveCompleted && len(back) == messages && len(dead) == 0:
+				case task.Status == "" && i < unacknowledged && len(back) == 0 && len(dead) == messages:
+				default:
+					t.Errorf("seed %d: crash %d: task %+v, %d dead letters, %d moved", seed, i, task, len(dead), len(back))
+				}
+				all := append(dead, back...)
+				slices.Sort(all)
+				if n := len(slices.Compact(all)); n != messages {
+					t.Errorf("seed %d: crash %d: %d messages", seed, i, n)
+				}
+				if task.Status == MoveCompleted && task.Moved != messages {
+					t.Errorf("seed %d: crash %d: %d counted", seed, i, task.Moved)
+				}
+				if n := countKeys(t, s, 'X', 0); n > 0 {
+					t.Errorf("seed %d: crash %d: %d marks are left", seed, i, n)
+				}
+				if i > 0 && len(back) == messages {
+					halfway++
+				}
+				e.Close()
+				s.Close()
+			}
+			if len(disks) < 4 || halfway == 0 {
+				t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
+			}
+		})
+	}
+}
+
+// TestMoveTaskInTransit: while a message is on its way it counts in the source
+// and nobody can receive it; a purge or a deletion meanwhile leaves it in
+// exactly one place.
+func TestMoveTaskInTransit(t *testing.T) {
+	ctx := context.Background()
+	for _, meanwhile := range []string{"nothing", "purge", "delete", "cancel"} {
+		for _, twoStep := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s,TwoStep=%v", meanwhile, twoStep), func(t *testing.T) {
+				s := memory.New()
+				o := Options{Store: s, Clock: clock.System, TwoStep: twoStep}
+				e := openEngine(t, o)
+				died(t, e, 3)
+				sh := e.shardOf(queueARN("dead"))
+				sh.mu.Lock()
+				tk := &moveTask{source: queueARN("dead"), number: 1, moveRecord: moveRecord{ID: "x", Status: MoveRunning, ToMove: 3}, working: true}
+				sh.addMove(tk)
+				sh.writeMove(tk)
+				sh.commit(true)
+				sh.mu.Unlock()
+				qs, leases := sh.nextStep(tk)
+				if len(leases) != 3 {
+					t.Fatalf("%d messages are taken", len(leases))
+				}
+				if got := take(t, e, "dead"); got != nil {
+					t.Errorf("received on the way: %v", got)
+				}
+				if info, err := e.QueueInfo(ctx, queueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
+					t.Errorf("counts on the way: %+v %v", info.Counts, err)
+				}
+				if _, err := e.moveOne(sh, tk, qs, leases[0]); err != nil {
+					t.Fatal(err)
+				}
+				want, left := "[m0 m1 m2]", "[]"
+				switch meanwhile {
+				case "purge":
+					want = "[m0]"
+					if err := e.PurgeQueue(ctx, queueARN("dead")); err != nil {
+						t.Fatal(err)
+					}
+				case "delete":
+					want = "[m0]"
+					if err := e.DeleteQueue(ctx, queueARN("dead")); err != nil {
+						t.Fatal(err)
+					}
+				case "cancel":
+					want, left = "[m0]", "[m1 m2]"
+					if moved, err := e.CancelMoveTask(ctx, queueARN("dead"), "x"); err != nil || moved != 1 {
+						t.Fatal(moved, err)
+					}
+					// As a crash leaves it: the next start ends the task.
+					if err := e.Close(); err != nil {
+						t.Fatal(err)
+					}
+					e = openEngine(t, o)
+					e.background.Wait()
+					if task := lastTask(t, e); task.Status != MoveCancelled || task.Moved != 1 {
+						t.Errorf("%+v", task)
+					}
+				}
+				if meanwhile != "cancel" {
+					for _, l := range leases[1:] {
+						if _, err := e.moveOne(sh, tk, qs, l); (err == nil) != (meanwhile == "nothing") {
+							t.Error(err)
+						}
+					}
+				}
+				if got := fmt.Sprint(take(t, e, "q")); got != want {
+					t.Errorf("at the destination: %s, want %s", got, want)
+				}
+				if meanwhile != "delete" {
+					if got := fmt.Sprint(take(t, e, "dead")); got != left {
+						t.Errorf("at the source: %s, want %s", got, left)
+					}
+				} else if n := countKeys(t, s, 'V', 0); n != 0 {
+					t.Errorf("%d records of tasks of a queue that is gone", n)
+				}
+				e.log.flush()
+				if n := countKeys(t, s, 'X', 0); n > 0 {
+					t.Errorf("%d marks are left", n)
+				}
+				e.Close()
+			})
+		}
+	}
+}
+
+// TestMoveTaskGoesOnAtItsRate: a restart in the middle keeps rate and count,
+// and time without the process is not made good.
+func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
+	ctx := context.Background()
+	now := clock.NewVirtual(start)
+	o := Options{Store: memory.New(), Clock: now}
+	e := openEngine(t, o)
+	died(t, e, 50)
+	advance := func(d time.Duration) {
+		t.Helper()
+		if _, err := now.Advance(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(what string, moved int64) {
+		t.Helper()
+		if task := lastTask(t, e); task.Moved != moved || visible(t, e, "q") != moved || visible(t, e, "dead") != 50-moved {
+			t.Errorf("%s: %+v, moved %d, left %d; want %d", what, task, visible(t, e, "q"), visible(t, e, "dead"), moved)
+		}
+	}
+	if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead"), Rate: 3}); err != nil {
+		t.Fatal(err)
+	}
+	expect("at once", 0)
+	advance(333 * time.Millisecond)
+	expect("after 333 ms", 0)
+	advance(7 * time.Millisecond)
+	expect("after 340 ms", 1)
+	advance(1660 * time.Millisecond)
+	expect("after 2 s", 6)
+	e.Close()
+	e = openEngine(t, o)
+	e.background.Wait()
+	expect("after a restart", 6)
+	advance(time.Second)
+	expect("a second later", 9)
+	e.Close()
+	advance(time.Hour)
+	e = openEngine(t, o)
+	e.background.Wait()
+	expect("an hour without the process later", 9)
+	advance(time.Second)
+	expect("and a second later", 12)
+	advance(time.Minute)
+	expect("at the end", 50)
+	if task := lastTask(t, e); task.Status != MoveCompleted || task.Started != start {
+		t.Errorf("%+v", task)
+	}
+	e.Close()
+}
+
+// TestMoveTaskRefused: what a refusal for good leaves.
+func TestMoveTaskRefused(t *testing.T) {
+	ctx := context.Background()
+	o := Options{Store: memory.New(), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
+	e := openEngine(t, o)
+	died(t, e, 10)
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("other")}); err != nil {
+		t.Fatal(err)
+	}
+	e.options.Full = func() bool { return true }
+	if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err == nil {
+		t.Error("a task began on a full disk")
+	}
+	e.options.Full = nil
+	for _, source := range []string{"q", "none"} {
+		if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN(source)}); err == nil {
+			t.Errorf("a task began on %s", source)
+		}
+	}
+	if task := lastTask(t, e); task.Status != "" {
+		t.Errorf("a task that was refused: %+v", task)
+	}
+	// The destination goes between the check and the first move.
+	sh := e.shardOf(queueARN("dead"))
+	sh.mu.Lock()
+	tk := &moveTask{source: queueARN("dead"), destination: queueARN("none"), number: 1, moveRecord: moveRecord{ID: "x", Status: MoveRunning, ToMove: 10}}
+	sh.addMove(tk)
+	sh.workOn(tk)
+	sh.mu.Unlock()
+	e.background.Wait()
+	if task := lastTask(t, e); task.Status != MoveFailed || task.Reason != reasonNoQueue || visible(t, e, "dead") != 10 {
+		t.Errorf("%+v, %d messages", task, visible(t, e, "dead"))
+	}
+	e.Close()
+}
+
+// TestDeadLetterSourcesOfAShard checks the reverse map of dead-letter queues
+// against what the queues' records say, through random changes and a restart.
+func TestDeadLetterSourcesOfAShard(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 8))
+	o := Options{Store: memory.New(), Clock: clock.System}
+	e := openEngine(t, o)
+	want := map[string]string{} // source → dead-letter queue
+	for _, name := range []string{"d0", "d1"} {
+		if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := func(dlq string) string {
+		return fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN(dlq))
+	}
+	for i := range 600 {
+		name, dlq := fmt.Sprint("s", r.IntN(150)), fmt.Sprint("d", r.IntN(2))
+		old, there := want[name]
+		var err error
+		switch {
+		case !there:
+			err = e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"RedrivePolicy": policy(dlq)}})
+			want[name] = dlq
+		case r.IntN(3) == 0:
+			err = e.DeleteQueue(ctx, queueARN(name))
+			delete(want, name)
+		case r.IntN(3) == 0:
+			err = e.PurgeQueue(ctx, queueARN(name))
+		case old != "" && r.IntN(2) == 0:
+			err = e.SetQueueAttributes(ctx, queueARN(name), map[string]string{"RedrivePolicy": ""})
+			want[name] = ""
+		default:
+			err = e.SetQueueAttributes(ctx, queueARN(name), map[string]string{"RedrivePolicy": policy(dlq)})
+			want[name] = dlq
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 400 {
+			e.Close()
+			e = openEngine(t, o)
+		}
+	}
+	for _, dlq := range []string{"d0", "d1"} {
+		var all []string
+		for name, of := range want {
+			if of == dlq {
+				all = append(all, name)
+			}
+		}
+		slices.Sort(all)
+		var got []string
+		for after, more := "", true; more; {
+			var page []string
+			var err error
+			page, more, err = e.DeadLetterSources(ctx, queueARN(dlq), after, 7)
+			if err != nil || len(page) == 0 || len(page) > 7 {
+				t.Fatal(page, err)
+			}
+			got, after = append(got, page...), page[len(page)-1]
+		}
+		if strings.Join(got, " ") != strings.Join(all, " ") {
+			t.Errorf("sources of %s: %v\nwant %v", dlq, got, all)
+		}
+	}
+	e.Close()
+}
+
+// TestMoveTaskTimerWhileWorking: a timer that fires while the task is worked on
+// is over, so that the task does not take itself for waiting.
+func TestMoveTaskTimerWhileWorking(t *testing.T) {
+	now := clock.NewVirtual(start)
+	e := openEngine(t, Options{Store: memory.New(), Clock: now})
+	defer e.Close()
+	died(t, e, 1)
+	sh := e.shardOf(queueARN("dead"))
+	tk := &moveTask{source: queueARN("dead"), working: true, tries: 1, moveRecord: moveRecord{Status: MoveRunning, ToMove: 1}}
+	sh.mu.Lock()
+	sh.addMove(tk)
+	sh.retryMove(tk, sh.now())
+	sh.mu.Unlock()
+	if _, err := now.Advance(context.Background(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, leases := sh.nextStep(tk); len(leases) != 1 {
+		t.Errorf("%d messages to move", len(leases))
+	}
+}

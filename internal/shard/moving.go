@@ -1,0 +1,241 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// moveStep bounds the messages that a task carries at once. While they are on
+// their way they count in the source and cannot be received.
+const moveStep = 32
+
+// workOn has a task carried on in the background, once.
+func (sh *shard) workOn(t *moveTask) {
+	if t.working {
+		return
+	}
+	t.stop()
+	t.working = true
+	sh.engine.goBackground(func() { sh.engine.carry(sh, t) })
+}
+
+// workAt has a task carried on at a moment.
+func (sh *shard) workAt(t *moveTask, at int64) {
+	t.stop()
+	wait := max(time.UnixMilli(at).Sub(sh.engine.clock.Now()), 0)
+	var timer clock.Timer
+	timer = sh.engine.clock.AfterFunc(wait, func() {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if t.timer == timer {
+			t.timer = nil
+		}
+		if !sh.closed && sh.activeMove(t.source) == t {
+			sh.workOn(t)
+		}
+	})
+	t.timer = timer
+}
+
+// visible counts the messages of a queue that can be received.
+func (sh *shard) visible(qs *queueState, now int64) int64 {
+	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
+		sh.fill(qs, need)
+	}
+	qs.machine.Expire(&sh.batch, now)
+	sh.touch(qs)
+	return qs.machine.Counts(now).Visible
+}
+
+// carry moves what a task may move now, step by step. Between two steps
+// cancellations, deletions and the end of the process are heeded.
+func (e *Engine) carry(sh *shard, t *moveTask) {
+	for {
+		qs, leases := sh.nextStep(t)
+		if len(leases) == 0 {
+			return
+		}
+		var last *group
+		for i, l := range leases {
+			g, err := e.moveOne(sh, t, qs, l)
+			if err == nil {
+				last = g
+				continue
+			}
+			if !errors.Is(err, errNotLeased) {
+				g.wait() // the refusal may rest on it
+				sh.refused(t, qs, leases[i:], err)
+				break
+			}
+		}
+		last.wait()
+	}
+}
+
+// nextStep takes the messages of a task's next step out of what can be
+// received. Without any, the task is over or waits for a moment.
+func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	defer func() { t.working = len(leases) > 0 }()
+	select {
+	case <-sh.engine.stopping:
+		return nil, nil
+	default:
+	}
+	qs, ok := sh.queues[t.source]
+	if !ok || sh.activeMove(t.source) != t {
+		return nil, nil
+	}
+	now := sh.now()
+	if t.Status == MoveCancelling {
+		sh.finishMove(t, MoveCancelled, "")
+		return nil, nil
+	}
+	if sh.engine.injected(t.source) != nil {
+		sh.retryMove(t, now)
+		return nil, nil
+	}
+	if t.tries > 0 && t.timer != nil {
+		return nil, nil // it waits for better times
+	}
+	left := int(min(t.ToMove-t.Moved, moveStep))
+	if left <= 0 {
+		sh.finishMove(t, MoveCompleted, "")
+		return nil, nil
+	}
+	n, next := t.due(now, left)
+	if n <= 0 {
+		sh.workAt(t, next)
+		return nil, nil
+	}
+	leases, err := sh.leaseForMove(qs, now, n)
+	switch {
+	case err != nil: // too many are in flight
+		sh.retryMove(t, now)
+	case len(leases) == 0:
+		sh.finishMove(t, MoveCompleted, "")
+	}
+	return qs, leases
+}
+
+// leaseForMove takes up to n messages for a task.
+func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
+	for {
+		sh.prepare(qs, now, n)
+		r := queue.Receive{Max: n, Epoch: sh.meta.epoch, Task: true}
+		err := qs.machine.Receive(&sh.batch, now, &r)
+		sh.touch(qs)
+		sh.commit(false)
+		if err != nil || len(r.Leases) > 0 || !sh.available(qs, now) {
+			return r.Leases, err
+		}
+	}
+}
+
+// moveOne carries one message to its destination, where it is a new message:
+// with an id and a time of its own and without a history.
+func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) (*group, error) {
+	keys := queue.NewKeys(sh.id, qs.incarnation)
+	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
+	if err != nil {
+		e.fatal(err)
+		return nil, err
+	}
+	if !ok {
+		return nil, errNotLeased
+	}
+	m, err := queue.DecodeRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	dest := t.destination
+	if dest.IsZero() {
+		if dest, err = arn.Parse(m.Source); err != nil {
+			return nil, errNoMoveSource
+		}
+	}
+	// Drawn from what is moved, so that the same move gives the same id however
+	// often it is begun.
+	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
+	m.ID = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
+	m.Source = ""
+	g, err := e.transfer(sh, qs, l, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		m.Sent = now
+		return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds()}, nil
+	})
+	if err == nil {
+		sh.mu.Lock()
+		t.tries = 0
+		sh.mu.Unlock()
+	}
+	return g, err
+}
+
+// refused gives back the messages of a step that the destination did not take,
+// and lets the task fail or try again later.
+func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now := sh.now()
+	if !qs.gone {
+		for _, l := range leases {
+			// One that is gone needs no return.
+			_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+		}
+		sh.touch(qs)
+	}
+	if sh.activeMove(t.source) == t {
+		if reason := moveRefused(refusal); reason != "" {
+			sh.finishMove(t, MoveFailed, reason)
+		} else if t.Status == MoveRunning {
+			sh.retryMove(t, now)
+		}
+		sh.engine.logger.Warn("a move task is held up or has failed",
+			"queue", t.source.String(), "status", string(t.Status), "reason", refusal.Error())
+	}
+	sh.commit(true)
+}
+
+// retryMove has a task tried again after a while.
+func (sh *shard) retryMove(t *moveTask, now int64) {
+	at := now + t.retryIn()
+	t.tries++
+	sh.workAt(t, at)
+}
+
+func (sh *shard) finishMove(t *moveTask, status MoveStatus, reason string) {
+	t.stop()
+	t.Status, t.Reason = status, reason
+	sh.writeMove(t)
+	sh.commit(true)
+}
+
+// resumeMoves goes on with the tasks that were running when the process before
+// ended. What was on its way and has not arrived is in the source again.
+func (sh *shard) resumeMoves() {
+	for _, qs := range sh.queues {
+		if qs.machine.Moving() == 0 {
+			continue
+		}
+		now := sh.now()
+		for _, seq := range qs.machine.TaskSequences() {
+			l, _ := qs.machine.Leased(seq)
+			_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+			sh.touch(qs)
+		}
+	}
+	sh.commit(false)
+	for a := range sh.moves {
+		if t := sh.activeMove(a); t != nil {
+			sh.workOn(t)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// A fan-out step is one commit. The first is made by the publish itself; where
+// a topic has more matching subscriptions than fit, the publication is kept
+// with a cursor, and the steps that follow are made in the background.
+const (
+	fanoutStep  = 512     // subscriptions
+	fanoutBytes = 1 << 20 // of messages
+)
+
+// Publication is a message for a topic's subscribers.
+type Publication struct {
+	ID         queue.ID
+	Sender     string
+	Subject    string // empty: none
+	Group      string
+	Trace      string
+	Body       []byte            // for every protocol that has no body of its own
+	Bodies     map[string]string // by protocol; nil if there are none
+	Attributes []queue.Attribute
+}
+
+// fanout is a publication on its way to the backlogs of its subscriptions.
+type fanout struct {
+	topic     arn.ARN
+	signature byte
+	sent      int64 // epoch milliseconds of the publish
+	// incarnation is the shard's latest at the publish: what has a later one was
+	// subscribed after it.
+	incarnation uint64
+	cursor      string // the id of the last subscription that has got it
+	p           Publication
+
+	note   queue.Message // reused by notification
+	record []byte        // reused by spreadTo
+}
+
+// Publish puts a message into the backlog of each subscription that its filter
+// lets through. It returns once that is durable, or, for very many
+// subscriptions, once it is durable that all of them will get it. Errors:
+// NotFound, InsufficientStorage.
+func (e *Engine) Publish(_ context.Context, t arn.ARN, p Publication) error {
+	if e.full() {
+		return errFull
+	}
+	sh := e.shardOf(t)
+	sh.mu.Lock()
+	found, ok := sh.topics.Topic(t)
+	if !ok {
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return topic.ErrNoTopic
+	}
+	f := &fanout{topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation, p: p}
+	if g, ok := sh.publishAtOnce(f); ok {
+		if g == nil { // nobody is subscribed; the topic must be durable all the same
+			g = sh.catalog
+		}
+		sh.mu.Unlock()
+		g.wait()
+		return nil
+	}
+	if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return topic.ErrNoTopic
+	}
+	if more := sh.spread(f); more {
+		sh.nextFan++
+		sh.batch.Set(fanoutKey(sh.id, sh.nextFan), f.encode())
+		sh.fanouts = append(sh.fanouts, sh.nextFan)
+		sh.startFanouts()
+	}
+	g := sh.commit(true)
+	if g == nil { // nobody is subscribed any more, which must be durable all the same
+		g = sh.catalog
+	}
+	sh.mu.Unlock()
+	g.wait()
+	return nil
+}
+
+// spread makes one step of a fan-out: it puts the message into the backlogs
+// behind the cursor and moves that. more says that there are others.
+func (sh *shard) spread(f *fanout) (more bool) {
+	now, n, size := sh.now(), 0, 0
+	for sub := range sh.topics.Match(f.topic, f.cursor, f.message(), nil) {
+		if n == fanoutStep || size > fanoutBytes {
+			return true
+		}
+		f.cursor = sub.ID()
+		if sub.Incarnation > f.incarnation {
+			continue // subscribed after the publish
+		}
+		size += sh.spreadTo(f, sub, now)
+		n++
+	}
+	return false
+}
+
+// spreadTo puts the message into the backlog of one subscription and returns
+// the size of its record.
+func (sh *shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
+	f.record = f.notification(sub).AppendRecord(f.record[:0])
+	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.sent, Due: now})
+	return len(f.record)
+}
+
+// message is the publication as filter policies see it.
+func (f *fanout) message() *filter.Message {
+	attributes := make([]filter.Attribute, len(f.p.Attributes))
+	for i := range attributes {
+		a := &f.p.Attributes[i]
+		attributes[i] = filter.Attribute{Name: a.Name, Type: a.Type, Value: string(a.Value)}
+	}
+	return filter.NewMessage(attributes, f.p.Body)
+}
+
+// notification is the publication as it stands in a subscription's backlog. It
+// is valid until the next call.
+func (f *fanout) notification(sub *topic.Subscription) *queue.Message {
+	if f.note.Notice == nil {
+		f.note = queue.Message{
+			ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Trace: f.p.Trace,
+			Attributes: f.p.Attributes,
+			Notice: &queue.Notice{
+				Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
+			},
+		}
+	}
+	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
+	f.note.Body = f.p.Body
+	if body, ok := f.p.Bodies[sub.Protocol.String()]; ok {
+		f.note.Body = []byte(body)
+	}
+	return &f.note
+}
+
+// size bounds the record of one notification, in bytes.
+func (f *fanout) size() int {
+	body := len(f.p.Body)
+	for _, own := range f.p.Bodies {
+		body = max(body, len(own))
+	}
+	m := queue.Message{Attributes: f.p.Attributes}
+	return body + m.Size() + len(f.p.Subject) + 512
+}
+
+// shared reports that a subscription gets the body that most get.
+func (f *fanout) shared(sub *topic.Subscription) bool {
+	_, own := f.p.Bodies[sub.Protocol.String()]
+	return !own
+}
+
+// startFanouts goes on with fan-outs in the background, one step at a time, the
+// oldest first.
+func (sh *shard) startFanouts() {
+	if sh.fanning || len(sh.fanouts) == 0 {
+		return
+	}
+	sh.fanning = true
+	sh.engine.goBackground(func() {
+		for sh.fanoutOnce() {
+			select {
+			case <-sh.engine.stopping:
+				return
+			default:
+			}
+		}
+	})
+}
+
+// fanoutOnce makes one step of the oldest fan-out; false when there is none.
+func (sh *shard) fanoutOnce() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.fanouts) == 0 || sh.closed {
+		sh.fanning = false
+		return false
+	}
+	key := fanoutKey(sh.id, sh.fanouts[0])
+	sh.readable()
+	value, ok, err := sh.engine.store.Get(nil, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("a publication that is being spread has no record")
+	}
+	var f *fanout
+	if err == nil {
+		f, err = decodeFanout(value)
+	}
+	if err != nil {
+		sh.engine.fatal(err)
+		return false
+	}
+	if sh.spread(f) {
+		sh.batch.Set(key, f.encode())
+	} else {
+		sh.batch.Delete(key)
+		sh.fanouts = sh.fanouts[1:]
+	}
+	sh.commit(false)
+	return true
+}
+
+func fanoutPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'P'} }
+
+func fanoutKey(shard uint16, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
+}
+
+// encode writes the fan-out as a message's record behind what that has no
+// place for.
+func (f *fanout) encode() []byte {
+	buf := appendText(nil, f.cursor)
+	buf = binary.AppendUvarint(buf, f.incarnation)
+	buf = binary.AppendUvarint(buf, uint64(len(f.p.Bodies)))
+	for _, protocol := range slices.Sorted(maps.Keys(f.p.Bodies)) {
+		buf = appendText(appendText(buf, protocol), f.p.Bodies[protocol])
+	}
+	m := queue.Message{
+		ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Trace: f.p.Trace,
+		Attributes: f.p.Attributes, Body: f.p.Body,
+		Notice: &queue.Notice{
+			Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
+		},
+	}
+	return m.AppendRecord(buf)
+}
+
+func decodeFanout(p []byte) (*fanout, error) {
+	f := &fanout{}
+	var ok bool
+	if f.cursor, p, ok = takeText(p); !ok {
+		return nil, queue.ErrCorruptRecord
+	}
+	var w int
+	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
+		return nil, queue.ErrCorruptRecord
+	}
+	p = p[w:]
+	n, w := binary.Uvarint(p)
+	if w <= 0 {
+		return nil, queue.ErrCorruptRecord
+	}
+	p = p[w:]
+	for range n {
+		var protocol, body string
+		if protocol, p, ok = takeText(p); !ok {
+			return nil, queue.ErrCorruptRecord
+		}
+		if body, p, ok = takeText(p); !ok {
+			return nil, queue.ErrCorruptRecord
+		}
+		if f.p.Bodies == nil {
+			f.p.Bodies = map[string]string{}
+		}
+		f.p.Bodies[protocol] = body
+	}
+	m, err := queue.DecodeRecord(p)
+	if err != nil {
+		return nil, err
+	}
+	if m.Notice == nil {
+		return nil, queue.ErrCorruptRecord
+	}
+	f.topic, err = arn.Parse(m.Notice.Topic)
+	f.signature, f.sent = m.Notice.SignatureVersion, m.Sent
+	f.p.ID, f.p.Sender, f.p.Subject, f.p.Group, f.p.Trace = m.ID, m.Sender, m.Notice.Subject, m.Group, m.Trace
+	f.p.Attributes, f.p.Body = m.Attributes, m.Body
+	return f, err
+}
+
+func appendText(buf []byte, s string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(s)))
+	return append(buf, s...)
+}
+
+func takeText(p []byte) (s string, rest []byte, ok bool) {
+	n, w := binary.Uvarint(p)
+	if w <= 0 || n > uint64(len(p)-w) {
+		return "", nil, false
+	}
+	return string(p[w : w+int(n)]), p[w+int(n):], true
+}

@@ -1,0 +1,62 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+const (
+	// purgeCooldown is how long after a purge a queue cannot be purged again,
+	// in milliseconds.
+	purgeCooldown = int64(60 * time.Second / time.Millisecond)
+	// formerKept is how many purges a receipt handle outlives: to its holder
+	// the message is then gone, and the handle is not a wrong one.
+	formerKept = 8
+)
+
+// PurgeQueue removes all messages of a queue, those in flight included, at a
+// cost that does not depend on how many there are: the queue begins a new
+// incarnation and the records of the old one are dropped by range. Receives
+// that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
+func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
+	return e.withCatalog(ctx, a, func(sh *shard) error {
+		old, err := sh.lookup(a)
+		if err != nil {
+			return err
+		}
+		now := sh.now()
+		if e.options.Cooldowns && old.record.Purged != 0 && now-old.record.Purged < purgeCooldown {
+			return fault.Newf(fault.PurgeQueueInProgress, "Only one PurgeQueue operation on %s is allowed every 60 seconds.", a.Resource)
+		}
+		sh.meta.incarnation++
+		record := *old.record
+		record.Incarnation, record.Purged = queue.Incarnation(sh.meta.incarnation), now
+		former := record.Former[max(0, len(record.Former)-formerKept+1):]
+		record.Former = append(slices.Clone(former), old.incarnation)
+
+		waiters := old.waiters
+		old.waiters = waiterList{}
+		sh.drop(old)
+		qs := sh.newQueue(a, &record, old.machine.Config())
+		qs.waiters = waiters
+		for w := waiters.first; w != nil; w = w.next {
+			w.queue = qs
+		}
+		sh.endMoves(a)
+		return sh.writeQueue(qs)
+	})
+}
+
+// purged reports whether a receipt handle is of a message that a purge of the
+// queue has removed.
+func (sh *shard) purged(qs *queueState, handle string) bool {
+	return slices.ContainsFunc(qs.record.Former, func(inc queue.Incarnation) bool {
+		_, ok := sh.engine.handles.open(handle, sh.id, inc)
+		return ok
+	})
+}

@@ -1,0 +1,243 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// TestPurgeCostsTheSame: a purge writes as much for many messages as for few,
+// and leaves no record behind; so does a deletion.
+func TestPurgeCostsTheSame(t *testing.T) {
+	ctx := context.Background()
+	writes := map[string]int{}
+	for _, n := range []int{10, 2000} {
+		for _, what := range []string{"purge", "delete"} {
+			s := openStore(t, vfs.NewMem())
+			var last []int
+			e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: func(sealed []byte) {
+				if c, err := mutation.DecodeCommit(sealed); err == nil {
+					last = append(last, c.Batch.Len())
+				}
+			}})
+			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range n / 10 {
+				var msgs []Outgoing
+				for j := range 10 {
+					msgs = append(msgs, Outgoing{Message: message(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
+				}
+				if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			e.log.commit()
+			last = nil
+			var err error
+			if what == "purge" {
+				err = e.PurgeQueue(ctx, queueARN("q"))
+			} else {
+				err = e.DeleteQueue(ctx, queueARN("q"))
+			}
+			if err != nil || len(last) != 1 {
+				t.Fatal(err, last)
+			}
+			if want, ok := writes[what]; ok && want != last[0] {
+				t.Errorf("%s: %d writes for %d messages, %d for fewer", what, last[0], n, want)
+			}
+			writes[what] = last[0]
+			if n := countKeys(t, s, 'D', 0); n != 0 {
+				t.Errorf("%s: %d records are left", what, n)
+			}
+			if n := countKeys(t, s, 'C', 0); (n == 1) != (what == "purge") {
+				t.Errorf("%s: %d counters", what, n)
+			}
+			e.Close()
+			s.Close()
+		}
+	}
+}
+
+// TestPurgeWhileWaiting: receives that wait at a queue when it is purged go on
+// waiting, in their order, and can still leave.
+func TestPurgeWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoll(t, clock.System)
+		defer p.Close()
+		ctx, cancel := context.WithCancel(context.Background())
+		gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
+		first := p.wait(context.Background(), 1, 20*time.Second, time.Minute)
+		second := p.wait(context.Background(), 1, 15*time.Second, time.Minute)
+		third := p.wait(context.Background(), 1, 20*time.Second, time.Minute)
+		for range 2 {
+			if err := p.PurgeQueue(context.Background(), queueARN("q")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		p.expect("who left", gone, "fault false")
+		p.expect("the first", first, "")
+		p.send(0, "a")
+		p.expect("the first", first, "a×1 ok")
+		<-after(15 * time.Second)
+		synctest.Wait()
+		p.expect("whose time is over", second, "ok")
+		p.send(0, "b")
+		p.expect("the third", third, "b×1 ok")
+		if c := p.counts(); c.InFlight != 2 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// TestHandlesOfPurgedMessages: to its holder a purged message is gone. A
+// handle of before very many purges is no handle, and so is one of a queue of
+// the same name that was deleted.
+func TestHandlesOfPurgedMessages(t *testing.T) {
+	ctx := context.Background()
+	o := Options{Store: memory.New(), Clock: clock.System}
+	e := openEngine(t, o)
+	try := func(what, handle string, want fault.Kind) {
+		t.Helper()
+		deleted, err := e.DeleteMessages(ctx, queueARN("q"), []string{handle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := e.ChangeVisibility(ctx, queueARN("q"), []VisibilityChange{{Handle: handle, Timeout: time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok := deleted[0] == nil; ok != (want == fault.InvalidParameter) || fault.KindOf(changed[0]) != want {
+			t.Errorf("%s: %v, %v", what, deleted[0], changed[0])
+		}
+	}
+	held := func() string {
+		t.Helper()
+		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(1, "x")}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		return got[0].ReceiptHandle
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+	old := held()
+	for i := range formerKept {
+		must(e.PurgeQueue(ctx, queueARN("q")))
+		e.Close()
+		e = openEngine(t, o)
+		try(fmt.Sprintf("after %d purges", i+1), old, fault.InvalidParameter)
+	}
+	must(e.PurgeQueue(ctx, queueARN("q")))
+	try("after very many purges", old, fault.ReceiptHandleIsInvalid)
+	old = held()
+	must(e.DeleteQueue(ctx, queueARN("q")))
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+	try("after a deletion", old, fault.ReceiptHandleIsInvalid)
+	e.Close()
+}
+
+// TestPurgeCooldown: it holds through a restart.
+func TestPurgeCooldown(t *testing.T) {
+	ctx := context.Background()
+	now := clock.NewVirtual(start)
+	o := Options{Store: memory.New(), Clock: now, Cooldowns: true}
+	e := openEngine(t, o)
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		later   time.Duration
+		refused bool
+	}{{0, false}, {60*time.Second - time.Millisecond, true}, {time.Millisecond, false}, {time.Second, true}} {
+		if _, err := now.Advance(ctx, c.later); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		e = openEngine(t, o)
+		if err := e.PurgeQueue(ctx, queueARN("q")); (fault.KindOf(err) == fault.PurgeQueueInProgress) != c.refused || err != nil && !c.refused {
+			t.Errorf("after %v: %v", c.later, err)
+		}
+	}
+	e.Close()
+}
+
+// TestPurgeInTransfer: a dead letter that is on its way when its queue is
+// purged is in the dead-letter queue or gone, and nowhere twice.
+func TestPurgeInTransfer(t *testing.T) {
+	ctx := context.Background()
+	for _, arrived := range []bool{false, true} {
+		s := memory.New()
+		e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: true})
+		died(t, e, 1)
+		from, to := e.shardOf(queueARN("dead")), e.shardOf(queueARN("q"))
+		from.mu.Lock()
+		qs := from.queues[queueARN("dead")]
+		leases, err := from.leaseForMove(qs, from.now(), 1)
+		from.mu.Unlock()
+		if err != nil || len(leases) != 1 {
+			t.Fatal(leases, err)
+		}
+		purge := func() {
+			if err := e.PurgeQueue(ctx, queueARN("dead")); err != nil {
+				t.Error(err)
+			}
+		}
+		tk := &moveTask{source: queueARN("dead"), destination: queueARN("q")}
+		if arrived { // after the first step, before the second
+			to.mu.Lock()
+			id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: leases[0].Sequence}
+			now := to.now()
+			to.accept(to.queues[queueARN("q")], now, arrivalOf("m0", now))
+			to.accepted = map[transferID]struct{}{id: {}}
+			to.batch.Set(id.key(to.id), []byte{0, 0, 0, 2})
+			to.commit(true)
+			to.mu.Unlock()
+		}
+		purge()
+		if _, err := e.moveOne(from, tk, qs, leases[0]); err == nil {
+			t.Error("a message that was purged was moved")
+		}
+		e.Close()
+		e = openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: true})
+		if got := len(take(t, e, "q")); (got == 1) != arrived || got > 1 {
+			t.Errorf("arrived=%v: %d messages at the destination", arrived, got)
+		}
+		if got := take(t, e, "dead"); got != nil {
+			t.Errorf("%v at the source", got)
+		}
+		if n := countKeys(t, s, 'X', 0); n != 0 {
+			t.Errorf("%d marks are left", n)
+		}
+		e.Close()
+	}
+}
+
+func arrivalOf(body string, now int64) queue.Arrival {
+	m := message(1, body)
+	m.Sent = now
+	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
+}

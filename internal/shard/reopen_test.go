@@ -1,0 +1,83 @@
+package shard
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random histories; 0 draws one")
+
+// seeds gives the seeds of n histories and prints the first, from which the
+// others follow.
+func seeds(t testing.TB, n int) []uint64 {
+	first := *seedFlag
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	t.Logf("seed %d (repeat with -seed)", first)
+	r := rand.New(rand.NewPCG(first, 0))
+	out := []uint64{first}
+	for len(out) < n {
+		out = append(out, r.Uint64())
+	}
+	return out
+}
+
+// TestReopenAfterEveryCommand runs the same random history with and without
+// closing and opening the engine after every command: the answers are equal. The
+// engine is closed in an orderly way; what a crash leaves is for crash_test.go.
+func TestReopenAfterEveryCommand(t *testing.T) {
+	for _, seed := range seeds(t, unraced(4, 1)) {
+		plain := runHistory(t, seed, 150, false, false)
+		reopened := runHistory(t, seed, 150, true, false)
+		compareTranscripts(t, seed, plain, reopened)
+	}
+}
+
+// TestTwoStepTransfersAreEqual runs the same random history with transfers in
+// one commit and in two steps: the answers are equal.
+func TestTwoStepTransfersAreEqual(t *testing.T) {
+	for _, seed := range seeds(t, unraced(4, 1)) {
+		compareTranscripts(t, seed, runHistory(t, seed, 200, false, false), runHistory(t, seed, 200, false, true))
+	}
+}
+
+func runHistory(t *testing.T, seed uint64, steps int, reopen, twoStep bool) []string {
+	c := clock.NewVirtual(start)
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	script := newScript(t, seed, c)
+	o := Options{Store: s, Clock: c, TwoStep: twoStep, NewID: script.nextID, Render: script.pump.render}
+	e := openEngine(t, o)
+	script.attach(e)
+	script.setup()
+	for range steps {
+		script.step()
+		if reopen {
+			e.Close()
+			e = openEngine(t, o)
+			script.attach(e)
+			script.settle()
+		}
+	}
+	e.Close()
+	return script.out
+}
+
+func compareTranscripts(t *testing.T, seed uint64, a, b []string) {
+	t.Helper()
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("seed %d: at line %d\n%s\nwant\n%s\nafter\n%s", seed, i, b[i], a[i], strings.Join(a[max(0, i-12):i], "\n"))
+		}
+	}
+	if len(a) != len(b) {
+		t.Fatalf("seed %d: %d lines, want %d", seed, len(b), len(a))
+	}
+}

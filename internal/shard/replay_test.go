@@ -1,0 +1,161 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// TestReplay records the commits of random histories and replays them into
+// empty stores, as a standby would: in the order in which they were made, and
+// shard by shard. Both hold what the original holds, byte for byte.
+func TestReplay(t *testing.T) {
+	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
+		for _, seed := range seeds(t, unraced(2, 1)) {
+			original := openStore(t, vfs.NewMem())
+			commits := recordHistory(t, seed, original, how)
+			checkStream(t, commits)
+			inOrder := replay(t, commits)
+			var byShard []*mutation.Commit
+			for id := range uint16(Shards) {
+				byShard = append(byShard, ofShard(commits, id)...)
+			}
+			if !storetest.Equal(t, original, inOrder) || !storetest.Equal(t, original, replay(t, byShard)) {
+				t.Errorf("seed %d: the replay differs", seed)
+			}
+			if err := original.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// recordHistory runs a random history with three restarts, and returns its commits.
+func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (commits []*mutation.Commit) {
+	c := clock.NewVirtual(start)
+	o := Options{Store: s, Clock: c, TwoStep: how.twoStep, Observe: func(sealed []byte) {
+		commit, err := mutation.DecodeCommit(bytes.Clone(sealed))
+		if err != nil {
+			t.Errorf("a commit cannot be decoded: %v", err)
+			return
+		}
+		commits = append(commits, commit)
+	}}
+	script := newScript(t, seed, c)
+	if how.direct {
+		o.NewID, o.Render = script.nextID, script.pump.render
+	}
+	e := openEngine(t, o)
+	script.attach(e)
+	script.setup()
+	for i := range 200 {
+		script.step()
+		if i%60 == 59 {
+			e.Close()
+			e = openEngine(t, o)
+			script.attach(e)
+			script.settle()
+		}
+	}
+	e.Close()
+	return commits
+}
+
+func ofShard(commits []*mutation.Commit, id uint16) (of []*mutation.Commit) {
+	for _, c := range commits {
+		if c.Shard == id {
+			of = append(of, c)
+		}
+	}
+	return of
+}
+
+// checkStream holds a stream to what a standby relies on: each shard's
+// sequences have no gap, its epoch grows by one with each start, its commits
+// write none but its own keys, and tell its own sequence and epoch.
+func checkStream(t *testing.T, commits []*mutation.Commit) {
+	t.Helper()
+	for id := range uint16(Shards) {
+		var sequence uint64
+		var epoch uint32
+		var latest int64
+		for _, c := range ofShard(commits, id) {
+			if c.Sequence != sequence+1 {
+				t.Fatalf("shard %d: commit %d follows %d", id, c.Sequence, sequence)
+			}
+			if c.Epoch != epoch && c.Epoch != epoch+1 {
+				t.Fatalf("shard %d: epoch %d follows %d", id, c.Epoch, epoch)
+			}
+			sequence, epoch = c.Sequence, c.Epoch
+			var own []byte
+			err := c.Batch.Each(func(op mutation.Op, key, value []byte) error {
+				if binary.BigEndian.Uint16(key) != id || op == mutation.DeleteRange && binary.BigEndian.Uint16(value) != id {
+					t.Errorf("shard %d writes %q", id, key)
+				}
+				if op == mutation.Set && bytes.Equal(key, metaKey(id)) {
+					own = value
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, told, ok := decodeMeta(own)
+			if !ok || told != sequence || m.epoch != epoch {
+				t.Fatalf("shard %d: commit %d of epoch %d says %d, %+v", id, sequence, epoch, told, m)
+			}
+			if m.now < latest {
+				t.Fatalf("shard %d: time went back from %d to %d", id, latest, m.now)
+			}
+			latest = m.now
+		}
+		if epoch != 4 {
+			t.Errorf("shard %d is at epoch %d after four starts", id, epoch)
+		}
+	}
+}
+
+// replay applies commits to an empty store. It holds them to the rule of
+// SingleDelete, which a store in memory does not mind: the key was set once.
+func replay(t *testing.T, commits []*mutation.Commit) store.Store {
+	t.Helper()
+	s := memory.New()
+	sets := map[string]int{}
+	for _, c := range commits {
+		err := c.Batch.Each(func(op mutation.Op, key, value []byte) error {
+			switch op {
+			case mutation.Set:
+				sets[string(key)]++
+			case mutation.SingleDelete:
+				if n := sets[string(key)]; n != 1 {
+					t.Errorf("SingleDelete of %q, which was set %d times", key, n)
+				}
+				delete(sets, string(key))
+			case mutation.Delete:
+				delete(sets, string(key))
+			case mutation.DeleteRange:
+				for have := range sets {
+					if have >= string(key) && have < string(value) {
+						delete(sets, have)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Apply(true, &c.Batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}

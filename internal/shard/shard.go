@@ -1,0 +1,351 @@
+package shard
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// shard owns a slice of the state. Its commands run one after the other, under
+// mu, in the goroutines of their callers; a command reads and changes the
+// machines, collects what to write in a batch and appends it to the log before
+// mu is released, so that the order of the log is the order of the commands.
+type shard struct {
+	id     uint16
+	engine *Engine
+
+	mu      sync.Mutex
+	meta    meta
+	last    *group // the latest group that this shard wrote to
+	catalog *group // the latest that changed which queues, topics and subscriptions there are
+	// generation counts the changes of the catalog.
+	generation uint64
+	batch      mutation.Batch
+	dirty      []*queueState // touched by the command under way
+	queues     map[arn.ARN]*queueState
+	backlogs   map[queue.Incarnation]*queueState
+	topics     *topic.State
+	accepted   map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	timers     timerHeap
+	timer      clock.Timer
+	timerAt    int64
+	closed     bool
+
+	fanouts   []uint64 // publications that are still being spread, oldest first
+	fanning   bool
+	nextFan   uint64
+	deletions map[arn.ARN]int64       // when queues were deleted, for the cool-down
+	sources   map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves     map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
+
+	sealed uint64 // commits sealed; guarded by the log's applying
+}
+
+// queueState is a machine with what its shard keeps around it.
+type queueState struct {
+	machine     queue.Machine
+	incarnation queue.Incarnation
+	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
+	record      *queueRecord
+	backlog     bool
+	gone        bool
+	dirty       bool
+	readied     bool // the consumer was told, and has not come yet
+	timerAt     int64
+	timerIndex  int
+	waiters     waiterList
+	newest      uint64       // the last message that the command under way added
+	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
+	pending     []pendingAppend
+}
+
+// deadLetters are the messages of a queue that somebody carries to its
+// dead-letter queue, oldest first.
+type deadLetters struct{ moves []queue.Lease }
+
+// pendingAppend says with which group the messages up to a sequence become durable.
+type pendingAppend struct {
+	sequence uint64
+	group    *group
+}
+
+// now is the present in epoch milliseconds. It never goes back.
+func (sh *shard) now() int64 {
+	sh.meta.now = max(sh.meta.now, sh.engine.clock.Now().UnixMilli())
+	return sh.meta.now
+}
+
+// touch marks a queue as changed by the command under way.
+func (sh *shard) touch(qs *queueState) {
+	if !qs.dirty {
+		qs.dirty = true
+		sh.dirty = append(sh.dirty, qs)
+	}
+}
+
+// accept adds a message to a queue of this shard, as part of the command under way.
+func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
+	qs.newest = qs.machine.Accept(&sh.batch, now, a)
+	sh.touch(qs)
+	return qs.newest
+}
+
+// seal ends the writing of a command: the counters of what it touched go last.
+func (sh *shard) seal() part {
+	var buf [64]byte
+	for _, qs := range sh.dirty {
+		if !qs.gone {
+			sh.batch.Set(qs.machine.Keys().Counters(), qs.machine.AppendCounters(buf[:0]))
+		}
+	}
+	return part{shard: sh, batch: &sh.batch}
+}
+
+// appended notes with which group the command under way becomes durable.
+func (sh *shard) appended(g *group) {
+	sh.batch.Reset()
+	for _, qs := range sh.dirty {
+		if qs.newest != 0 {
+			qs.await(qs.newest, g)
+			qs.newest = 0
+		}
+	}
+}
+
+// commit hands what the command changed to the log and sees to what follows
+// from it: waiting receivers, the consumer, timers. The group is nil when the
+// command changed nothing.
+func (sh *shard) commit(sync bool) *group {
+	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
+		return nil
+	}
+	g := sh.engine.log.append(sync, sh.seal())
+	sh.appended(g)
+	sh.afterCommit()
+	return g
+}
+
+// commitPart hands over what the command changed so far, so that the store can
+// show it; the command goes on.
+func (sh *shard) commitPart(sync bool) {
+	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
+		return
+	}
+	sh.appended(sh.engine.log.append(sync, sh.seal()))
+}
+
+// commitTwo is commit for a command that changed two shards at once; a and b
+// may be the same.
+func commitTwo(sync bool, a, b *shard) *group {
+	if a == b {
+		return a.commit(sync)
+	}
+	return commitAll(sync, []*shard{a, b})
+}
+
+func (sh *shard) afterCommit() {
+	touched := sh.dirty
+	sh.dirty = nil
+	for _, qs := range touched {
+		qs.dirty = false
+	}
+	for _, qs := range touched {
+		sh.settle(qs)
+	}
+	if sh.dirty == nil {
+		sh.dirty = touched[:0]
+	}
+	sh.arm()
+}
+
+// settle does what a changed queue asks for. It runs between commands.
+func (sh *shard) settle(qs *queueState) {
+	if qs.gone {
+		sh.setTimer(qs, 0)
+		return
+	}
+	now := sh.now()
+	if qs.waiters.first != nil {
+		sh.serve(qs, now)
+	}
+	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && consumer != nil && sh.available(qs, now) {
+		qs.readied = true
+		(*consumer).Ready(qs.arn)
+	}
+	at := qs.machine.NextTimer(now)
+	if at == now { // perhaps only because the next due time is on disk
+		sh.prepare(qs, now, 1)
+		at = qs.machine.NextTimer(now)
+	}
+	if at != 0 {
+		at = max(at, now+1) // what one command left undone gives way to others first
+	}
+	sh.timerBy(qs, at)
+}
+
+// timerBy makes qs due at a moment, unless it is due before that; 0 is never.
+func (sh *shard) timerBy(qs *queueState, at int64) {
+	if at != 0 && (qs.timerAt == 0 || at < qs.timerAt) {
+		sh.setTimer(qs, at)
+	}
+}
+
+// prepare reads what a receive of up to most messages needs.
+func (sh *shard) prepare(qs *queueState, now int64, most int) {
+	for {
+		need := qs.machine.Prepare(now, most)
+		if need.Kind == queue.NeedNothing {
+			return
+		}
+		sh.fill(qs, need)
+	}
+}
+
+// available reports whether a receive would find something.
+func (sh *shard) available(qs *queueState, now int64) bool {
+	for {
+		ok, need := qs.machine.Available(now)
+		if need.Kind == queue.NeedNothing {
+			return ok
+		}
+		sh.fill(qs, need)
+	}
+}
+
+// timerHeap orders the queues that wait for a moment.
+type timerHeap []*queueState
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].timerAt < h[j].timerAt }
+func (h timerHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].timerIndex, h[j].timerIndex = i, j
+}
+
+func (h *timerHeap) Push(x any) {
+	qs := x.(*queueState)
+	qs.timerIndex = len(*h)
+	*h = append(*h, qs)
+}
+
+func (h *timerHeap) Pop() any {
+	old := *h
+	qs := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return qs
+}
+
+// setTimer makes qs due at a moment; 0 for never.
+func (sh *shard) setTimer(qs *queueState, at int64) {
+	switch {
+	case qs.timerAt == 0 && at != 0:
+		qs.timerAt = at
+		heap.Push(&sh.timers, qs)
+	case at == 0 && qs.timerAt != 0:
+		heap.Remove(&sh.timers, qs.timerIndex)
+		qs.timerAt = 0
+	case at != 0:
+		qs.timerAt = at
+		heap.Fix(&sh.timers, qs.timerIndex)
+	}
+}
+
+// arm sets the shard's one timer to the earliest moment.
+func (sh *shard) arm() {
+	if sh.closed || len(sh.timers) == 0 {
+		return
+	}
+	at := sh.timers[0].timerAt
+	if sh.timer != nil {
+		if sh.timerAt <= at {
+			return
+		}
+		sh.timer.Stop()
+	}
+	sh.timerAt = at
+	d := time.UnixMilli(at).Sub(sh.engine.clock.Now()) // to the very moment, not to within a millisecond
+	sh.timer = sh.engine.clock.AfterFunc(max(d, 0), sh.tick)
+}
+
+// tickQueues bounds how many queues one tick looks after before it lets other
+// commands in.
+const tickQueues = 256
+
+// tick runs what has become due.
+func (sh *shard) tick() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.closed {
+		return
+	}
+	sh.timer = nil
+	now := sh.now()
+	for range tickQueues {
+		if len(sh.timers) == 0 || sh.timers[0].timerAt > now {
+			break
+		}
+		qs := sh.timers[0]
+		sh.setTimer(qs, 0)
+		sh.sweep(qs, now)
+		qs.machine.Expire(&sh.batch, now)
+		sh.touch(qs)
+		sh.commit(false)
+	}
+	sh.arm()
+}
+
+// sweepSize bounds the messages that one sweep drops.
+const sweepSize = 512
+
+// sweep drops the messages of a queue that are past their retention.
+func (sh *shard) sweep(qs *queueState, now int64) {
+	cutoff, due := qs.machine.SweepDue(now)
+	if !due {
+		return
+	}
+	found, mainLow, delayedLow, oldest, more := sh.findExpired(qs, cutoff)
+	for _, e := range found {
+		// Gone meanwhile is as good as removed.
+		_ = sh.resolve(qs, false, func() (queue.Need, error) {
+			return qs.machine.Remove(&sh.batch, now, e.Lane, e.Sequence)
+		})
+	}
+	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
+	sh.touch(qs)
+}
+
+// resolve runs a command that may need the state of a message. What came before
+// is appended first, so that the store shows it.
+func (sh *shard) resolve(qs *queueState, sync bool, command func() (queue.Need, error)) error {
+	for {
+		need, err := command()
+		if need.Kind == queue.NeedNothing {
+			sh.touch(qs)
+			return err
+		}
+		sh.commitPart(sync)
+		sh.fill(qs, need)
+	}
+}
+
+// lookup finds a queue. The error is a refusal for the caller; it may rest on a
+// deletion that is not durable yet, so wait for the returned group before
+// answering it.
+func (sh *shard) lookup(a arn.ARN) (*queueState, error) {
+	qs, ok := sh.queues[a]
+	if !ok {
+		return nil, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist.")
+	}
+	if err := sh.engine.injected(a); err != nil {
+		return nil, err
+	}
+	return qs, nil
+}

@@ -1,0 +1,85 @@
+package shard
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// startDelete deletes the old message, and says when that has been answered.
+func startDelete(w *world) *bool {
+	answered := new(bool)
+	go func() {
+		_, err := w.DeleteMessages(context.Background(), queueARN("old"), []string{w.handle})
+		w.must(err)
+		*answered = true
+	}()
+	return answered
+}
+
+// TestHangingSync: while a sync hangs, no delete is answered before its own.
+func TestHangingSync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.Close()
+		<-after(time.Second) // its lease is durable
+		w.store.shut()
+		go w.send("old", "third")
+		<-after(slowSync + time.Millisecond)
+		answered := startDelete(w)
+		<-after(time.Minute)
+		synctest.Wait()
+		if *answered {
+			t.Error("answered while the sync before its own hung")
+		}
+		w.store.open()
+		synctest.Wait()
+		if !*answered {
+			t.Error("never answered")
+		}
+	})
+}
+
+// TestSlowDisk: a delete is answered before its own sync, which follows within
+// 10 ms. Once the disk has shown that it may not, the answer waits for a while.
+func TestSlowDisk(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sync  time.Duration // how long a sync took
+		ago   time.Duration
+		early bool // the delete is answered before its sync
+	}{
+		{"quick", slowSync, 0, true},
+		{"slow", slowSync + time.Millisecond, 0, false},
+		{"slow a moment ago", time.Second, slowMemory - time.Second, false},
+		{"slow long ago", time.Second, slowMemory, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.Close()
+				<-after(time.Second) // its lease is durable
+				w.store.shut()
+				go w.send("old", "third")
+				<-after(c.sync)
+				w.store.open()
+				synctest.Wait()
+				<-after(c.ago)
+
+				w.store.shut()
+				answered := startDelete(w)
+				<-after(time.Second)
+				synctest.Wait()
+				if *answered != c.early {
+					t.Errorf("answered before its sync: %v, want %v", *answered, c.early)
+				}
+				w.store.open()
+				synctest.Wait()
+				if !*answered {
+					t.Error("never answered")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// CreateTopic creates a topic, or finds one that differs in nothing that cmd
+// names. Errors: InvalidParameter.
+func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
+	return e.withCatalog(ctx, cmd.ARN, func(sh *shard) error {
+		if e.full() {
+			return errFull
+		}
+		_, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
+		return err
+	})
+}
+
+// time is now as the topics' machine takes it.
+func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
+
+// DeleteTopic removes a topic, its subscriptions and their backlogs. Deleting
+// what is not there succeeds.
+func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
+	return e.withCatalog(ctx, t, func(sh *shard) error {
+		for _, sub := range sh.topics.DeleteTopic(t, &sh.batch) {
+			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
+		}
+		return nil
+	})
+}
+
+// TopicAttributes are all attributes of a topic. Errors: NotFound.
+func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
+	err = e.withCatalog(ctx, t, func(sh *shard) error {
+		found, ok := sh.topics.Topic(t)
+		if !ok {
+			return topic.ErrNoTopic
+		}
+		attributes = found.Attributes()
+		return nil
+	})
+	return attributes, err
+}
+
+// SetTopicAttribute changes an attribute of a topic. Errors: NotFound,
+// InvalidParameter.
+func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
+	return e.withCatalog(ctx, t, func(sh *shard) error {
+		return sh.topics.SetTopicAttribute(t, name, value, &sh.batch)
+	})
+}
+
+// Subscribe adds an endpoint to a topic; the incarnation of its backlog is
+// given by the shard. An endpoint that must confirm is sent the token. Errors:
+// NotFound, InvalidParameter.
+func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
+	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
+		if e.full() {
+			return errFull
+		}
+		cmd.Incarnation = sh.meta.incarnation + 1
+		done, err := sh.topics.Subscribe(sh.time(), cmd, &sh.batch)
+		if err != nil {
+			return err
+		}
+		if done.Created {
+			sh.meta.incarnation++
+		}
+		if done.Confirm {
+			sh.notify(done.Subscription, queue.SubscriptionConfirmation, cmd.Token)
+		}
+		sub = *done.Subscription
+		return nil
+	})
+	return sub, err
+}
+
+// notify queues a message of Godwit's own for a subscription's endpoint.
+func (sh *shard) notify(sub *topic.Subscription, kind queue.NoticeKind, token string) {
+	now := sh.now()
+	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
+		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
+	m := queue.Message{
+		ID:   queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
+		Sent: now, Body: []byte(text),
+		Notice: &queue.Notice{
+			Kind: kind, Topic: sub.Topic().ARN.String(), Subscription: sub.ARN.String(),
+			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
+		},
+	}
+	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+}
+
+func signatureVersion(t *topic.Topic) byte {
+	if t.Attribute("SignatureVersion") == "2" {
+		return 2
+	}
+	return 1
+}
+
+// ConfirmSubscription opens a pending subscription for deliveries and returns
+// its name. Errors: NotFound, InvalidParameter.
+func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
+	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
+		sub, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
+		if err == nil {
+			name = sub.ARN
+		}
+		return err
+	})
+	return name, err
+}
+
+// Unsubscribe removes a subscription and its backlog. authenticated says that
+// the request is signed. Errors: AccessDenied.
+func (e *Engine) Unsubscribe(ctx context.Context, sub arn.ARN, authenticated bool) error {
+	return e.withSubscription(ctx, sub, func(sh *shard) error {
+		removed, err := sh.topics.Unsubscribe(sub, authenticated, &sh.batch)
+		if removed != nil {
+			sh.dropBacklog(queue.Incarnation(removed.Incarnation))
+		}
+		return err
+	})
+}
+
+// withSubscription is withCatalog for the shard of a subscription.
+func (e *Engine) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *shard) error) error {
+	if t, _, ok := sub.SplitSubscription(); ok {
+		sub = t
+	}
+	return e.withCatalog(ctx, sub, f)
+}
+
+// SubscriptionAttributes are all attributes of a subscription. Errors: NotFound.
+func (e *Engine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attributes map[string]string, err error) {
+	err = e.withSubscription(ctx, sub, func(sh *shard) error {
+		found, ok := sh.topics.Subscription(sub)
+		if !ok {
+			return topic.ErrNoSubscription
+		}
+		attributes = found.Attributes()
+		return nil
+	})
+	return attributes, err
+}
+
+// SetSubscriptionAttribute changes an attribute of a subscription. Errors:
+// NotFound, InvalidParameter.
+func (e *Engine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
+	return e.withSubscription(ctx, sub, func(sh *shard) error {
+		return sh.topics.SetSubscriptionAttribute(sub, name, value, &sh.batch)
+	})
+}
+
+// ListTopics lists an account's topics in a region by name, up to limit of them
+// behind the name after.
+func (e *Engine) ListTopics(ctx context.Context, region, account, after string, limit int) ([]arn.ARN, bool, error) {
+	return mergePages(ctx, e, limit, arnCompare, func(sh *shard) (page []arn.ARN, more bool) {
+		topics, more := sh.topics.Topics(account, region, after, limit)
+		for _, t := range topics {
+			page = append(page, t.ARN)
+		}
+		return page, more
+	})
+}
+
+func arnCompare(a, b arn.ARN) int { return strings.Compare(a.Resource, b.Resource) }
+
+// ListSubscriptions lists the subscriptions that an account owns in a region,
+// up to limit of them behind the ARN after, which may be empty.
+func (e *Engine) ListSubscriptions(ctx context.Context, region, account, after string, limit int) ([]topic.Subscription, bool, error) {
+	from, _ := arn.Parse(after)
+	byARN := func(a, b topic.Subscription) int { return topic.CompareSubscriptions(a.ARN, b.ARN) }
+	return mergePages(ctx, e, limit, byARN, func(sh *shard) ([]topic.Subscription, bool) {
+		page, more := sh.topics.Subscriptions(account, region, from, limit)
+		return copies(page), more
+	})
+}
+
+// ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them
+// behind the subscription id after. Errors: NotFound.
+func (e *Engine) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
+	err = e.withCatalog(ctx, t, func(sh *shard) error {
+		page, rest, err := sh.topics.SubscriptionsByTopic(t, after, limit)
+		subs, more = copies(page), rest
+		return err
+	})
+	return subs, more, err
+}
+
+func copies(page []*topic.Subscription) []topic.Subscription {
+	out := make([]topic.Subscription, len(page))
+	for i, sub := range page {
+		out[i] = *sub
+	}
+	return out
+}
+
+// mergePages makes one page out of a page of each shard. What it returns is durable.
+func mergePages[T any](ctx context.Context, e *Engine, limit int, compare func(a, b T) int, page func(sh *shard) ([]T, bool)) ([]T, bool, error) {
+	var all []T
+	more := false
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		items, rest := page(sh)
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		all = append(all, items...)
+		more = more || rest
+	}
+	slices.SortFunc(all, compare)
+	if len(all) > limit {
+		all, more = all[:limit], true
+	}
+	return all, more, ctx.Err()
+}

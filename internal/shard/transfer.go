@@ -1,0 +1,276 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// A transfer carries a message from one queue to another, which may belong to
+// different shards. Where both share a store, one commit takes it out of the one
+// and puts it into the other. Otherwise it takes two steps: the destination
+// accepts it, together with a mark that names where it came from, and only when
+// that is durable does the source remove its own. A crash in between leaves both
+// the message at the source and the mark at the destination; on the way up every
+// mark is settled before anything is served.
+
+// transferID names a message on its way: where it came from.
+type transferID struct {
+	shard       uint16
+	incarnation queue.Incarnation
+	sequence    uint64
+}
+
+func transferPrefix(shard uint16) []byte {
+	return []byte{byte(shard >> 8), byte(shard), 'X'}
+}
+
+func (id transferID) key(destination uint16) []byte {
+	key := binary.BigEndian.AppendUint16(transferPrefix(destination), id.shard)
+	key = binary.BigEndian.AppendUint64(key, uint64(id.incarnation))
+	return binary.BigEndian.AppendUint64(key, id.sequence)
+}
+
+func decodeTransferKey(key []byte) transferID {
+	return transferID{
+		shard:       binary.BigEndian.Uint16(key[3:]),
+		incarnation: queue.Incarnation(binary.BigEndian.Uint64(key[5:])),
+		sequence:    binary.BigEndian.Uint64(key[13:]),
+	}
+}
+
+// errNotLeased says that the message to be transferred is not there any more:
+// its queue or subscription has been deleted meanwhile.
+var errNotLeased = errors.New("shard: the message to be moved is gone")
+
+// arrival makes a message as it enters the destination at the time now, which
+// has the configuration cfg.
+type arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
+
+// transfer moves a leased message of qs into the queue dest. It returns the
+// group with which the move becomes durable. Errors: refusals of the
+// destination, which leave everything as it was; errNotLeased.
+func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival) (*group, error) {
+	if e.full() {
+		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
+	}
+	to := e.shardOf(dest)
+	if e.options.TwoStep {
+		return e.transferTwoStep(from, to, qs, l, dest, make)
+	}
+	lockTwo(from, to)
+	defer unlockTwo(from, to)
+	if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
+		return nil, errNotLeased
+	}
+	if err := to.take(dest, make); err != nil {
+		return to.catalog, err
+	}
+	from.settleSource(qs, l)
+	return commitTwo(true, from, to), nil
+}
+
+// take accepts a message into one of the shard's queues.
+func (sh *shard) take(dest arn.ARN, make arrival) error {
+	qs, err := sh.lookup(dest)
+	if err != nil {
+		return err
+	}
+	now := sh.now()
+	a, err := make(now, qs.machine.Config())
+	if err != nil {
+		return err
+	}
+	sh.accept(qs, now, a)
+	return nil
+}
+
+// settleSource removes a leased message that another queue has accepted.
+func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
+	sh.countMove(qs, l.Sequence)
+	// Leased, so that nothing is needed from disk and nothing can fail.
+	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
+	sh.touch(qs)
+}
+
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival) (*group, error) {
+	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
+
+	from.mu.Lock()
+	now, ok := qs.machine.Leased(l.Sequence)
+	ok = ok && now == l && !qs.gone
+	from.mu.Unlock()
+	if !ok {
+		return nil, errNotLeased
+	}
+
+	to.mu.Lock()
+	if _, known := to.accepted[id]; !known {
+		if err := to.take(dest, make); err != nil {
+			g := to.catalog
+			to.mu.Unlock()
+			return g, err
+		}
+		if to.accepted == nil {
+			to.accepted = map[transferID]struct{}{}
+		}
+		to.accepted[id] = struct{}{}
+		to.batch.Set(id.key(to.id), binary.BigEndian.AppendUint32(nil, uint32(l.Lane)))
+	}
+	g := to.commit(true)
+	to.mu.Unlock()
+	g.wait()
+
+	from.mu.Lock()
+	switch now, ok := qs.machine.Leased(l.Sequence); {
+	case qs.gone:
+	case ok && now == l:
+		from.settleSource(qs, l)
+	default:
+		// Its lease ended meanwhile. Deleted is as good as removed.
+		_ = from.resolve(qs, true, func() (queue.Need, error) {
+			return qs.machine.Remove(&from.batch, from.now(), l.Lane, l.Sequence)
+		})
+	}
+	g = from.commit(true)
+	from.mu.Unlock()
+	g.wait()
+
+	to.mu.Lock()
+	delete(to.accepted, id)
+	to.batch.SingleDelete(id.key(to.id))
+	to.commit(false)
+	to.mu.Unlock()
+	return g, nil
+}
+
+// lockTwo locks two shards, which may be the same, in the order of their ids.
+func lockTwo(a, b *shard) {
+	if a.id > b.id {
+		a, b = b, a
+	}
+	a.mu.Lock()
+	if a != b {
+		b.mu.Lock()
+	}
+}
+
+func unlockTwo(a, b *shard) {
+	a.mu.Unlock()
+	if a != b {
+		b.mu.Unlock()
+	}
+}
+
+// deadLetterWait is how long dead letters wait when their queue cannot take them
+// now: as in the last phase of the AWS-managed policy.
+const deadLetterWait = 20 * time.Second
+
+// moveLater has messages that were received often enough carried to the queue's
+// dead-letter queue, by one worker a queue.
+func (sh *shard) moveLater(qs *queueState, moves []queue.Lease) {
+	if len(moves) == 0 {
+		return
+	}
+	if qs.dead != nil {
+		qs.dead.moves = append(qs.dead.moves, moves...)
+		return
+	}
+	qs.dead = &deadLetters{moves: moves}
+	sh.engine.goBackground(func() { sh.engine.moveDeadLetters(sh, qs) })
+}
+
+// moveDeadLetters carries what moveLater noted. A message that the dead-letter
+// queue refuses for good, because it is gone, stays and is delivered once more.
+// While it is only out of reach the messages wait, on their way.
+func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
+	for {
+		sh.mu.Lock()
+		if qs.gone || len(qs.dead.moves) == 0 || sh.closed {
+			qs.dead = nil
+			sh.mu.Unlock()
+			return
+		}
+		l := qs.dead.moves[0]
+		dest := qs.machine.Config().DeadLetter
+		sh.mu.Unlock()
+
+		_, err := e.transfer(sh, qs, l, dest, func(int64, queue.Config) (queue.Arrival, error) {
+			return e.deadLetter(sh, qs, l)
+		})
+		sh.mu.Lock()
+		switch kind := fault.KindOf(err); {
+		case err == nil || errors.Is(err, errNotLeased):
+		case kind == fault.Unavailable || kind == fault.Throttled:
+			e.clock.AfterFunc(deadLetterWait, func() {
+				e.goBackground(func() { e.moveDeadLetters(sh, qs) })
+			})
+			sh.mu.Unlock()
+			return
+		default:
+			e.logger.Warn("a message stays in its queue: the dead-letter queue does not take it",
+				"queue", qs.arn.String(), "deadLetterQueue", dest.String(), "reason", err.Error())
+			if !qs.gone {
+				_ = qs.machine.Stay(&sh.batch, sh.now(), l.Sequence) // deleted meanwhile: nothing stays
+				sh.touch(qs)
+				sh.commit(false)
+			}
+		}
+		qs.dead.moves = qs.dead.moves[1:]
+		sh.mu.Unlock()
+	}
+}
+
+// deadLetter makes the message as the dead-letter queue keeps it: as it was,
+// with its age and receive count, and with the queue that it comes from.
+func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease) (queue.Arrival, error) {
+	keys := queue.NewKeys(from.id, qs.incarnation)
+	record, ok, err := e.readRecord(from, keys.Record(l.Lane, l.Sequence))
+	if err != nil || !ok {
+		return queue.Arrival{}, errors.Join(errNotLeased, err)
+	}
+	m, err := queue.DecodeRecord(record)
+	if err != nil {
+		return queue.Arrival{}, err
+	}
+	m.Source = qs.arn.String()
+	return queue.Arrival{
+		Record: m.AppendRecord(nil), Sent: m.Sent, Receives: l.Receives, First: l.First, Moved: true,
+	}, nil
+}
+
+// readRecord reads a record that an earlier command of the shard has written.
+func (e *Engine) readRecord(sh *shard, key []byte) ([]byte, bool, error) {
+	if value, ok, err := e.store.Get(nil, key); err != nil || ok {
+		return value, ok, err
+	}
+	e.log.flush()
+	return e.store.Get(nil, key)
+}
+
+// Transfer moves a delivery into a queue, as message m, which the caller made
+// and sealed; it is durable on return. The delivery is finished with the given
+// state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
+// for good, Unavailable and Throttled for now.
+func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
+	g, err := e.transfer(d.shard, d.queue, d.lease, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		if m.Size() > cfg.MaxMessageSize {
+			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+		}
+		m.Sent = now
+		return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds()}, nil
+	})
+	g.wait()
+	if errors.Is(err, errNotLeased) {
+		return nil // the subscription was deleted meanwhile, and its deliveries with it
+	}
+	if err == nil {
+		e.finish(d, a, state, reason)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package shard
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// QueueInfo is what a queue tells about itself.
+type QueueInfo struct {
+	ARN        arn.ARN
+	Attributes map[string]string // as given by the owner, canonical; defaults are not in it
+	Tags       map[string]string
+	Created    time.Time
+	Modified   time.Time
+	Counts     queue.Counts
+}
+
+// SendResult is the outcome of one accepted message.
+type SendResult struct {
+	Sequence uint64
+}
+
+// Outgoing is a message to be accepted by a queue.
+type Outgoing struct {
+	Message *queue.Message // Sent is filled in by the shard, the rest by the caller; sealed
+	// Delay hides the message at first. Negative means the queue's own delay.
+	Delay time.Duration
+}
+
+// ReceiveRequest asks for messages of a queue.
+type ReceiveRequest struct {
+	Queue arn.ARN
+	Max   int // 1–10
+	// Visibility hides what is received. Negative means the queue's own.
+	Visibility time.Duration
+	// Wait is how long to wait, in real time, for a first message. Negative
+	// means the queue's own.
+	Wait time.Duration
+}
+
+// Received is a message leased to a client.
+type Received struct {
+	*queue.Message
+	Sequence      uint64
+	ReceiptHandle string
+	Receives      int   // including this one
+	FirstReceived int64 // epoch milliseconds
+}
+
+// Attempt is one try to deliver a message to a subscription's endpoint.
+type Attempt struct {
+	At      time.Time     `json:"at"`      // when it began
+	Outcome string        `json:"outcome"` // "success", "client-error", "server-error", "expired"
+	Status  int           `json:"status"`  // HTTP status; 0 where there is none
+	Detail  string        `json:"detail"`  // why it failed, in a few words; no body, no secret
+	Latency time.Duration `json:"latency"`
+}
+
+// DeliveryState says where a delivery stands.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	DeliveryPending    DeliveryState = "pending"     // waiting for its next attempt
+	DeliveryInFlight   DeliveryState = "in-flight"   // an attempt is under way
+	DeliveryDelivered  DeliveryState = "delivered"   // done
+	DeliveryDeadLetter DeliveryState = "dead-letter" // moved to the dead-letter queue
+	DeliveryDropped    DeliveryState = "dropped"     // failed for good, and there is no dead-letter queue that takes it
+)
+
+// DeliveryInfo is an operator's view of one delivery.
+type DeliveryInfo struct {
+	MessageID     string
+	Subscription  arn.ARN
+	State         DeliveryState
+	Attempts      int       // made so far
+	NextAttemptAt time.Time // zero when there is none
+	PublishedAt   time.Time
+	FinishedAt    time.Time // zero while it goes on
+	History       []Attempt // oldest first: the first 20 and the last 80
+	Reason        string    // for dead-letter and dropped: why
+}

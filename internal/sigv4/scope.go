@@ -1,0 +1,74 @@
+// Package sigv4 reads what AWS Signature Version 4 says about a request. So
+// far it reads who signed for what and where; it does not check signatures.
+package sigv4
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Algorithm names the scheme, at the start of an Authorization header.
+const Algorithm = "AWS4-HMAC-SHA256"
+
+// Scope is a credential scope with the access key in front of it, as in
+// AKIDEXAMPLE/20150830/us-east-1/sqs/aws4_request.
+type Scope struct {
+	AccessKey string
+	Date      string // YYYYMMDD
+	Region    string
+	Service   string
+}
+
+// FromRequest finds the scope that a request was signed for: in its
+// Authorization header, or, presigned, in the query parameter
+// X-Amz-Credential. ok is false when there is none or it cannot be read.
+func FromRequest(r *http.Request) (scope Scope, ok bool) {
+	if header := r.Header["Authorization"]; len(header) > 0 {
+		return ParseAuthorization(header[0])
+	}
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		if value, found := strings.CutPrefix(pair, "X-Amz-Credential="); found {
+			credential, err := url.QueryUnescape(value)
+			if err != nil {
+				return Scope{}, false
+			}
+			return ParseCredential(credential)
+		}
+	}
+	return Scope{}, false
+}
+
+// ParseAuthorization reads the scope out of an Authorization header's value.
+func ParseAuthorization(header string) (scope Scope, ok bool) {
+	rest, found := strings.CutPrefix(header, Algorithm)
+	if !found {
+		return Scope{}, false
+	}
+	_, rest, found = strings.Cut(rest, "Credential=")
+	if !found {
+		return Scope{}, false
+	}
+	if end := strings.IndexAny(rest, ", "); end >= 0 {
+		rest = rest[:end]
+	}
+	return ParseCredential(rest)
+}
+
+// ParseCredential reads key/date/region/service/aws4_request. The access key
+// may itself hold slashes; no part may be empty.
+func ParseCredential(s string) (scope Scope, ok bool) {
+	s, found := strings.CutSuffix(s, "/aws4_request")
+	if !found {
+		return Scope{}, false
+	}
+	for _, part := range [...]*string{&scope.Service, &scope.Region, &scope.Date} {
+		cut := strings.LastIndexByte(s, '/')
+		if cut < 0 || cut+1 == len(s) {
+			return Scope{}, false
+		}
+		*part, s = s[cut+1:], s[:cut]
+	}
+	scope.AccessKey = s
+	return scope, s != ""
+}

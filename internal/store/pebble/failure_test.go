@@ -1,0 +1,245 @@
+package pebble_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/pebble"
+)
+
+// faulty is a file system in which some operations fail.
+type faulty struct {
+	mu  sync.Mutex
+	err func(errorfs.Op) error
+}
+
+func (f *faulty) String() string { return "faulty" }
+
+func (f *faulty) set(err func(errorfs.Op) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *faulty) MaybeError(op errorfs.Op) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		return nil
+	}
+	return f.err(op)
+}
+
+func isLog(op errorfs.Op) bool   { return strings.HasSuffix(op.Path, ".log") }
+func isTable(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") }
+
+// After a failure of the write-ahead log the process must end: nothing is
+// acknowledged, and nothing is served, that may not be on disk.
+func TestLogFailureIsFatal(t *testing.T) {
+	for name, kind := range map[string]errorfs.OpKind{"Sync": errorfs.OpFileSyncData, "Write": errorfs.OpFileWrite} {
+		t.Run(name, func(t *testing.T) {
+			disk := new(faulty)
+			mem := vfs.NewCrashableMem()
+			o := options(t, errorfs.Wrap(mem, disk))
+			var fatal []error
+			var mu sync.Mutex
+			o.Fatal = func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				fatal = append(fatal, err)
+			}
+			s := open(t, "data", o)
+			if err := s.Apply(true, put("kept", "1")); err != nil {
+				t.Fatal(err)
+			}
+			disk.set(func(op errorfs.Op) error {
+				if isLog(op) && op.Kind == kind {
+					return syscall.EIO
+				}
+				return nil
+			})
+			if err := s.Apply(true, put("lost", "1")); !errors.Is(err, syscall.EIO) {
+				t.Errorf("Apply with a broken log: %v", err)
+			}
+			for call, err := range map[string]error{
+				"Apply":         s.Apply(false, put("later", "1")),
+				"Sync":          s.Sync(),
+				"Get":           second(s.Get(nil, []byte("kept"))),
+				"Snapshot.Get":  second(s.Snapshot().Get(nil, []byte("kept"))),
+				"Checkpoint":    s.Checkpoint("checkpoint"),
+				"Iter":          func() error { _, err := s.Iter(nil, nil); return err }(),
+				"Apply(sync)":   s.Apply(true, put("later", "1")),
+				"Apply nothing": s.Apply(true),
+			} {
+				if !errors.Is(err, syscall.EIO) {
+					t.Errorf("%s after the failure: %v", call, err)
+				}
+			}
+			mu.Lock()
+			if len(fatal) != 1 || !errors.Is(fatal[0], syscall.EIO) {
+				t.Errorf("Fatal got %v", fatal)
+			}
+			mu.Unlock()
+			if err := s.Close(); !errors.Is(err, syscall.EIO) {
+				t.Errorf("Close after the failure: %v", err)
+			}
+
+			// Recovery is a restart.
+			again := open(t, "data", options(t, mem.CrashClone(vfs.CrashCloneCfg{})))
+			defer closed(t, again)
+			if _, ok, err := again.Get(nil, []byte("kept")); err != nil || !ok {
+				t.Errorf("what was acknowledged: %v, %v", ok, err)
+			}
+			if _, ok, err := again.Get(nil, []byte("lost")); err != nil || ok {
+				t.Errorf("what never reached the disk: %v, %v", ok, err)
+			}
+		})
+	}
+}
+
+func second(_ []byte, _ bool, err error) error { return err }
+
+// fill writes more than two write buffers.
+func fill(t *testing.T, s *pebble.Store, prefix string) {
+	t.Helper()
+	for i := range 200 {
+		b := new(mutation.Batch)
+		b.Set(fmt.Appendf(nil, "%s %d", prefix, i), make([]byte, 1024))
+		if err := s.Apply(false, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBackgroundFailureIsFatal(t *testing.T) {
+	disk := new(faulty)
+	o := options(t, errorfs.Wrap(vfs.NewMem(), disk))
+	failed := make(chan error, 1)
+	o.Fatal = func(err error) {
+		disk.set(nil) // Pebble tries again, and the test can end
+		failed <- err
+	}
+	s := open(t, "data", o)
+	disk.set(func(op errorfs.Op) error {
+		if isTable(op) && op.Kind == errorfs.OpFileWrite {
+			return syscall.EIO
+		}
+		return nil
+	})
+	for i := 0; s.Apply(false, put(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+		if i > 1000 {
+			t.Fatal("a store whose tables cannot be written goes on")
+		}
+	}
+	if err := <-failed; !errors.Is(err, syscall.EIO) {
+		t.Errorf("Fatal got %v", err)
+	}
+	if err := s.Close(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// A full disk stops flushes, not the store: they go on when there is room.
+func TestFullDiskStopsFlushesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := new(faulty)
+		o := options(t, errorfs.Wrap(vfs.NewMem(), disk))
+		var log bytes.Buffer // read when all is quiet
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+		s := open(t, "data", o)
+		defer closed(t, s)
+		var refused atomic.Int32
+		disk.set(func(op errorfs.Op) error {
+			if isTable(op) && op.Kind == errorfs.OpFileWrite && refused.Add(1) < 50 {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		fill(t, s, "during")
+		fill(t, s, "after")
+		synctest.Wait()
+		if n := refused.Load(); n < 50 {
+			t.Fatalf("only %d writes met the full disk", n)
+		}
+		if n := strings.Count(log.String(), "disk is full"); n != 1 {
+			t.Errorf("the full disk was logged %d times:\n%s", n, &log)
+		}
+		for _, prefix := range []string{"during", "after"} {
+			for i := range 200 {
+				if _, ok, err := s.Get(nil, fmt.Appendf(nil, "%s %d", prefix, i)); err != nil || !ok {
+					t.Fatalf("%s %d: %v, %v", prefix, i, ok, err)
+				}
+			}
+		}
+	})
+}
+
+// A write that finds the disk full succeeds if room is made for it.
+func TestOnDiskFullMakesRoom(t *testing.T) {
+	disk := new(faulty)
+	o := options(t, errorfs.Wrap(vfs.NewMem(), disk))
+	var calls atomic.Int32
+	o.OnDiskFull = func() {
+		calls.Add(1)
+		disk.set(nil)
+	}
+	s := open(t, "data", o)
+	defer closed(t, s)
+	disk.set(func(op errorfs.Op) error {
+		if isLog(op) && op.Kind == errorfs.OpFileWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := s.Apply(true, put("a", "1")); err != nil {
+		t.Errorf("Apply: %v", err)
+	}
+	if calls.Load() != 1 {
+		t.Errorf("OnDiskFull was called %d times", calls.Load())
+	}
+}
+
+// With no room to be made, the log's failure is fatal, and what was
+// acknowledged before is there after a restart.
+func TestFullDiskInTheLogIsFatal(t *testing.T) {
+	disk := new(faulty)
+	mem := vfs.NewCrashableMem()
+	o := options(t, errorfs.Wrap(mem, disk))
+	o.OnDiskFull = func() {}
+	var fatal atomic.Pointer[error]
+	o.Fatal = func(err error) { fatal.Store(&err) }
+	s := open(t, "data", o)
+	if err := s.Apply(true, put("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	disk.set(func(op errorfs.Op) error {
+		if isLog(op) && op.Kind == errorfs.OpFileWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	if err := s.Apply(true, put("b", "1")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Apply on a full disk: %v", err)
+	}
+	if err := fatal.Load(); err == nil || !errors.Is(*err, syscall.ENOSPC) {
+		t.Error("Fatal was not told of the full disk")
+	}
+	s.Close()
+	again := open(t, "data", options(t, mem.CrashClone(vfs.CrashCloneCfg{})))
+	defer closed(t, again)
+	if _, ok, err := again.Get(nil, []byte("a")); err != nil || !ok {
+		t.Errorf("what was acknowledged: %v, %v", ok, err)
+	}
+}

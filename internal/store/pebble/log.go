@@ -1,0 +1,93 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// logger passes Pebble's log lines and events on.
+type logger struct {
+	log   *slog.Logger
+	fatal func(error)
+}
+
+func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
+func (l logger) Errorf(format string, args ...any) { l.printf(slog.LevelError, format, args) }
+
+// Fatalf is what Pebble calls when it cannot go on: a write or sync of the
+// write-ahead log or the manifest failed, or it found its own data corrupt.
+func (l logger) Fatalf(format string, args ...any) {
+	err := &fatalError{message: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			err.cause = cause
+		}
+	}
+	l.fatal(err)
+}
+
+// fatalError is a line that Pebble logs as fatal; it keeps the cause, which
+// Pebble formats with %v.
+type fatalError struct {
+	message string
+	cause   error // may be nil
+}
+
+func (e *fatalError) Error() string { return e.message }
+func (e *fatalError) Unwrap() error { return e.cause }
+
+func (l logger) printf(level slog.Level, format string, args []any) {
+	if l.log.Enabled(context.Background(), level) {
+		l.log.Log(context.Background(), level, "pebble", "event", fmt.Sprintf(format, args...))
+	}
+}
+
+// logEvery is how often a state that Pebble enters again and again is logged:
+// on a full disk it retries without a pause.
+const logEvery = 10 * time.Second
+
+// seldom is true at most once in logEvery.
+type seldom struct{ last atomic.Int64 } // Unix nanoseconds
+
+func (s *seldom) now() bool {
+	now, last := clock.System.Now().UnixNano(), s.last.Load()
+	return now-last >= int64(logEvery) && s.last.CompareAndSwap(last, now)
+}
+
+// events decides what a failure in the background means. Pebble calls most of
+// these with its lock held: none may use the store.
+func (l logger) events() *pebble.EventListener {
+	var full, stalled seldom
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if !errors.Is(err, syscall.ENOSPC) {
+				l.fatal(fmt.Errorf("background work: %w", err))
+				return
+			}
+			// A flush or compaction found no room. Nothing is lost: its input
+			// stays, and Pebble tries again.
+			if full.now() {
+				l.log.Error("the disk is full: the store cannot tidy up", "error", err)
+			}
+		},
+		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+			if stalled.now() {
+				l.log.Info("writes come faster than the disk takes them, and wait", "reason", i.Reason)
+			}
+		},
+		DiskSlow: func(i pebble.DiskSlowInfo) {
+			l.log.Warn("a disk operation is slow", "operation", i.OpType.String(), "path", i.Path, "duration", i.Duration)
+		},
+		FlushEnd:      func(i pebble.FlushInfo) { l.Infof("%s", i) },
+		CompactionEnd: func(i pebble.CompactionInfo) { l.Infof("%s", i) },
+	}
+}

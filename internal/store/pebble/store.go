@@ -1,0 +1,316 @@
+// Package pebble keeps a store on disk with Pebble, a log-structured merge
+// tree with a write-ahead log.
+//
+// Invariants: a directory that Open accepts holds our format file; the store
+// refuses every use after its first failure, and the process ends with it.
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Store is a store on disk. Close must come after its iterators and snapshots
+// are closed.
+type Store struct {
+	db    *pebble.DB
+	fs    vfs.FS
+	lock  *pebble.Lock
+	fatal func(error)
+
+	failure atomic.Pointer[error]
+	applied atomic.Uint64 // calls of Apply that wrote
+	flushed atomic.Uint64 // applied at the last Reclaim
+	layered atomic.Int64  // calls of Reclaim since anything was applied
+
+	// Held for reading during each call, so that Close does not pull the
+	// store away from under one: Pebble panics then.
+	using  sync.RWMutex
+	closed bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// enter begins a call; unless it fails, s.using.RUnlock ends the call.
+func (s *Store) enter() error {
+	s.using.RLock()
+	if s.closed {
+		s.using.RUnlock()
+		return store.ErrClosed
+	}
+	if err := s.failed(); err != nil {
+		s.using.RUnlock()
+		return err
+	}
+	return nil
+}
+
+// fail records the first failure and reports it.
+func (s *Store) fail(err error) {
+	if s.failure.CompareAndSwap(nil, &err) {
+		s.fatal(err)
+	}
+}
+
+func (s *Store) failed() error {
+	if err := s.failure.Load(); err != nil {
+		return fmt.Errorf("store: failed: %w", *err)
+	}
+	return nil
+}
+
+// Get implements store.Reader.
+func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	if err := s.enter(); err != nil {
+		return dst, false, err
+	}
+	defer s.using.RUnlock()
+	return get(s.db, dst, key)
+}
+
+func get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return dst, false, nil
+	}
+	if err != nil {
+		return dst, false, err
+	}
+	dst = append(dst, v...)
+	return dst, true, closer.Close()
+}
+
+// Iter implements store.Reader.
+func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.using.RUnlock()
+	return iter(s.db, lower, upper)
+}
+
+func iter(r pebble.Reader, lower, upper []byte) (store.Iterator, error) {
+	if upper != nil && bytes.Compare(lower, upper) >= 0 {
+		return none{}, nil // Pebble takes an empty bound for none
+	}
+	if len(lower) == 0 {
+		lower = nil // Pebble's own checks trip over an empty bound
+	}
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	return &iterator{it: it}, nil
+}
+
+type iterator struct {
+	it      *pebble.Iterator
+	started bool
+}
+
+func (i *iterator) Next() bool {
+	if !i.started {
+		i.started = true
+		return i.it.First()
+	}
+	return i.it.Next()
+}
+
+func (i *iterator) Key() []byte   { return i.it.Key() }
+func (i *iterator) Value() []byte { return i.it.Value() }
+func (i *iterator) Close() error  { return i.it.Close() }
+
+// none walks an empty range.
+type none struct{}
+
+func (none) Next() bool    { return false }
+func (none) Key() []byte   { return nil }
+func (none) Value() []byte { return nil }
+func (none) Close() error  { return nil }
+
+// Apply implements store.Store.
+func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.using.RUnlock()
+	size := 0
+	for _, b := range batches {
+		// Each write's head is at most four bytes longer in Pebble's encoding.
+		size += b.Size() + 4*b.Len()
+	}
+	if size == 0 {
+		if sync {
+			return s.sync()
+		}
+		return nil
+	}
+	pb := s.db.NewBatchWithSize(size + 64)
+	for _, b := range batches {
+		if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
+			return errors.Join(err, pb.Close()) // corrupt: nothing was written
+		}
+	}
+	o := pebble.NoSync
+	if sync {
+		o = pebble.Sync
+	}
+	s.applied.Add(1)
+	if err := s.commit(pb, o); err != nil {
+		return err
+	}
+	return pb.Close()
+}
+
+func add(pb *pebble.Batch, op mutation.Op, key, value []byte) error {
+	switch op {
+	case mutation.Set:
+		return pb.Set(key, value, nil)
+	case mutation.Delete:
+		return pb.Delete(key, nil)
+	case mutation.SingleDelete:
+		return pb.SingleDelete(key, nil)
+	case mutation.DeleteRange:
+		if bytes.Compare(key, value) >= 0 {
+			return nil // an empty range
+		}
+		return pb.DeleteRange(key, value, nil)
+	default:
+		return fmt.Errorf("%w: unknown write %d", mutation.ErrCorrupt, op)
+	}
+}
+
+func (s *Store) commit(pb *pebble.Batch, o *pebble.WriteOptions) error {
+	return s.guarded(func() error { return pb.Commit(o) })
+}
+
+// guarded makes a call that writes, and reports any failure to Fatal. Pebble
+// itself reports some by a call of Fatalf followed by success, some by a
+// panic, few by an error.
+func (s *Store) guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail(fmt.Errorf("pebble: %v", p))
+		} else if err != nil {
+			s.fail(err)
+		}
+		if f := s.failed(); f != nil {
+			err = f
+		}
+	}()
+	return call()
+}
+
+// Sync implements store.Store.
+func (s *Store) Sync() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.using.RUnlock()
+	return s.sync()
+}
+
+// sync appends an empty record to the write-ahead log and syncs it, and with
+// it all that stands before.
+func (s *Store) sync() error {
+	pb := s.db.NewBatch()
+	if err := pb.LogData(nil, nil); err != nil {
+		return err
+	}
+	if err := s.commit(pb, pebble.Sync); err != nil {
+		return err
+	}
+	return pb.Close()
+}
+
+// Snapshot implements store.Store. That of a closed or failed store answers
+// every read with the error.
+func (s *Store) Snapshot() store.Snapshot {
+	if err := s.enter(); err != nil {
+		return &snapshot{store: s}
+	}
+	defer s.using.RUnlock()
+	return &snapshot{store: s, view: s.db.NewSnapshot()}
+}
+
+type snapshot struct {
+	store *Store
+	view  *pebble.Snapshot // nil: closed
+}
+
+func (v *snapshot) enter() error {
+	if err := v.store.enter(); err != nil {
+		return err
+	}
+	if v.view == nil {
+		v.store.using.RUnlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	if err := v.enter(); err != nil {
+		return dst, false, err
+	}
+	defer v.store.using.RUnlock()
+	return get(v.view, dst, key)
+}
+
+func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
+	if err := v.enter(); err != nil {
+		return nil, err
+	}
+	defer v.store.using.RUnlock()
+	return iter(v.view, lower, upper)
+}
+
+// Close implements store.Snapshot. A second Close does nothing.
+func (v *snapshot) Close() error {
+	v.store.using.RLock()
+	defer v.store.using.RUnlock()
+	view := v.view
+	v.view = nil
+	if view == nil || v.store.closed {
+		return nil
+	}
+	return view.Close()
+}
+
+// Checkpoint implements store.Store. Tables are hard links where dir is on
+// the same file system.
+func (s *Store) Checkpoint(dir string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.using.RUnlock()
+	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	// Last, so that one that was cut short is refused.
+	if err := writeFormat(s.fs, dir); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Close implements store.Store. It waits for calls under way; a second Close
+// does nothing.
+func (s *Store) Close() error {
+	s.using.Lock()
+	defer s.using.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return errors.Join(s.db.Close(), s.lock.Close(), s.failed())
+}

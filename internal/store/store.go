@@ -1,0 +1,65 @@
+// Package store is the ordered key-value store that shards keep their state
+// in, as a thin driver: it applies batches and reads keys, and retries
+// nothing. The conformance suite in storetest defines what an engine owes.
+package store
+
+import (
+	"errors"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// ErrClosed reports a use after Close.
+var ErrClosed = errors.New("store: closed")
+
+// Reader reads keys. A Reader that is a Store sees every batch applied so far;
+// one that is a Snapshot sees those applied before it was taken.
+type Reader interface {
+	// Get appends the value at key to dst; ok is false if there is none.
+	Get(dst, key []byte) (value []byte, ok bool, err error)
+	// Iter walks the keys in [lower, upper) in ascending order. A nil upper
+	// is the end of the key space. The caller closes it.
+	Iter(lower, upper []byte) (Iterator, error)
+}
+
+// Iterator walks a range of keys. Typical use:
+//
+//	for it.Next() { it.Key(); it.Value() }
+//	err := it.Close()
+type Iterator interface {
+	// Next moves to the next key; the first call moves to the first.
+	Next() bool
+	// Key and Value are valid until the next call of Next or Close.
+	Key() []byte
+	Value() []byte
+	// Close ends the walk and returns the error that ended it early, if any.
+	Close() error
+}
+
+// Store is an ordered key-value store with atomic, durable batches. All
+// methods may be called at once from several goroutines.
+type Store interface {
+	Reader
+	// Apply makes the batches visible as one atomic unit: a crash keeps all of
+	// their writes or none. With sync it returns once they, and everything
+	// applied before, are durable. Batches become durable in the order in
+	// which they were applied. The batches are not kept.
+	//
+	// A failure leaves the store unusable: the caller must end the process.
+	Apply(sync bool, batches ...*mutation.Batch) error
+	// Sync returns once everything applied so far is durable.
+	Sync() error
+	// Snapshot is a fixed view of now. The caller closes it.
+	Snapshot() Snapshot
+	// Checkpoint writes a copy of the store, openable on its own, into the
+	// directory dir, which must not exist yet.
+	Checkpoint(dir string) error
+	// Close syncs and releases the store.
+	Close() error
+}
+
+// Snapshot is a fixed view of a store.
+type Snapshot interface {
+	Reader
+	Close() error
+}

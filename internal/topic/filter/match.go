@@ -1,0 +1,238 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Message is what policies look at: the attributes and the body of one
+// published message. It parses what policies ask for, once however many there
+// are, and so belongs to one goroutine.
+type Message struct {
+	attributes []parsedAttribute // without binary ones
+	body       []byte
+
+	decoded  bool // object and isObject are set
+	object   map[string]any
+	isObject bool
+}
+
+type parsedAttribute struct {
+	Attribute
+	parsed bool // values and bad are set
+	bad    bool // a String.Array that is no JSON array
+	values []value
+}
+
+// NewMessage makes a message to be matched. It keeps body, and the strings of
+// attributes.
+func NewMessage(attributes []Attribute, body []byte) *Message {
+	m := &Message{body: body}
+	for _, a := range attributes {
+		if !a.binary() {
+			m.attributes = append(m.attributes, parsedAttribute{Attribute: a})
+		}
+	}
+	return m
+}
+
+// Match tells whether m satisfies p, and if not, why. A nil or empty policy
+// matches everything. Every other policy on attributes wants at least one
+// attribute that is not Binary, even if all it says is that another be absent.
+func (p *Policy) Match(m *Message) Verdict {
+	switch {
+	case p == nil || p.root.empty():
+		return Match
+	case p.scope == MessageBody:
+		return p.matchBody(m)
+	case len(m.attributes) == 0:
+		return NoMessageAttributes
+	default:
+		return m.matchAttributes(&p.root)
+	}
+}
+
+// matchAttributes looks at the keys of o in their order; the first that fails
+// decides.
+func (m *Message) matchAttributes(o *object) Verdict {
+	for i := range o.fields {
+		if v := m.matchAttribute(&o.fields[i]); v != Match {
+			return v
+		}
+	}
+	for _, or := range o.ors {
+		if v := m.matchOr(or); v != Match {
+			return v
+		}
+	}
+	return Match
+}
+
+func (m *Message) matchOr(or []object) Verdict {
+	verdict := AttributesMismatch
+	for i := range or {
+		switch v := m.matchAttributes(&or[i]); v {
+		case Match:
+			return Match
+		case InvalidAttributes:
+			verdict = v
+		default:
+		}
+	}
+	return verdict
+}
+
+func (m *Message) matchAttribute(f *field) Verdict {
+	if a := m.attribute(f.key); a != nil {
+		if a.bad {
+			return InvalidAttributes
+		}
+		if slices.ContainsFunc(a.values, f.matchesAny) {
+			return Match
+		}
+		if len(a.values) > 0 {
+			return AttributesMismatch
+		}
+	}
+	if f.matchesAbsence() {
+		return Match
+	}
+	return AttributesMismatch
+}
+
+// attribute finds an attribute that policies can look at, parsed; nil if it is
+// not there.
+func (m *Message) attribute(name string) *parsedAttribute {
+	for i := range m.attributes {
+		if a := &m.attributes[i]; a.Name == name {
+			a.parse()
+			return a
+		}
+	}
+	return nil
+}
+
+func (a *parsedAttribute) parse() {
+	switch {
+	case a.parsed:
+		return
+	case a.array():
+		var all []any
+		if decode(strings.NewReader(a.Value), &all) != nil || all == nil {
+			a.bad = true
+		}
+		eachScalar(all, func(v any) bool {
+			a.values = append(a.values, scalar(v))
+			return true
+		})
+	case a.number():
+		a.values = []value{numberOf(a.Value)}
+	default:
+		a.values = []value{{text: a.Value}}
+	}
+	a.parsed = true
+}
+
+// content is the message's body as a JSON object; ok is false if it is none.
+func (m *Message) content() (object map[string]any, ok bool) {
+	if !m.decoded {
+		m.decoded = true
+		// null would decode into a map too.
+		m.isObject = decode(bytes.NewReader(m.body), &m.object) == nil && m.object != nil
+	}
+	return m.object, m.isObject
+}
+
+func (p *Policy) matchBody(m *Message) Verdict {
+	content, ok := m.content()
+	switch {
+	case !ok:
+		return InvalidMessageBody
+	case p.root.matchesMembers(content):
+		return Match
+	default:
+		return BodyMismatch
+	}
+}
+
+// matches says whether a value of a body satisfies o. An array does if any of
+// its elements does, all fields by the same element.
+func (o *object) matches(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return o.matchesMembers(v)
+	case []any:
+		return slices.ContainsFunc(v, o.matches) || len(v) == 0 && o.matchesAbsence()
+	default:
+		return o.matchesAbsence()
+	}
+}
+
+func (o *object) matchesMembers(members map[string]any) bool {
+	for i := range o.fields {
+		f := &o.fields[i]
+		if child, there := members[f.key]; there && !f.matches(child) || !there && !f.matchesAbsence() {
+			return false
+		}
+	}
+	for _, or := range o.ors {
+		matched := false
+		for i := 0; i < len(or) && !matched; i++ {
+			matched = or[i].matchesMembers(members)
+		}
+		if !matched {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *field) matches(v any) bool {
+	if f.nested != nil {
+		return f.nested.matches(v)
+	}
+	found, matched := false, false
+	eachScalar(v, func(v any) bool {
+		found = true
+		matched = f.matchesAny(scalar(v))
+		return !matched
+	})
+	return matched || !found && f.matchesAbsence()
+}
+
+// eachScalar calls yield for v, or if it is an array for each scalar in it,
+// until yield says false. Objects are passed over.
+func eachScalar(v any, yield func(any) bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+	case []any:
+		for _, e := range v {
+			if !eachScalar(e, yield) {
+				return false
+			}
+		}
+	default:
+		return yield(v)
+	}
+	return true
+}
+
+var errTrailing = errors.New("more than one JSON value")
+
+// decode reads the one JSON value of a document, with numbers as they are
+// written.
+func decode(document io.Reader, into any) error {
+	dec := json.NewDecoder(document)
+	dec.UseNumber()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errTrailing
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+// Package filter decides which messages a subscription gets: it compiles
+// FilterPolicy documents, matches messages against them, and finds the few
+// policies among many that a message may match.
+//
+// A policy is a conjunction: of fields, each either an object of further fields
+// (message bodies only) or a list of rules of which one must match, and of $or
+// lists, of which one object each must match. A rule is an operator and its
+// operand. A value is a scalar: arrays, of a body or of a String.Array, are
+// looked through, and match if any of their elements does.
+//
+// A key whose value is an object or an empty array has no value, as if it were
+// not there: that is how the rule engine behind AWS's filters sees a document,
+// a list of paths to scalars.
+package filter
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Scope says what part of a message a policy looks at.
+type Scope uint8
+
+// The scopes. MessageAttributes is the default.
+const (
+	MessageAttributes Scope = iota
+	MessageBody
+	scopes // keep last: the number of scopes
+)
+
+var scopeNames = [scopes]string{"MessageAttributes", "MessageBody"}
+
+// String is the value of the attribute FilterPolicyScope.
+func (s Scope) String() string { return scopeNames[s] }
+
+// ParseScope reads the value of the attribute FilterPolicyScope. A refusal is
+// a fault.InvalidParameter with AWS's text.
+func ParseScope(value string) (Scope, error) {
+	for s, name := range scopeNames {
+		if name == value {
+			return Scope(s), nil
+		}
+	}
+	return 0, fault.Newf(fault.InvalidParameter,
+		"FilterPolicyScope: Invalid value [%s]. Please use either MessageBody or MessageAttributes", value)
+}
+
+// The limits of a policy.
+const (
+	MaxSize         = 256 << 10 // bytes
+	MaxKeys         = 5         // at the top level
+	MaxCombinations = 150       // see compiler
+)
+
+// Policy is a compiled filter policy. It does not change, and may be used by
+// several goroutines at once.
+type Policy struct {
+	source string
+	scope  Scope
+	root   object
+}
+
+// String is the document that the policy was compiled from.
+func (p *Policy) String() string { return p.source }
+
+// Scope is what part of a message the policy looks at.
+func (p *Policy) Scope() Scope { return p.scope }
+
+// object is a conjunction: each field must match, and of each $or an object.
+type object struct {
+	fields []field
+	ors    [][]object
+}
+
+func (o *object) empty() bool { return len(o.fields) == 0 && len(o.ors) == 0 }
+
+// field constrains one key: either by rules, of which one must match, or, if
+// nested is not nil, by the fields of the object under the key.
+type field struct {
+	key    string
+	rules  []rule
+	nested *object
+}
+
+func (f *field) matchesAny(v value) bool {
+	for i := range f.rules {
+		if f.rules[i].matches(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesAbsence says whether the field is content with a key that has no value.
+func (f *field) matchesAbsence() bool {
+	if f.nested != nil {
+		return f.nested.matchesAbsence()
+	}
+	return slices.ContainsFunc(f.rules, func(r rule) bool { return r.op == absent })
+}
+
+func (o *object) matchesAbsence() bool {
+	for i := range o.fields {
+		if !o.fields[i].matchesAbsence() {
+			return false
+		}
+	}
+	for _, or := range o.ors {
+		if !slices.ContainsFunc(or, func(branch object) bool { return branch.matchesAbsence() }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Verdict is the outcome of matching: a match, or why there was none, as the
+// NumberOfNotificationsFilteredOut metrics tell the reasons apart.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Match               Verdict = iota
+	AttributesMismatch          // …-MessageAttributes
+	NoMessageAttributes         // …-NoMessageAttributes: the policy wants some
+	InvalidAttributes           // …-InvalidAttributes: a String.Array is no JSON array
+	BodyMismatch                // …-MessageBody
+	InvalidMessageBody          // …-InvalidMessageBody: the body is no JSON object
+	verdicts                    // keep last: the number of verdicts
+)
+
+// Verdicts is the number of verdicts, for arrays that count each.
+const Verdicts = int(verdicts)
+
+var verdictNames = [...]string{
+	"Match", "MessageAttributes", "NoMessageAttributes", "InvalidAttributes", "MessageBody", "InvalidMessageBody",
+}
+
+// String is the suffix of the metric that counts the verdict, or "Match".
+func (v Verdict) String() string { return verdictNames[v] }
+
+// Attribute is a message attribute. Type is String, String.Array, Number or
+// Binary, or one of these with a custom suffix after a dot. Value is the
+// string value; that of a Binary is not looked at.
+type Attribute struct {
+	Name, Type, Value string
+}
+
+func (a Attribute) binary() bool { return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.") }
+
+func (a Attribute) array() bool { return a.Type == "String.Array" }
+
+func (a Attribute) number() bool { return a.Type == "Number" || strings.HasPrefix(a.Type, "Number.") }

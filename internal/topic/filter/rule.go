@@ -1,0 +1,187 @@
+package filter
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// rule is one alternative for the value of a key.
+type rule struct {
+	op     op
+	number int64    // exactNumber; numeric: the lower end
+	text   string   // what op compares with
+	more   *operand // what the rarer operators compare with
+}
+
+type operand struct {
+	high    int64        // numeric: the upper end; both are included
+	parts   []string     // wildcard: what is between the asterisks
+	network netip.Prefix // cidr
+	strings []string     // anything-but, sorted
+	numbers []int64      // anything-but, sorted
+}
+
+// op is an operator.
+type op uint8
+
+const (
+	exactString  op = iota
+	exactNumber     // a number in range, by value
+	exactLiteral    // a number out of range, by how it is written
+	isTrue
+	isFalse
+	isNull
+	prefix
+	suffix
+	ignoreCase
+	wildcard
+	numeric
+	cidr
+	present
+	absent
+	notOneOf
+	notPrefix
+	notWildcard
+)
+
+// matches says whether a value satisfies r. An anything-but is satisfied by
+// whatever is not what it names, of any type.
+func (r *rule) matches(v value) bool {
+	switch r.op {
+	case exactString:
+		return v.kind == stringValue && v.text == r.text
+	case exactNumber:
+		return v.inRange && v.number == r.number
+	case exactLiteral:
+		return v.kind == numberValue && v.text == r.text
+	case isTrue:
+		return v.kind == trueValue
+	case isFalse:
+		return v.kind == falseValue
+	case isNull:
+		return v.kind == nullValue
+	case prefix:
+		return v.kind == stringValue && strings.HasPrefix(v.text, r.text)
+	case suffix:
+		return v.kind == stringValue && strings.HasSuffix(v.text, r.text)
+	case ignoreCase:
+		return v.kind == stringValue && strings.EqualFold(v.text, r.text)
+	case wildcard:
+		return v.kind == stringValue && glob(r.more.parts, v.text)
+	case numeric:
+		return v.inRange && r.number <= v.number && v.number <= r.more.high
+	case cidr:
+		return v.kind == stringValue && within(r.more.network, v.text)
+	case present:
+		return true
+	case absent:
+		return false // a value is there
+	case notOneOf:
+		return !r.more.names(v)
+	case notPrefix:
+		return v.kind != stringValue || !strings.HasPrefix(v.text, r.text)
+	case notWildcard:
+		return v.kind != stringValue || !glob(r.more.parts, v.text)
+	default:
+		return false
+	}
+}
+
+// names says whether v is listed in an anything-but.
+func (o *operand) names(v value) bool {
+	var found bool
+	switch {
+	case v.kind == stringValue:
+		_, found = slices.BinarySearch(o.strings, v.text)
+	case v.inRange:
+		_, found = slices.BinarySearch(o.numbers, v.number)
+	}
+	return found
+}
+
+// glob says whether s is the parts in their order, with anything between them.
+// There are at least two parts.
+func glob(parts []string, s string) bool {
+	first, last := parts[0], parts[len(parts)-1]
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return true
+}
+
+func within(network netip.Prefix, text string) bool {
+	ip, ok := address(text)
+	return ok && network.Contains(ip)
+}
+
+// address reads an IP address without a zone. What is clearly none is told
+// without the error that ParseAddr would have to make.
+func address(text string) (ip netip.Addr, ok bool) {
+	if len(text) > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255") || !strings.ContainsAny(text, ".:") {
+		return netip.Addr{}, false
+	}
+	ip, err := netip.ParseAddr(text)
+	return ip, err == nil && ip.Zone() == ""
+}
+
+// fold gives strings that strings.EqualFold holds equal one form.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		first := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			first = min(first, next)
+		}
+		return first
+	}, s)
+}
+
+// value is a scalar of a message: an attribute's, or an element's of a body.
+type value struct {
+	kind    valueKind
+	inRange bool   // a number that number holds
+	number  int64  // see parseNumber
+	text    string // of a string; of a number as it is written
+}
+
+type valueKind uint8
+
+const (
+	stringValue valueKind = iota
+	numberValue
+	trueValue
+	falseValue
+	nullValue
+)
+
+func numberOf(text string) value {
+	n, ok := parseNumber(text)
+	return value{kind: numberValue, inRange: ok, number: n, text: text}
+}
+
+// scalar is a scalar of a decoded document, whose numbers are json.Number.
+func scalar(v any) value {
+	switch v := v.(type) {
+	case string:
+		return value{text: v}
+	case json.Number:
+		return numberOf(string(v))
+	case bool:
+		if v {
+			return value{kind: trueValue}
+		}
+		return value{kind: falseValue}
+	default:
+		return value{kind: nullValue}
+	}
+}

@@ -1,0 +1,238 @@
+package topic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// A topic and a subscription are one record each:
+//
+//	shard 'T' account/region/name          → version, JSON of topicRecord
+//	shard 'S' account/region/name 0x00 id  → version, JSON of subscriptionRecord
+//
+// shard is 2 bytes, big-endian. No name holds a slash or a zero byte, so that
+// keys sort by account, region, name and id, and a topic's subscriptions are
+// one range.
+const (
+	topicPrefix        = 'T'
+	subscriptionPrefix = 'S'
+	version            = 1
+)
+
+// ErrRecord reports a record that this version did not write.
+var ErrRecord = errors.New("topic: unreadable record")
+
+type topicRecord struct {
+	Created    int64             `json:"created"` // Unix milliseconds
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Tags       map[string]string `json:"tags,omitempty"`
+	Deleted    int               `json:"deleted,omitempty"`
+}
+
+type subscriptionRecord struct {
+	Protocol    string `json:"protocol"`
+	Endpoint    string `json:"endpoint"`
+	Owner       string `json:"owner"`
+	Created     int64  `json:"created"` // Unix milliseconds
+	Incarnation uint64 `json:"incarnation"`
+
+	Pending                   bool   `json:"pending,omitempty"`
+	Authenticated             bool   `json:"authenticated,omitempty"`
+	AuthenticateOnUnsubscribe bool   `json:"authenticateOnUnsubscribe,omitempty"`
+	Token                     []byte `json:"token,omitempty"`   // SHA-256
+	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
+
+	Raw      bool   `json:"raw,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Filter   string `json:"filter,omitempty"`
+	Delivery string `json:"delivery,omitempty"`
+	Redrive  string `json:"redrive,omitempty"`
+}
+
+// Load takes one record back in, each once and in any order; once all have
+// come, Loaded says whether they are complete. A failure leaves the state
+// unusable.
+func (s *State) Load(key, value []byte) error {
+	if len(key) < 3 || binary.BigEndian.Uint16(key) != s.shard || len(value) == 0 || value[0] != version {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	name, id, isSubscription := bytes.Cut(key[3:], []byte{0})
+	owner, ok := parseTopicName(string(name))
+	fits := key[2] == topicPrefix && !isSubscription || key[2] == subscriptionPrefix && len(id) > 0
+	if !ok || !fits {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	t, ok := s.topics[owner]
+	if !ok {
+		t = newTopic(owner)
+		t.incomplete = true
+		s.addTopic(t)
+	}
+	var err error
+	if isSubscription {
+		err = s.loadSubscription(t, string(id), value[1:])
+	} else {
+		err = t.load(value[1:])
+	}
+	if err != nil {
+		return fmt.Errorf("%w: key %q: %w", ErrRecord, key, err)
+	}
+	return nil
+}
+
+// Loaded fails if a subscription was loaded and its topic was not.
+func (s *State) Loaded() error {
+	for _, t := range s.order.items {
+		if t.incomplete {
+			return fmt.Errorf("%w: subscriptions of %v without the topic", ErrRecord, t.ARN)
+		}
+	}
+	return nil
+}
+
+func (t *Topic) load(value []byte) error {
+	var r topicRecord
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	t.incomplete = false
+	t.Created = time.UnixMilli(r.Created).UTC()
+	t.Tags = r.Tags
+	t.Deleted = r.Deleted
+	for name, value := range r.Attributes {
+		t.set(name, value)
+	}
+	return nil
+}
+
+func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
+	var r subscriptionRecord
+	if err := json.Unmarshal(value, &r); err != nil {
+		return err
+	}
+	protocol, err := parseProtocol(r.Protocol)
+	if err != nil {
+		return err
+	}
+	sub := &Subscription{
+		ARN:                       t.ARN.Subscription(id),
+		Protocol:                  protocol,
+		Endpoint:                  r.Endpoint,
+		Owner:                     t.intern(r.Owner),
+		Created:                   time.UnixMilli(r.Created).UTC(),
+		Incarnation:               r.Incarnation,
+		Pending:                   r.Pending,
+		Authenticated:             r.Authenticated,
+		AuthenticateOnUnsubscribe: r.AuthenticateOnUnsubscribe,
+		topic:                     t,
+	}
+	if len(r.Token) == len(tokenHash{}) {
+		sub.confirmation = &confirmation{Token: tokenHash(r.Token), Expires: time.UnixMilli(r.Expires).UTC()}
+	}
+	sub.Raw = r.Raw
+	if r.Scope != "" {
+		if sub.Scope, err = filter.ParseScope(r.Scope); err != nil {
+			return err
+		}
+	}
+	if r.Filter != "" {
+		if sub.Filter, err = filter.Compile(r.Filter, sub.Scope); err != nil {
+			return err
+		}
+	}
+	// As if raw: the policy was fit when it was set, and raw may be off by now.
+	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
+		return err
+	}
+	if r.Redrive != "" {
+		if sub.Redrive, err = arn.Parse(r.Redrive); err != nil {
+			return err
+		}
+	}
+	s.addSubscription(sub)
+	return nil
+}
+
+// put writes a topic's record.
+func (s *State) put(b *mutation.Batch, t *Topic) {
+	b.Set(s.topicKey(t.ARN), encode(topicRecord{
+		Created:    t.Created.UnixMilli(),
+		Attributes: t.attributes,
+		Tags:       t.Tags,
+		Deleted:    t.Deleted,
+	}))
+}
+
+// putSubscription writes a subscription's record.
+func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
+	r := subscriptionRecord{
+		Protocol:                  sub.Protocol.String(),
+		Endpoint:                  sub.Endpoint,
+		Owner:                     sub.Owner,
+		Created:                   sub.Created.UnixMilli(),
+		Incarnation:               sub.Incarnation,
+		Pending:                   sub.Pending,
+		Authenticated:             sub.Authenticated,
+		AuthenticateOnUnsubscribe: sub.AuthenticateOnUnsubscribe,
+		Raw:                       sub.Raw,
+		Delivery:                  sub.Delivery.Document(),
+		Redrive:                   sub.Redrive.String(),
+	}
+	if sub.confirmation != nil {
+		r.Token = sub.confirmation.Token[:]
+		r.Expires = sub.confirmation.Expires.UnixMilli()
+	}
+	if sub.Scope != filter.MessageAttributes {
+		r.Scope = sub.Scope.String()
+	}
+	if sub.Filter != nil {
+		r.Filter = sub.Filter.String()
+	}
+	b.Set(s.subscriptionKey(sub.ARN), encode(r))
+}
+
+func encode(record any) []byte {
+	p, err := json.Marshal(record)
+	if err != nil {
+		panic(err) // records hold nothing that JSON cannot
+	}
+	return append([]byte{version}, p...)
+}
+
+func (s *State) topicKey(name arn.ARN) []byte { return s.key(topicPrefix, name) }
+
+func (s *State) subscriptionKey(name arn.ARN) []byte {
+	owner, id, _ := name.SplitSubscription()
+	return append(append(s.key(subscriptionPrefix, owner), 0), id...)
+}
+
+// subscriptionRange holds the records of a topic's subscriptions: [start, end).
+func (s *State) subscriptionRange(name arn.ARN) (start, end []byte) {
+	key := s.key(subscriptionPrefix, name)
+	return append(bytes.Clone(key), 0), append(key, 1)
+}
+
+func (s *State) key(prefix byte, name arn.ARN) []byte {
+	key := make([]byte, 0, 64+len(name.Resource))
+	key = binary.BigEndian.AppendUint16(key, s.shard)
+	key = append(key, prefix)
+	return append(key, name.Account+"/"+name.Region+"/"+name.Resource...)
+}
+
+func parseTopicName(name string) (arn.ARN, bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 || parts[2] == "" {
+		return arn.ARN{}, false
+	}
+	return arn.Topic(parts[1], parts[0], parts[2]), true
+}

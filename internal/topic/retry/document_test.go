@@ -1,0 +1,242 @@
+package retry
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+const sample = `{"minDelayTarget":1,"maxDelayTarget":60,"numRetries":50,"numNoDelayRetries":3,"numMinDelayRetries":2,"numMaxDelayRetries":35,"backoffFunction":"exponential"}`
+
+func TestParseTopicRefusals(t *testing.T) {
+	retry := func(members string) string {
+		return `{"http":{"defaultHealthyRetryPolicy":{` + members + `}}}`
+	}
+	const ok = `"minDelayTarget":1,"maxDelayTarget":2,"numRetries":3`
+	const path = "http.defaultHealthyRetryPolicy"
+	for document, want := range map[string]string{
+		`{`:                              "failed to parse JSON.",
+		`[]`:                             "failed to parse JSON.",
+		`null`:                           "failed to parse JSON.",
+		`{} {}`:                          "failed to parse JSON.",
+		`{"http":1}`:                     "http must be a JSON object",
+		`{"healthyRetryPolicy":{}}`:      "Unexpected JSON member: healthyRetryPolicy",
+		`{"http":{"throttlePolicy":{}}}`: "Unexpected JSON member: throttlePolicy",
+		`{"http":{"b":1,"a":1}}`:         "Unexpected JSON member: b",
+		retry(`"jitter":1`):              "Unexpected JSON member: jitter",
+		retry(``):                        path + ".minDelayTarget must be specified",
+		retry(`"minDelayTarget":null`):   path + ".minDelayTarget must be specified",
+		retry(`"minDelayTarget":1`):      path + ".maxDelayTarget must be specified",
+		retry(`"minDelayTarget":1,"maxDelayTarget":2`):                path + ".numRetries must be specified",
+		retry(`"minDelayTarget":0`):                                   path + ".minDelayTarget must be greater than or equal to 1",
+		retry(`"minDelayTarget":"1"`):                                 path + ".minDelayTarget must be an integer",
+		retry(`"minDelayTarget":1.5`):                                 path + ".minDelayTarget must be an integer",
+		retry(`"minDelayTarget":9223372036854775807`):                 path + ".minDelayTarget must be less than or equal to 3600",
+		retry(`"maxDelayTarget":3601`):                                path + ".maxDelayTarget must be less than or equal to 3600",
+		retry(`"minDelayTarget":3,"maxDelayTarget":2,"numRetries":3`): path + ".maxDelayTarget must be greater than or equal to minDelayTarget",
+		retry(`"numRetries":101`):                                     path + ".numRetries must be less than or equal to 100",
+		retry(`"numRetries":-1`):                                      path + ".numRetries must be greater than or equal to 0",
+		retry(ok + `,"numMinDelayRetries":-1`):                        path + ".numMinDelayRetries must be greater than or equal to 0",
+		retry(ok + `,"numMinDelayRetries":2,"numNoDelayRetries":2`):   path + ".numRetries must be greater than or equal to total of numMinDelayRetries, numNoDelayRetries and numMaxDelayRetries",
+		retry(ok + `,"numMinDelayRetries":9223372036854775807,"numNoDelayRetries":9223372036854775807,"numMaxDelayRetries":9223372036854775807`): path + ".numRetries must be greater than or equal to total of numMinDelayRetries, numNoDelayRetries and numMaxDelayRetries",
+		retry(ok + `,"backoffFunction":"cubic"`):                                   path + ".backoffFunction: the value [cubic] is not a valid backoff function",
+		retry(`"minDelayTarget":37,"maxDelayTarget":37,"numRetries":100`):          path + " total retry time of 1h1m40s must be less than or equal to 3600 seconds",
+		`{"http":{"disableSubscriptionOverrides":"yes"}}`:                          "http.disableSubscriptionOverrides must be true or false",
+		`{"http":{"defaultThrottlePolicy":{"maxReceivesPerSecond":0}}}`:            "http.defaultThrottlePolicy.maxReceivesPerSecond must be >= 1",
+		`{"http":{"defaultRequestPolicy":{"headerContentType":"text/csv"}}}`:       "http.defaultRequestPolicy.headerContentType: the value [text/csv] is not a valid content type",
+		`{"http":{"defaultRequestPolicy":{"headerContentType":1}}}`:                "http.defaultRequestPolicy.headerContentType: the value [1] is not a valid content type",
+		`{"http":{"defaultRequestPolicy":{"headerContentType":"text/plain\r\n"}}}`: `http.defaultRequestPolicy.headerContentType: the value [text/plain\r\n] is not a valid content type`,
+	} {
+		p, err := ParseTopic(document)
+		if err == nil {
+			t.Errorf("%s was taken as %s", document, p.Document())
+			continue
+		}
+		if fault.KindOf(err) != fault.InvalidParameter || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", document, err, want)
+		}
+	}
+}
+
+func TestParseSubscriptionRefusals(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"http":{}}`: "Unexpected JSON member: http",
+		`{"healthyRetryPolicy":{"numRetries":101}}`:          "healthyRetryPolicy.numRetries must be less than or equal to 100",
+		`{"healthyRetryPolicy":{"numRetries":3}}`:            "healthyRetryPolicy.minDelayTarget must be specified",
+		`{"sicklyRetryPolicy":{"numRetries":3}}`:             "sicklyRetryPolicy.minDelayTarget must be specified",
+		`{"throttlePolicy":{"maxReceivesPerSecond":0}}`:      "throttlePolicy.maxReceivesPerSecond must be >= 1",
+		`{"guaranteed":1}`:                                   "guaranteed must be true or false",
+		`{"requestPolicy":{"headerContentType":"text/csv"}}`: "requestPolicy.headerContentType: the value [text/csv] is not a valid content type",
+	} {
+		_, err := ParseSubscription(document, false)
+		if fault.KindOf(err) != fault.InvalidParameter || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", document, err, want)
+		}
+	}
+}
+
+func TestRetryTimeLimit(t *testing.T) {
+	document := func(delay int) string {
+		return fmt.Sprintf(`{"healthyRetryPolicy":{"minDelayTarget":%d,"maxDelayTarget":%[1]d,"numRetries":100}}`, delay)
+	}
+	if _, err := ParseSubscription(document(36), false); err != nil {
+		t.Errorf("100 retries 36 s apart: %v", err)
+	}
+	if _, err := ParseSubscription(document(37), false); err == nil {
+		t.Error("100 retries 37 s apart were taken")
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	for _, tt := range []struct {
+		header string
+		raw    bool
+		ok     bool
+	}{
+		{"application/json", false, true},
+		{"text/plain; charset=UTF-8", false, true},
+		{"Application/JSON", false, true},
+		{"text/csv", false, false},
+		{"text/csv", true, true},
+		{"application/x-www-form-urlencoded; charset=UTF-8", true, true},
+		{"image/png", true, false},
+		{"", true, false},
+	} {
+		_, err := ParseSubscription(fmt.Sprintf(`{"requestPolicy":{"headerContentType":%q}}`, tt.header), tt.raw)
+		if (err == nil) != tt.ok {
+			t.Errorf("%q, raw %v: %v", tt.header, tt.raw, err)
+		}
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	const defaultRetry = `{"minDelayTarget":20,"maxDelayTarget":20,"numRetries":3,"numMaxDelayRetries":0,"numNoDelayRetries":0,"numMinDelayRetries":0,"backoffFunction":"linear"}`
+	for _, tt := range []struct{ name, in, stored, effective string }{
+		{
+			"none", ``, ``,
+			`{"http":{"defaultHealthyRetryPolicy":` + defaultRetry + `,"disableSubscriptionOverrides":false,"defaultRequestPolicy":{"headerContentType":"text/plain; charset=UTF-8"}}}`,
+		},
+		{
+			"gaps stay in the stored form",
+			`{ "http": {"defaultHealthyRetryPolicy": {"numRetries":4, "minDelayTarget":5, "maxDelayTarget":6}}}`,
+			`{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":5,"maxDelayTarget":6,"numRetries":4},"disableSubscriptionOverrides":false}}`,
+			`{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":5,"maxDelayTarget":6,"numRetries":4,"numMaxDelayRetries":0,"numNoDelayRetries":0,"numMinDelayRetries":0,"backoffFunction":"linear"},"disableSubscriptionOverrides":false,"defaultRequestPolicy":{"headerContentType":"text/plain; charset=UTF-8"}}}`,
+		},
+		{
+			"everything",
+			`{"http":{"defaultHealthyRetryPolicy":` + sample + `,"disableSubscriptionOverrides":true,"defaultThrottlePolicy":{"maxReceivesPerSecond":7},"defaultRequestPolicy":{"headerContentType":"application/json"}}}`,
+			`{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":60,"numRetries":50,"numMaxDelayRetries":35,"numNoDelayRetries":3,"numMinDelayRetries":2,"backoffFunction":"exponential"},"disableSubscriptionOverrides":true,"defaultThrottlePolicy":{"maxReceivesPerSecond":7},"defaultRequestPolicy":{"headerContentType":"application/json"}}}`,
+			`{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":60,"numRetries":50,"numMaxDelayRetries":35,"numNoDelayRetries":3,"numMinDelayRetries":2,"backoffFunction":"exponential"},"disableSubscriptionOverrides":true,"defaultThrottlePolicy":{"maxReceivesPerSecond":7},"defaultRequestPolicy":{"headerContentType":"application/json"}}}`,
+		},
+	} {
+		p, err := ParseTopic(tt.in)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.stored, p.Document()); diff != "" {
+			t.Errorf("%s, stored:\n%s", tt.name, diff)
+		}
+		if diff := cmp.Diff(tt.effective, p.Effective()); diff != "" {
+			t.Errorf("%s, effective:\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestResolve(t *testing.T) {
+	topicRetry := `"defaultHealthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":1,"numRetries":1}`
+	topicAll := `{"http":{` + topicRetry + `,"defaultThrottlePolicy":{"maxReceivesPerSecond":11},"defaultRequestPolicy":{"headerContentType":"text/plain"}`
+	subAll := `{"healthyRetryPolicy":{"minDelayTarget":2,"maxDelayTarget":2,"numRetries":2},"throttlePolicy":{"maxReceivesPerSecond":22},"requestPolicy":{"headerContentType":"text/csv"}}`
+	one := Policy{NumRetries: 1, MinDelayTarget: time.Second, MaxDelayTarget: time.Second}
+	two := Policy{NumRetries: 2, MinDelayTarget: 2 * time.Second, MaxDelayTarget: 2 * time.Second}
+	for _, tt := range []struct {
+		name, topic, sub string
+		raw              bool
+		want             Effective
+	}{
+		{"neither", ``, ``, false, Effective{DefaultHTTP, 0, DefaultContentType}},
+		{"topic", topicAll + `}}`, ``, false, Effective{one, 11, "text/plain"}},
+		{"subscription over topic", topicAll + `}}`, subAll, true, Effective{two, 22, "text/csv"}},
+		{"part by part", topicAll + `}}`, `{"throttlePolicy":{"maxReceivesPerSecond":22}}`, false, Effective{one, 22, "text/plain"}},
+		{"overrides disabled", topicAll + `,"disableSubscriptionOverrides":true}}`, subAll, true, Effective{one, 11, "text/plain"}},
+		{"overrides disabled, topic silent", `{"http":{"disableSubscriptionOverrides":true}}`, subAll, true, Effective{DefaultHTTP, 0, DefaultContentType}},
+		{"no longer raw", topicAll + `}}`, subAll, false, Effective{two, 22, "text/plain"}},
+	} {
+		topic, err := ParseTopic(tt.topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := ParseSubscription(tt.sub, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, Resolve(topic, sub, tt.raw)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestSubscriptionDocuments(t *testing.T) {
+	topic, err := ParseTopic(`{"http":{"defaultThrottlePolicy":{"maxReceivesPerSecond":7}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := ParseSubscription(`{"healthyRetryPolicy":{"minDelayTarget":5,"maxDelayTarget":6,"numRetries":4},"sicklyRetryPolicy":null}`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"healthyRetryPolicy":{"minDelayTarget":5,"maxDelayTarget":6,"numRetries":4},"sicklyRetryPolicy":null,"throttlePolicy":null,"requestPolicy":null,"guaranteed":false}`
+	if diff := cmp.Diff(want, sub.Document()); diff != "" {
+		t.Errorf("stored:\n%s", diff)
+	}
+	want = `{"healthyRetryPolicy":{"minDelayTarget":5,"maxDelayTarget":6,"numRetries":4,"numMaxDelayRetries":0,"numNoDelayRetries":0,"numMinDelayRetries":0,"backoffFunction":"linear"},"sicklyRetryPolicy":null,"throttlePolicy":{"maxReceivesPerSecond":7},"requestPolicy":{"headerContentType":"text/plain; charset=UTF-8"},"guaranteed":false}`
+	if diff := cmp.Diff(want, EffectiveDocument(topic, sub, false)); diff != "" {
+		t.Errorf("effective:\n%s", diff)
+	}
+	if got := (*SubscriptionPolicy)(nil).Document(); got != "" {
+		t.Errorf("no policy is shown as %s", got)
+	}
+}
+
+// What is written reads back to the same policy, and what is refused says so
+// as InvalidParameter. No policy that is taken breaks its bounds.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"http":{"defaultHealthyRetryPolicy":`+sample+`,"disableSubscriptionOverrides":true}}`, false)
+	f.Add(`{"healthyRetryPolicy":`+sample+`,"throttlePolicy":{"maxReceivesPerSecond":1},"requestPolicy":{"headerContentType":"text/csv; a=\"<&>\""},"guaranteed":true}`, true)
+	f.Add(`{"http":null}`, false)
+	f.Add(`{"healthyRetryPolicy":{"minDelayTarget":1e2}}`, false)
+	f.Add(strings.Repeat(`{"http":`, 20), false)
+	f.Fuzz(func(t *testing.T, document string, raw bool) {
+		topic, err := ParseTopic(document)
+		if err != nil && fault.KindOf(err) != fault.InvalidParameter {
+			t.Fatalf("refused as %v", err)
+		}
+		if err == nil && topic != nil {
+			again, err := ParseTopic(topic.Document())
+			if err != nil || again.Document() != topic.Document() || Resolve(again, nil, raw) != Resolve(topic, nil, raw) {
+				t.Fatalf("%s reads back as %v (%v)", topic.Document(), again, err)
+			}
+			if _, err := ParseTopic(topic.Effective()); err != nil {
+				t.Fatalf("effective %s: %v", topic.Effective(), err)
+			}
+		}
+		sub, err := ParseSubscription(document, raw)
+		if err != nil && fault.KindOf(err) != fault.InvalidParameter {
+			t.Fatalf("refused as %v", err)
+		}
+		if err == nil && sub != nil {
+			again, err := ParseSubscription(sub.Document(), raw)
+			if err != nil || again.Document() != sub.Document() || Resolve(nil, again, raw) != Resolve(nil, sub, raw) {
+				t.Fatalf("%s reads back as %v (%v)", sub.Document(), again, err)
+			}
+			e := Resolve(nil, sub, raw)
+			if e.Policy.NumRetries > maxRetries || e.Policy.Total() > MaxTotal || e.Policy.backoffRetries() < 0 {
+				t.Fatalf("%s breaks its bounds", sub.Document())
+			}
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package topic
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// State is all topics and subscriptions of one shard.
+type State struct {
+	shard  uint16
+	topics map[arn.ARN]*Topic
+	order  ordered[*Topic] // by account, region, name
+	owned  map[place]*ordered[*Subscription]
+}
+
+// place is where something is listed: resources are seen per account and
+// region.
+type place struct{ account, region string }
+
+// New makes the empty state of a shard.
+func New(shard uint16) *State {
+	return &State{
+		shard:  shard,
+		topics: map[arn.ARN]*Topic{},
+		order:  ordered[*Topic]{compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
+		owned:  map[place]*ordered[*Subscription]{},
+	}
+}
+
+// compareTopics orders topics as their records are: by account, region, name.
+func compareTopics(a, b arn.ARN) int {
+	return cmp.Or(
+		strings.Compare(a.Account, b.Account),
+		strings.Compare(a.Region, b.Region),
+		strings.Compare(a.Resource, b.Resource),
+	)
+}
+
+// CompareSubscriptions orders the ARNs of subscriptions as ListSubscriptions
+// does: by the topic's account, region and name, then by id.
+func CompareSubscriptions(a, b arn.ARN) int {
+	topicA, idA, _ := a.SplitSubscription()
+	topicB, idB, _ := b.SplitSubscription()
+	return cmp.Or(compareTopics(topicA, topicB), strings.Compare(idA, idB))
+}
+
+// Topic finds a topic.
+func (s *State) Topic(name arn.ARN) (*Topic, bool) {
+	t, ok := s.topics[name]
+	return t, ok
+}
+
+// Subscription finds a subscription by its ARN.
+func (s *State) Subscription(name arn.ARN) (*Subscription, bool) {
+	topicName, id, ok := name.SplitSubscription()
+	if !ok {
+		return nil, false
+	}
+	t, ok := s.topics[topicName]
+	if !ok {
+		return nil, false
+	}
+	return t.subscription(id)
+}
+
+// Topics is a page of the topics of an account and region in the order of
+// their names: up to limit names greater than after. more says that there are
+// further ones.
+func (s *State) Topics(account, region, after string, limit int) (page []*Topic, more bool) {
+	start := arn.Topic(region, account, after)
+	rest := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, start) <= 0 })
+	for _, t := range rest {
+		if t.ARN.Account != account || t.ARN.Region != region {
+			break
+		}
+		if len(page) == limit {
+			return page, true
+		}
+		page = append(page, t)
+	}
+	return page, false
+}
+
+// Subscriptions is a page of the subscriptions that an account owns in a
+// region, pending ones too, in the order of CompareSubscriptions: up to limit
+// behind after, which may be the zero ARN. more says that there are further
+// ones.
+func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (page []*Subscription, more bool) {
+	list, ok := s.owned[place{owner, region}]
+	if !ok {
+		return nil, false
+	}
+	return list.page(func(sub *Subscription) bool { return !after.IsZero() && CompareSubscriptions(sub.ARN, after) <= 0 }, limit)
+}
+
+// SubscriptionsByTopic is a page of a topic's subscriptions, pending ones too,
+// in the order of their ids: up to limit behind after. It fails with NotFound.
+func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (page []*Subscription, more bool, err error) {
+	t, err := s.topic(name)
+	if err != nil {
+		return nil, false, err
+	}
+	page, more = t.subscriptions.page(func(sub *Subscription) bool { return sub.ID() <= after }, limit)
+	return page, more, nil
+}
+
+// Match yields the confirmed subscriptions of a topic whose filter policy
+// matches m, in the order of their ids, beginning behind the id after: a
+// fan-out that was interrupted resumes behind the last one it took. The state
+// must not change during the walk. A topic that is not there has no
+// subscriptions.
+//
+// filtered, if not nil, is told each subscription that was filtered out, and
+// why. That takes a look at every subscription of the topic. Without it the
+// cost grows with the subscriptions that match, and hardly with those that do
+// not: see filter.Index.
+func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered func(*Subscription, filter.Verdict)) iter.Seq[*Subscription] {
+	return func(yield func(*Subscription) bool) {
+		t, ok := s.topics[name]
+		if !ok {
+			return
+		}
+		behind := func(sub *Subscription) bool { return sub.ID() <= after }
+		candidates := t.index.Match(m, behind)
+		if filtered != nil {
+			candidates = slices.Values(t.subscriptions.from(behind))
+		}
+		for sub := range candidates {
+			if sub.Pending {
+				continue
+			}
+			if v := sub.Filter.Match(m); v != filter.Match {
+				if filtered != nil {
+					filtered(sub, v)
+				}
+				continue
+			}
+			if !yield(sub) {
+				return
+			}
+		}
+	}
+}
+
+// topic finds a topic or says that it is not there.
+func (s *State) topic(name arn.ARN) (*Topic, error) {
+	if t, ok := s.topics[name]; ok {
+		return t, nil
+	}
+	return nil, fault.New(fault.NotFound, "Topic does not exist")
+}
+
+// subscription finds a subscription or says that it is not there.
+func (s *State) subscription(name arn.ARN) (*Subscription, error) {
+	if sub, ok := s.Subscription(name); ok {
+		return sub, nil
+	}
+	return nil, fault.New(fault.NotFound, "Subscription does not exist")
+}
+
+// addTopic and its three siblings keep every index in step.
+func (s *State) addTopic(t *Topic) {
+	s.topics[t.ARN] = t
+	s.order.add(t)
+}
+
+func (s *State) removeTopic(t *Topic) {
+	// Owner by owner rather than one by one: a list is moved once however
+	// many of its subscriptions go.
+	owners := map[place]bool{}
+	for _, sub := range t.subscriptions.items {
+		owners[sub.place()] = true
+	}
+	for at := range owners {
+		list := s.owned[at]
+		list.items = slices.DeleteFunc(list.items, func(sub *Subscription) bool { return sub.topic == t })
+		s.dropIfEmpty(at)
+	}
+	delete(s.topics, t.ARN)
+	s.order.remove(t)
+}
+
+func (s *State) addSubscription(sub *Subscription) {
+	sub.topic.add(sub)
+	list, ok := s.owned[sub.place()]
+	if !ok {
+		list = &ordered[*Subscription]{compare: func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) }}
+		s.owned[sub.place()] = list
+	}
+	list.add(sub)
+}
+
+func (s *State) removeSubscription(sub *Subscription) {
+	sub.topic.remove(sub)
+	s.owned[sub.place()].remove(sub)
+	s.dropIfEmpty(sub.place())
+}
+
+func (s *State) dropIfEmpty(at place) {
+	if len(s.owned[at].items) == 0 {
+		delete(s.owned, at)
+	}
+}
+
+// invalid makes the refusal that most commands give.
+func invalid(format string, args ...any) error {
+	return fault.New(fault.InvalidParameter, "Invalid parameter: "+fmt.Sprintf(format, args...))
+}
+
+// prefixed puts AWS's prefix before the text of a refusal. Subscribe and
+// CreateTopic say "Attributes Reason: ", the Set… operations say nothing.
+func prefixed(prefix string, err error) error {
+	if fault.KindOf(err) != fault.InvalidParameter {
+		return err
+	}
+	return invalid("%s%s", prefix, err)
+}
+
+const (
+	inAttributes = "Attributes Reason: " // the prefix on Subscribe and CreateTopic
+	inSet        = ""                    // that on SetTopicAttributes and SetSubscriptionAttributes
+)
+
+// Refusals of commands on what is not there.
+var (
+	ErrNoTopic        = fault.New(fault.NotFound, "Topic does not exist")
+	ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
+)
+
+// AllSubscriptions yields every subscription of the shard, in no order.
+func (s *State) AllSubscriptions() iter.Seq[*Subscription] {
+	return func(yield func(*Subscription) bool) {
+		for _, t := range s.order.items {
+			for _, sub := range t.subscriptions.items {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,431 @@
+package topic
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+const (
+	shard   = 7
+	account = "000000000000"
+	region  = "us-east-1"
+)
+
+// world is a state with the records that its mutations left behind.
+type world struct {
+	*State
+	now     time.Time
+	ids     int
+	batch   mutation.Batch
+	records map[string][]byte
+}
+
+func newWorld() *world {
+	return &world{
+		State:   New(shard),
+		now:     time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		records: map[string][]byte{},
+	}
+}
+
+func (w *world) subscribe(cmd Subscribe) (Subscribed, error) {
+	w.ids++
+	cmd.ID = fmt.Sprintf("%08x-0000-4000-8000-000000000000", uint32(w.ids)*2654435761) // in no order
+	cmd.Incarnation = uint64(w.ids)
+	if cmd.Token == "" {
+		cmd.Token = fmt.Sprintf("token-%d", w.ids)
+	}
+	return w.Subscribe(w.now, cmd, &w.batch)
+}
+
+// settle applies the mutations of a command, and fails unless a state loaded
+// from the records equals the live one, a refused command wrote nothing, and
+// all indexes agree, the live state's and the loaded one's.
+func (w *world) settle(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, err error,
+) {
+	t.Helper()
+	if err != nil && w.batch.Len() > 0 {
+		t.Fatalf("a command that was refused (%v) wrote", err)
+	}
+	_ = w.batch.Each(func(op mutation.Op, key, value []byte) error {
+		switch op {
+		case mutation.Set:
+			w.records[string(key)] = bytes.Clone(value)
+		case mutation.DeleteRange:
+			maps.DeleteFunc(w.records, func(k string, _ []byte) bool { return k >= string(key) && k < string(value) })
+		default:
+			delete(w.records, string(key))
+		}
+		return nil
+	})
+	w.batch.Reset()
+	loaded := New(shard)
+	for _, key := range slices.Sorted(maps.Keys(w.records)) {
+		if err := loaded.Load([]byte(key), w.records[key]); err != nil {
+			t.Fatalf("load: %v", err)
+		}
+	}
+	if err := loaded.Loaded(); err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	if diff := cmp.Diff(dump(w.State), dump(loaded)); diff != "" {
+		t.Fatalf("the loaded state differs (-live +loaded):\n%s", diff)
+	}
+	for _, s := range []*State{w.State, loaded} {
+		if err := consistent(s); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// dump is all that can be seen of a state, and what commands depend on.
+func dump(s *State) map[string]any {
+	all := map[string]any{}
+	for _, t := range s.order.items {
+		all[t.ARN.String()] = map[string]any{"attributes": t.Attributes(), "created": t.Created, "tags": len(t.Tags), "delivery": t.Delivery.Document()}
+		for i, sub := range t.subscriptions.items {
+			all[sub.ARN.String()] = map[string]any{
+				"position": i, "attributes": sub.Attributes(), "created": sub.Created, "incarnation": sub.Incarnation,
+				"endpoint": sub.Endpoint, "authenticate": sub.AuthenticateOnUnsubscribe, "confirmation": sub.confirmation,
+				"policy": sub.RetryPolicy(), "type": sub.ContentType(),
+			}
+		}
+	}
+	for at, list := range s.owned {
+		var arns []string
+		for _, sub := range list.items {
+			arns = append(arns, sub.ARN.String())
+		}
+		all["owned by "+at.account+" in "+at.region] = arns
+	}
+	return all
+}
+
+func consistent(s *State) error {
+	owned := 0
+	for _, list := range s.owned {
+		owned += len(list.items)
+	}
+	for _, t := range s.order.items {
+		confirmed, tokens := 0, 0
+		for _, sub := range t.subscriptions.items {
+			owned--
+			if !sub.Pending {
+				confirmed++
+			}
+			if sub.confirmation != nil {
+				tokens++
+				if t.tokens[sub.confirmation.Token] != sub {
+					return fmt.Errorf("%v is not found by its token", sub.ARN)
+				}
+			}
+			if found, ok := s.Subscription(sub.ARN); !ok || found != sub {
+				return fmt.Errorf("%v is not found", sub.ARN)
+			}
+			if t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] != sub {
+				return fmt.Errorf("%v is not found by its endpoint", sub.ARN)
+			}
+		}
+		n := len(t.subscriptions.items)
+		if len(t.endpoints) != n || len(t.tokens) != tokens || t.Confirmed != confirmed || t.Pending != n-confirmed {
+			return fmt.Errorf("%v: indexes of %d subscriptions disagree", t.ARN, n)
+		}
+		if s.topics[t.ARN] != t {
+			return fmt.Errorf("%v is not found", t.ARN)
+		}
+		if err := matches(s, t); err != nil {
+			return err
+		}
+	}
+	if owned != 0 || len(s.topics) != len(s.order.items) {
+		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.items))
+	}
+	return nil
+}
+
+// matches compares what the index of policies finds with what a look at every
+// subscription does, which is how Match reports those that it filtered out.
+func matches(s *State, t *Topic) error {
+	text := func(name, value string) filter.Attribute {
+		return filter.Attribute{Name: name, Type: "String", Value: value}
+	}
+	for _, m := range []*filter.Message{
+		filter.NewMessage(nil, nil),
+		filter.NewMessage([]filter.Attribute{text("a", "x"), text("b", "x")}, []byte(`{"a":{"b":["x","y"]},"b":true}`)),
+		filter.NewMessage([]filter.Attribute{text("b", "x")}, []byte(`{"a":["x",1]}`)),
+		filter.NewMessage([]filter.Attribute{{Name: "a", Type: "Number", Value: "1"}}, []byte(`{"a":"y","b":true}`)),
+	} {
+		filtered := 0
+		slow := slices.Collect(s.Match(t.ARN, "", m, func(*Subscription, filter.Verdict) { filtered++ }))
+		if fast := slices.Collect(s.Match(t.ARN, "", m, nil)); !slices.Equal(fast, slow) {
+			return fmt.Errorf("%v: the index finds %d subscriptions, a walk %d", t.ARN, len(fast), len(slow))
+		}
+		if len(slow)+filtered != t.Confirmed {
+			return fmt.Errorf("%v: %d pass and %d do not of %d", t.ARN, len(slow), filtered, t.Confirmed)
+		}
+	}
+	return nil
+}
+
+func mustCreate(t testing.TB, w *world, name string) arn.ARN {
+	t.Helper()
+	topic, err := w.CreateTopic(w.now, CreateTopic{ARN: arn.Topic(region, account, name)}, &w.batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topic.ARN
+}
+
+func mustSubscribe(t testing.TB, w *world, cmd Subscribe) *Subscription {
+	t.Helper()
+	if cmd.Owner == "" {
+		cmd.Owner = account
+	}
+	got, err := w.subscribe(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Subscription
+}
+
+func queue(n int) string { return arn.Queue(region, account, fmt.Sprintf("q%d", n)).String() }
+
+// A walk through pages of any size shows everything once, in order, also when
+// what the cursor names has been removed meanwhile.
+func TestPaging(t *testing.T) {
+	w := newWorld()
+	topics := []arn.ARN{mustCreate(t, w, "b"), mustCreate(t, w, "a"), mustCreate(t, w, "a0"), mustCreate(t, w, "B")}
+	for _, elsewhere := range []arn.ARN{arn.Topic("eu-west-1", account, "a"), arn.Topic("us-west-2", account, "a"), arn.Topic(region, "111111111111", "a")} {
+		if _, err := w.CreateTopic(w.now, CreateTopic{ARN: elsewhere}, &w.batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		mustSubscribe(t, w, Subscribe{Topic: topics[i%3], Protocol: "sqs", Endpoint: queue(i)})
+	}
+	foreign := mustSubscribe(t, w, Subscribe{Topic: topics[0], Protocol: "sqs", Endpoint: arn.Queue(region, "111111111111", "q").String(), Owner: "111111111111"})
+	w.settle(t, nil)
+
+	for limit := 1; limit < 25; limit++ {
+		var names []string
+		for after, more := "", true; more; {
+			var page []*Topic
+			page, more = w.Topics(account, region, after, limit)
+			for _, topic := range page {
+				names = append(names, topic.ARN.Resource)
+			}
+			after = names[len(names)-1]
+		}
+		if diff := cmp.Diff([]string{"B", "a", "a0", "b"}, names); diff != "" {
+			t.Fatalf("topics by %d:\n%s", limit, diff)
+		}
+		var subs []*Subscription
+		for after, more := (arn.ARN{}), true; more; {
+			var page []*Subscription
+			page, more = w.Subscriptions(account, region, after, limit)
+			subs = append(subs, page...)
+			after = subs[len(subs)-1].ARN
+		}
+		inOrder := slices.IsSortedFunc(subs, func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) })
+		if len(subs) != 20 || !inOrder || slices.Contains(subs, foreign) {
+			t.Fatalf("%d subscriptions by %d, in order: %v", len(subs), limit, inOrder)
+		}
+		count := 0
+		for after, more := "", true; more; {
+			var page []*Subscription
+			var err error
+			page, more, err = w.SubscriptionsByTopic(topics[0], after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sub := range page {
+				if sub.ID() <= after {
+					t.Fatalf("%s behind %s", sub.ID(), after)
+				}
+				after = sub.ID()
+				count++
+			}
+		}
+		if count != 8 {
+			t.Fatalf("%d subscriptions of a topic by %d", count, limit)
+		}
+	}
+
+	page, more := w.Subscriptions("111111111111", region, arn.ARN{}, 10)
+	if len(page) != 1 || page[0] != foreign || more {
+		t.Errorf("another account sees %v", page)
+	}
+	first, _ := w.Subscriptions(account, region, arn.ARN{}, 2)
+	if _, err := w.Unsubscribe(first[0].ARN, false, &w.batch); err != nil {
+		t.Fatal(err)
+	}
+	if next, _ := w.Subscriptions(account, region, first[0].ARN, 1); next[0] != first[1] {
+		t.Errorf("behind a removed one comes %v", next[0].ARN)
+	}
+	if _, _, err := w.SubscriptionsByTopic(arn.Topic(region, account, "none"), "", 10); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("subscriptions of no topic: %v", err)
+	}
+}
+
+// A fan-out that stops anywhere and resumes reaches each subscription once.
+func TestMatchResumes(t *testing.T) {
+	w := newWorld()
+	topic := mustCreate(t, w, "Orders")
+	want := 0
+	for i := range 30 {
+		attributes := map[string]string{}
+		switch i % 3 {
+		case 0:
+			attributes["FilterPolicy"] = `{"order-status":["confirmed"]}`
+			want++
+		case 1:
+			attributes["FilterPolicy"] = `{"order-status":["canceled"]}`
+		default:
+			want++
+		}
+		mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "sqs", Endpoint: queue(i), Attributes: attributes})
+	}
+	mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "http", Endpoint: "http://pending.example"})
+
+	// By a walk that counts what is filtered out, and by the index.
+	for chunk := 1; chunk <= want+1; chunk++ {
+		m := filter.NewMessage([]filter.Attribute{{Name: "order-status", Type: "String", Value: "confirmed"}}, nil)
+		out := map[filter.Verdict]int{}
+		for _, filtered := range []func(*Subscription, filter.Verdict){func(_ *Subscription, v filter.Verdict) { out[v]++ }, nil} {
+			reached := map[string]bool{}
+			after := ""
+			for {
+				n := 0
+				for sub := range w.Match(topic, after, m, filtered) {
+					if sub.ID() <= after || reached[sub.ID()] || sub.Pending {
+						t.Fatalf("%s behind %s", sub.ID(), after)
+					}
+					reached[sub.ID()] = true
+					after = sub.ID()
+					if n++; n == chunk {
+						break
+					}
+				}
+				if n < chunk {
+					break
+				}
+			}
+			// What was filtered out is counted once too.
+			if len(reached) != want || out[filter.AttributesMismatch] != 10 || len(out) != 1 {
+				t.Fatalf("by %d: reached %d of %d, filtered %v", chunk, len(reached), want, out)
+			}
+		}
+	}
+	for range w.Match(arn.Topic(region, account, "none"), "", filter.NewMessage(nil, nil), nil) {
+		t.Fatal("a topic that is not there has a subscription")
+	}
+}
+
+// A subscription that is gone is not found by a policy that it once had.
+func TestMatchForgetsOldPolicies(t *testing.T) {
+	w := newWorld()
+	topic := mustCreate(t, w, "Orders")
+	sub := mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "sqs", Endpoint: queue(1), Attributes: map[string]string{"FilterPolicy": `{"a":["x"]}`}})
+	m := filter.NewMessage([]filter.Attribute{{Name: "a", Type: "String", Value: "x"}, {Name: "b", Type: "String", Value: "x"}}, nil)
+	for _, policy := range []string{`{"b":["y"]}`, "", `{"b":["x"]}`} {
+		if err := w.SetSubscriptionAttribute(sub.ARN, "FilterPolicy", policy, &w.batch); err != nil {
+			t.Fatal(err)
+		}
+		want := policy != `{"b":["y"]}`
+		if got := len(slices.Collect(w.Match(topic, "", m, nil))) == 1; got != want {
+			t.Errorf("with %s: %v", policy, got)
+		}
+	}
+	if _, err := w.Unsubscribe(sub.ARN, true, &w.batch); err != nil {
+		t.Fatal(err)
+	}
+	for range w.Match(topic, "", m, nil) {
+		t.Error("found though it is gone")
+	}
+}
+
+// A caller that gave no token has made a subscription that none confirms.
+func TestEmptyTokenConfirmsNothing(t *testing.T) {
+	w := newWorld()
+	topic := mustCreate(t, w, "Orders")
+	if _, err := w.Subscribe(w.now, Subscribe{Topic: topic, Owner: account, ID: "x", Protocol: "http", Endpoint: "http://h"}, &w.batch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ConfirmSubscription(w.now, Confirm{Topic: topic}, &w.batch); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("confirmed: %v", err)
+	}
+}
+
+func TestLoadRefusesWhatItDidNotWrite(t *testing.T) {
+	w := newWorld()
+	topic := mustCreate(t, w, "Orders")
+	mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "sqs", Endpoint: queue(1)})
+	w.settle(t, nil)
+	for key, value := range w.records {
+		for name, record := range map[string][2][]byte{
+			"other shard":   {append([]byte{0, 8}, key[2:]...), value},
+			"other kind":    {append([]byte{0, 7, 'X'}, key[3:]...), value},
+			"short key":     {[]byte{0, 7}, value},
+			"later version": {[]byte(key), append([]byte{2}, value[1:]...)},
+			"no JSON":       {[]byte(key), []byte{1, '{'}},
+			"empty":         {[]byte(key), nil},
+		} {
+			if err := New(shard).Load(record[0], record[1]); err == nil {
+				t.Errorf("%s was loaded", name)
+			}
+		}
+	}
+	alone := New(shard)
+	if err := alone.Load(w.subscriptionKey(topic.Subscription("x")), []byte("\x01"+`{"protocol":"sqs","endpoint":"e"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if alone.Loaded() == nil {
+		t.Error("a subscription without its topic passes for complete")
+	}
+}
+
+// Whatever the record, loading it fails or gives a state that writes a record
+// which loads to the same again.
+func FuzzLoad(f *testing.F) {
+	f.Add(byte('T'), account+"/"+region+"/Orders", `{"created":1,"attributes":{"DeliveryPolicy":"{\"http\":{}}"}}`)
+	f.Add(byte('S'), account+"/"+region+"/Orders\x00id", `{"protocol":"https","endpoint":"https://u@h/","filter":"{}","redrive":"arn:aws:sqs:r:a:q","token":"AAAA"}`)
+	f.Add(byte('S'), account+"/"+region+"/Orders\x00", `{}`)
+	f.Fuzz(func(t *testing.T, kind byte, name, value string) {
+		s := New(shard)
+		if s.Load(append([]byte{0, shard, kind}, name...), append([]byte{version}, value...)) != nil {
+			return
+		}
+		again := New(shard)
+		var b mutation.Batch
+		for _, topic := range s.order.items {
+			s.put(&b, topic)
+			for _, sub := range topic.subscriptions.items {
+				s.putSubscription(&b, sub)
+			}
+		}
+		err := b.Each(func(_ mutation.Op, key, value []byte) error { return again.Load(key, value) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(dump(s), dump(again)); diff != "" {
+			t.Fatal(diff)
+		}
+		if err := consistent(again); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

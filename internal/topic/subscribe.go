@@ -1,0 +1,226 @@
+package topic
+
+import (
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Protocol is how deliveries reach an endpoint.
+type Protocol uint8
+
+// The protocols that are built.
+const (
+	SQS Protocol = iota
+	HTTP
+	HTTPS
+)
+
+var protocolNames = [...]string{"sqs", "http", "https"}
+
+// String is the protocol's name in requests.
+func (p Protocol) String() string { return protocolNames[p] }
+
+// configurable says whether delivery policies apply.
+func (p Protocol) configurable() bool { return p == HTTP || p == HTTPS }
+
+func parseProtocol(name string) (Protocol, error) {
+	for p, known := range protocolNames {
+		if known == name {
+			return Protocol(p), nil
+		}
+	}
+	switch name {
+	case "email", "email-json", "sms", "application", "lambda", "firehose":
+		return 0, invalid("Protocol Reason: %s subscriptions are not supported by this version yet", name)
+	default:
+		return 0, invalid("Amazon SNS does not support this protocol string: %s", name)
+	}
+}
+
+// checkEndpoint says whether an endpoint fits its protocol and its topic, and
+// whether it confirms itself: a queue does in the account that subscribes it.
+func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
+	if !utf8.ValidString(address) {
+		return false, invalid("Endpoint Reason: not valid UTF-8")
+	}
+	switch p {
+	case SQS:
+		queue, err := arn.Parse(address)
+		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
+			return false, invalid("SQS endpoint ARN")
+		}
+		if queue.FIFO() && !topic.FIFO() {
+			return false, invalid("Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics")
+		}
+		return queue.Account == owner, nil
+	default: // HTTP, HTTPS
+		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
+			return false, invalid("Endpoint must match the specified protocol")
+		}
+		u, err := url.Parse(address)
+		if err != nil || u.Hostname() == "" {
+			return false, invalid("Endpoint Reason: not a URL")
+		}
+		if u.User != nil && p != HTTPS {
+			return false, invalid("Endpoint Reason: credentials in an endpoint need https")
+		}
+		return false, nil
+	}
+}
+
+// Subscribe asks for a subscription.
+type Subscribe struct {
+	Topic      arn.ARN
+	Owner      string // the account that asks
+	Protocol   string
+	Endpoint   string
+	Attributes map[string]string
+
+	// For the case that the subscription is new:
+	ID          string // unique, a UUID
+	Incarnation uint64 // of its backlog
+	// For the case that it has to be confirmed:
+	Token string // a secret that only its endpoint gets
+}
+
+// Subscribed is the answer to Subscribe.
+type Subscribed struct {
+	Subscription *Subscription
+	Created      bool
+	// Confirm asks for a SubscriptionConfirmation with the command's token.
+	Confirm bool
+}
+
+// Subscribe adds an endpoint to a topic, or finds it if it is there already
+// and differs in nothing that cmd names. An endpoint that is still pending
+// gets a new token in place of the old one. It fails with NotFound or
+// InvalidParameter.
+func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subscribed, error) {
+	t, err := s.topic(cmd.Topic)
+	if err != nil {
+		return Subscribed{}, err
+	}
+	protocol, err := parseProtocol(cmd.Protocol)
+	if err != nil {
+		return Subscribed{}, err
+	}
+	confirmed, err := checkEndpoint(protocol, cmd.Endpoint, cmd.Owner, t.ARN)
+	if err != nil {
+		return Subscribed{}, err
+	}
+	if existing, ok := t.endpoints[endpoint{protocol, cmd.Endpoint}]; ok {
+		return s.subscribeAgain(now, existing, cmd, b)
+	}
+	sub := &Subscription{
+		ARN:           t.ARN.Subscription(cmd.ID),
+		Protocol:      protocol,
+		Endpoint:      strings.Clone(cmd.Endpoint), // else it may keep a whole request in memory
+		Owner:         t.intern(cmd.Owner),
+		Created:       now.UTC().Truncate(time.Millisecond),
+		Incarnation:   cmd.Incarnation,
+		Pending:       !confirmed,
+		Authenticated: confirmed,
+		topic:         t,
+	}
+	if sub.Settings, err = sub.with(cmd.Attributes); err != nil {
+		return Subscribed{}, err
+	}
+	if sub.Pending {
+		sub.confirmation = newConfirmation(now, cmd.Token)
+	}
+	s.addSubscription(sub)
+	s.putSubscription(b, sub)
+	return Subscribed{Subscription: sub, Created: true, Confirm: sub.Pending}, nil
+}
+
+func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, b *mutation.Batch) (Subscribed, error) {
+	wanted, err := sub.with(cmd.Attributes)
+	if err != nil {
+		return Subscribed{}, err
+	}
+	for name := range cmd.Attributes {
+		if wanted.attribute(name) != sub.attribute(name) {
+			return Subscribed{}, invalid("Attributes Reason: Subscription already exists with different attributes")
+		}
+	}
+	if sub.Pending {
+		if sub.confirmation != nil {
+			delete(sub.topic.tokens, sub.confirmation.Token)
+		}
+		sub.confirmation = newConfirmation(now, cmd.Token)
+		sub.topic.tokens[sub.confirmation.Token] = sub
+		s.putSubscription(b, sub)
+	}
+	return Subscribed{Subscription: sub, Confirm: sub.Pending}, nil
+}
+
+func newConfirmation(now time.Time, token string) *confirmation {
+	return &confirmation{Token: hashToken(token), Expires: now.UTC().Truncate(time.Millisecond).Add(TokenLife)}
+}
+
+// intern spares a copy of the account for the usual case that it owns both.
+func (t *Topic) intern(owner string) string {
+	if owner == t.ARN.Account {
+		return t.ARN.Account
+	}
+	return strings.Clone(owner)
+}
+
+// Confirm asks to confirm a subscription by its token.
+type Confirm struct {
+	Topic arn.ARN
+	Token string
+	// Authenticated says that the request is signed.
+	Authenticated bool
+	// AuthenticateOnUnsubscribe has an effect on a signed request only.
+	AuthenticateOnUnsubscribe bool
+}
+
+// ConfirmSubscription opens a pending subscription for deliveries. The token
+// of one that is confirmed already finds it and changes nothing. It fails with
+// NotFound or InvalidParameter.
+func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (*Subscription, error) {
+	t, err := s.topic(cmd.Topic)
+	if err != nil {
+		return nil, err
+	}
+	sub, ok := t.tokens[hashToken(cmd.Token)]
+	if !ok || cmd.Token == "" || !now.Before(sub.confirmation.Expires) {
+		return nil, invalid("Token")
+	}
+	if !sub.Pending {
+		return sub, nil
+	}
+	t.Pending--
+	t.Confirmed++
+	sub.Pending = false
+	sub.Authenticated = cmd.Authenticated
+	sub.AuthenticateOnUnsubscribe = cmd.Authenticated && cmd.AuthenticateOnUnsubscribe
+	s.putSubscription(b, sub)
+	return sub, nil
+}
+
+// Unsubscribe removes a subscription and gives it back: its backlog is to be
+// dropped. Removing what is not there succeeds with nil. authenticated says
+// that the request is signed; without it a subscription that demands a
+// signature is refused with AccessDenied.
+func (s *State) Unsubscribe(name arn.ARN, authenticated bool, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, nil
+	}
+	if sub.AuthenticateOnUnsubscribe && !authenticated {
+		return nil, fault.New(fault.AccessDenied, "This subscription can be removed by a signed request only")
+	}
+	s.removeSubscription(sub)
+	sub.topic.Deleted++
+	b.Delete(s.subscriptionKey(sub.ARN))
+	s.put(b, sub.topic) // it counts its deleted subscriptions
+	return sub, nil
+}

@@ -1,0 +1,110 @@
+package topic
+
+import (
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// TokenLife is how long a token can confirm a subscription.
+const TokenLife = 48 * time.Hour
+
+// Subscription is an endpoint that gets the messages of a topic. Callers read
+// it; only commands change it.
+type Subscription struct {
+	ARN      arn.ARN
+	Protocol Protocol
+	// Endpoint is where deliveries go. It may hold credentials, and so is not
+	// for showing: see ShownEndpoint.
+	Endpoint string
+	Owner    string // the account that subscribed
+	Created  time.Time
+	// Incarnation names the backlog of the subscription's deliveries.
+	Incarnation uint64
+	// Pending says that the endpoint has not confirmed yet: it gets nothing.
+	Pending bool
+	// Authenticated says that whoever confirmed had signed the request.
+	Authenticated bool
+	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
+	AuthenticateOnUnsubscribe bool
+	Settings
+
+	topic        *Topic
+	confirmation *confirmation // nil if no token was ever needed
+}
+
+// Settings are the attributes of a subscription that can be set.
+type Settings struct {
+	Raw      bool
+	Scope    filter.Scope
+	Filter   *filter.Policy            // nil: every message
+	Delivery *retry.SubscriptionPolicy // nil: the topic's
+	Redrive  arn.ARN                   // the dead-letter queue; zero: none
+}
+
+// confirmation is the token that confirms a subscription. Only its hash is
+// kept: whoever reads the store cannot confirm in another's name.
+type confirmation struct {
+	Token   tokenHash
+	Expires time.Time
+}
+
+type tokenHash [sha256.Size]byte
+
+func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
+
+// ID is the part of the ARN behind the topic's.
+func (sub *Subscription) ID() string {
+	return sub.ARN.Resource[strings.LastIndexByte(sub.ARN.Resource, ':')+1:]
+}
+
+// Topic is the topic that is subscribed to.
+func (sub *Subscription) Topic() *Topic { return sub.topic }
+
+// RetryPolicy is the schedule by which failed deliveries are retried.
+func (sub *Subscription) RetryPolicy() retry.Policy {
+	if !sub.Protocol.configurable() {
+		return retry.AWSManaged
+	}
+	return sub.effective().Policy
+}
+
+// Throttle is the bound on attempts per second, retries included. ok is false
+// if there is none.
+func (sub *Subscription) Throttle() (perSecond int, ok bool) {
+	if !sub.Protocol.configurable() {
+		return 0, false
+	}
+	perSecond = sub.effective().MaxReceivesPerSecond
+	return perSecond, perSecond > 0
+}
+
+// ContentType is the Content-Type of notifications over HTTP/S.
+func (sub *Subscription) ContentType() string { return sub.effective().ContentType }
+
+func (sub *Subscription) effective() retry.Effective {
+	return retry.Resolve(sub.topic.Delivery, sub.Delivery, sub.Raw)
+}
+
+// ShownEndpoint is the endpoint without the credentials inside it.
+func (sub *Subscription) ShownEndpoint() string {
+	scheme, rest, ok := strings.Cut(sub.Endpoint, "://")
+	if !ok || !sub.Protocol.configurable() {
+		return sub.Endpoint
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	if at < 0 {
+		return sub.Endpoint
+	}
+	return scheme + "://****:****" + rest[at:]
+}
+
+func (sub *Subscription) place() place { return place{sub.Owner, sub.ARN.Region} }

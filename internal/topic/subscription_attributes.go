@@ -1,0 +1,233 @@
+package topic
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+const (
+	attrFilterPolicy      = "FilterPolicy"
+	attrFilterPolicyScope = "FilterPolicyScope"
+	attrRaw               = "RawMessageDelivery"
+	attrRedrivePolicy     = "RedrivePolicy"
+)
+
+// setters turn the value of an attribute into a setting. They run in the order
+// of the list, because what a filter or delivery policy may hold depends on
+// the settings before it. The empty string puts a setting back to its default.
+var setters = []struct {
+	name string
+	set  func(sub *Subscription, into *Settings, value string) error
+}{
+	{attrRaw, setRaw},
+	{attrFilterPolicyScope, setScope},
+	{attrFilterPolicy, setFilter},
+	{attrDeliveryPolicy, setDelivery},
+	{attrRedrivePolicy, setRedrive},
+	{"SubscriptionRoleArn", setNotYet("SubscriptionRoleArn: firehose delivery is")},
+	{"ReplayPolicy", setNotYet("ReplayPolicy: FIFO topics are")},
+}
+
+// apply gives the settings that sub has with the named attributes changed. Its
+// refusals have no prefix yet.
+func (sub *Subscription) apply(attributes map[string]string) (Settings, error) {
+	next := sub.Settings
+	for _, setter := range setters {
+		value, named := attributes[setter.name]
+		if !named {
+			continue
+		}
+		if !utf8.ValidString(value) {
+			return Settings{}, refuse("%s: not valid UTF-8", setter.name)
+		}
+		if err := setter.set(sub, &next, value); err != nil {
+			return Settings{}, err
+		}
+	}
+	if next.Filter != nil && next.Filter.Scope() != next.Scope {
+		var err error
+		if next.Filter, err = filter.Compile(next.Filter.String(), next.Scope); err != nil {
+			return Settings{}, err
+		}
+	}
+	return next, nil
+}
+
+// with is apply for Subscribe, which may name several attributes.
+func (sub *Subscription) with(attributes map[string]string) (Settings, error) {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		if !settable(name) {
+			return Settings{}, invalid("Attributes Reason: Unknown attribute: %s", name)
+		}
+	}
+	next, err := sub.apply(attributes)
+	if err != nil {
+		return Settings{}, prefixed(inAttributes, err)
+	}
+	return next, nil
+}
+
+// SetSubscriptionAttribute changes one attribute; the empty string puts it
+// back to its default. A changed policy holds from the next publish and the
+// next attempt on. It fails with NotFound or InvalidParameter.
+func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, b *mutation.Batch) error {
+	sub, err := s.subscription(name)
+	if err != nil {
+		return err
+	}
+	if !settable(attribute) {
+		return invalid("AttributeName")
+	}
+	next, err := sub.apply(map[string]string{attribute: value})
+	if err != nil {
+		return prefixed(inSet, err)
+	}
+	if next.Filter != sub.Filter {
+		sub.topic.index.Remove(sub, sub.Filter)
+		sub.topic.index.Add(sub, next.Filter)
+	}
+	sub.Settings = next
+	s.putSubscription(b, sub)
+	return nil
+}
+
+func settable(name string) bool {
+	for _, setter := range setters {
+		if setter.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func setRaw(_ *Subscription, into *Settings, value string) error {
+	switch strings.ToLower(value) {
+	case "true":
+		into.Raw = true
+	case "false", "":
+		into.Raw = false
+	default:
+		return refuse("RawMessageDelivery: Invalid value [%s]. Must be true or false.", value)
+	}
+	return nil
+}
+
+func setScope(_ *Subscription, into *Settings, value string) (err error) {
+	if value == "" {
+		into.Scope = filter.MessageAttributes
+		return nil
+	}
+	into.Scope, err = filter.ParseScope(value)
+	return err
+}
+
+func setFilter(_ *Subscription, into *Settings, value string) (err error) {
+	if value == "" {
+		into.Filter = nil
+		return nil
+	}
+	into.Filter, err = filter.Compile(value, into.Scope)
+	return err
+}
+
+func setDelivery(_ *Subscription, into *Settings, value string) (err error) {
+	if into.Delivery, err = retry.ParseSubscription(value, into.Raw); err != nil {
+		return refuse("DeliveryPolicy: %s", err)
+	}
+	return nil
+}
+
+// setRedrive wants a queue in the subscriber's account and the topic's region:
+// SNS moves dead letters no farther.
+func setRedrive(sub *Subscription, into *Settings, value string) error {
+	if value == "" {
+		into.Redrive = arn.ARN{}
+		return nil
+	}
+	var policy struct {
+		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
+	}
+	if json.Unmarshal([]byte(value), &policy) != nil {
+		return refuse("RedrivePolicy: failed to parse JSON.")
+	}
+	queue, err := arn.Parse(policy.DeadLetterTargetArn)
+	if err != nil || queue.Service != "sqs" || queue.Resource == "" {
+		return refuse("RedrivePolicy: deadLetterTargetArn is an invalid arn")
+	}
+	if queue.Account != sub.Owner || queue.Region != sub.ARN.Region {
+		return refuse("RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription")
+	}
+	if queue.FIFO() && !sub.topic.ARN.FIFO() {
+		return refuse("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")
+	}
+	into.Redrive = queue
+	return nil
+}
+
+func setNotYet(what string) func(*Subscription, *Settings, string) error {
+	return func(_ *Subscription, _ *Settings, value string) error {
+		_, err := notYet(what)(value)
+		return err
+	}
+}
+
+// attribute is a setting as the value of its attribute, "" for none.
+func (s Settings) attribute(name string) string {
+	switch name {
+	case attrRaw:
+		return strconv.FormatBool(s.Raw)
+	case attrFilterPolicyScope:
+		return s.Scope.String()
+	case attrFilterPolicy:
+		if s.Filter == nil {
+			return ""
+		}
+		return compact(s.Filter.String())
+	case attrDeliveryPolicy:
+		return s.Delivery.Document()
+	case attrRedrivePolicy:
+		if s.Redrive.IsZero() {
+			return ""
+		}
+		return `{"deadLetterTargetArn":"` + s.Redrive.String() + `"}`
+	default:
+		return ""
+	}
+}
+
+// Attributes is what GetSubscriptionAttributes shows. Credentials inside the
+// endpoint and tokens are not among it.
+func (sub *Subscription) Attributes() map[string]string {
+	all := map[string]string{
+		"SubscriptionArn":              sub.ARN.String(),
+		"TopicArn":                     sub.topic.ARN.String(),
+		"Protocol":                     sub.Protocol.String(),
+		"Endpoint":                     sub.ShownEndpoint(),
+		"Owner":                        sub.Owner,
+		"SubscriptionPrincipal":        "arn:" + arn.Partition + ":iam::" + sub.Owner + ":root",
+		"PendingConfirmation":          strconv.FormatBool(sub.Pending),
+		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
+		attrRaw:                        sub.attribute(attrRaw),
+	}
+	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy} {
+		if value := sub.attribute(name); value != "" {
+			all[name] = value
+		}
+	}
+	if sub.Filter != nil || sub.Scope != filter.MessageAttributes {
+		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
+	}
+	if sub.Protocol.configurable() {
+		all["EffectiveDeliveryPolicy"] = retry.EffectiveDocument(sub.topic.Delivery, sub.Delivery, sub.Raw)
+	}
+	return all
+}

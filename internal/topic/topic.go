@@ -1,0 +1,239 @@
+package topic
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// Topic is a topic with its subscriptions. Callers read it; only commands
+// change it.
+type Topic struct {
+	ARN     arn.ARN
+	Created time.Time
+	Tags    map[string]string
+	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
+	Delivery *retry.TopicPolicy
+
+	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
+	// all that ever were.
+	Confirmed, Pending, Deleted int
+
+	attributes    map[string]string // what has been set, by name
+	subscriptions ordered[*Subscription]
+	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
+	endpoints     map[endpoint]*Subscription
+	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm
+	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
+}
+
+// endpoint is what may be subscribed to a topic once.
+type endpoint struct {
+	protocol Protocol
+	address  string
+}
+
+func newTopic(name arn.ARN) *Topic {
+	return &Topic{
+		ARN:           name,
+		attributes:    map[string]string{},
+		subscriptions: ordered[*Subscription]{compare: compareIDs},
+		index:         filter.NewIndex(compareIDs),
+		endpoints:     map[endpoint]*Subscription{},
+		tokens:        map[tokenHash]*Subscription{},
+	}
+}
+
+func compareIDs(a, b *Subscription) int { return strings.Compare(a.ID(), b.ID()) }
+
+func (t *Topic) subscription(id string) (*Subscription, bool) {
+	list := t.subscriptions.from(func(sub *Subscription) bool { return sub.ID() < id })
+	if len(list) == 0 || list[0].ID() != id {
+		return nil, false
+	}
+	return list[0], true
+}
+
+func (t *Topic) add(sub *Subscription) {
+	t.subscriptions.add(sub)
+	t.index.Add(sub, sub.Filter)
+	t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] = sub
+	if sub.confirmation != nil {
+		t.tokens[sub.confirmation.Token] = sub
+	}
+	*t.counter(sub)++
+}
+
+func (t *Topic) remove(sub *Subscription) {
+	t.subscriptions.remove(sub)
+	t.index.Remove(sub, sub.Filter)
+	delete(t.endpoints, endpoint{sub.Protocol, sub.Endpoint})
+	if sub.confirmation != nil {
+		delete(t.tokens, sub.confirmation.Token)
+	}
+	*t.counter(sub)--
+}
+
+func (t *Topic) counter(sub *Subscription) *int {
+	if sub.Pending {
+		return &t.Pending
+	}
+	return &t.Confirmed
+}
+
+// Attribute is the value of an attribute that can be set, or its default.
+func (t *Topic) Attribute(name string) string {
+	if value, ok := t.attributes[name]; ok {
+		return value
+	}
+	switch name {
+	case attrPolicy:
+		return t.defaultPolicy()
+	case attrSignatureVersion:
+		return "1"
+	case attrTracingConfig:
+		return "PassThrough"
+	default:
+		return ""
+	}
+}
+
+// Attributes is what GetTopicAttributes shows: what has been set, and what is
+// there in any case.
+func (t *Topic) Attributes() map[string]string {
+	all := map[string]string{
+		"TopicArn":                t.ARN.String(),
+		"Owner":                   t.ARN.Account,
+		attrDisplayName:           t.Attribute(attrDisplayName),
+		attrPolicy:                t.Attribute(attrPolicy),
+		"SubscriptionsConfirmed":  strconv.Itoa(t.Confirmed),
+		"SubscriptionsPending":    strconv.Itoa(t.Pending),
+		"SubscriptionsDeleted":    strconv.Itoa(t.Deleted),
+		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
+	}
+	maps.Copy(all, t.attributes)
+	return all
+}
+
+// defaultPolicy lets the owner do everything, as AWS writes it.
+func (t *Topic) defaultPolicy() string {
+	return `{"Version":"2008-10-17","Id":"__default_policy_ID","Statement":[{"Sid":"__default_statement_ID",` +
+		`"Effect":"Allow","Principal":{"AWS":"*"},"Action":["SNS:GetTopicAttributes","SNS:SetTopicAttributes",` +
+		`"SNS:AddPermission","SNS:RemovePermission","SNS:DeleteTopic","SNS:Subscribe","SNS:ListSubscriptionsByTopic",` +
+		`"SNS:Publish"],"Resource":"` + t.ARN.String() + `","Condition":{"StringEquals":{"AWS:SourceOwner":"` +
+		t.ARN.Account + `"}}}]}`
+}
+
+// CreateTopic asks for a topic.
+type CreateTopic struct {
+	ARN        arn.ARN
+	Attributes map[string]string
+	Tags       map[string]string
+}
+
+// CreateTopic makes a topic, or finds it if one of the name is there already
+// and differs in nothing that cmd names. All refusals are InvalidParameter.
+func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (*Topic, error) {
+	if err := checkName(cmd.ARN.Resource, cmd.Attributes); err != nil {
+		return nil, err
+	}
+	attributes := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(cmd.Attributes)) {
+		if _, known := topicAttributes[name]; !known {
+			return nil, invalid("Attributes Reason: Unknown attribute: %s", name)
+		}
+		value, err := checkTopicAttribute(name, cmd.Attributes[name])
+		if err != nil {
+			return nil, prefixed(inAttributes, err)
+		}
+		attributes[name] = value
+	}
+	for key, value := range cmd.Tags {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return nil, invalid("Tags Reason: not valid UTF-8")
+		}
+	}
+	if t, ok := s.topics[cmd.ARN]; ok {
+		if err := t.sameAs(attributes, cmd.Tags); err != nil {
+			return nil, err
+		}
+		return t, nil
+	}
+	t := newTopic(cmd.ARN)
+	t.Created = now.UTC().Truncate(time.Millisecond)
+	t.Tags = maps.Clone(cmd.Tags)
+	for name, value := range attributes {
+		t.set(name, value)
+	}
+	s.addTopic(t)
+	s.put(b, t)
+	return t, nil
+}
+
+// sameAs compares with what a repeated CreateTopic names, and only with that.
+func (t *Topic) sameAs(attributes, tags map[string]string) error {
+	for name, value := range attributes {
+		if t.attributes[name] != value && t.Attribute(name) != value {
+			return invalid("Attributes Reason: Topic already exists with different attributes")
+		}
+	}
+	for key, value := range tags {
+		if existing, ok := t.Tags[key]; !ok || existing != value {
+			return invalid("Tags Reason: Topic already exists with different tags")
+		}
+	}
+	return nil
+}
+
+// SetTopicAttribute changes one attribute; the empty string puts it back to
+// its default. It fails with NotFound or InvalidParameter.
+func (s *State) SetTopicAttribute(name arn.ARN, attribute, value string, b *mutation.Batch) error {
+	t, err := s.topic(name)
+	if err != nil {
+		return err
+	}
+	if _, known := topicAttributes[attribute]; !known {
+		return invalid("AttributeName")
+	}
+	if value, err = checkTopicAttribute(attribute, value); err != nil {
+		return prefixed(inSet, err)
+	}
+	t.set(attribute, value)
+	s.put(b, t)
+	return nil
+}
+
+// set stores a checked value.
+func (t *Topic) set(name, value string) {
+	if value == "" {
+		delete(t.attributes, name)
+	} else {
+		t.attributes[name] = value
+	}
+	if name == attrDeliveryPolicy {
+		t.Delivery, _ = retry.ParseTopic(value) // it came from a Document
+	}
+}
+
+// DeleteTopic removes a topic and all its subscriptions, and gives these back:
+// their backlogs are to be dropped. Deleting what is not there succeeds.
+func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) []*Subscription {
+	t, ok := s.topics[name]
+	if !ok {
+		return nil
+	}
+	s.removeTopic(t)
+	b.Delete(s.topicKey(name))
+	if len(t.subscriptions.items) > 0 {
+		b.DeleteRange(s.subscriptionRange(name))
+	}
+	return t.subscriptions.items
+}

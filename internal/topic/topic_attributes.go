@@ -1,0 +1,178 @@
+package topic
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+const (
+	attrDeliveryPolicy   = "DeliveryPolicy"
+	attrDisplayName      = "DisplayName"
+	attrPolicy           = "Policy"
+	attrSignatureVersion = "SignatureVersion"
+	attrTracingConfig    = "TracingConfig"
+)
+
+const maxDisplayName = 100 // characters
+
+var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
+
+// checkName refuses names that no topic can have, and FIFO topics.
+func checkName(name string, attributes map[string]string) error {
+	fifo := attributes["FifoTopic"] == "true"
+	base, suffix := strings.CutSuffix(name, ".fifo")
+	if fifo != suffix || len(name) > 256 || !topicName.MatchString(base) {
+		return invalid("Topic Name")
+	}
+	if fifo {
+		return invalid("Attributes Reason: FIFO topics are not supported by this version yet")
+	}
+	return nil
+}
+
+// topicAttributes are the attributes that can be set on a topic, each with the
+// check that turns a value into the one to store. The empty string stands for
+// the default and stores nothing.
+//
+// DisplayName, Policy, TracingConfig, SignatureVersion and the delivery status
+// attributes are kept and shown here, and take effect elsewhere or not yet. An
+// attribute that promises something which a message would then not get (a FIFO
+// topic's, KmsMasterKeyId) is refused instead.
+var topicAttributes = allTopicAttributes()
+
+func allTopicAttributes() map[string]func(value string) (string, error) {
+	all := map[string]func(value string) (string, error){
+		attrDeliveryPolicy:          checkDeliveryPolicy,
+		attrDisplayName:             checkDisplayName,
+		attrPolicy:                  checkPolicy,
+		attrSignatureVersion:        oneOf(attrSignatureVersion, "1", "2"),
+		attrTracingConfig:           oneOf(attrTracingConfig, "PassThrough", "Active"),
+		"KmsMasterKeyId":            notYet("KmsMasterKeyId: encryption is"),
+		"ArchivePolicy":             notYet("ArchivePolicy: FIFO topics are"),
+		"FifoThroughputScope":       notYet("FifoThroughputScope: FIFO topics are"),
+		"FifoTopic":                 onlyFalse("FifoTopic: FIFO topics are not supported by this version yet"),
+		"ContentBasedDeduplication": onlyFalse("If content-based deduplication is enabled, it must also be a FIFO topic."),
+	}
+	for _, protocol := range []string{"HTTP", "SQS", "Lambda", "Firehose", "Application"} {
+		for _, outcome := range []string{"Success", "Failure"} {
+			role := protocol + outcome + "FeedbackRoleArn"
+			all[role] = checkRole(role)
+		}
+		rate := protocol + "SuccessFeedbackSampleRate"
+		all[rate] = checkRate(rate)
+	}
+	return all
+}
+
+// checkTopicAttribute gives the value to store for a known attribute. Its
+// refusals have no prefix yet.
+func checkTopicAttribute(name, value string) (string, error) {
+	if !utf8.ValidString(value) {
+		return "", refuse("%s: not valid UTF-8", name)
+	}
+	return topicAttributes[name](value)
+}
+
+func checkDeliveryPolicy(value string) (string, error) {
+	policy, err := retry.ParseTopic(value)
+	if err != nil {
+		return "", refuse("DeliveryPolicy: %s", err)
+	}
+	return policy.Document(), nil
+}
+
+func checkDisplayName(value string) (string, error) {
+	if utf8.RuneCountInString(value) > maxDisplayName || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
+		return "", refuse("DisplayName: at most %d characters, without control characters", maxDisplayName)
+	}
+	return value, nil
+}
+
+// checkPolicy wants a JSON object. What the statements mean is for those who
+// evaluate them.
+func checkPolicy(value string) (string, error) {
+	if value == "" {
+		return "", nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &object) != nil || object == nil {
+		return "", refuse("Policy: failed to parse JSON.")
+	}
+	return compact(value), nil
+}
+
+func oneOf(name string, values ...string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" && !slices.Contains(values, value) {
+			return "", refuse("%s: Invalid value [%s]. Must be %s.", name, value, strings.Join(values, " or "))
+		}
+		return value, nil
+	}
+}
+
+func checkRole(name string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value == "" {
+			return "", nil
+		}
+		if role, err := arn.Parse(value); err != nil || role.Service != "iam" || !strings.HasPrefix(role.Resource, "role/") {
+			return "", refuse("%s: [%s] is not the ARN of a role", name, value)
+		}
+		return value, nil
+	}
+}
+
+func checkRate(name string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value == "" {
+			return "", nil
+		}
+		if rate, err := strconv.Atoi(value); err != nil || rate < 0 || rate > 100 {
+			return "", refuse("%s: %s value provided is not an integer between 0-100", name, value)
+		}
+		return value, nil
+	}
+}
+
+// onlyFalse takes false, which is the default, and refuses every other value.
+func onlyFalse(refusal string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" && value != "false" {
+			return "", refuse("%s", refusal)
+		}
+		return "", nil
+	}
+}
+
+// notYet takes only the empty string. what ends in its verb.
+func notYet(what string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" {
+			return "", refuse("%s not supported by this version yet", what)
+		}
+		return "", nil
+	}
+}
+
+// refuse says what is wrong with an attribute; the command adds its prefix.
+func refuse(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, format, args...)
+}
+
+// compact takes the spaces out of valid JSON.
+func compact(document string) string {
+	var out bytes.Buffer
+	if json.Compact(&out, []byte(document)) != nil {
+		return document
+	}
+	return out.String()
+}

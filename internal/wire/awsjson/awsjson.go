@@ -1,0 +1,196 @@
+// Package awsjson reads and writes shapes as AWS JSON 1.0 has them: members
+// under their own names, blobs in base64, maps as objects. A member that is
+// null is absent; one that is unknown is ignored.
+package awsjson
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/shape"
+)
+
+// FastDecoder is an input with a decoder of its own. The error
+// fastjson.ErrUnusual hands the body over to the generic decoder; there is no
+// other. What it decodes must not alias the body.
+type FastDecoder interface {
+	FastDecode(body []byte) error
+}
+
+// FastEncoder is an output with an encoder of its own, which appends what the
+// generic encoder would.
+type FastEncoder interface {
+	AppendJSON(dst []byte) []byte
+}
+
+// Decode reads body into the struct that in points to, which is empty before.
+// An empty body is an empty object. Errors are fault.MalformedInput. Nothing in
+// the struct aliases body.
+func Decode(body []byte, in any) error {
+	if fast, ok := in.(FastDecoder); ok {
+		if fast.FastDecode(body) == nil {
+			return nil
+		}
+		reflect.ValueOf(in).Elem().SetZero()
+	}
+	return DecodeGeneric(body, in)
+}
+
+// DecodeGeneric is Decode without hand-tuned decoders.
+func DecodeGeneric(body []byte, in any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, in); err != nil {
+		return fault.New(fault.MalformedInput, explain(err))
+	}
+	return nil
+}
+
+// explain puts an error of encoding/json into the words of AWS's services.
+func explain(err error) string {
+	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
+			return "A blob is not valid base64."
+		}
+		return "The request body is not valid JSON."
+	}
+	got, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5" gives the number too
+	switch got {
+	case "object":
+		return "Start of structure or map found where not expected."
+	case "array":
+		return "Start of list found where not expected."
+	}
+	target := mismatch.Type
+	if target.Kind() == reflect.Pointer {
+		target = target.Elem()
+	}
+	switch target.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "Expected structure or map, found " + token(got) + "."
+	case reflect.Slice:
+		if target.Elem().Kind() == reflect.Uint8 {
+			return token(got) + " can not be converted to a Blob"
+		}
+		return "Expected list or null, found " + token(got) + "."
+	case reflect.Int:
+		return token(got) + " can not be converted to an Integer"
+	case reflect.Bool:
+		return token(got) + " can not be converted to a Boolean"
+	default:
+		return token(got) + " can not be converted to a String"
+	}
+}
+
+func token(got string) string {
+	switch got {
+	case "bool":
+		return "BOOLEAN_VALUE"
+	case "number":
+		return "NUMBER_VALUE"
+	default:
+		return "STRING_VALUE"
+	}
+}
+
+// Append appends the struct that out points to, as an object. Members that are
+// nil, and empty strings, are left out. Maps are written in the order of their
+// keys.
+func Append(dst []byte, out any) []byte {
+	if fast, ok := out.(FastEncoder); ok {
+		return fast.AppendJSON(dst)
+	}
+	return AppendGeneric(dst, out)
+}
+
+// AppendGeneric is Append without hand-tuned encoders.
+func AppendGeneric(dst []byte, out any) []byte {
+	v := reflect.ValueOf(out).Elem()
+	return appendStruct(dst, shape.Of(v.Type()), v)
+}
+
+func appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i := range t.Fields {
+		f := &t.Fields[i]
+		member := v.Field(f.Index)
+		if shape.Absent(f.Type, member) {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = fastjson.AppendString(dst, f.JSON)
+		dst = append(dst, ':')
+		dst = appendValue(dst, f.Type, member)
+	}
+	return append(dst, '}')
+}
+
+func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
+	if t.Pointer {
+		if v.IsNil() {
+			return append(dst, "null"...)
+		}
+		v = v.Elem()
+	}
+	switch t.Kind {
+	case shape.String:
+		return fastjson.AppendString(dst, v.String())
+	case shape.Int:
+		return strconv.AppendInt(dst, v.Int(), 10)
+	case shape.Bool:
+		return strconv.AppendBool(dst, v.Bool())
+	case shape.Blob:
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, v.Bytes())
+		return append(dst, '"')
+	case shape.List:
+		dst = append(dst, '[')
+		for i := range v.Len() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(dst, t.Elem, v.Index(i))
+		}
+		return append(dst, ']')
+	case shape.Map:
+		dst = append(dst, '{')
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for i, key := range keys {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = fastjson.AppendString(dst, key.String())
+			dst = append(dst, ':')
+			dst = appendValue(dst, t.Elem, v.MapIndex(key))
+		}
+		return append(dst, '}')
+	case shape.Pairs:
+		dst = append(dst, '{')
+		for i, pair := range v.Interface().(api.Pairs) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = fastjson.AppendString(dst, pair.Name)
+			dst = append(dst, ':')
+			dst = fastjson.AppendString(dst, pair.Value)
+		}
+		return append(dst, '}')
+	default:
+		return appendStruct(dst, t, v)
+	}
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// DefaultMaxBody bounds a request's body, in bytes.
+const DefaultMaxBody = 2 << 20
+
+// maxPooled bounds the buffers that are kept for later requests, in bytes.
+const maxPooled = 128 << 10
+
+var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
+
+type buffer struct{ b []byte }
+
+func getBuffer() *buffer { return buffers.Get().(*buffer) }
+
+// release gives the buffer back; nothing may alias it any more.
+func (b *buffer) release() {
+	if cap(b.b) <= maxPooled {
+		b.b = b.b[:0]
+		buffers.Put(b)
+	}
+}
+
+// read fills the buffer with r's body and refuses one of more than limit bytes
+// as soon as that is known.
+func (b *buffer) read(r *http.Request, limit int64) error {
+	b.b = b.b[:0]
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil
+	}
+	if r.ContentLength > limit {
+		return tooLarge(limit)
+	}
+	// The length is the client's word: memory for more than a little of it is
+	// taken only as the bytes come in.
+	if n := int(min(r.ContentLength, maxPooled)); n > cap(b.b) {
+		b.b = make([]byte, 0, n)
+	}
+	for {
+		if len(b.b) == cap(b.b) {
+			b.b = append(b.b, 0)[:len(b.b)]
+		}
+		n, err := r.Body.Read(b.b[len(b.b):cap(b.b)])
+		b.b = b.b[:len(b.b)+n]
+		if int64(len(b.b)) > limit {
+			return tooLarge(limit)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fault.New(fault.MalformedInput, "The request body could not be read.")
+		}
+	}
+}
+
+func tooLarge(limit int64) error {
+	return fault.Newf(fault.RequestTooLarge, "The request body is larger than %d bytes.", limit)
+}

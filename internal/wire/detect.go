@@ -1,0 +1,178 @@
+package wire
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/wire/awsquery"
+)
+
+// The protocols.
+const (
+	protocolJSON  = "json"
+	protocolQuery = "query"
+)
+
+// address reads out of the request's head who asks whom in which protocol, as
+// far as it tells.
+func (x *exchange) address() {
+	h, r := x.handler, x.r
+	scope, signed := sigv4.FromRequest(r)
+	hostService, hostRegion := hostParts(r.Host)
+
+	x.call.Region, x.call.Account = scope.Region, h.DefaultAccount
+	if !signed {
+		x.call.Region = hostRegion
+	}
+	if x.call.Region == "" {
+		x.call.Region = h.DefaultRegion
+	}
+	x.call.AccessKey = scope.AccessKey
+	if isAccount(scope.AccessKey) {
+		x.call.Account = scope.AccessKey
+	}
+	x.call.Host = "http://" + r.Host
+	if r.TLS != nil {
+		x.call.Host = "https://" + r.Host
+	}
+
+	x.call.Protocol = protocolQuery
+	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
+		x.call.Protocol = protocolJSON
+		prefix, name, _ := strings.Cut(target[0], ".")
+		if s := h.byTarget[prefix]; s != nil {
+			x.serve(s)
+			x.operate(name)
+			return
+		}
+	} else {
+		x.asJSON = strings.Contains(r.Header.Get("Accept"), "application/json")
+	}
+	if s := h.byName[scope.Service]; s != nil {
+		x.serve(s)
+		return
+	}
+	if s := h.byName[hostService]; s != nil {
+		x.serve(s)
+		return
+	}
+	x.service = h.Services[0] // its errors; which service is meant is not known yet
+}
+
+// serve fixes the service.
+func (x *exchange) serve(s *Service) {
+	x.service = s
+	x.call.Service = s.Name
+	x.call.Describe = s.describe
+}
+
+// operate fixes the operation if the service has it.
+func (x *exchange) operate(name string) {
+	if x.op = x.service.operations[name]; x.op != nil {
+		x.call.Operation = name
+	}
+}
+
+// route finds the operation that a Query request asks for. The service is the
+// one that the version names; else that of the credential scope or host, which
+// address found; else the first that knows the action.
+func (x *exchange) route(form awsquery.Form) error {
+	h := x.handler
+	if x.r.Method != http.MethodPost && x.r.Method != http.MethodGet {
+		return fault.Newf(fault.InvalidAction, "The method %s is not valid for this endpoint.", x.r.Method)
+	}
+	action := form.Get("Action")
+	if s := h.byVersion[form.Get("Version")]; s != nil {
+		x.serve(s)
+	}
+	if action == "" {
+		return fault.New(fault.MissingAction, "")
+	}
+	if x.call.Service == "" {
+		for _, s := range h.Services {
+			if s.operations[action] != nil {
+				x.serve(s)
+				break
+			}
+		}
+	}
+	x.operate(action)
+	// At a queue's URL only what is done to a queue is valid.
+	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil {
+		x.op, x.call.Operation = nil, ""
+		return fault.Newf(fault.InvalidAction, "The action %s is not valid for this endpoint.", printable(action))
+	}
+	return nil
+}
+
+// onPath reports whether the request went to a resource's path.
+func (x *exchange) onPath() bool { return len(x.r.URL.Path) > 1 }
+
+// setPath fills in the member that the path stands for, unless the request
+// names it too.
+func (x *exchange) setPath(in any) {
+	f := x.op.path
+	if f == nil {
+		return
+	}
+	if v := reflect.ValueOf(in).Elem().Field(f.Index); v.Len() == 0 {
+		v.SetString(x.call.Host + x.r.URL.Path)
+	}
+}
+
+// printable shortens what a stranger sent, for use in an error's text.
+func printable(s string) string {
+	const most = 128
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// hostParts tells service and region of hosts like sqs.eu-west-1.example.com,
+// eu-west-1.queue.example.com and queue.example.com; empty where it cannot.
+func hostParts(host string) (service, region string) {
+	first, rest, found := strings.Cut(host, ".")
+	if !found {
+		return "", ""
+	}
+	second, _, _ := strings.Cut(rest, ".")
+	switch {
+	case first == "queue":
+		return "sqs", ""
+	case second == "queue" && isRegion(first):
+		return "sqs", first
+	case isRegion(second):
+		return first, second
+	}
+	return first, ""
+}
+
+// isRegion reports whether s is shaped as a region's name: us-gov-west-1.
+func isRegion(s string) bool {
+	if strings.Count(s, "-") < 2 || s[len(s)-1]-'0' > 9 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if c-'a' > 25 && c-'0' > 9 && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// isAccount reports whether an access key is an account's number.
+func isAccount(key string) bool {
+	if len(key) != 12 {
+		return false
+	}
+	for _, c := range []byte(key) {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return true
+}

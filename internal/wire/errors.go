@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"errors"
+	"net/http"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// errorShape is how a service reports a kind of fault.
+type errorShape struct {
+	Type   string // JSON's __type, with its name space
+	Code   string // Query's code
+	Status int
+	Server bool   // the service is at fault, not the sender
+	Text   string // for a fault that brings none
+	// Query is the text in Query where AWS's differs from Text, which is then
+	// JSON's. Both stand, whatever text the fault brings.
+	Query string
+}
+
+const (
+	coral = "com.amazon.coral.service#"
+
+	internalText = "We encountered an internal error. Please try again."
+)
+
+// common are the faults that every service reports alike.
+var common = map[fault.Kind]errorShape{
+	fault.Internal:            {Type: coral + "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
+	fault.InvalidAction:       {Type: coral + "UnknownOperationException", Code: "InvalidAction", Status: http.StatusBadRequest, Text: "The action is not valid for this endpoint."},
+	fault.MissingAction:       {Type: coral + "MissingActionException", Code: "MissingAction", Status: http.StatusBadRequest, Text: "The request must contain the parameter Action."},
+	fault.MalformedInput:      {Type: coral + "SerializationException", Code: "MalformedInput", Status: http.StatusBadRequest, Text: "The request cannot be read."},
+	fault.RequestTooLarge:     {Type: coral + "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request body is too large."},
+	fault.Unauthenticated:     {Type: coral + "UnrecognizedClientException", Code: "InvalidClientTokenId", Status: http.StatusForbidden, Text: "The security token included in the request is invalid."},
+	fault.Unavailable:         {Type: coral + "ServiceUnavailableException", Code: "ServiceUnavailable", Status: http.StatusServiceUnavailable, Server: true, Text: "The service cannot answer now. Please try again."},
+	fault.InsufficientStorage: {Type: coral + "InsufficientStorageException", Code: "InsufficientStorage", Status: http.StatusInsufficientStorage, Server: true, Text: "The server's disk has no room for more. Receive and delete messages, or add space."},
+	fault.OptInRequired:       {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
+}
+
+// with returns the common faults and those of own.
+func with(own map[fault.Kind]errorShape) map[fault.Kind]errorShape {
+	for kind, shape := range common {
+		if _, ok := own[kind]; !ok {
+			own[kind] = shape
+		}
+	}
+	return own
+}
+
+// report finds how s reports err in protocol, and the text that the caller
+// sees. The text of an error that nobody classified stays inside.
+func (s *Service) report(err error, protocol string) (shape errorShape, text string) {
+	refusal, classified := errors.AsType[*fault.Error](err)
+	if classified {
+		shape, classified = s.errors[refusal.Kind]
+	}
+	switch {
+	case !classified || refusal.Kind == fault.Internal:
+		return s.errors[fault.Internal], internalText
+	case shape.Query != "" && protocol == protocolQuery:
+		return shape, shape.Query
+	case shape.Query != "" || refusal.Message == "":
+		return shape, shape.Text
+	}
+	return shape, refusal.Message
+}

@@ -1,0 +1,233 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/awsjson"
+	"godwit.dev/godwit/internal/wire/awsquery"
+)
+
+// Options are what a handler is made of. Services, Logger, Clock and the
+// defaults are required.
+type Options struct {
+	// Services are what is answered. The first one's errors answer a request
+	// that names none.
+	Services       []*Service
+	Logger         *slog.Logger
+	Clock          clock.Clock // what api.Call.Time is read from
+	DefaultRegion  string
+	DefaultAccount string
+	// NewRequestID makes the ids of requests; nil means random UUIDs.
+	NewRequestID func() string
+	// MaxBody bounds a request's body, in bytes; 0 means DefaultMaxBody.
+	MaxBody int64
+	// Observe is told of every request once it is answered; may be nil. It
+	// is called on the request's goroutine.
+	Observe func(Observation)
+}
+
+// Observation is what metrics may know of a request.
+type Observation struct {
+	Service   string // as Operation, empty when it could not be told
+	Operation string
+	Protocol  string        // "json" or "query"
+	Status    int           // HTTP
+	Code      string        // of the error in Query's words; empty on success
+	Duration  time.Duration // real time, long polls included
+	In, Out   int           // the bodies' sizes, in bytes
+}
+
+// Handler answers the AWS APIs of its services.
+type Handler struct {
+	Options
+	byTarget  map[string]*Service
+	byVersion map[string]*Service
+	byName    map[string]*Service
+}
+
+// NewHandler returns a handler. It panics if the options lack what is
+// required, which is a mistake in the program.
+func NewHandler(options Options) *Handler {
+	if len(options.Services) == 0 || options.Logger == nil || options.Clock == nil ||
+		options.DefaultRegion == "" || options.DefaultAccount == "" {
+		panic("wire: incomplete options")
+	}
+	if options.NewRequestID == nil {
+		options.NewRequestID = randomUUID
+	}
+	if options.MaxBody == 0 {
+		options.MaxBody = DefaultMaxBody
+	}
+	h := &Handler{
+		Options:   options,
+		byTarget:  make(map[string]*Service),
+		byVersion: make(map[string]*Service),
+		byName:    make(map[string]*Service),
+	}
+	for _, s := range options.Services {
+		h.byName[s.Name] = s
+		h.byVersion[s.Version] = s
+		if s.TargetPrefix != "" {
+			h.byTarget[s.TargetPrefix] = s
+		}
+	}
+	return h
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
+	defer x.finish()
+	in, err := x.read()
+	var out any
+	if err == nil {
+		out, err = x.op.Invoke(r.Context(), &x.call, in)
+	}
+	if err != nil {
+		x.refuse(err)
+		return
+	}
+	x.answer(out)
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	handler *Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	started time.Time
+	call    api.Call
+	service *Service   // never nil once read has begun
+	op      *operation // nil until it is known
+	asJSON  bool       // a Query request that wants its answer in JSON
+
+	headers [3]string // the values of headers that differ from answer to answer
+	in, out int
+	status  int // 0 until an answer is written
+	code    string
+}
+
+// read finds out what is asked for and reads its input.
+func (x *exchange) read() (in any, err error) {
+	h := x.handler
+	x.call = api.Call{
+		RequestID:  h.NewRequestID(),
+		RemoteAddr: x.r.RemoteAddr,
+		Header:     x.r.Header,
+		Time:       h.Clock.Now(),
+	}
+	x.address()
+	body := getBuffer()
+	defer body.release()
+	if err := body.read(x.r, h.MaxBody); err != nil {
+		return nil, err
+	}
+	x.in = len(body.b)
+	if x.call.Protocol == protocolJSON {
+		return x.readJSON(body.b)
+	}
+	return x.readQuery(body.b)
+}
+
+func (x *exchange) readJSON(body []byte) (any, error) {
+	if x.op == nil {
+		return nil, fault.New(fault.InvalidAction, "The operation is not known.")
+	}
+	in := x.op.New()
+	if err := awsjson.Decode(body, in); err != nil {
+		return nil, err
+	}
+	return in, x.service.check(x.op, in)
+}
+
+func (x *exchange) readQuery(body []byte) (any, error) {
+	encoded := ""
+	if x.r.Method == http.MethodPost {
+		encoded = string(body)
+	}
+	form, err := awsquery.Parse(encoded, x.r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.route(form); err != nil {
+		return nil, err
+	}
+	in := x.op.New()
+	if err := awsquery.Decode(form, in); err != nil {
+		return nil, err
+	}
+	if x.onPath() {
+		x.setPath(in)
+	}
+	return in, x.service.check(x.op, in)
+}
+
+// refuse answers an error.
+func (x *exchange) refuse(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		// The caller is gone, or the server stops: nobody's mistake.
+		err = fault.New(fault.Unavailable, "")
+	}
+	shape, text := x.service.report(err, x.call.Protocol)
+	if shape.Status == http.StatusInternalServerError {
+		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",
+			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
+			slog.String("operation", x.call.Operation), slog.Any("error", err))
+	}
+	x.answerError(shape, text)
+}
+
+// finish turns a panic into an answer and tells of the request.
+func (x *exchange) finish() {
+	if cause := recover(); cause != nil {
+		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
+			panic(cause)
+		}
+		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request panicked",
+			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
+			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+		if x.status != 0 || x.service == nil {
+			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		}
+		x.answerError(x.service.report(fault.New(fault.Internal, ""), x.call.Protocol))
+	}
+	duration := clock.System.Now().Sub(x.started)
+	if log := x.handler.Logger; log.Enabled(x.r.Context(), slog.LevelDebug) {
+		log.LogAttrs(x.r.Context(), slog.LevelDebug, "request",
+			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
+			slog.String("operation", x.call.Operation), slog.Int("status", x.status),
+			slog.String("code", x.code), slog.Duration("duration", duration))
+	}
+	if observe := x.handler.Observe; observe != nil {
+		observe(Observation{
+			Service: x.call.Service, Operation: x.call.Operation, Protocol: x.call.Protocol,
+			Status: x.status, Code: x.code, Duration: duration, In: x.in, Out: x.out,
+		})
+	}
+}
+
+// randomUUID makes a version 4 UUID.
+func randomUUID() string {
+	var id [16]byte
+	rand.Read(id[:])
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	var text [36]byte
+	hex.Encode(text[:], id[:4])
+	hex.Encode(text[9:], id[4:6])
+	hex.Encode(text[14:], id[6:8])
+	hex.Encode(text[19:], id[8:10])
+	hex.Encode(text[24:], id[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
+}

@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/wire/awsjson"
+	"godwit.dev/godwit/internal/wire/awsquery"
+)
+
+// Header values that never change. They are shared by all answers.
+var (
+	typeAWSJSON = []string{"application/x-amz-json-1.0"}
+	typeJSON    = []string{"application/json"}
+	typeXML     = []string{"text/xml"}
+)
+
+// Header names as AWS spells them, which is not as net/http would.
+const (
+	headerRequestID  = "x-amzn-RequestId"
+	headerQueryError = "x-amzn-query-error"
+)
+
+const xmlDeclaration = `<?xml version="1.0"?>`
+
+// answer writes the operation's output.
+func (x *exchange) answer(out any) {
+	b := getBuffer()
+	defer b.release()
+	dst, op := b.b[:0], x.op
+	switch {
+	case x.call.Protocol == protocolJSON:
+		if !op.void {
+			dst = awsjson.Append(dst, out)
+		}
+	case x.asJSON:
+		dst = append(dst, op.jsonPrefix...)
+		if !op.void {
+			dst = awsjson.Append(dst, out)
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"ResponseMetadata":{"RequestId":`...)
+		dst = fastjson.AppendString(dst, x.call.RequestID)
+		dst = append(dst, "}}}"...)
+	default:
+		if x.service.declaration {
+			dst = append(dst, xmlDeclaration...)
+		}
+		dst = append(dst, op.openTags...)
+		if !op.void {
+			dst = awsquery.AppendMembers(dst, out)
+			dst = append(dst, op.resultEnd...)
+		}
+		dst = append(dst, "<ResponseMetadata><RequestId>"...)
+		dst = awsquery.AppendEscaped(dst, x.call.RequestID)
+		dst = append(dst, "</RequestId></ResponseMetadata>"...)
+		dst = append(dst, op.closeTags...)
+	}
+	b.b = dst
+	x.write(http.StatusOK, dst)
+}
+
+// answerError writes a refusal.
+func (x *exchange) answerError(shape errorShape, text string) {
+	b := getBuffer()
+	defer b.release()
+	x.code = shape.Code
+	side := "Sender"
+	if shape.Server {
+		side = "Receiver"
+	}
+	dst := b.b[:0]
+	switch {
+	case x.call.Protocol == protocolJSON:
+		x.headers[2] = shape.Code + ";" + side
+		x.w.Header()[headerQueryError] = x.headers[2:3:3]
+		dst = append(dst, `{"__type":`...)
+		dst = fastjson.AppendString(dst, shape.Type)
+		dst = append(dst, `,"message":`...)
+		dst = fastjson.AppendString(dst, text)
+		dst = append(dst, '}')
+	case x.asJSON:
+		dst = append(dst, `{"Error":{"Type":"`...)
+		dst = append(dst, side...)
+		dst = append(dst, `","Code":`...)
+		dst = fastjson.AppendString(dst, shape.Code)
+		dst = append(dst, `,"Message":`...)
+		dst = fastjson.AppendString(dst, text)
+		dst = append(dst, `},"RequestId":`...)
+		dst = fastjson.AppendString(dst, x.call.RequestID)
+		dst = append(dst, '}')
+	default:
+		if x.service.declaration {
+			dst = append(dst, xmlDeclaration...)
+		}
+		dst = append(dst, `<ErrorResponse xmlns="`...)
+		dst = append(dst, x.service.Namespace...)
+		dst = append(dst, `"><Error><Type>`...)
+		dst = append(dst, side...)
+		dst = append(dst, "</Type><Code>"...)
+		dst = append(dst, shape.Code...)
+		dst = append(dst, "</Code><Message>"...)
+		dst = awsquery.AppendEscaped(dst, text)
+		dst = append(dst, "</Message>"...)
+		if x.service.declaration {
+			dst = append(dst, "<Detail/>"...)
+		}
+		dst = append(dst, "</Error><RequestId>"...)
+		dst = awsquery.AppendEscaped(dst, x.call.RequestID)
+		dst = append(dst, "</RequestId></ErrorResponse>"...)
+	}
+	b.b = dst
+	x.write(shape.Status, dst)
+}
+
+func (x *exchange) write(status int, body []byte) {
+	header := x.w.Header()
+	x.headers[0] = x.call.RequestID
+	header[headerRequestID] = x.headers[0:1:1]
+	switch {
+	case x.call.Protocol == protocolJSON:
+		header["Content-Type"] = typeAWSJSON
+	case x.asJSON:
+		header["Content-Type"] = typeJSON
+	default:
+		header["Content-Type"] = typeXML
+	}
+	x.headers[1] = strconv.Itoa(len(body))
+	header["Content-Length"] = x.headers[1:2:2]
+	x.status, x.out = status, len(body)
+	x.w.WriteHeader(status)
+	if len(body) > 0 {
+		_, _ = x.w.Write(body) // a caller that is gone does not want to know
+	}
+}

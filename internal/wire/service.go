@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/shape"
+)
+
+// Service is how one of AWS's services looks on the wire: what its requests are
+// known by, its operations and its errors. Make one with SQS or SNS.
+type Service struct {
+	Name         string // "sqs": in credential scopes and host names
+	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
+	Version      string // of the Query API
+	Namespace    string // of its XML
+
+	// declaration: XML answers begin with <?xml …?>, and errors hold <Detail/>.
+	declaration bool
+	// pathMember is the input member that a request's path stands for when it
+	// is not the root; empty if there is none.
+	pathMember string
+	missing    func(member string) string // the text for a required member that is absent
+	errors     map[fault.Kind]errorShape
+	operations map[string]*operation
+	describe   func(err error) (code, text string, sender bool) // for api.Call
+}
+
+type operation struct {
+	api.Operation
+	input      *shape.Type
+	path       *shape.Field // the input's field that the service's pathMember names, or nil
+	void       bool         // the answer has no members
+	openTags   string       // <XResponse xmlns="…"><XResult>
+	resultEnd  string       // </XResult>
+	closeTags  string       // behind the metadata
+	jsonPrefix string       // {"XResponse":{"XResult":
+}
+
+// SQS is Amazon SQS, which answers JSON and Query.
+func SQS(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:         "sqs",
+		TargetPrefix: "AmazonSQS",
+		Version:      "2012-11-05",
+		Namespace:    "http://queue.amazonaws.com/doc/2012-11-05/",
+		declaration:  true,
+		pathMember:   "QueueUrl",
+		missing: func(member string) string {
+			return "The request must contain the parameter " + member + "."
+		},
+		errors: sqsErrors,
+	}, operations)
+}
+
+// SNS is Amazon SNS, which answers Query.
+func SNS(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "sns",
+		Version:   "2010-03-31",
+		Namespace: "http://sns.amazonaws.com/doc/2010-03-31/",
+		missing: func(member string) string {
+			return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
+				"' failed to satisfy constraint: Member must not be null"
+		},
+		errors: snsErrors,
+	}, operations)
+}
+
+func newService(s Service, operations []api.Operation) *Service {
+	s.operations = make(map[string]*operation, len(operations))
+	for _, declared := range operations {
+		if s.operations[declared.Name] != nil {
+			panic(fmt.Sprintf("wire: %s.%s is declared twice", s.Name, declared.Name))
+		}
+		op := &operation{Operation: declared, input: shape.Of(declared.Input)}
+		op.void = len(shape.Of(declared.Output).Fields) == 0
+		if s.pathMember != "" {
+			op.path = op.input.Field(s.pathMember)
+		}
+		name := declared.Name
+		op.openTags = "<" + name + `Response xmlns="` + s.Namespace + `">`
+		op.closeTags = "</" + name + "Response>"
+		op.jsonPrefix = `{"` + name + `Response":{`
+		if !op.void {
+			op.openTags += "<" + name + "Result>"
+			op.resultEnd = "</" + name + "Result>"
+			op.jsonPrefix += `"` + name + `Result":`
+		}
+		s.operations[name] = op
+	}
+	s.describe = func(err error) (code, text string, sender bool) {
+		shape, text := s.report(err, protocolJSON)
+		return shape.Code, text, !shape.Server
+	}
+	return &s
+}
+
+// check refuses an input that lacks a required member.
+func (s *Service) check(op *operation, in any) error {
+	if name := op.input.Missing(reflect.ValueOf(in).Elem()); name != "" {
+		return fault.New(fault.MissingParameter, s.missing(name))
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+// Command bench measures a built server over HTTP, beside two reference
+// servers in the same run (test/bench/reference), and prints what each message
+// costs. docs/performance.md says what the figures mean. Run it in the root of
+// the repository:
+//
+//	go run ./test/bench [--server PATH] [--only send,cycle] [--quick]
+//
+// It loads only loopback addresses, and every loop in it is bounded. It reads
+// the machine's clock directly: it is a load generator, not a part of the
+// server.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// sizes say how much a run does.
+type sizes struct {
+	rounds       int
+	warm, window time.Duration
+
+	size        int // bytes of a body
+	escapes     bool
+	connections []int
+	batches     []int
+
+	depth, depthSize, probe int           // messages, bytes of a body, messages
+	settle                  time.Duration // before memory is read at depth
+
+	subscriptions []int
+	deliveries    int // messages that a fan-out delivers in all
+
+	pollers, wakes int
+	idle           time.Duration
+
+	rates []int // messages/s
+}
+
+var fullSizes = sizes{
+	rounds: 5, warm: time.Second, window: 3 * time.Second,
+	size: 1024, connections: []int{16, 64}, batches: []int{1, maxBatch},
+	depth: 1_000_000, depthSize: 256, probe: 50_000, settle: 3 * time.Second,
+	subscriptions: []int{1, 10, 100}, deliveries: 100_000,
+	pollers: 2000, wakes: 500, idle: 10 * time.Second,
+	rates: []int{500, 2000},
+}
+
+// quickSizes are enough to show that everything works, and nothing more.
+var quickSizes = sizes{
+	rounds: 1, warm: 100 * time.Millisecond, window: 300 * time.Millisecond,
+	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
+	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond,
+	subscriptions: []int{1, 10}, deliveries: 2000,
+	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
+	rates: []int{500},
+}
+
+type scenario struct {
+	name, help string
+	run        func(context.Context, *bench) error
+}
+
+var scenarios = []scenario{
+	{"send", "SendMessage and SendMessageBatch on each number of connections", runSend},
+	{"cycle", "send, receive and delete", runCycle},
+	{"open", "sends at a given rate, latency from the time when each was due", runOpen},
+	{"fanout", "publish to raw SQS subscriptions, until all is delivered", runFanout},
+	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
+	{"depth", "a queue with many messages: memory, and what operations cost", runDepth},
+}
+
+// bench is a run.
+type bench struct {
+	sizes
+	specs    []spec
+	dir      string // of the servers' data
+	profiles string // directory; empty: none
+	report   report
+	progress io.Writer
+	names    int // of queues and topics, made so far
+}
+
+func run(args []string, stdout, stderr io.Writer) error {
+	b := &bench{progress: stderr, sizes: fullSizes}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	serverPath := flags.String("server", "", "`path` of the server's binary; built from ./cmd/godwit by default, \"none\" for the references alone")
+	serverArgs := flags.String("server-args", "", "more `arguments` of the server, separated by blanks")
+	referencePath := flags.String("reference", "", "`path` of the references' binary; built from ./test/bench/reference by default")
+	var peers []spec
+	flags.Func("peer", "`URL[,PID]` of another running SQS-compatible server (also PEER_URL)", func(s string) error {
+		sp, err := parsePeer(s)
+		peers = append(peers, sp)
+		return err
+	})
+	only := flags.String("only", "", "`scenarios` to run, separated by commas: "+scenarioNames())
+	quick := flags.Bool("quick", false, "small sizes, to see that everything works; the figures say nothing")
+	rounds := flags.Int("rounds", 0, "`times` that each figure is measured; the median is quoted (5)")
+	window := flags.Duration("window", 0, "length of a measurement (3s)")
+	size := flags.Int("size", 0, "`bytes` of a body, except at depth (1024)")
+	escapes := flags.Bool("escapes", false, "bodies with quotes in them, as JSON in JSON has")
+	depth := flags.Int("depth", 0, "`messages` of the deep queue (1000000)")
+	pollers := flags.Int("pollers", 0, "`number` of idle long polls (2000)")
+	rates := flags.String("rates", "", "`messages/s` of the open loop, separated by commas (500,2000)")
+	markdown := flags.Bool("markdown", false, "print Markdown")
+	jsonPath := flags.String("json", "", "write every sample to this `file`")
+	fillPath := flags.String("fill", "", "put the results into this `document`, between its markers")
+	flags.StringVar(&b.profiles, "profile", "", "fetch CPU profiles of the server into this `directory`, in extra rounds that are not counted")
+	data := flags.String("data", "", "`directory` below which the servers keep their data; on a disk, or a sync costs nothing")
+	limit := flags.Duration("max", 45*time.Minute, "give up after this time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *quick {
+		b.sizes = quickSizes
+	}
+	b.rounds, b.window = cmp.Or(*rounds, b.rounds), cmp.Or(*window, b.window)
+	b.size, b.escapes = cmp.Or(*size, b.size), *escapes
+	b.depth, b.pollers = cmp.Or(*depth, b.depth), cmp.Or(*pollers, b.pollers)
+	if b.rounds < 1 || b.window <= 0 || b.size < 1 || b.depth < 1 || b.pollers < 1 {
+		return errors.New("sizes must be greater than 0")
+	}
+	b.probe, b.wakes = min(b.probe, b.depth), min(b.wakes, b.pollers)
+	if *rates != "" {
+		b.rates = nil
+		for field := range strings.SplitSeq(*rates, ",") {
+			rate, err := strconv.Atoi(field)
+			if err != nil || rate < 1 {
+				return fmt.Errorf("bad rate %q", field)
+			}
+			b.rates = append(b.rates, rate)
+		}
+	}
+	chosen, err := chooseScenarios(*only)
+	if err != nil {
+		return err
+	}
+	if address := os.Getenv("PEER_URL"); address != "" && len(peers) == 0 {
+		sp, err := parsePeer(address)
+		if err != nil {
+			return err
+		}
+		peers = append(peers, sp)
+	}
+
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	ctx, cancelLimit := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("not finished after %s", *limit))
+	defer cancelLimit()
+	if b.dir, err = os.MkdirTemp(*data, "bench-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	if b.specs, err = b.servers(ctx, *serverPath, strings.Fields(*serverArgs), *referencePath); err != nil {
+		return err
+	}
+	b.specs = append(b.specs, peers...)
+	if b.report.Facts, err = facts(b.dir, b.sizes, *quick); err != nil {
+		return err
+	}
+
+	for _, s := range chosen {
+		began := time.Now()
+		if err := s.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Fprintf(stderr, "# %s: %s\n", s.name, time.Since(began).Round(100*time.Millisecond))
+	}
+	b.report.text(stdout, *markdown)
+	if *fillPath != "" {
+		var results strings.Builder
+		b.report.text(&results, true)
+		err = fill(*fillPath, results.String())
+	}
+	if *jsonPath != "" {
+		err = errors.Join(err, writeJSON(*jsonPath, &b.report))
+	}
+	return err
+}
+
+// servers says how to start the server and the references, which it builds
+// where no path is given.
+func (b *bench) servers(ctx context.Context, path string, args []string, reference string) (specs []spec, err error) {
+	switch path {
+	case "none":
+	case "":
+		if path, err = goBuild(ctx, b.dir, "godwit", "./cmd/godwit"); err != nil {
+			return nil, err
+		}
+		fallthrough
+	default:
+		argv := append([]string{path, "--log-level", "warn"}, args...)
+		specs = append(specs, spec{name: "godwit", role: subject, argv: argv, pprof: b.profiles != ""})
+	}
+	if reference == "" {
+		if reference, err = goBuild(ctx, b.dir, "reference", "./test/bench/reference"); err != nil {
+			return nil, err
+		}
+	}
+	return append(specs,
+		spec{name: "r", role: durable, argv: []string{reference, "--kind", "durable"}},
+		spec{name: "m", role: inMemory, argv: []string{reference, "--kind", "memory"}}), nil
+}
+
+func scenarioNames() string {
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ",")
+}
+
+func chooseScenarios(only string) ([]scenario, error) {
+	if only == "" {
+		return scenarios, nil
+	}
+	var chosen []scenario
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no scenario %q: there are %s", name, scenarioNames())
+		}
+		chosen = append(chosen, scenarios[i])
+	}
+	return chosen, nil
+}
+
+// facts are what a reader must know to compare the figures with others.
+func facts(dir string, z sizes, quick bool) ([]string, error) {
+	sync, err := syncTime(dir)
+	if err != nil {
+		return nil, err
+	}
+	all := []string{
+		fmt.Sprintf("Measured %s: %d cores shared by server and load, %s, %s.",
+			time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), machineFacts(), runtime.Version()),
+		fmt.Sprintf("Appending 1 KiB to a file and syncing it, one after the other: %.2f ms (median).", milliseconds(sync)),
+		fmt.Sprintf("Bodies of %d bytes, medians of %d windows of %s.", z.size, z.rounds, z.window),
+	}
+	if quick {
+		all = append(all, "A quick run: it shows that everything works, its figures say nothing.")
+	}
+	return all, nil
+}
+
+// syncTime is the median time of an append and a sync on the disk below dir.
+func syncTime(dir string) (time.Duration, error) {
+	file, err := os.CreateTemp(dir, "sync-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	var times histogram
+	block := make([]byte, 1024)
+	for range 100 {
+		began := time.Now()
+		if _, err := file.Write(block); err != nil {
+			return 0, errors.Join(err, file.Close())
+		}
+		if err := file.Sync(); err != nil {
+			return 0, errors.Join(err, file.Close())
+		}
+		times.add(time.Since(began))
+	}
+	return times.quantile(0.5), file.Close()
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	fanoutConns    = 16
+	publishAtMost  = 20_000
+	settledWithin  = 2 * time.Minute
+	settleInterval = 5 * time.Millisecond
+)
+
+// runFanout publishes to topics with more and more queues. The server's CPU
+// counts until every queue holds every message.
+func runFanout(ctx context.Context, b *bench) error {
+	specs := b.of(subject, peer)
+	if len(specs) == 0 {
+		fmt.Fprintln(b.progress, "# fanout: the references have no topics")
+		return nil
+	}
+	servers, stop, err := startAll(ctx, specs, b.dir)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	from := newTexts(b.size, b.escapes)
+	t := &table{
+		title: "Fan-out",
+		note: fmt.Sprintf("Publish over the Query protocol to queues with raw delivery, on %d connections; "+
+			"CPU until every queue holds every message. Lag: from the last answer to the last delivery.", fanoutConns),
+		header: []string{
+			"queues", "server", "CPU µs/publish", "µs/delivery", "publish/s", "deliveries/s", "lag ms",
+			"p50 ms", "p99 ms", "max ms", "other cores", "RSS MB",
+		},
+	}
+	b.report.tables = append(b.report.tables, t)
+	for _, queues := range b.subscriptions {
+		results, err := b.compare(ctx, "fanout", fmt.Sprintf("queues %d", queues), b.rounds, servers, func(ctx context.Context, s *server) (sample, map[string]float64, error) {
+			return b.fanoutWindow(ctx, s, from, queues)
+		})
+		if err != nil {
+			return err
+		}
+		for _, x := range results {
+			t.add(strconv.Itoa(queues), x.server.name,
+				figure(x.ServerCPU), figure(x.ServerCPU/float64(queues)),
+				figure(x.more["publishes_per_s"]), figure(x.Throughput*float64(queues)), figure(x.more["lag_ms"]),
+				figure(x.P50), figure(x.P99), figure(x.Max), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS))
+		}
+	}
+	return nil
+}
+
+func (b *bench) fanoutWindow(ctx context.Context, s *server, from texts, queues int) (out sample, more map[string]float64, err error) {
+	c := newConn(s.host)
+	defer c.close()
+	topic, urls, err := b.makeFanout(c, queues)
+	if err != nil {
+		return out, nil, err
+	}
+	all, release := conns(s, fanoutConns)
+	defer release()
+	publishes := int64(max(fanoutConns, min(publishAtMost, b.deliveries/queues)))
+	var left atomic.Int64
+	left.Store(publishes)
+	steps := make([]step, len(all))
+	for i, c := range all {
+		p := newPublisher(c, topic, uint64(i))
+		steps[i] = func() (work, error) {
+			if left.Add(-1) < 0 {
+				return work{}, errDone
+			}
+			return work{messages: 1}, p.publish(from)
+		}
+	}
+	begin := readUsage(s.pid)
+	published, err := measure(ctx, s, 0, phaseWithin, steps)
+	if err != nil {
+		return out, nil, err
+	}
+	answered := time.Now()
+	for _, url := range urls {
+		if err := awaitCount(ctx, openQueue(c, url, 0), s, publishes); err != nil {
+			return out, nil, err
+		}
+	}
+	end := readUsage(s.pid)
+	out = newSample(s, begin, end, &tally{messages: publishes})
+	out.latency = published.latency
+	more = map[string]float64{
+		"publishes_per_s": published.Throughput,
+		"lag_ms":          milliseconds(end.at.Sub(answered)),
+	}
+	if err := dropTopic(c, topic); err != nil {
+		return out, nil, err
+	}
+	for _, url := range urls {
+		if err := dropQueue(c, url); err != nil {
+			return out, nil, err
+		}
+	}
+	return out, more, nil
+}
+
+func (b *bench) makeFanout(c *conn, queues int) (topic string, urls []string, err error) {
+	if topic, err = makeTopic(c, b.newName()); err != nil {
+		return "", nil, err
+	}
+	for range queues {
+		url, err := makeQueue(c, b.newName())
+		if err != nil {
+			return "", nil, err
+		}
+		a, err := openQueue(c, url, 0).attributes()
+		if err != nil {
+			return "", nil, err
+		}
+		if err := subscribeRaw(c, topic, a.arn); err != nil {
+			return "", nil, err
+		}
+		urls = append(urls, url)
+	}
+	return topic, urls, nil
+}
+
+// awaitCount waits until a queue holds want messages. More than that is an error.
+func awaitCount(ctx context.Context, q *queue, s *server, want int64) error {
+	var have int64
+	for began := time.Now(); time.Since(began) < settledWithin; {
+		a, err := q.attributes()
+		if err != nil {
+			return err
+		}
+		have = a.visible
+		if have == want || have > want && s.role == peer {
+			return nil
+		}
+		if have > want {
+			return fmt.Errorf("%d messages delivered, only %d were published", have, want)
+		}
+		if err := pause(ctx, settleInterval); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d of %d messages delivered after %s", have, want, settledWithin)
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// role is what a server is to the comparison.
+type role string
+
+// The roles. The letters r and m stand in the tables.
+const (
+	subject  role = "godwit"
+	durable  role = "r" // reference: parses, and appends to a synced file
+	inMemory role = "m" // reference: a minimal queue without a file
+	peer     role = "peer"
+)
+
+// spec is how to come to a server: start it, or find it running.
+type spec struct {
+	name string
+	role role
+
+	argv  []string // program and arguments before those that start adds
+	pprof bool     // ask it to serve profiles
+
+	host string // of a running server
+	pid  int    // of a running server; 0: not known
+}
+
+// server is a running server.
+type server struct {
+	name      string
+	role      role
+	host      string // address and port
+	pid       int    // 0: its CPU and memory can't be seen
+	pprofHost string // empty: no profiles
+	readyIn   time.Duration
+
+	cmd    *exec.Cmd
+	dir    string
+	output tail
+	exited chan struct{} // closed when the process has ended
+}
+
+// startAll starts one server of each spec, each with an empty data directory
+// of its own below dir. Stop ends them and removes what they kept.
+func startAll(ctx context.Context, specs []spec, dir string) (all []*server, stop func(), err error) {
+	stop = func() {
+		for _, s := range all {
+			s.stop()
+		}
+	}
+	for _, sp := range specs {
+		s, err := sp.start(ctx, dir)
+		if err != nil {
+			stop()
+			return nil, nil, fmt.Errorf("start %s: %w", sp.name, err)
+		}
+		all = append(all, s)
+	}
+	return all, stop, nil
+}
+
+const (
+	readyWithin = 15 * time.Second
+	stopWithin  = 15 * time.Second
+)
+
+func (sp spec) start(ctx context.Context, dir string) (*server, error) {
+	if len(sp.argv) == 0 {
+		s := &server{name: sp.name, role: sp.role, host: sp.host, pid: sp.pid}
+		nc, err := net.DialTimeout("tcp", s.host, time.Second)
+		if err != nil {
+			return nil, err
+		}
+		return s, nc.Close()
+	}
+	data, err := os.MkdirTemp(dir, sp.name+"-")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: sp.name, role: sp.role, dir: data, exited: make(chan struct{})}
+	if s.host, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	args := append(sp.argv[1:len(sp.argv):len(sp.argv)], "--listen", s.host, "--data", data)
+	if sp.pprof {
+		if s.pprofHost, err = freeAddress(); err != nil {
+			return nil, err
+		}
+		args = append(args, "--pprof", s.pprofHost)
+	}
+	s.cmd = exec.Command(sp.argv[0], args...)
+	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
+	detach(s.cmd)
+	began := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.pid = s.cmd.Process.Pid
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.exited)
+	}()
+	if err := s.awaitReady(ctx, began); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%w\n%s", err, s.output.String())
+	}
+	return s, nil
+}
+
+// awaitReady polls until the server says that it takes requests.
+func (s *server) awaitReady(ctx context.Context, began time.Time) error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for time.Since(began) < readyWithin {
+		answer, err := client.Get("http://" + s.host + "/_godwit/ready")
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				s.readyIn = time.Since(began)
+				return nil
+			}
+		}
+		select {
+		case <-s.exited:
+			return errors.New("it ended before it was ready")
+		default:
+		}
+		if err := pause(ctx, 2*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("not ready within %s", readyWithin)
+}
+
+// stop ends a server that start has started, by force if it takes too long.
+func (s *server) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.exited:
+	case <-time.After(stopWithin):
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// alive reports how a started server ended, nil while it runs.
+func (s *server) alive() error {
+	if s.cmd == nil {
+		return nil
+	}
+	select {
+	case <-s.exited:
+		return fmt.Errorf("%s ended: %s\n%s", s.name, s.cmd.ProcessState, s.output.String())
+	default:
+		return nil
+	}
+}
+
+// profile fetches a CPU profile of the given length into a file.
+func (s *server) profile(ctx context.Context, length time.Duration, path string) error {
+	seconds := max(1, int(length.Seconds()))
+	address := "http://" + s.pprofHost + "/debug/pprof/profile?seconds=" + strconv.Itoa(seconds)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: length + requestTimeout}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile: %s", answer.Status)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, io.LimitReader(answer.Body, 64<<20))
+	return errors.Join(err, file.Close())
+}
+
+// freeAddress finds a loopback port that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// parsePeer reads URL or URL,PID. Only loopback addresses are loaded.
+func parsePeer(s string) (spec, error) {
+	address, number, hasPID := strings.Cut(s, ",")
+	sp := spec{role: peer}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Port() == "" {
+		return spec{}, fmt.Errorf("peer %q: want http://HOST:PORT or http://HOST:PORT,PID", s)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return spec{}, fmt.Errorf("peer %q: not a loopback address", s)
+	}
+	sp.host, sp.name = u.Host, "peer :"+u.Port()
+	if hasPID {
+		if sp.pid, err = strconv.Atoi(number); err != nil || sp.pid <= 0 {
+			return spec{}, fmt.Errorf("peer %q: bad process id", s)
+		}
+	}
+	return sp, nil
+}
+
+// goBuild compiles a command of this module into dir.
+func goBuild(ctx context.Context, dir, name, pkg string) (string, error) {
+	path := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return path, nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailSize = 4096
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - tailSize; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.buf)
+}

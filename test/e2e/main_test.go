@@ -1,0 +1,87 @@
+// Package e2e_test drives the built binary from outside: it kills it, fills
+// its disk, counts its syncs, and runs weeks of retries on its virtual clock.
+//
+// What is random comes from one seed, which is printed: go test ./test/e2e
+// -seed N draws the same again. How the machine interleaves it is not repeated.
+package e2e_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var seed = flag.Uint64("seed", 0, "seed of everything random; 0 draws one")
+
+// binary is the server under test, built once.
+var binary string
+
+// patience bounds every wait for something that should be quick.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	flag.Parse()
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	dir, err := os.MkdirTemp("", "godwit-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "godwit")
+	if out, err := exec.Command("go", "build", "-o", binary, "godwit.dev/godwit/cmd/godwit").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// random is a source of its own for each place that draws.
+func random(place uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, place)) }
+
+// eventually probes until a probe says true, and fails the test after
+// patience with the last thing that the probe said.
+func eventually(t *testing.T, what string, probe func() (bool, error)) {
+	t.Helper()
+	within(t, patience, what, probe)
+}
+
+func within(t *testing.T, limit time.Duration, what string, probe func() (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := probe()
+		if done {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s; last: %v", what, limit, err)
+		}
+	}
+}
+
+// pass waits for a time that is a promise of the server, and so cannot be
+// asked for: nobody tells when what was not synced has been.
+func pass(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

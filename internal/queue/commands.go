@@ -22,6 +22,7 @@ const (
 	isLeased
 	isScheduled
 	isFresh
+	isHeld // returned, in a group that blocks
 )
 
 // locate finds a message of any state. A message that is not in memory needs
@@ -30,19 +31,35 @@ func (q *Machine) locate(lane Lane, seq uint64) (where, *state, Need) {
 	if s, ok := q.leases[seq]; ok {
 		return isLeased, s, Need{}
 	}
-	if !q.filled.ok || q.filled.seq != seq {
+	var x *group
+	if q.g != nil {
+		if x = q.g.byLane[lane]; x != nil && x.findHeld(seq) != nil {
+			q.filled = nil
+			return isHeld, x.findHeld(seq), Need{}
+		}
+	}
+	if !q.filled.is(NeedState, lane, seq) {
 		return gone, nil, Need{Kind: NeedState, Sequence: seq, Lane: lane}
 	}
 	f := q.filled
-	q.filled = fill{}
 	switch {
 	case !f.exists:
-		return gone, nil, Need{}
 	case f.scheduled:
+		q.filled = nil
 		return isScheduled, &f.state, Need{}
 	case lane == MainLane && seq >= q.c.head:
-		return isFresh, &state{seq: seq, lane: lane, sent: f.state.sent, slot: -1}, Need{}
+		q.filled = nil
+		return isFresh, &f.state, Need{}
+	case lane.Grouped():
+		// It is fresh, or held by a group that is not in memory. The last message of
+		// a window stays until those behind it are known.
+		if x == nil || !x.loaded || !x.whole && x.win.len() <= 1 {
+			return gone, nil, Need{Kind: NeedLane, Lane: lane, Limit: groupSize}
+		}
+		q.filled = nil
+		return isFresh, &f.state, Need{}
 	}
+	q.filled = nil
 	return gone, nil, Need{}
 }
 
@@ -56,22 +73,57 @@ func (q *Machine) Remove(b *mutation.Batch, now int64, lane Lane, seq uint64) (N
 	case gone:
 		return Need{}, ErrGone
 	case isLeased:
-		q.unlease(b, s)
+		q.unlease(b, now, s)
+		if q.kind.FIFO {
+			q.unhand(b, s)
+		}
 	case isScheduled:
 		q.unschedule(b, now, s)
+	case isHeld:
+		q.unhand(b, s)
 	case isFresh:
-		q.freshWin.remove(seq)
-		q.c.fresh--
+		q.lane(lane).win.remove(seq)
+		if lane == MainLane {
+			q.c.fresh--
+		} else {
+			q.g.fresh--
+			q.touch(q.lane(lane))
+		}
 	}
 	q.erase(b, s)
+	q.relist(b)
 	return Need{}, nil
 }
 
 // Delete deletes a message that was received, with the handle of any of its
 // receives. One on its way to another queue does not arrive there: its transfer
-// finds nothing to move.
+// finds nothing to move. In a FIFO queue the handle must be of the latest
+// receive, and that not over: else ErrExpired.
 func (q *Machine) Delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
+	if q.kind.FIFO {
+		q.Expire(b, now)
+		if need, err := q.holds(h); need.Kind != NeedNothing || err != nil {
+			return need, err
+		}
+	}
 	return q.Remove(b, now, h.Lane, h.Sequence)
+}
+
+// holds checks that a handle is that of a lease.
+func (q *Machine) holds(h Handle) (Need, error) {
+	at, s, need := q.locate(h.Lane, h.Sequence)
+	switch {
+	case need.Kind == NeedLane: // it is there, but not leased
+		q.filled = nil
+		return Need{}, ErrExpired
+	case need.Kind != NeedNothing:
+		return need, nil
+	case at == gone:
+		return Need{}, ErrGone
+	case at != isLeased || s.receives != h.Receives || s.epoch != h.Epoch:
+		return Need{}, ErrExpired
+	}
+	return Need{}, nil
 }
 
 // ChangeVisibility hides a received message for timeout ms from now; 0 returns
@@ -79,14 +131,22 @@ func (q *Machine) Delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
 // its latest receive. ErrGone: it was deleted. ErrVisibility: more than 12 h in all.
 func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
 	q.Expire(b, now)
+	if q.kind.FIFO {
+		if need, err := q.holds(h); need.Kind != NeedNothing || err != nil {
+			return need, err
+		}
+	}
 	at, s, need := q.locate(h.Lane, h.Sequence)
+	if need.Kind == NeedLane {
+		q.filled, at, need = nil, isFresh, Need{}
+	}
 	if need.Kind != NeedNothing {
 		return need, nil
 	}
 	switch at {
 	case gone:
 		return Need{}, ErrGone
-	case isFresh:
+	case isFresh, isHeld:
 		return Need{}, nil // its lease was lost with a crash: it is visible already
 	case isLeased, isScheduled:
 	}
@@ -101,7 +161,7 @@ func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	}
 	switch {
 	case at == isLeased:
-		q.unlease(b, s)
+		q.unlease(b, now, s)
 	case timeout == 0:
 		return Need{}, nil
 	default:
@@ -112,10 +172,11 @@ func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	}
 	s.due = now + timeout
 	if timeout == 0 {
-		q.schedule(b, now, *s)
+		q.putBack(b, now, s)
+		q.relist(b)
 		return Need{}, nil
 	}
-	q.lease(b, s)
+	q.lease(b, now, s)
 	return Need{}, nil
 }
 
@@ -128,7 +189,7 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 	if !ok || q.leaseOf(s) != l {
 		return ErrNotLeased
 	}
-	q.unlease(b, s)
+	q.unlease(b, now, s)
 	if uncounted && s.receives > 0 {
 		s.receives--
 		if s.receives == 0 {
@@ -139,7 +200,8 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 		s.flags |= flagHistory
 	}
 	s.due = max(due, 0)
-	q.schedule(b, now, *s)
+	q.putBack(b, now, s)
+	q.relist(b)
 	return nil
 }
 
@@ -150,10 +212,11 @@ func (q *Machine) Stay(b *mutation.Batch, now int64, seq uint64) error {
 	if !ok || s.flags&flagMoving == 0 {
 		return ErrNotLeased
 	}
-	q.unlease(b, s)
+	q.unlease(b, now, s)
 	s.flags |= flagStay
 	s.due = now
-	q.schedule(b, now, *s)
+	q.putBack(b, now, s)
+	q.relist(b)
 	return nil
 }
 
@@ -214,7 +277,7 @@ type Expired struct {
 // SweepDue reports whether messages may have expired, and the time before
 // which a message must have been sent to be one of them.
 func (q *Machine) SweepDue(now int64) (cutoff int64, due bool) {
-	if q.sweepAt == 0 || q.sweepAt > now || q.total() == 0 || q.backlog || q.cfg.Retention == 0 {
+	if q.sweepAt == 0 || q.sweepAt > now || q.total() == 0 || q.kind.Backlog || q.cfg.Retention == 0 {
 		return 0, false
 	}
 	return now - q.cfg.Retention.Milliseconds(), true

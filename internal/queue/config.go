@@ -15,6 +15,8 @@ type Config struct {
 	MaxMessageSize int           // bytes: 1,024–1,048,576
 	MaxReceives    int           // RedrivePolicy's maxReceiveCount: 1–1,000; 0 without a RedrivePolicy
 	DeadLetter     arn.ARN       // RedrivePolicy's deadLetterTargetArn; zero without one
+	ContentDedup   bool          // ContentBasedDeduplication
+	GroupDedup     bool          // DeduplicationScope is messageGroup
 }
 
 // Counts are the numbers that a queue answers about itself. They are exact but

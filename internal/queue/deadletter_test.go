@@ -27,8 +27,8 @@ func (t *bench) mustReceive(tt *testing.T, visibility int64) Receive {
 // What is deleted on its way to the dead-letter queue neither arrives nor
 // comes back.
 func TestDeleteOnTheWay(t *testing.T) {
-	b := newBench(deadLetters(1), false)
-	seq, err := b.send(1, 0)
+	b := newBench(deadLetters(1), Kind{})
+	seq, err := b.send(1, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestDeleteOnTheWay(t *testing.T) {
 // A receive that nobody saw is undone only while its lease lasts: afterwards
 // the message is somebody else's.
 func TestReturnOfALeaseThatIsOver(t *testing.T) {
-	b := newBench(Config{Retention: time.Hour}, false)
-	if _, err := b.send(1, 0); err != nil {
+	b := newBench(Config{Retention: time.Hour}, Kind{})
+	if _, err := b.send(1, "", 0); err != nil {
 		t.Fatal(err)
 	}
 	first := b.mustReceive(t, 0).Leases[0]
@@ -67,11 +67,11 @@ func TestReturnOfALeaseThatIsOver(t *testing.T) {
 
 // A dead-letter queue with one of its own counts its own receives.
 func TestDeadLetterQueueCountsAnew(t *testing.T) {
-	b := newBench(deadLetters(2), false)
-	if _, err := b.moveIn(1, b.now, 5); err != nil {
+	b := newBench(deadLetters(2), Kind{})
+	if _, err := b.moveIn(1, b.now); err != nil {
 		t.Fatal(err)
 	}
-	for n := uint32(6); n <= 7; n++ {
+	for n := uint32(1); n <= 2; n++ {
 		if err := b.reopen(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,23 +1,40 @@
 package queue
 
-import "encoding/binary"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
 
 // Incarnation names one life of a queue within its shard: a queue that is
 // deleted and created again has a new one, and nothing of the old one's.
 type Incarnation uint64
 
 // Lane is the part of a queue that a record stands in, in order of sequence.
-// FIFO message groups and fair queues' tenants have lanes of their own, from
-// FirstGroup on.
-type Lane uint32
+// FIFO message groups and fair queues' tenants have lanes of their own.
+type Lane uint64
 
 // The lanes of a queue without groups.
 const (
 	MainLane    Lane = 0 // accepted ready to be received
 	DelayedLane Lane = 1 // accepted with a delay
 	MovedLane   Lane = 2 // moved in from another queue, with its age and receive count
-	FirstGroup  Lane = 16
+
+	groupLanes Lane = 1 << 63 // the lanes of groups are at or above it
 )
+
+// GroupLane is the lane of a message group. It is a hash: two of a queue's
+// groups that meet in one lane, which of ten million happens once in 300,000
+// queues, keep their order, and also that between them.
+func GroupLane(group string) Lane {
+	if group == "" {
+		return MainLane
+	}
+	sum := sha256.Sum256([]byte(group))
+	return groupLanes | Lane(binary.BigEndian.Uint64(sum[:]))
+}
+
+// Grouped reports whether the lane is a group's.
+func (l Lane) Grouped() bool { return l >= groupLanes }
 
 // The key space of a shard: two bytes of shard, then one of these.
 const (
@@ -31,9 +48,12 @@ const (
 	kindLease   = 'l' // sequence → state
 	kindDueOf   = 't' // sequence → due time
 	kindDue     = 'd' // due time, sequence → state
-	kindExpiry  = 'e' // sent time, sequence → lane, for the moved lane
+	kindExpiry  = 'e' // sent time, sequence → lane; not for the main and the delayed lane
 	kindBucket  = 'k' // second → number of messages due in it
 	kindHistory = 'n' // sequence → history of attempts
+	kindGroup   = 'g' // lane of a group that is not empty → its first message when it was last listed
+	kindListed  = 'r' // sequence of the first message of a group that gives some → listing
+	kindHeld    = 'h' // lane, sequence → state of a returned message of a group that blocks
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -63,8 +83,16 @@ func (k *Keys) sequence(kind byte, seq uint64) []byte {
 
 // Record is the key of a message.
 func (k *Keys) Record(lane Lane, seq uint64) []byte {
-	b := binary.BigEndian.AppendUint32(k.kind(kindRecord), uint32(lane))
-	return binary.BigEndian.AppendUint64(b, seq)
+	return binary.BigEndian.AppendUint64(k.sequence(kindRecord, uint64(lane)), seq)
+}
+
+// Group is the key that tells that a group is not empty.
+func (k *Keys) Group(lane Lane) []byte { return k.sequence(kindGroup, uint64(lane)) }
+
+func (k *Keys) listed(seq uint64) []byte { return k.sequence(kindListed, seq) }
+
+func (k *Keys) held(lane Lane, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(k.sequence(kindHeld, uint64(lane)), seq)
 }
 
 // History is the key of a delivery's history of attempts.
@@ -106,13 +134,27 @@ func (k *Keys) Leases() Span { return spanOf(k.kind(kindLease)) }
 // Buckets spans the counts of messages by due second.
 func (k *Keys) Buckets() Span { return spanOf(k.kind(kindBucket)) }
 
-// Expiries spans the moved lane's messages in order of age.
+// Expiries spans the messages outside the main and the delayed lane in order of age.
 func (k *Keys) Expiries() Span { return spanOf(k.kind(kindExpiry)) }
 
 // Lane spans the records of a lane from a sequence on.
 func (k *Keys) Lane(lane Lane, from uint64) Span {
-	s := spanOf(binary.BigEndian.AppendUint32(k.kind(kindRecord), uint32(lane)))
+	return k.laneFrom(kindRecord, lane, from)
+}
+
+// Held spans the states of a group's returned messages from a sequence on.
+func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(kindHeld, lane, from) }
+
+func (k *Keys) laneFrom(kind byte, lane Lane, from uint64) Span {
+	s := spanOf(k.sequence(kind, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
+	return s
+}
+
+// listedFrom spans the listed groups from a sequence on.
+func (k *Keys) listedFrom(seq uint64) Span {
+	s := spanOf(k.kind(kindListed))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
 

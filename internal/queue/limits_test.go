@@ -11,10 +11,10 @@ import (
 // TestMaxInFlight: the 120,000th message can be leased, the next one cannot,
 // by a receive or by hiding it again.
 func TestMaxInFlight(t *testing.T) {
-	b := newBench(Config{Retention: time.Hour}, false)
+	b := newBench(Config{Retention: time.Hour}, Kind{})
 	send := func() {
 		t.Helper()
-		if _, err := b.send(1, 0); err != nil {
+		if _, err := b.send(1, "", 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,14 +67,14 @@ func TestMaxInFlight(t *testing.T) {
 // letters that a receive comes upon make a commit that grows with their number.
 func TestBoundedCommands(t *testing.T) {
 	const messages = 3*maxExpire + 1
-	b := newBench(Config{Retention: time.Hour, MaxReceives: 1, DeadLetter: arn.Queue("us-east-1", "000000000000", "dead")}, false)
+	b := newBench(Config{Retention: time.Hour, MaxReceives: 1, DeadLetter: arn.Queue("us-east-1", "000000000000", "dead")}, Kind{})
 	var m Message
 	record := m.AppendRecord(nil)
 	for range messages {
 		seq := b.m.Accept(&b.batch, b.now, Arrival{Record: record, Sent: b.now})
-		b.m.freshWin.remove(seq)
+		b.m.main.win.remove(seq)
 		b.m.c.fresh--
-		b.m.lease(&b.batch, &state{seq: seq, sent: b.now, due: b.now + 1, receives: 1})
+		b.m.lease(&b.batch, b.now, &state{seq: seq, sent: b.now, due: b.now + 1, receives: 1})
 	}
 	b.batch.Reset()
 	b.now++

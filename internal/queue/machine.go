@@ -24,16 +24,28 @@ var (
 	ErrNotLeased  = errors.New("queue: message is not leased")
 	ErrVisibility = errors.New("queue: total visibility timeout is beyond 12 hours")
 	ErrInFlight   = errors.New("queue: too many messages in flight")
+	ErrExpired    = errors.New("queue: the receive is over") // of a FIFO queue's handle
 )
+
+// Kind is what sort of queue a machine is.
+type Kind struct {
+	// FIFO: a message in flight blocks those behind it in its group.
+	FIFO bool
+	// Backlog: the queue of a subscription. Its consumer is in this process, so a
+	// lease holds until it ends or the process does, and messages do not expire
+	// by themselves.
+	Backlog bool
+}
 
 // Machine is the state of one queue. It is not safe for concurrent use.
 type Machine struct {
-	keys    Keys
-	cfg     Config
-	backlog bool // leases do not run out, messages do not expire by themselves
-	c       counters
+	keys Keys
+	cfg  Config
+	kind Kind
+	c    counters
 
-	freshWin  freshWindow
+	main      group
+	g         *groups // nil: it never had any
 	dueWin    dueWindow
 	dueFloor  place // no scheduled message stands before it, only tombstones do
 	leases    map[uint64]*state
@@ -43,21 +55,34 @@ type Machine struct {
 
 	sweepAt int64 // when the oldest message may expire; 0: never
 	moving  int   // leases that are on their way elsewhere
-	filled  fill
+	filled  *fill
 	scratch []byte
 }
 
-// New makes an empty queue. A backlog is the queue of a subscription: its
-// consumer is in this process, so a lease holds until it ends or the process does.
-func New(keys Keys, cfg Config, backlog bool) *Machine {
-	return &Machine{keys: keys, cfg: cfg, backlog: backlog, c: counters{next: 1, head: 1}}
+// New makes an empty queue.
+func New(keys Keys, cfg Config, kind Kind) *Machine {
+	return &Machine{keys: keys, cfg: cfg, kind: kind, c: counters{next: 1, head: 1}, main: group{loaded: true, whole: true}}
 }
 
+// Succeed has an empty queue go on with the sequence of the one in whose place
+// it is.
+func (q *Machine) Succeed(former *Machine) { q.c.next, q.c.head = former.c.next, former.c.next }
+
 // Configure changes the behaviour of calls to come. A changed retention holds
-// for the messages that are there.
-func (q *Machine) Configure(cfg Config, now int64) {
+// for the messages that are there; so does a FIFO queue's changed delay.
+func (q *Machine) Configure(b *mutation.Batch, now int64, cfg Config) {
 	if cfg.Retention != q.cfg.Retention && q.total() > 0 {
 		q.sweepAt = now
+	}
+	if shift := int64((cfg.Delay - q.cfg.Delay) / time.Second); shift != 0 && q.kind.FIFO {
+		old := q.later
+		q.later = nil
+		for second := range old {
+			b.Delete(q.keys.bucket(second))
+		}
+		for second, n := range old {
+			q.bucket(b, now, (second+shift)*1000, n)
+		}
 	}
 	q.cfg = cfg
 }
@@ -67,9 +92,10 @@ func (q *Machine) Config() Config { return q.cfg }
 
 // Counts are the numbers of messages in each state.
 func (q *Machine) Counts(now int64) Counts {
-	later := q.laterNow(now)
+	waiting := int64(q.total()) - int64(len(q.leases))
+	later := min(q.laterNow(now), waiting)
 	return Counts{
-		Visible:  int64(q.c.fresh) + int64(q.c.scheduled) - later,
+		Visible:  waiting - later,
 		InFlight: int64(len(q.leases)),
 		Delayed:  later,
 	}
@@ -80,7 +106,7 @@ func (q *Machine) Counts(now int64) Counts {
 // second after a message has come due.
 func (q *Machine) PrepareCounts() Need {
 	if n := q.dueWin.len(); n < int(q.c.scheduled) && int(q.c.scheduled) <= windowSize {
-		return Need{Kind: NeedDue}
+		return Need{Kind: NeedDue, Limit: windowSize}
 	}
 	return Need{}
 }
@@ -88,7 +114,7 @@ func (q *Machine) PrepareCounts() Need {
 // laterNow counts the scheduled messages that are not due: from the window when
 // it holds them all, else by the second.
 func (q *Machine) laterNow(now int64) (n int64) {
-	if q.dueWin.len() == int(q.c.scheduled) {
+	if !q.kind.FIFO && q.dueWin.len() == int(q.c.scheduled) {
 		return int64(len(q.dueWin.states) - q.dueWin.find(now+1, 0))
 	}
 	for second, count := range q.later {
@@ -102,44 +128,57 @@ func (q *Machine) laterNow(now int64) (n int64) {
 // Empty reports that the queue holds no message at all.
 func (q *Machine) Empty() bool { return q.total() == 0 }
 
-func (q *Machine) total() uint64 { return q.c.fresh + q.c.scheduled + uint64(len(q.leases)) }
+func (q *Machine) total() uint64 {
+	n := q.c.fresh + q.c.scheduled + uint64(len(q.leases))
+	if q.g != nil {
+		n += q.g.fresh + q.g.returned
+	}
+	return n
+}
 
 // Arrival is a message as it enters a queue.
 type Arrival struct {
 	Record []byte // as Message.AppendRecord makes it
 	Sent   int64  // as in the record
-	Due    int64  // later than now: it is delayed until then
-	// Receives and First are the history of a message that was moved here from
-	// another queue; zero otherwise.
-	Receives uint32
-	First    int64
-	Moved    bool
+	Due    int64  // later than now: it is delayed until then; not in FIFO queues
+	Lane   Lane   // GroupLane of the message's group
+	Moved  bool   // with an age, from another queue; not in FIFO queues
 }
 
-// Accept adds a message and returns its sequence.
+// Accept adds a message and returns its sequence. PrepareAccept comes first.
 func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
 	seq := q.c.next
 	q.c.next++
+	lane, scheduled := MainLane, true
 	switch {
-	case a.Moved:
-		b.Set(q.keys.Record(MovedLane, seq), a.Record)
-		q.scratch = binary.BigEndian.AppendUint32(q.scratch[:0], uint32(MovedLane))
-		b.Set(q.keys.expiry(a.Sent, seq), q.scratch)
-		q.schedule(b, now, state{
-			seq: seq, due: max(a.Due, now), sent: a.Sent, first: a.First,
-			receives: a.Receives, elsewhere: a.Receives, lane: MovedLane, slot: -1,
-		})
-	case a.Due > now:
-		b.Set(q.keys.Record(DelayedLane, seq), a.Record)
-		q.schedule(b, now, state{seq: seq, due: a.Due, sent: a.Sent, lane: DelayedLane, slot: -1})
-	default:
-		b.Set(q.keys.Record(MainLane, seq), a.Record)
-		if n := q.freshWin.len(); n == int(q.c.fresh) && n < windowSize {
-			q.freshWin.push(ref{seq: seq, sent: a.Sent})
+	case q.kind.FIFO:
+		lane, scheduled = max(a.Lane, groupLanes), false
+		if due := a.Sent + q.cfg.Delay.Milliseconds(); due > now && !q.kind.Backlog {
+			q.bucket(b, now, due, 1)
 		}
-		q.c.fresh++
+	case a.Moved:
+		lane = MovedLane
+	case a.Due > now:
+		lane = DelayedLane
+	default:
+		lane, scheduled = a.Lane, false
 	}
-	if !q.backlog && q.cfg.Retention > 0 {
+	b.Set(q.keys.Record(lane, seq), a.Record)
+	if lane > DelayedLane && !q.kind.Backlog {
+		q.scratch = binary.BigEndian.AppendUint64(q.scratch[:0], uint64(lane))
+		b.Set(q.keys.expiry(a.Sent, seq), q.scratch)
+	}
+	switch {
+	case scheduled:
+		q.schedule(b, now, state{seq: seq, due: max(a.Due, now), sent: a.Sent, lane: lane, tenant: a.Lane, slot: -1})
+	case lane == MainLane:
+		q.main.push(ref{seq: seq, sent: a.Sent}, windowSize)
+		q.c.fresh++
+	default:
+		q.join(lane, ref{seq: seq, sent: a.Sent})
+		q.relist(b)
+	}
+	if !q.kind.Backlog && q.cfg.Retention > 0 {
 		q.sweepBy(a.Sent + q.cfg.Retention.Milliseconds())
 	}
 	return seq
@@ -156,9 +195,9 @@ type Lease struct {
 	Sequence uint64
 	Moving   bool // on its way to another queue
 	Lane     Lane
-	Receives uint32 // including this one
+	Receives uint32 // in this queue, including this one
 	Epoch    uint32
-	First    int64 // epoch milliseconds of the first receive
+	First    int64 // epoch milliseconds of the first receive in this queue
 	Sent     int64
 }
 
@@ -170,6 +209,8 @@ type Receive struct {
 	// Task takes the messages for a move task: nobody receives them, and they
 	// are leased until Remove or Return.
 	Task bool
+	// Attempt is a ReceiveRequestAttemptId, or empty: see Again.
+	Attempt string
 
 	Leases []Lease
 	// Moves are messages that were received often enough and must go to the
@@ -184,20 +225,36 @@ const maxMoves = 64
 // Prepare says what must be read before a receive of up to most messages.
 func (q *Machine) Prepare(now int64, most int) Need {
 	if n := q.dueWin.len(); n < int(q.c.scheduled) && (n == 0 || n < most && q.dueWin.last().due <= now) {
-		return Need{Kind: NeedDue}
+		return Need{Kind: NeedDue, Limit: windowSize / 2}
 	}
-	if n := q.freshWin.len(); n < int(q.c.fresh) && n < most {
-		return Need{Kind: NeedFresh}
+	if !q.main.whole && q.main.win.len() < most {
+		return Need{Kind: NeedLane, Lane: MainLane, Limit: windowSize / 2}
+	}
+	if q.g != nil {
+		return q.prepareGroups(now, most)
 	}
 	return Need{}
 }
 
 // Receive leases up to r.Max messages, in the order in which they became
-// available. It finds only what is in memory: where it comes to the end of a
-// window (expired messages and dead letters use it up) it stops early, and
-// Available tells that there is more. ErrInFlight: nothing can be leased now.
+// available; of a group that blocks as many as there are before the next group.
+// It finds only what is in memory: where it comes to the end of a window
+// (expired messages and dead letters use it up) it stops early, and Available
+// tells that there is more. ErrInFlight: nothing can be leased now.
 func (q *Machine) Receive(b *mutation.Batch, now int64, r *Receive) error {
 	q.Expire(b, now)
+	defer q.relist(b)
+	if r.Attempt != "" && q.again(b, now, r) {
+		return nil
+	}
+	if q.kind.FIFO {
+		if q.g == nil {
+			return nil
+		}
+		err := q.receiveGroups(b, now, r)
+		q.remember(now, r)
+		return err
+	}
 	for len(r.Leases) < r.Max && len(r.Moves) < maxMoves {
 		if len(q.leases) >= MaxInFlight {
 			if len(r.Leases) == 0 {
@@ -205,49 +262,58 @@ func (q *Machine) Receive(b *mutation.Batch, now int64, r *Receive) error {
 			}
 			break
 		}
-		if q.dueWin.len() == 0 && q.c.scheduled > 0 || q.freshWin.len() == 0 && q.c.fresh > 0 {
+		if q.dueWin.len() == 0 && q.c.scheduled > 0 || q.main.win.len() == 0 && !q.main.whole {
 			break
 		}
-		due := q.dueWin.len() > 0 && q.dueWin.first().due <= now
+		due, fresh := q.pick(now)
 		switch {
-		case due && (q.freshWin.len() == 0 || q.dueWin.first().due <= q.freshWin.first().sent):
-			s := *q.dueWin.first()
-			q.dueFloor = place{s.due, s.seq}
+		case due != nil:
+			s := *due
+			if due == q.dueWin.first() {
+				q.dueFloor = place{s.due, s.seq}
+			}
 			q.unschedule(b, now, &s)
 			q.take(b, now, r, &s)
-		case q.freshWin.len() > 0:
-			f := q.freshWin.first()
-			q.freshWin.pop()
-			q.c.fresh--
-			q.c.head = f.seq + 1
-			q.take(b, now, r, &state{seq: f.seq, sent: f.sent, lane: MainLane, slot: -1})
-		default:
-			return nil
+			continue
+		case fresh != nil:
+			if s := q.takeFresh(fresh); s != nil {
+				q.take(b, now, r, s)
+				continue
+			}
 		}
+		break
 	}
 	return nil
 }
 
-// take leases a message that is in no order any more, or drops it if its
-// retention is over.
-func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *state) {
-	if !q.backlog && q.cfg.Retention > 0 && s.sent+q.cfg.Retention.Milliseconds() <= now {
+// fate is what take made of a message.
+type fate byte
+
+const (
+	dropped fate = iota // its retention is over
+	taken
+	moved // to the dead-letter queue: it was received often enough
+)
+
+// take leases a message that is in no order any more.
+func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *state) fate {
+	if !q.kind.Backlog && q.cfg.Retention > 0 && s.sent+q.cfg.Retention.Milliseconds() <= now {
 		q.erase(b, s)
-		return
+		return dropped
 	}
 	if r.Task {
 		s.flags |= flagMoving | flagTask
 		s.due = never
-		r.Leases = append(r.Leases, q.lease(b, s))
+		r.Leases = append(r.Leases, q.lease(b, now, s))
 		q.moving++
-		return
+		return taken
 	}
-	if q.cfg.MaxReceives > 0 && !q.cfg.DeadLetter.IsZero() && int(s.receives-s.elsewhere) >= q.cfg.MaxReceives && s.flags&flagStay == 0 {
+	if q.cfg.MaxReceives > 0 && !q.cfg.DeadLetter.IsZero() && int(s.receives) >= q.cfg.MaxReceives && s.flags&flagStay == 0 {
 		s.flags |= flagMoving
 		s.due = never
-		r.Moves = append(r.Moves, q.lease(b, s))
+		r.Moves = append(r.Moves, q.lease(b, now, s))
 		q.moving++
-		return
+		return moved
 	}
 	s.flags &^= flagStay
 	s.receives++
@@ -256,26 +322,29 @@ func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *state) {
 		s.first = now
 	}
 	s.due = never
-	if !q.backlog {
+	if !q.kind.Backlog {
 		s.due = now + r.Visibility
 	}
-	r.Leases = append(r.Leases, q.lease(b, s))
+	r.Leases = append(r.Leases, q.lease(b, now, s))
+	return taken
 }
 
-// lease writes and remembers a lease.
-func (q *Machine) lease(b *mutation.Batch, s *state) Lease {
-	kept := *s
-	kept.slot = -1
+// lease writes and keeps a lease.
+func (q *Machine) lease(b *mutation.Batch, now int64, s *state) Lease {
+	s.slot = -1
 	if q.leases == nil {
 		q.leases = make(map[uint64]*state)
 	}
-	q.leases[kept.seq] = &kept
-	if kept.due != never {
-		q.expiring.push(&kept)
+	q.leases[s.seq] = s
+	if s.due != never {
+		q.expiring.push(s)
 	}
-	q.scratch = kept.appendTo(q.scratch[:0])
-	b.Set(q.keys.lease(kept.seq), q.scratch)
-	return q.leaseOf(&kept)
+	if q.g != nil && !q.kind.FIFO {
+		q.g.tenants.count(s.tenant, now, 1, 0)
+	}
+	q.scratch = s.appendTo(q.scratch[:0])
+	b.Set(q.keys.lease(s.seq), q.scratch)
+	return q.leaseOf(s)
 }
 
 func (q *Machine) leaseOf(s *state) Lease {
@@ -286,7 +355,10 @@ func (q *Machine) leaseOf(s *state) Lease {
 }
 
 // unlease ends a lease; the message is in no order afterwards.
-func (q *Machine) unlease(b *mutation.Batch, s *state) {
+func (q *Machine) unlease(b *mutation.Batch, now int64, s *state) {
+	if q.g != nil && !q.kind.FIFO {
+		q.g.tenants.count(s.tenant, now, -1, max(now-s.received, 0))
+	}
 	b.SingleDelete(q.keys.lease(s.seq))
 	q.expiring.remove(s)
 	delete(q.leases, s.seq)
@@ -297,6 +369,15 @@ func (q *Machine) unlease(b *mutation.Batch, s *state) {
 	if len(q.leases) == 0 {
 		q.leases, q.expiring = nil, nil
 	}
+}
+
+// putBack gives a message back, to be received again once s.due has come.
+func (q *Machine) putBack(b *mutation.Batch, now int64, s *state) {
+	if q.kind.FIFO {
+		q.hold(b, s)
+		return
+	}
+	q.schedule(b, now, *s)
 }
 
 // schedule puts a message into the order of due times.
@@ -374,7 +455,7 @@ func (q *Machine) forgetBuckets(b *mutation.Batch, now int64) {
 // erase removes the record of a message that is in no order any more.
 func (q *Machine) erase(b *mutation.Batch, s *state) {
 	b.SingleDelete(q.keys.Record(s.lane, s.seq))
-	if s.lane == MovedLane {
+	if s.lane > DelayedLane && !q.kind.Backlog {
 		b.SingleDelete(q.keys.expiry(s.sent, s.seq))
 	}
 	if s.flags&flagHistory != 0 {
@@ -390,12 +471,13 @@ const maxExpire = 1000
 func (q *Machine) Expire(b *mutation.Batch, now int64) {
 	for range maxExpire {
 		if len(q.expiring) == 0 || q.expiring[0].due > now {
-			return
+			break
 		}
 		s := q.expiring[0]
-		q.unlease(b, s)
-		q.schedule(b, now, *s)
+		q.unlease(b, now, s)
+		q.putBack(b, now, s)
 	}
+	q.relist(b)
 }
 
 // NextTimer is when Expire, Available or Sweep have something to do, in epoch
@@ -420,6 +502,19 @@ func (q *Machine) NextTimer(now int64) int64 {
 	if q.total() > 0 {
 		sooner(q.sweepAt)
 	}
+	if q.kind.FIFO && q.g != nil {
+		for _, x := range q.g.order {
+			if at := q.ripeAt(x); at > now {
+				sooner(at)
+				if !x.returned {
+					break // those behind were sent later
+				}
+			}
+		}
+		if len(q.g.order) == 0 && q.g.listed > 0 {
+			sooner(now) // unknown until the window is filled
+		}
+	}
 	return next
 }
 
@@ -430,13 +525,24 @@ func (q *Machine) Available(now int64) (bool, Need) {
 		return true, Need{}
 	}
 	if q.dueWin.len() == 0 && q.c.scheduled > 0 {
-		return false, Need{Kind: NeedDue}
+		return false, Need{Kind: NeedDue, Limit: windowSize / 2}
 	}
 	if q.dueWin.len() > 0 && q.dueWin.first().due <= now {
 		return true, Need{}
+	}
+	if q.g != nil && q.g.listed > 0 {
+		if len(q.g.order) == 0 {
+			return false, Need{Kind: NeedOrder, Limit: orderSize / 2}
+		}
+		if slices.ContainsFunc(q.g.order, func(x *group) bool { return q.ripe(x, now) }) {
+			return true, Need{}
+		}
 	}
 	return len(q.expiring) > 0 && q.expiring[0].due <= now, Need{}
 }
 
 // Moving is the number of messages on their way to another queue.
 func (q *Machine) Moving() int { return q.moving }
+
+// Next is the sequence that the next message accepted will have.
+func (q *Machine) Next() uint64 { return q.c.next }

@@ -3,6 +3,7 @@ package queue
 import (
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 )
@@ -12,6 +13,18 @@ var ErrCorruptRecord = errors.New("queue: corrupt message record")
 
 // ID is a message's id: the 16 bytes of a UUID.
 type ID [16]byte
+
+// String writes the id as UUIDs are written.
+func (id ID) String() string {
+	var b [36]byte
+	hex.Encode(b[:8], id[:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:], id[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}
 
 // Attribute is a user attribute of a message. Value holds the text of a String
 // or Number and the raw bytes of a Binary.
@@ -37,7 +50,12 @@ type Message struct {
 	Trace  string // AWSTraceHeader, or empty
 	// Source is the ARN of the queue that a dead letter came from by its
 	// maxReceiveCount, or empty.
-	Source        string
+	Source string
+	// Receives and FirstReceived are the history of a message that was moved here
+	// from another queue: how often it was received there, and the epoch
+	// milliseconds of the first time.
+	Receives      uint32
+	FirstReceived int64
 	Attributes    []Attribute
 	Body          []byte
 	BodyMD5       [md5.Size]byte
@@ -96,6 +114,7 @@ const (
 	flagExtra      // any of Group, Dedup, Trace, Source
 	flagNotice
 	flagRaw
+	flagPast // Receives and FirstReceived
 )
 
 // sentOffset is where a record keeps Sent, so that a scan need not decode it.
@@ -109,6 +128,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	}
 	if m.Group != "" || m.Dedup != "" || m.Trace != "" || m.Source != "" {
 		flags |= flagExtra
+	}
+	if m.Receives > 0 || m.FirstReceived != 0 {
+		flags |= flagPast
 	}
 	if m.Notice != nil {
 		flags |= flagNotice
@@ -126,6 +148,10 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = appendString(buf, m.Dedup)
 		buf = appendString(buf, m.Trace)
 		buf = appendString(buf, m.Source)
+	}
+	if flags&flagPast != 0 {
+		buf = binary.BigEndian.AppendUint32(buf, m.Receives)
+		buf = binary.BigEndian.AppendUint64(buf, uint64(m.FirstReceived))
 	}
 	if n := m.Notice; n != nil {
 		buf = append(buf, byte(n.Kind), n.SignatureVersion)
@@ -161,6 +187,9 @@ func DecodeRecord(p []byte) (*Message, error) {
 	m.Sender = r.string()
 	if flags&flagExtra != 0 {
 		m.Group, m.Dedup, m.Trace, m.Source = r.string(), r.string(), r.string(), r.string()
+	}
+	if flags&flagPast != 0 {
+		m.Receives, m.FirstReceived = binary.BigEndian.Uint32(r.fixed(4)), int64(r.uint64())
 	}
 	if flags&flagNotice != 0 {
 		head := r.fixed(2)

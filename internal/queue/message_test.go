@@ -3,6 +3,7 @@ package queue
 import (
 	"bytes"
 	"crypto/md5"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -148,7 +149,7 @@ func octetsOf(s string) []byte { return append(make([]byte, 0, 64), s...) }
 // reads is written as it was read.
 func FuzzDecodeRecord(f *testing.F) {
 	full := Message{
-		Sent: 1, Sender: "s", Group: "g", Dedup: "d", Trace: "t", Source: "q", Body: []byte("body"),
+		Sent: 1, Sender: "s", Group: "g", Dedup: "d", Trace: "t", Source: "q", Receives: 3, FirstReceived: 9, Body: []byte("body"),
 		Attributes: []Attribute{{"n", "String", []byte("v")}},
 		Notice:     &Notice{Kind: Notification, Topic: "t", Subscription: "s", Subject: "x", Token: "y", Raw: true, SignatureVersion: 2},
 	}
@@ -192,20 +193,22 @@ func FuzzDecodeState(f *testing.F) {
 	})
 }
 
-// FuzzDecodeCounters: what it reads is written as it was read.
+// FuzzDecodeCounters: what a machine is loaded with is what it writes, but for
+// the leases, which it counts.
 func FuzzDecodeCounters(f *testing.F) {
-	c := counters{next: 1, head: 2, fresh: 3, scheduled: 4, leased: 5, lowMain: 6, lowDelayed: math.MaxUint64}
-	f.Add(c.appendTo(nil))
+	f.Add(binary.BigEndian.AppendUint64(make([]byte, countersSize-8), math.MaxUint64))
+	f.Add(binary.BigEndian.AppendUint64(make([]byte, countersSize+groupCountersSize-8), 5))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
-		c, err := decodeCounters(p)
-		if err != nil {
+		m := New(NewKeys(1, 1), Config{}, Kind{})
+		if _, _, err := m.Load(p, 1); err != nil {
 			if !errors.Is(err, ErrCorruptRecord) || len(p) == countersSize {
 				t.Fatalf("%d bytes: %v", len(p), err)
 			}
 			return
 		}
-		if got := c.appendTo(nil); !bytes.Equal(got, p) {
+		clear(p[4*8 : 5*8])
+		if got := m.AppendCounters(nil); !bytes.Equal(got, p) {
 			t.Fatalf("read %x, wrote %x", p, got)
 		}
 	})
@@ -218,8 +221,8 @@ func FuzzFill(f *testing.F) {
 		if len(key) < 8 {
 			return // no store gives one: it is not within a span
 		}
-		m := New(NewKeys(1, 1), Config{}, false)
-		errs := []error{m.FillDue(key, value), m.LoadLease(key, value), m.FillState(1, true, 1, value)}
+		m := New(NewKeys(1, 1), Config{}, Kind{FIFO: len(key)%2 == 0})
+		errs := []error{m.FillDue(key, value), m.LoadLease(key, value), m.FillState(Need{Sequence: 1}, true, 1, value), m.FillHeld(key, value)}
 		m.LoadBucket(key, value)
 		if _, _, err := m.Load(value, 1); err != nil && !errors.Is(err, ErrCorruptRecord) {
 			t.Fatal(err)

@@ -16,22 +16,22 @@ import (
 // modelMessage is a message of the reference model: a plain list of these,
 // searched from end to end, is the specification of a queue.
 type modelMessage struct {
-	seq       uint64
-	lane      Lane
-	sent      int64
-	ready     int64 // when it can be received; with leased, when that ends
-	fresh     bool
-	leased    bool
-	moving    bool
-	stay      bool
-	receives  uint32
-	elsewhere uint32 // of the receives: before it was moved here
-	epoch     uint32
-	received  int64
+	seq      uint64
+	lane     Lane
+	sent     int64
+	ready    int64 // when it can be received; with leased, when that ends
+	fresh    bool
+	leased   bool
+	moving   bool
+	stay     bool
+	receives uint32
+	epoch    uint32
+	received int64
 }
 
 type model struct {
 	cfg      Config
+	fair     bool // messages have groups
 	messages []*modelMessage
 }
 
@@ -69,6 +69,11 @@ func (m *model) receive(r modelReceive, dropped func(*modelMessage) bool) (lease
 		}
 	}
 	slices.SortFunc(order, func(a, b *modelMessage) int {
+		if m.fair { // then only that they could be found counts
+			if c := boolCompare(slices.Contains(r.chosen, b.seq), slices.Contains(r.chosen, a.seq)); c != 0 {
+				return c
+			}
+		}
 		return cmp.Or(cmp.Compare(a.ready, b.ready), boolCompare(a.fresh, b.fresh), cmp.Compare(a.seq, b.seq))
 	})
 	for _, x := range order {
@@ -81,10 +86,13 @@ func (m *model) receive(r modelReceive, dropped func(*modelMessage) bool) (lease
 			if r.leased == 0 {
 				return nil, nil, fmt.Errorf("found nothing, but %+v can be received", x)
 			}
+			if m.fair {
+				continue // what it dropped may stand anywhere
+			}
 			break
 		}
 		x.fresh, x.leased = false, true
-		if m.cfg.MaxReceives > 0 && int(x.receives-x.elsewhere) >= m.cfg.MaxReceives && !x.stay {
+		if m.cfg.MaxReceives > 0 && int(x.receives) >= m.cfg.MaxReceives && !x.stay {
 			x.moving = true
 			moves = append(moves, x.seq)
 			continue
@@ -101,6 +109,7 @@ type modelReceive struct {
 	now, visibility int64
 	epoch           uint32
 	leased, moved   int
+	chosen          []uint64 // what the machine found
 }
 
 func boolCompare(a, b bool) int {
@@ -133,8 +142,9 @@ func TestModel(t *testing.T) {
 			cfg.MaxReceives = rapid.IntRange(1, 3).Draw(t, "max receives")
 			cfg.DeadLetter = arn.Queue("us-east-1", "000000000000", "dlq")
 		}
-		b := newBench(cfg, false)
-		ref := &model{cfg: cfg}
+		tenants := rapid.Bool().Draw(t, "tenants")
+		b := newBench(cfg, Kind{})
+		ref := &model{cfg: cfg, fair: tenants}
 		var handles []Handle
 		var id byte
 		must := func(err error) {
@@ -153,9 +163,13 @@ func TestModel(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(t, "n") {
 					delay := rapid.SampledFrom([]int64{0, 0, 0, 1, 900, 1500, 5000}).Draw(t, "delay")
 					id++
-					seq, err := b.send(id, delay)
+					group := ""
+					if tenants {
+						group = rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(t, "group")
+					}
+					seq, err := b.send(id, group, delay)
 					must(err)
-					x := &modelMessage{seq: seq, sent: b.now, ready: b.now + delay, fresh: delay == 0}
+					x := &modelMessage{seq: seq, lane: GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
 					if delay > 0 {
 						x.lane = DelayedLane
 					}
@@ -164,11 +178,10 @@ func TestModel(t *testing.T) {
 			},
 			"move in": func(t *rapid.T) {
 				age := rapid.Int64Range(0, 4_000_000).Draw(t, "age")
-				receives := uint32(rapid.IntRange(0, 4).Draw(t, "receives"))
 				id++
-				seq, err := b.moveIn(id, b.now-age, receives)
+				seq, err := b.moveIn(id, b.now-age)
 				must(err)
-				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: MovedLane, sent: b.now - age, ready: b.now, receives: receives, elsewhere: receives})
+				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: MovedLane, sent: b.now - age, ready: b.now})
 			},
 			"receive": func(t *rapid.T) {
 				most := rapid.IntRange(1, 10).Draw(t, "max")
@@ -177,11 +190,18 @@ func TestModel(t *testing.T) {
 				must(err)
 				leases, moves, err := ref.receive(modelReceive{
 					now: b.now, visibility: visibility, epoch: b.epoch, leased: len(got.Leases), moved: len(got.Moves),
+					chosen: append(sequences(got.Leases), sequences(got.Moves)...),
 				}, func(x *modelMessage) bool {
 					_, kept := b.store.get(b.m.Keys().Record(x.lane, x.seq))
 					return !kept
 				})
 				must(err)
+				if tenants { // which come first is the tenants' matter
+					slices.Sort(leases)
+					slices.Sort(moves)
+					slices.SortFunc(got.Leases, func(a, b Lease) int { return cmp.Compare(a.Sequence, b.Sequence) })
+					slices.SortFunc(got.Moves, func(a, b Lease) int { return cmp.Compare(a.Sequence, b.Sequence) })
+				}
 				if !slices.Equal(sequences(got.Leases), leases) || !slices.Equal(sequences(got.Moves), moves) {
 					t.Fatalf("received %v and moved %v, want %v and %v", sequences(got.Leases), sequences(got.Moves), leases, moves)
 				}

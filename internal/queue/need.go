@@ -3,6 +3,7 @@ package queue
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,41 +13,37 @@ type NeedKind byte
 // The kinds of need.
 const (
 	NeedNothing NeedKind = iota
-	NeedFresh            // the next fresh messages: FreshSpan, FillFresh
+	NeedLane             // the next messages of a lane: Group unless it is the main lane, LaneSpan, FillHeld, FillFresh
 	NeedDue              // the next scheduled messages: DueSpan, FillDue
+	NeedOrder            // the next listed groups: OrderSpan, FillOrder
 	NeedState            // the state of one message: its record, DueOf and Due, FillState
+	NeedGroup            // whether a group is there: Group, FillGroup
 )
 
 // Need is what a command needs from disk before it can go on.
 type Need struct {
 	Kind     NeedKind
 	Sequence uint64 // NeedState
-	Lane     Lane   // NeedState
+	Lane     Lane   // NeedState, NeedLane, NeedGroup
+	Limit    int    // NeedLane, NeedDue, NeedOrder: how many entries are enough
 }
 
-// fill is a state read for the command that is about to be repeated.
+// fill is what was read for the command that is about to be repeated.
 type fill struct {
-	ok        bool
+	kind      NeedKind
 	seq       uint64
+	lane      Lane
 	exists    bool
 	scheduled bool
 	state     state
 }
 
-// FetchSize is how many entries a fill needs at most.
-func FetchSize() int { return windowSize / 2 }
+func (f *fill) is(kind NeedKind, lane Lane, seq uint64) bool {
+	return f != nil && f.kind == kind && f.lane == lane && f.seq == seq
+}
 
 // Keys are the keys of the queue's records.
 func (q *Machine) Keys() *Keys { return &q.keys }
-
-// FreshSpan is where the fresh messages behind the window stand.
-func (q *Machine) FreshSpan() Span {
-	from := q.c.head
-	if q.freshWin.len() > 0 {
-		from = q.freshWin.last().seq + 1
-	}
-	return q.keys.Lane(MainLane, from)
-}
 
 // DueSpan is where the scheduled messages behind the window stand.
 func (q *Machine) DueSpan() Span {
@@ -55,13 +52,6 @@ func (q *Machine) DueSpan() Span {
 	}
 	last := q.dueWin.last()
 	return q.keys.DueAfter(last.due, last.seq)
-}
-
-// FillFresh adds the next fresh message, read from FreshSpan in order. Done
-// ends the filling; with exhausted nothing is behind the last one, and then the
-// count must be right: ok false says that it was not, and has been mended.
-func (q *Machine) FillFresh(seq uint64, sent int64) {
-	q.freshWin.push(ref{seq: seq, sent: sent})
 }
 
 // FillDue adds the next scheduled message, read from DueSpan in order.
@@ -80,26 +70,47 @@ func (q *Machine) FillDue(key, value []byte) error {
 // FillEnd ends the filling of a window. With exhausted nothing stands behind
 // the last entry, so that the window is the whole order: ok false says that the
 // counter disagreed, which is a fault in this program; it has been set right.
-func (q *Machine) FillEnd(kind NeedKind, exhausted bool) (ok bool) {
-	if !exhausted {
+func (q *Machine) FillEnd(need Need, exhausted bool) (ok bool) {
+	count, have := uint64(0), 0
+	switch need.Kind {
+	case NeedLane:
+		x := q.lane(need.Lane)
+		x.loaded, x.whole = true, x.whole || exhausted
+		if need.Lane != MainLane {
+			if x.listed == 0 { // it was not in memory, where all are that wait to be listed
+				x.listed, x.at, x.returned = x.head()
+			}
+			if x.empty() {
+				delete(q.g.byLane, x.lane)
+			}
+			return true
+		}
+		defer func() { q.c.fresh = count }()
+		count, have = q.c.fresh, q.main.win.len()
+	case NeedDue:
+		defer func() { q.c.scheduled = count }()
+		count, have = q.c.scheduled, q.dueWin.len()
+	case NeedOrder:
+		defer func() { q.g.listed = count }()
+		count, have = q.g.listed, len(q.g.order)
+	case NeedNothing, NeedState, NeedGroup:
 		return true
 	}
-	switch kind {
-	case NeedFresh:
-		ok = q.c.fresh == uint64(q.freshWin.len())
-		q.c.fresh = uint64(q.freshWin.len())
-	case NeedDue:
-		ok = q.c.scheduled == uint64(q.dueWin.len())
-		q.c.scheduled = uint64(q.dueWin.len())
-	case NeedNothing, NeedState:
+	if exhausted && count != uint64(have) {
+		count = uint64(have)
+		return false
 	}
-	return ok
+	return true
 }
 
 // FillState hands over what disk says of one message: whether its record
 // exists, when it was sent, and, if it is scheduled, its state.
-func (q *Machine) FillState(seq uint64, exists bool, sent int64, scheduled []byte) error {
-	q.filled = fill{ok: true, seq: seq, exists: exists, state: state{seq: seq, sent: sent, slot: -1}}
+func (q *Machine) FillState(need Need, exists bool, sent int64, scheduled []byte) error {
+	seq, lane := need.Sequence, need.Lane
+	q.filled = &fill{
+		kind: NeedState, seq: seq, lane: lane, exists: exists,
+		state: state{seq: seq, lane: lane, tenant: lane, sent: sent, slot: -1},
+	}
 	if scheduled == nil {
 		return nil
 	}
@@ -116,22 +127,50 @@ func (q *Machine) FillState(seq uint64, exists bool, sent int64, scheduled []byt
 func (q *Machine) AppendCounters(buf []byte) []byte {
 	c := q.c
 	c.leased = uint64(len(q.leases))
-	return c.appendTo(buf)
+	all := c.all()
+	buf = appendCounters(buf, all[:]...)
+	if q.g != nil {
+		all := q.g.all()
+		buf = appendCounters(buf, all[:]...)
+		if len(q.g.there) > orderSize {
+			clear(q.g.there)
+		}
+	}
+	return buf
 }
 
 // Load sets an empty machine to persisted counters. It returns how many leases
 // there are to be loaded by LoadLease; buckets must be loaded by LoadBucket when
-// messages are scheduled.
+// messages are scheduled. Then LoadNeeds tells what else.
 func (q *Machine) Load(value []byte, now int64) (leases uint64, scheduled bool, err error) {
-	c, err := decodeCounters(value)
-	if err != nil {
-		return 0, false, err
+	all := q.c.all()
+	switch len(value) {
+	case countersSize + groupCountersSize:
+		all := q.grouped().all()
+		decodeCounters(value[countersSize:], all[:]...)
+	case countersSize:
+	default:
+		return 0, false, fmt.Errorf("%w: counters of %d bytes", ErrCorruptRecord, len(value))
 	}
-	q.c = c
-	if !q.backlog {
+	decodeCounters(value, all[:]...)
+	q.main.whole = q.c.fresh == 0
+	if !q.kind.Backlog {
 		q.sweepAt = max(now, 1)
 	}
-	return c.leased, c.scheduled > 0, nil
+	return q.c.leased, q.c.scheduled > 0 || q.kind.FIFO, nil
+}
+
+// LoadNeeds tells what must be read before a machine that was loaded is used: of
+// the groups that are blocked, what stands behind the leases.
+func (q *Machine) LoadNeeds() []Need {
+	if q.g == nil || !q.kind.FIFO {
+		return nil
+	}
+	needs := make([]Need, 0, len(q.g.byLane))
+	for _, lane := range slices.Sorted(maps.Keys(q.g.byLane)) {
+		needs = append(needs, Need{Kind: NeedLane, Lane: lane, Limit: groupSize})
+	}
+	return needs
 }
 
 // LoadLease restores a lease.
@@ -149,6 +188,13 @@ func (q *Machine) LoadLease(key, value []byte) error {
 	}
 	if s.flags&flagMoving != 0 {
 		q.moving++
+	}
+	switch {
+	case q.kind.FIFO:
+		x := q.lane(s.lane)
+		x.held = append(x.held, &s) // they come in order
+	case q.g != nil:
+		q.g.tenants.count(s.tenant, s.received, 1, 0)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 // its epoch, a/2@2. The windows hold
 // four messages, so that scenarios reach the disk.
 func TestScenarios(t *testing.T) {
-	defer func(n int) { windowSize = n }(windowSize)
-	windowSize = 4
+	defer func(w, o, g int) { windowSize, orderSize, groupSize = w, o, g }(windowSize, orderSize, groupSize)
+	windowSize, orderSize, groupSize = 4, 4, 2
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		s := &scenario{handles: map[string]Handle{}, leases: map[Handle]Lease{}, sequences: map[string]uint64{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -60,7 +60,7 @@ func (s *scenario) body(lane Lane, seq uint64) string {
 
 func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 	var delay, visibility, timeout, by, age, due string
-	most, receives := 1, 0
+	most := 1
 	d.MaybeScanArgs(t, "delay", &delay)
 	d.MaybeScanArgs(t, "visibility", &visibility)
 	d.MaybeScanArgs(t, "timeout", &timeout)
@@ -68,15 +68,14 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 	d.MaybeScanArgs(t, "age", &age)
 	d.MaybeScanArgs(t, "due", &due)
 	d.MaybeScanArgs(t, "max", &most)
-	d.MaybeScanArgs(t, "receives", &receives)
 
 	switch d.Cmd {
 	case "queue":
-		s.b = newBench(s.config(t, d), d.HasArg("backlog"))
+		s.b = newBench(s.config(t, d), Kind{FIFO: d.HasArg("fifo"), Backlog: d.HasArg("backlog")})
 		s.started = s.b.now
 	case "configure":
 		s.b.cfg = s.config(t, d)
-		s.b.m.Configure(s.b.cfg, s.b.now)
+		s.b.m.Configure(&s.b.batch, s.b.now, s.b.cfg)
 		return "", s.b.commit()
 	case "advance":
 		s.b.now += ms(t, by)
@@ -90,7 +89,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		return "", s.b.reopen()
 	case "send":
 		for _, name := range names(d) {
-			if err := s.send(t, d, name, delay, age, receives); err != nil {
+			if err := s.send(t, d, name, delay, age); err != nil {
 				return "", err
 			}
 		}
@@ -180,7 +179,9 @@ func names(d *datadriven.TestData) (names []string) {
 
 func (s *scenario) config(t *testing.T, d *datadriven.TestData) Config {
 	cfg := Config{Visibility: 30 * time.Second, Retention: 4 * 24 * time.Hour}
-	var visibility, retention string
+	var visibility, retention, delay string
+	d.MaybeScanArgs(t, "delay", &delay)
+	cfg.Delay = time.Duration(ms(t, delay)) * time.Millisecond
 	d.MaybeScanArgs(t, "visibility", &visibility)
 	d.MaybeScanArgs(t, "retention", &retention)
 	d.MaybeScanArgs(t, "max-receives", &cfg.MaxReceives)
@@ -196,14 +197,13 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) Config {
 	return cfg
 }
 
-func (s *scenario) send(t *testing.T, d *datadriven.TestData, name, delay, age string, receives int) error {
+func (s *scenario) send(t *testing.T, d *datadriven.TestData, name, delay, age string) error {
 	m := Message{Sent: s.b.now - ms(t, age), Body: []byte(name)}
-	a := Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Due: s.b.now + ms(t, delay)}
-	if d.HasArg("age") {
-		a.Moved, a.Receives, a.First = true, uint32(receives), m.Sent+1000
-	}
-	s.sequences[name] = s.b.m.Accept(&s.b.batch, s.b.now, a)
-	return s.b.commit()
+	d.MaybeScanArgs(t, "group", &m.Group)
+	a := Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Due: s.b.now + ms(t, delay), Lane: GroupLane(m.Group), Moved: d.HasArg("age")}
+	var err error
+	s.sequences[name], err = s.b.accept(a)
+	return err
 }
 
 func (s *scenario) receive(most int, visibility int64) (string, error) {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,18 +73,18 @@ func (s *strictStore) count(k *Keys, kind byte) (n int) {
 
 // bench drives a machine over a strict store the way a shard does.
 type bench struct {
-	store   *strictStore
-	m       *Machine
-	cfg     Config
-	backlog bool
-	now     int64
-	epoch   uint32
-	batch   mutation.Batch
-	broken  []string // counters that disagreed with records
+	store  *strictStore
+	m      *Machine
+	cfg    Config
+	kind   Kind
+	now    int64
+	epoch  uint32
+	batch  mutation.Batch
+	broken []string // counters that disagreed with records
 }
 
-func newBench(cfg Config, backlog bool) *bench {
-	return &bench{store: newStrictStore(), cfg: cfg, backlog: backlog, now: 10_000_000, epoch: 1, m: New(NewKeys(3, 7), cfg, backlog)}
+func newBench(cfg Config, kind Kind) *bench {
+	return &bench{store: newStrictStore(), cfg: cfg, kind: kind, now: 10_000_000, epoch: 1, m: New(NewKeys(3, 7), cfg, kind)}
 }
 
 // commit writes what a command changed, with the counters.
@@ -97,30 +98,45 @@ func (t *bench) fill(need Need) error {
 		return err
 	}
 	var failed error
-	switch need.Kind {
-	case NeedFresh, NeedDue:
-		span := t.m.FreshSpan()
-		if need.Kind == NeedDue {
-			span = t.m.DueSpan()
-		}
+	walk := func(span Span, f func(key, value []byte) error) {
 		n, exhausted := 0, true
 		t.store.walk(span, func(key, value []byte) bool {
-			if n == FetchSize() {
+			if n == need.Limit {
 				exhausted = false
 				return false
 			}
 			n++
-			if need.Kind == NeedDue {
-				failed = t.m.FillDue(key, value)
-				return failed == nil
-			}
-			sent, _ := RecordSent(value)
-			t.m.FillFresh(KeySequence(key), sent)
-			return true
+			failed = f(key, value)
+			return failed == nil
 		})
-		if !t.m.FillEnd(need.Kind, exhausted) {
+		if !t.m.FillEnd(need, exhausted) {
 			t.broken = append(t.broken, fmt.Sprintf("fill of kind %d", need.Kind))
 		}
+	}
+	switch need.Kind {
+	case NeedLane:
+		begins := uint64(0)
+		if value, ok := t.store.get(t.m.Keys().Group(need.Lane)); ok {
+			begins = binary.BigEndian.Uint64(value)
+		}
+		if held, ok := t.m.HeldSpan(need.Lane, begins); ok {
+			t.store.walk(held, func(key, value []byte) bool {
+				failed = t.m.FillHeld(key, value)
+				return failed == nil
+			})
+		}
+		walk(t.m.LaneSpan(need.Lane, begins), func(key, value []byte) error {
+			sent, _ := RecordSent(value)
+			t.m.FillFresh(need.Lane, KeySequence(key), sent)
+			return nil
+		})
+	case NeedDue:
+		walk(t.m.DueSpan(), t.m.FillDue)
+	case NeedOrder:
+		walk(t.m.OrderSpan(), t.m.FillOrder)
+	case NeedGroup:
+		_, exists := t.store.get(t.m.Keys().Group(need.Lane))
+		t.m.FillGroup(need.Lane, exists)
 	case NeedState:
 		record, exists := t.store.get(t.m.Keys().Record(need.Lane, need.Sequence))
 		sent, _ := RecordSent(record)
@@ -128,7 +144,7 @@ func (t *bench) fill(need Need) error {
 		if due, ok := t.store.get(t.m.Keys().DueOf(need.Sequence)); ok {
 			scheduled, _ = t.store.get(t.m.Keys().Due(DecodeDue(due), need.Sequence))
 		}
-		failed = t.m.FillState(need.Sequence, exists, sent, scheduled)
+		failed = t.m.FillState(need, exists, sent, scheduled)
 	}
 	return failed
 }
@@ -149,16 +165,25 @@ func (t *bench) run(command func() (Need, error)) error {
 	}
 }
 
-func (t *bench) send(id byte, delay int64) (uint64, error) {
-	m := Message{ID: ID{id}, Sent: t.now, Body: []byte{id}}
-	seq := t.m.Accept(&t.batch, t.now, Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay})
-	return seq, t.commit()
+func (t *bench) send(id byte, group string, delay int64) (uint64, error) {
+	m := Message{ID: ID{id}, Sent: t.now, Group: group, Body: []byte{id}}
+	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay, Lane: GroupLane(group)})
 }
 
-func (t *bench) moveIn(id byte, sent int64, receives uint32) (uint64, error) {
+func (t *bench) moveIn(id byte, sent int64) (uint64, error) {
 	m := Message{ID: ID{id}, Sent: sent, Body: []byte{id}}
-	seq := t.m.Accept(&t.batch, t.now, Arrival{Record: m.AppendRecord(nil), Sent: sent, Receives: receives, First: sent, Moved: true})
-	return seq, t.commit()
+	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: sent, Moved: true})
+}
+
+func (t *bench) accept(a Arrival) (seq uint64, err error) {
+	err = t.run(func() (Need, error) {
+		need := t.m.PrepareAccept(a.Lane)
+		if need.Kind == NeedNothing {
+			seq = t.m.Accept(&t.batch, t.now, a)
+		}
+		return need, nil
+	})
+	return seq, err
 }
 
 // receive is one receive as a shard runs it: it ends with something, or when
@@ -203,7 +228,7 @@ func (t *bench) receive(most int, visibility int64) (r Receive, err error) {
 // reopen replaces the machine by one that is loaded from the store.
 func (t *bench) reopen() error {
 	t.epoch++
-	t.m = New(NewKeys(3, 7), t.cfg, t.backlog)
+	t.m = New(NewKeys(3, 7), t.cfg, t.kind)
 	value, ok := t.store.get(t.m.Keys().Counters())
 	if !ok {
 		return nil
@@ -220,6 +245,11 @@ func (t *bench) reopen() error {
 		t.m.LoadBucket(key, value)
 		return true
 	})
+	for _, need := range t.m.LoadNeeds() {
+		if err := t.fill(need); err != nil {
+			return err
+		}
+	}
 	return failed
 }
 
@@ -252,11 +282,11 @@ func (t *bench) sweep() (dropped []uint64, err error) {
 			return true
 		})
 	}
-	t.store.walk(t.m.Keys().Expiries(), func(key, _ []byte) bool {
+	t.store.walk(t.m.Keys().Expiries(), func(key, value []byte) bool {
 		if keep(KeyTime(key)) {
 			return false
 		}
-		found = append(found, Expired{Lane: MovedLane, Sequence: KeySequence(key)})
+		found = append(found, Expired{Lane: Lane(binary.BigEndian.Uint64(value)), Sequence: KeySequence(key)})
 		return true
 	})
 	for _, e := range found {

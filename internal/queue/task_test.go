@@ -10,7 +10,7 @@ import (
 // What a move task takes is on its way, but not to the dead-letter queue, and
 // keeps its receive count; given back, it is a message like any other.
 func TestTaskLeases(t *testing.T) {
-	q := New(NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, false)
+	q := New(NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
 	var b mutation.Batch
 	now := int64(1_000_000)
 	m := Message{Sent: now, Body: []byte("x")}

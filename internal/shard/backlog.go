@@ -54,7 +54,7 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 	qs, ok := sh.backlogs[inc]
 	if !ok {
 		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true}
-		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, true)
+		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
 		sh.backlogs[inc] = qs
 	}
 	return qs
@@ -92,7 +92,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		return nil, false, nil
 	}
 	qs.readied = false
-	found := sh.receive(qs, most, 0)
+	found := sh.receive(qs, most, 0, "")
 	taken = make([]*Delivery, len(found.leases))
 	for i, l := range found.leases {
 		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}

@@ -164,7 +164,9 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 		return false
 	}
 	w.written += len(record)
-	to.accept(qs, w.now, queue.Arrival{Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds()})
+	to.accept(qs, w.now, queue.Arrival{
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(w.f.p.Group),
+	})
 	return true
 }
 

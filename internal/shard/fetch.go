@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"godwit.dev/godwit/internal/queue"
@@ -29,17 +30,16 @@ func (sh *shard) fill(qs *queueState, need queue.Need) {
 func (sh *shard) read(qs *queueState, need queue.Need) error {
 	m := &qs.machine
 	switch need.Kind {
-	case queue.NeedFresh:
-		return sh.walk(m.FreshSpan(), need.Kind, qs, func(key, value []byte) error {
-			sent, ok := queue.RecordSent(value)
-			if !ok {
-				return queue.ErrCorruptRecord
-			}
-			m.FillFresh(queue.KeySequence(key), sent)
-			return nil
-		})
+	case queue.NeedLane:
+		return sh.readLane(qs, need)
 	case queue.NeedDue:
-		return sh.walk(m.DueSpan(), need.Kind, qs, m.FillDue)
+		return sh.walk(m.DueSpan(), need, qs, m.FillDue)
+	case queue.NeedOrder:
+		return sh.walk(m.OrderSpan(), need, qs, m.FillOrder)
+	case queue.NeedGroup:
+		_, ok, err := sh.engine.store.Get(nil, m.Keys().Group(need.Lane))
+		m.FillGroup(need.Lane, ok)
+		return err
 	case queue.NeedState:
 		return sh.readState(m, need)
 	default:
@@ -47,15 +47,47 @@ func (sh *shard) read(qs *queueState, need queue.Need) error {
 	}
 }
 
+// readLane reads the next messages of a lane.
+func (sh *shard) readLane(qs *queueState, need queue.Need) error {
+	m, s, begins := &qs.machine, sh.engine.store, uint64(0)
+	if need.Lane.Grouped() {
+		value, _, err := s.Get(nil, m.Keys().Group(need.Lane))
+		if err != nil {
+			return err
+		}
+		if len(value) == 8 {
+			begins = binary.BigEndian.Uint64(value)
+		}
+	}
+	if held, ok := m.HeldSpan(need.Lane, begins); ok {
+		var failed error
+		err := each(s, held, func(key, value []byte) bool {
+			failed = m.FillHeld(key, value)
+			return failed == nil
+		})
+		if err := errorsFirst(failed, err); err != nil {
+			return err
+		}
+	}
+	return sh.walk(m.LaneSpan(need.Lane, begins), need, qs, func(key, value []byte) error {
+		sent, ok := queue.RecordSent(value)
+		if !ok {
+			return queue.ErrCorruptRecord
+		}
+		m.FillFresh(need.Lane, queue.KeySequence(key), sent)
+		return nil
+	})
+}
+
 // walk hands the first entries of a span to f and ends the filling.
-func (sh *shard) walk(span queue.Span, kind queue.NeedKind, qs *queueState, f func(key, value []byte) error) error {
+func (sh *shard) walk(span queue.Span, need queue.Need, qs *queueState, f func(key, value []byte) error) error {
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
 	n, size, exhausted := 0, 0, true
 	for it.Next() {
-		if n == queue.FetchSize() || size > fetchBytes {
+		if n == need.Limit || size > fetchBytes {
 			exhausted = false
 			break
 		}
@@ -68,7 +100,7 @@ func (sh *shard) walk(span queue.Span, kind queue.NeedKind, qs *queueState, f fu
 	if err := it.Close(); err != nil {
 		return err
 	}
-	if !qs.machine.FillEnd(kind, exhausted) {
+	if !qs.machine.FillEnd(need, exhausted) {
 		sh.engine.inconsistent(qs)
 	}
 	return nil
@@ -91,7 +123,7 @@ func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
 			return err
 		}
 	}
-	return m.FillState(need.Sequence, exists, sent, scheduled)
+	return m.FillState(need, exists, sent, scheduled)
 }
 
 // findExpired walks the lanes of a queue from their lows for messages sent
@@ -128,7 +160,7 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 		err = lane(queue.DelayedLane, &delayedLow)
 	}
 	if err == nil && !more {
-		err = each(sh.engine.store, keys.Expiries(), func(key, _ []byte) bool {
+		err = each(sh.engine.store, keys.Expiries(), func(key, value []byte) bool {
 			sent := queue.KeyTime(key)
 			if sent > cutoff {
 				stays(sent)
@@ -138,7 +170,11 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 				more = true
 				return false
 			}
-			found = append(found, queue.Expired{Lane: queue.MovedLane, Sequence: queue.KeySequence(key)})
+			if len(value) != 8 {
+				return true
+			}
+			lane := queue.Lane(binary.BigEndian.Uint64(value))
+			found = append(found, queue.Expired{Lane: lane, Sequence: queue.KeySequence(key)})
 			return true
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // number of the receive, the epoch of the shard, and an authentication code
 // over them, so that nobody can make one up or use it on another queue.
 const (
-	handleBody = 2 + 8 + 8 + 4 + 4 + 4
+	handleBody = 2 + 8 + 8 + 8 + 4 + 4
 	handleCode = 16
 )
 
@@ -49,7 +49,7 @@ func (s *handleSealer) seal(shard uint16, inc queue.Incarnation, l queue.Lease) 
 	buf = binary.BigEndian.AppendUint16(buf, shard)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(inc))
 	buf = binary.BigEndian.AppendUint64(buf, l.Sequence)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(l.Lane))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(l.Lane))
 	buf = binary.BigEndian.AppendUint32(buf, l.Receives)
 	buf = binary.BigEndian.AppendUint32(buf, l.Epoch)
 	buf = s.code(buf, buf)
@@ -76,8 +76,8 @@ func (s *handleSealer) open(handle string, shard uint16, inc queue.Incarnation) 
 	}
 	return queue.Handle{
 		Sequence: binary.BigEndian.Uint64(p[10:]),
-		Lane:     queue.Lane(binary.BigEndian.Uint32(p[18:])),
-		Receives: binary.BigEndian.Uint32(p[22:]),
-		Epoch:    binary.BigEndian.Uint32(p[26:]),
+		Lane:     queue.Lane(binary.BigEndian.Uint64(p[18:])),
+		Receives: binary.BigEndian.Uint32(p[26:]),
+		Epoch:    binary.BigEndian.Uint32(p[30:]),
 	}, true
 }

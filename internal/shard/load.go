@@ -144,7 +144,7 @@ func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
 			return false
 		}
 		qs := &queueState{arn: a, incarnation: record.Incarnation, record: record}
-		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, false)
+		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.queues[a] = qs
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 		failed = sh.loadMachine(qs, counters)
@@ -201,10 +201,18 @@ func (sh *shard) loadMachine(qs *queueState, counters map[queue.Incarnation][]by
 		}
 	}
 	if scheduled {
-		return each(s, qs.machine.Keys().Buckets(), func(key, value []byte) bool {
+		err := each(s, qs.machine.Keys().Buckets(), func(key, value []byte) bool {
 			qs.machine.LoadBucket(key, value)
 			return true
 		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, need := range qs.machine.LoadNeeds() {
+		if err := sh.read(qs, need); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -222,8 +230,8 @@ func (e *Engine) settleTransfers(to *shard) error {
 			return err
 		}
 		lane := queue.MainLane
-		if len(value) == 4 {
-			lane = queue.Lane(binary.BigEndian.Uint32(value))
+		if len(value) == 8 {
+			lane = queue.Lane(binary.BigEndian.Uint64(value))
 		}
 		lockTwo(from, to)
 		if qs := from.byIncarnation(id.incarnation); qs != nil {

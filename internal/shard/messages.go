@@ -29,19 +29,28 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 		return nil, err
 	}
 	now := sh.now()
+	original := sh.originals(qs, now, msgs)
 	var record []byte
 	for i, out := range msgs {
+		if results[i] = original(i); results[i].Duplicate {
+			continue
+		}
 		out.Message.Sent = now
 		record = out.Message.AppendRecord(record[:0])
 		delay := out.Delay
 		if delay < 0 {
 			delay = qs.machine.Config().Delay
 		}
+		results[i].ID = out.Message.ID
 		results[i].Sequence = sh.accept(qs, now, queue.Arrival{
-			Record: record, Sent: now, Due: now + delay.Milliseconds(),
+			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: queue.GroupLane(out.Message.Group),
 		})
+		sh.remember(qs, now, out, results[i])
 	}
 	g := sh.commit(true)
+	if g == nil { // all are duplicates: the answer rests on their originals
+		g = sh.last
+	}
 	sh.mu.Unlock()
 	g.wait()
 	return results, nil
@@ -86,6 +95,7 @@ type waiter struct {
 	listed     bool
 	max        int
 	visibility time.Duration
+	attempt    string
 	result     chan leased // capacity 1
 }
 
@@ -148,8 +158,8 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	if req.Wait < 0 {
 		req.Wait = cfg.Wait
 	}
-	found := sh.receive(qs, req.Max, req.Visibility)
-	if errors.Is(found.err, queue.ErrInFlight) && req.Wait > 0 {
+	found := sh.receive(qs, req.Max, req.Visibility, req.Attempt)
+	if errors.Is(found.err, queue.ErrInFlight) && (req.Wait > 0 || req.Queue.FIFO()) {
 		found.err = nil
 	}
 	if found.err != nil {
@@ -157,7 +167,7 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		return nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
 	}
 	if len(found.leases) == 0 && req.Wait > 0 {
-		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, result: make(chan leased, 1)}
+		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1)}
 		qs.waiters.push(w)
 		sh.mu.Unlock()
 		found = e.waitFor(ctx, sh, w, req.Wait)
@@ -185,15 +195,16 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 const receiveRounds = 4
 
 // receive runs one receive on a queue, under the shard's lock.
-func (sh *shard) receive(qs *queueState, most int, visibility time.Duration) leased {
+func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, attempt string) leased {
+	fifo := qs.arn.FIFO() && !qs.backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.now()
 		sh.prepare(qs, now, most)
-		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.epoch}
+		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.epoch, Attempt: attempt}
 		err := qs.machine.Receive(&sh.batch, now, &r)
 		if sh.batch.Len() > 0 {
 			sh.touch(qs)
-			sh.commitPart(false)
+			sh.commitPart(fifo)
 			sh.untouch()
 			sh.rearm(qs, now)
 		}
@@ -204,6 +215,9 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration) lea
 			return leased{err: err}
 		}
 		if len(r.Leases) > 0 {
+			if fifo {
+				return leased{queue: qs, leases: r.Leases, group: sh.last}
+			}
 			var newest uint64
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
@@ -239,7 +253,7 @@ func (sh *shard) rearm(qs *queueState, now int64) {
 func (sh *shard) serve(qs *queueState, now int64) {
 	for qs.waiters.first != nil && sh.available(qs, now) {
 		w := qs.waiters.first
-		found := sh.receive(qs, w.max, w.visibility)
+		found := sh.receive(qs, w.max, w.visibility, w.attempt)
 		if found.err != nil || len(found.leases) == 0 {
 			return
 		}
@@ -318,8 +332,11 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 		}
 		out = append(out, Received{
 			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.seal(sh.id, qs.incarnation, l),
-			Receives: int(l.Receives), FirstReceived: l.First,
+			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.arn.FIFO(),
 		})
+		if m.FirstReceived != 0 {
+			out[len(out)-1].FirstReceived = m.FirstReceived
+		}
 	}
 	return out, nil
 }
@@ -340,6 +357,9 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 		err := sh.resolve(qs, false, func() (queue.Need, error) {
 			return qs.machine.Delete(&sh.batch, sh.meta.now, h)
 		})
+		if errors.Is(err, queue.ErrExpired) {
+			return errExpiredHandle(handles[i])
+		}
 		if errors.Is(err, queue.ErrGone) {
 			return nil
 		}
@@ -371,6 +391,8 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 		switch {
 		case errors.Is(err, queue.ErrGone):
 			return errGoneVisibility(c.Handle)
+		case errors.Is(err, queue.ErrExpired):
+			return errExpiredHandle(c.Handle)
 		case errors.Is(err, queue.ErrVisibility):
 			return fault.Newf(fault.InvalidParameter, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int64(c.Timeout/time.Second))
 		case errors.Is(err, queue.ErrInFlight):
@@ -384,8 +406,12 @@ func errGoneVisibility(handle string) error {
 	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", handle)
 }
 
-// byHandle runs a command for each of n receipt handles. The commands need not
-// be durable when it returns: they are within 10 ms.
+func errExpiredHandle(handle string) error {
+	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", handle)
+}
+
+// byHandle runs a command for each of n receipt handles. On a standard queue
+// they need not be durable when it returns: they are within 10 ms.
 func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error) ([]error, error) {
 	sh := e.shardOf(a)
 	sh.mu.Lock()
@@ -401,10 +427,18 @@ func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i 
 	for i := range errs {
 		errs[i] = f(sh, qs, i)
 	}
-	lazy := sh.commit(false)
+	fifo := qs.arn.FIFO()
+	lazy := sh.commit(fifo)
 	g := sh.catalog
+	if fifo && lazy == nil { // nothing changed, which may rest on what somebody else did
+		lazy = sh.last
+	}
 	sh.mu.Unlock()
 	g.wait()
+	if fifo {
+		lazy.wait()
+		return errs, nil
+	}
 	e.log.acknowledgeable(lazy)
 	return errs, nil
 }

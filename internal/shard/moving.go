@@ -166,10 +166,10 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	// often it is begun.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
 	m.ID = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
-	m.Source = ""
+	m.Source, m.Receives, m.FirstReceived = "", 0, 0
 	g, err := e.transfer(sh, qs, l, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
-		return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds()}, nil
+		return arrivalOf(m, now, cfg), nil
 	})
 	if err == nil {
 		sh.mu.Lock()

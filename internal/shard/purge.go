@@ -35,6 +35,9 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		sh.meta.incarnation++
 		record := *old.record
+		if record.First == 0 {
+			record.First = record.Incarnation
+		}
 		record.Incarnation, record.Purged = queue.Incarnation(sh.meta.incarnation), now
 		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.incarnation)
@@ -43,7 +46,8 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		old.waiters = waiterList{}
 		sh.drop(old)
 		qs := sh.newQueue(a, &record, old.machine.Config())
-		qs.waiters = waiters
+		qs.machine.Succeed(&old.machine)
+		qs.waiters, qs.dedup = waiters, old.dedup
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs
 		}

@@ -211,7 +211,7 @@ func TestPurgeInTransfer(t *testing.T) {
 			to.mu.Lock()
 			id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: leases[0].Sequence}
 			now := to.now()
-			to.accept(to.queues[queueARN("q")], now, arrivalOf("m0", now))
+			to.accept(to.queues[queueARN("q")], now, arrivalOfBody("m0", now))
 			to.accepted = map[transferID]struct{}{id: {}}
 			to.batch.Set(id.key(to.id), []byte{0, 0, 0, 2})
 			to.commit(true)
@@ -236,7 +236,7 @@ func TestPurgeInTransfer(t *testing.T) {
 	}
 }
 
-func arrivalOf(body string, now int64) queue.Arrival {
+func arrivalOfBody(body string, now int64) queue.Arrival {
 	m := message(1, body)
 	m.Sent = now
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}

@@ -36,6 +36,9 @@ type queueRecord struct {
 	// that purges ended, the latest last.
 	Purged int64               `json:"purged,omitempty"` // epoch milliseconds
 	Former []queue.Incarnation `json:"former,omitempty"`
+	// First is the first incarnation of a queue that was purged: deduplication
+	// goes on across purges.
+	First queue.Incarnation `json:"first,omitempty"`
 }
 
 const queueRecordVersion = 1
@@ -96,7 +99,7 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 
 func (sh *shard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {
 	qs := &queueState{arn: a, incarnation: r.Incarnation, record: r}
-	qs.machine = *queue.New(queue.NewKeys(sh.id, r.Incarnation), cfg, false)
+	qs.machine = *queue.New(queue.NewKeys(sh.id, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	sh.queues[a] = qs
 	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 	sh.touch(qs)
@@ -232,7 +235,7 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		record.Attributes, record.Modified = merged, sh.now()
 		qs.record = &record
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
-		qs.machine.Configure(cfg, sh.meta.now)
+		qs.machine.Configure(&sh.batch, sh.meta.now, cfg)
 		sh.touch(qs)
 		return sh.writeQueue(qs)
 	})

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -45,6 +46,8 @@ type shard struct {
 	sources   map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
 	moves     map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
 
+	dedupFrom int64 // deduplication buckets before this minute have been dropped
+
 	sealed uint64 // commits sealed; guarded by the log's applying
 }
 
@@ -64,6 +67,7 @@ type queueState struct {
 	newest      uint64       // the last message that the command under way added
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
+	dedup       *dedup.Window // FIFO: of messages accepted of late
 }
 
 // deadLetters are the messages of a queue that somebody carries to its
@@ -92,6 +96,9 @@ func (sh *shard) touch(qs *queueState) {
 
 // accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
+	for need := qs.machine.PrepareAccept(a.Lane); need.Kind != queue.NeedNothing; need = qs.machine.PrepareAccept(a.Lane) {
+		sh.fill(qs, need)
+	}
 	qs.newest = qs.machine.Accept(&sh.batch, now, a)
 	sh.touch(qs)
 	return qs.newest
@@ -99,7 +106,7 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 
 // seal ends the writing of a command: the counters of what it touched go last.
 func (sh *shard) seal() part {
-	var buf [64]byte
+	var buf [96]byte
 	for _, qs := range sh.dirty {
 		if !qs.gone {
 			sh.batch.Set(qs.machine.Keys().Counters(), qs.machine.AppendCounters(buf[:0]))

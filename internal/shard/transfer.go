@@ -120,7 +120,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 			to.accepted = map[transferID]struct{}{}
 		}
 		to.accepted[id] = struct{}{}
-		to.batch.Set(id.key(to.id), binary.BigEndian.AppendUint32(nil, uint32(l.Lane)))
+		to.batch.Set(id.key(to.id), binary.BigEndian.AppendUint64(nil, uint64(l.Lane)))
 	}
 	g := to.commit(true)
 	to.mu.Unlock()
@@ -200,8 +200,8 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		dest := qs.machine.Config().DeadLetter
 		sh.mu.Unlock()
 
-		_, err := e.transfer(sh, qs, l, dest, func(int64, queue.Config) (queue.Arrival, error) {
-			return e.deadLetter(sh, qs, l)
+		_, err := e.transfer(sh, qs, l, dest, func(now int64, _ queue.Config) (queue.Arrival, error) {
+			return e.deadLetter(sh, qs, l, now)
 		})
 		sh.mu.Lock()
 		switch kind := fault.KindOf(err); {
@@ -228,7 +228,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 
 // deadLetter makes the message as the dead-letter queue keeps it: as it was,
 // with its age and receive count, and with the queue that it comes from.
-func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease) (queue.Arrival, error) {
+func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int64) (queue.Arrival, error) {
 	keys := queue.NewKeys(from.id, qs.incarnation)
 	record, ok, err := e.readRecord(from, keys.Record(l.Lane, l.Sequence))
 	if err != nil || !ok {
@@ -239,9 +239,14 @@ func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease) (queue.A
 		return queue.Arrival{}, err
 	}
 	m.Source = qs.arn.String()
-	return queue.Arrival{
-		Record: m.AppendRecord(nil), Sent: m.Sent, Receives: l.Receives, First: l.First, Moved: true,
-	}, nil
+	if m.FirstReceived == 0 {
+		m.FirstReceived = l.First
+	}
+	m.Receives += l.Receives
+	if qs.arn.FIFO() { // its age counts anew, and two that shared an id are both kept
+		m.Sent, m.Dedup = now, m.ID.String()
+	}
+	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: queue.GroupLane(m.Group), Moved: true}, nil
 }
 
 // readRecord reads a record that an earlier command of the shard has written.
@@ -251,6 +256,13 @@ func (e *Engine) readRecord(sh *shard, key []byte) ([]byte, bool, error) {
 	}
 	e.log.flush()
 	return e.store.Get(nil, key)
+}
+
+// arrivalOf is a message as it enters a queue at the end of its way.
+func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
+	return queue.Arrival{
+		Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(m.Group),
+	}
 }
 
 // Transfer moves a delivery into a queue, as message m, which the caller made
@@ -263,7 +275,7 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 		}
 		m.Sent = now
-		return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds()}, nil
+		return arrivalOf(m, now, cfg), nil
 	})
 	g.wait()
 	if errors.Is(err, errNotLeased) {

@@ -19,7 +19,11 @@ type QueueInfo struct {
 
 // SendResult is the outcome of one accepted message.
 type SendResult struct {
+	ID       queue.ID // the message's, or, of a duplicate, the original's
 	Sequence uint64
+	// Duplicate: a message with the same deduplication id was accepted before.
+	// Nothing was added.
+	Duplicate bool
 }
 
 // Outgoing is a message to be accepted by a queue.
@@ -38,6 +42,8 @@ type ReceiveRequest struct {
 	// Wait is how long to wait, in real time, for a first message. Negative
 	// means the queue's own.
 	Wait time.Duration
+	// Attempt is the ReceiveRequestAttemptId, or empty; FIFO queues only.
+	Attempt string
 }
 
 // Received is a message leased to a client.
@@ -45,8 +51,9 @@ type Received struct {
 	*queue.Message
 	Sequence      uint64
 	ReceiptHandle string
-	Receives      int   // including this one
+	Receives      int   // including this one, and those in queues that it was moved here from
 	FirstReceived int64 // epoch milliseconds
+	FIFO          bool  // the queue is one
 }
 
 // Attempt is one try to deliver a message to a subscription's endpoint.

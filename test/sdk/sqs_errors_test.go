@@ -217,7 +217,7 @@ func TestErrors(t *testing.T) {
 		{"CreateQueue", members{}, nil, missing("QueueName")},
 		{"CreateQueue", members{"QueueName": "a b"}, nil, invalid(badName)},
 		{"CreateQueue", members{"QueueName": strings.Repeat("q", 81)}, nil, invalid(badName)},
-		{"CreateQueue", members{"QueueName": "new.fifo"}, nil, batch("UnsupportedOperation", "FIFO queues are not supported yet: this version of Godwit has standard queues only.")},
+		{"CreateQueue", members{"QueueName": "new.fifo"}, nil, invalid(badName)},
 		ofAttributes("CreateQueue", "QueueName", "q", "VisibilityTimeout", "46", failure{
 			sqsNS + "QueueNameExists", "QueueAlreadyExists", 400,
 			"A queue already exists with the same name and a different value for attribute VisibilityTimeout", "",

@@ -139,7 +139,11 @@ func (f *fake) CancelMoveTask(_ context.Context, source arn.ARN, id string) (int
 
 func (f *fake) Send(_ context.Context, _ arn.ARN, msgs []shard.Outgoing) ([]shard.SendResult, error) {
 	f.sent = append(f.sent, msgs...)
-	return make([]shard.SendResult, len(msgs)), nil
+	results := make([]shard.SendResult, len(msgs))
+	for i := range msgs {
+		results[i].ID = msgs[i].Message.ID
+	}
+	return results, nil
 }
 
 func (f *fake) Receive(_ context.Context, req shard.ReceiveRequest) ([]shard.Received, error) {

@@ -30,7 +30,7 @@ func (s *Service) StartMessageMoveTask(ctx context.Context, call *api.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	id := uuid(s.newID())
+	id := s.newID().String()
 	if err := s.engine.StartMoveTask(ctx, shard.MoveTaskSpec{ID: id, Source: source, Destination: destination, Rate: rate}); err != nil {
 		return nil, err
 	}

@@ -23,19 +23,22 @@ const (
 	maxListed   = 1000 // queues in one answer of ListQueues
 )
 
-// CreateQueue creates a standard queue, or finds an equal one.
+// CreateQueue creates a queue, or finds an equal one.
 func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
-	if strings.HasSuffix(in.QueueName, fifoSuffix) || strings.EqualFold(in.Attributes[attribute.FifoQueue], "true") {
-		return nil, fault.New(fault.UnsupportedOperation, "FIFO queues are not supported yet: this version of Godwit has standard queues only.")
-	}
-	if !isQueueName(in.QueueName) {
+	name, fifo := in.QueueName, in.Attributes[attribute.FifoQueue] == "true"
+	if fifo {
+		var ok bool
+		if name, ok = strings.CutSuffix(name, fifoSuffix); !ok || len(in.QueueName) > maxNameBytes || !isQueueName(name) {
+			return nil, fault.New(fault.InvalidParameter, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
+		}
+	} else if !isQueueName(name) {
 		return nil, fault.New(fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	if err := checkTags(in.QueueName, in.Tags); err != nil {
 		return nil, err
 	}
 	self := arn.Queue(call.Region, call.Account, in.QueueName)
-	attrs, err := attribute.Normalize(in.Attributes, false)
+	attrs, err := attribute.Normalize(in.Attributes, fifo)
 	if err != nil {
 		return nil, err
 	}
@@ -249,11 +252,15 @@ func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *Ge
 	return &GetQueueAttributesOutput{Attributes: attrs}, nil
 }
 
-// alwaysTold are the attributes with a default that a standard queue tells
-// whether or not its owner has set them.
+// alwaysTold are the attributes with a default that a queue tells whether or not
+// its owner has set them; fifoTold are a FIFO queue's own.
 var alwaysTold = [...]string{
 	attribute.DelaySeconds, attribute.MaximumMessageSize, attribute.MessageRetentionPeriod,
 	attribute.ReceiveMessageWaitTimeSeconds, attribute.VisibilityTimeout, attribute.SqsManagedSseEnabled,
+}
+
+var fifoTold = [...]string{
+	attribute.ContentBasedDeduplication, attribute.DeduplicationScope, attribute.FifoThroughputLimit,
 }
 
 // describe gives all attributes of a queue.
@@ -261,6 +268,11 @@ func describe(info shard.QueueInfo) map[string]string {
 	attrs := make(map[string]string, len(info.Attributes)+16)
 	for _, name := range alwaysTold {
 		attrs[name], _ = attribute.Default(name)
+	}
+	if info.ARN.FIFO() {
+		for _, name := range fifoTold {
+			attrs[name], _ = attribute.Default(name)
+		}
 	}
 	for name, v := range info.Attributes {
 		if v != "" {

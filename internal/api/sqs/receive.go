@@ -30,8 +30,15 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err != nil {
 		return nil, err
 	}
-	if id := in.ReceiveRequestAttemptId; id != nil && !q.FIFO() {
-		return nil, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
+	attempt := ""
+	if id := in.ReceiveRequestAttemptId; id != nil {
+		if !q.FIFO() {
+			return nil, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
+		}
+		if attempt = *id; !validGroup(attempt) {
+			return nil, outOfRange(*id, "ReceiveRequestAttemptId",
+				"ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		}
 	}
 	system, err := selectSystem(in.AttributeNames, in.MessageSystemAttributeNames)
 	if err != nil {
@@ -41,6 +48,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 		Queue: q, Max: most,
 		Visibility: time.Duration(visibility) * time.Second,
 		Wait:       time.Duration(wait) * time.Second,
+		Attempt:    attempt,
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +62,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 		r := &received[i]
 		m := &out.Messages[i]
 		*m = Message{
-			MessageId:     uuid(r.ID),
+			MessageId:     r.ID.String(),
 			ReceiptHandle: r.ReceiptHandle,
 			MD5OfBody:     digest(r.BodyMD5),
 			Body:          string(r.Body),

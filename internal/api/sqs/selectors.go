@@ -103,8 +103,9 @@ func (set systemAttributes) of(r *shard.Received) api.Pairs {
 	if set&firstReceiveTimestamp != 0 {
 		add(firstReceiveTimestamp, nameFirstReceive, strconv.FormatInt(r.FirstReceived, 10))
 	}
-	// A standard queue's messages have no SequenceNumber, and there are no
-	// other queues yet.
+	if r.FIFO {
+		add(sequenceNumber, nameSequenceNumber, sequence(r.Sequence))
+	}
 	add(deduplicationID, nameDeduplicationID, r.Dedup)
 	add(groupID, nameGroupID, r.Group)
 	add(trace, traceHeader, r.Trace)

@@ -3,7 +3,9 @@ package sqs
 import (
 	"context"
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
+	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -37,11 +39,13 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.engine.Send(ctx, q, []shard.Outgoing{out}); err != nil {
+	sent, err := s.engine.Send(ctx, q, []shard.Outgoing{out})
+	if err != nil {
 		return nil, err
 	}
 	return &SendMessageOutput{
-		MessageId:                    uuid(out.Message.ID),
+		MessageId:                    sent[0].ID.String(),
+		SequenceNumber:               sequenceOf(q, sent[0]),
 		MD5OfMessageBody:             digest(out.Message.BodyMD5),
 		MD5OfMessageAttributes:       attributesDigest(out.Message),
 		MD5OfMessageSystemAttributes: systemDigest(&entry),
@@ -65,6 +69,13 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if err := checkLength(in.Entries); err != nil {
 		return nil, err
 	}
+	if q.FIFO() { // for a fault of this kind the whole batch is refused
+		for i := range in.Entries {
+			if err := checkGrouping(cfg, &in.Entries[i], fault.InvalidParameter); err != nil {
+				return nil, err
+			}
+		}
+	}
 	// Both lists are in every JSON answer, if need be empty.
 	out := &SendMessageBatchOutput{
 		Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries)),
@@ -81,7 +92,6 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 		msgs = append(msgs, m)
 		out.Successful = append(out.Successful, SendMessageBatchResultEntry{
 			Id:                           e.Id,
-			MessageId:                    uuid(m.Message.ID),
 			MD5OfMessageBody:             digest(m.Message.BodyMD5),
 			MD5OfMessageAttributes:       attributesDigest(m.Message),
 			MD5OfMessageSystemAttributes: systemDigest(e),
@@ -90,10 +100,25 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if len(msgs) == 0 {
 		return out, nil
 	}
-	if _, err := s.engine.Send(ctx, q, msgs); err != nil {
+	sent, err := s.engine.Send(ctx, q, msgs)
+	if err != nil {
 		return nil, err
 	}
+	for i, r := range sent {
+		out.Successful[i].MessageId, out.Successful[i].SequenceNumber = r.ID.String(), sequenceOf(q, r)
+	}
 	return out, nil
+}
+
+// sequence writes a SequenceNumber, which has 20 digits.
+func sequence(n uint64) string { return fmt.Sprintf("1%019d", n) }
+
+// sequenceOf is the SequenceNumber of a sent message; a standard queue has none.
+func sequenceOf(q arn.ARN, r shard.SendResult) string {
+	if !q.FIFO() {
+		return ""
+	}
+	return sequence(r.Sequence)
 }
 
 // failedSend reports an entry that could not be sent. Whatever is wrong with
@@ -121,7 +146,13 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	if err != nil {
 		return shard.Outgoing{}, err
 	}
-	if err := grouping(m, q, e); err != nil {
+	if delay > 0 && q.FIFO() {
+		return shard.Outgoing{}, outOfRange(delay, "DelaySeconds", invalidForKind)
+	}
+	if q.FIFO() {
+		delay = -1
+	}
+	if err := grouping(m, q, cfg, e); err != nil {
 		return shard.Outgoing{}, err
 	}
 	if m.Attributes, err = attributesOf(e.MessageAttributes); err != nil {
@@ -139,9 +170,33 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
 }
 
-// grouping takes over the message's group. Deduplication is for FIFO queues.
-func grouping(m *queue.Message, q arn.ARN, e *SendMessageBatchRequestEntry) error {
-	if id := e.MessageDeduplicationId; id != nil && !q.FIFO() {
+// checkGrouping refuses a message that lacks what a FIFO queue goes by; without a
+// group it is refused with the given kind.
+func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped fault.Kind) error {
+	if e.MessageGroupId == nil || *e.MessageGroupId == "" {
+		return fault.Newf(ungrouped, missing, "MessageGroupId")
+	}
+	if e.MessageDeduplicationId == nil && !cfg.ContentDedup {
+		return fault.New(fault.InvalidParameter, "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+// grouping takes over the message's group and, on a FIFO queue, the id by which
+// it is told from others.
+func grouping(m *queue.Message, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) error {
+	if q.FIFO() {
+		if err := checkGrouping(cfg, e, fault.MissingParameter); err != nil {
+			return err
+		}
+		if id := e.MessageDeduplicationId; id == nil {
+			sum := sha256.Sum256(m.Body)
+			m.Dedup = hex.EncodeToString(sum[:])
+		} else if m.Dedup = *id; !validGroup(m.Dedup) {
+			return outOfRange(*id, "MessageDeduplicationId",
+				"MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		}
+	} else if id := e.MessageDeduplicationId; id != nil {
 		return outOfRange(*id, "MessageDeduplicationId", invalidForKind)
 	}
 	if id := e.MessageGroupId; id != nil {
@@ -199,17 +254,5 @@ func attributesDigest(m *queue.Message) string {
 func digest(sum [md5.Size]byte) string {
 	var b [2 * md5.Size]byte
 	hex.Encode(b[:], sum[:])
-	return string(b[:])
-}
-
-// uuid writes a message's id.
-func uuid(id queue.ID) string {
-	var b [36]byte
-	hex.Encode(b[:8], id[:4])
-	hex.Encode(b[9:13], id[4:6])
-	hex.Encode(b[14:18], id[6:8])
-	hex.Encode(b[19:23], id[8:10])
-	hex.Encode(b[24:], id[10:])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
 	return string(b[:])
 }

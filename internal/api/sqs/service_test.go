@@ -29,8 +29,8 @@ func TestCreateQueueRefusals(t *testing.T) {
 	}{
 		{CreateQueueInput{QueueName: "a b"}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
 		{CreateQueueInput{QueueName: strings.Repeat("a", 81)}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
-		{CreateQueueInput{QueueName: "a.fifo"}, fault.UnsupportedOperation, ""},
-		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"FifoQueue": "true"}}, fault.UnsupportedOperation, ""},
+		{CreateQueueInput{QueueName: "a.fifo"}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
+		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"FifoQueue": "true"}}, fault.InvalidParameter, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length."},
 		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"FifoQueue": "false"}}, fault.InvalidAttributeName, "Unknown Attribute FifoQueue."},
 		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"DelaySeconds": "901"}}, fault.InvalidAttributeValue, "Invalid value for the parameter DelaySeconds."},
 		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"KmsMasterKeyId": "k", "SqsManagedSseEnabled": "true"}}, fault.InvalidAttributeName, ""},

@@ -66,6 +66,8 @@ func Config(attrs map[string]string) (queue.Config, error) {
 		return queue.Config{}, invalid(MaximumMessageSize)
 	}
 	c.MaxMessageSize = size
+	c.ContentDedup = value(attrs, ContentBasedDeduplication) == trueText
+	c.GroupDedup = value(attrs, DeduplicationScope) == scopeGroup
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
 		if err != nil {

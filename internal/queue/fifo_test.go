@@ -1,0 +1,291 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// fifoModel is the specification of a FIFO queue: a list of messages in the
+// order of acceptance, searched from end to end.
+type fifoModel struct {
+	cfg      Config
+	messages []*fifoMessage
+}
+
+type fifoMessage struct {
+	seq      uint64
+	group    string
+	sent     int64
+	leased   bool
+	moving   bool
+	stay     bool
+	until    int64 // leased: when that ends
+	receives uint32
+	received int64
+	epoch    uint32
+}
+
+func (m *fifoModel) find(seq uint64) *fifoMessage {
+	for _, x := range m.messages {
+		if x.seq == seq {
+			return x
+		}
+	}
+	return nil
+}
+
+func (m *fifoModel) remove(seq uint64) {
+	m.messages = slices.DeleteFunc(m.messages, func(x *fifoMessage) bool { return x.seq == seq })
+}
+
+func (m *fifoModel) expire(now int64) {
+	for _, x := range m.messages {
+		if x.leased && !x.moving && x.until <= now {
+			x.leased = false
+		}
+	}
+}
+
+func (m *fifoModel) expired(x *fifoMessage, now int64) bool {
+	return x.sent+m.cfg.Retention.Milliseconds() <= now
+}
+
+// receivable lists what one receive may get, group by group; with moves, those
+// that go to the dead-letter queue instead.
+func (m *fifoModel) receivable(now int64) (leases, moves []*fifoMessage) {
+	m.expire(now)
+	var groups []string
+	for _, x := range m.messages {
+		if !slices.Contains(groups, x.group) {
+			groups = append(groups, x.group)
+		}
+	}
+	for _, g := range groups {
+		for _, x := range m.messages {
+			switch {
+			case x.group != g:
+				continue
+			case m.expired(x, now) && !x.leased:
+				continue
+			}
+			if x.leased || x.receives == 0 && x.sent+m.cfg.Delay.Milliseconds() > now {
+				break
+			}
+			if m.cfg.MaxReceives > 0 && int(x.receives) >= m.cfg.MaxReceives && !x.stay {
+				moves = append(moves, x)
+				break
+			}
+			leases = append(leases, x)
+		}
+	}
+	return leases, moves
+}
+
+// TestFIFOModel runs random histories on a FIFO queue with tiny windows and on
+// the model, with reopening in between.
+func TestFIFOModel(t *testing.T) {
+	defer func(w, o, g int) { windowSize, orderSize, groupSize = w, o, g }(windowSize, orderSize, groupSize)
+	windowSize, orderSize, groupSize = 6, 4, 3
+
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Retention: time.Hour, Visibility: 30 * time.Second}
+		cfg.Delay = rapid.SampledFrom([]time.Duration{0, 0, 2 * time.Second}).Draw(t, "delay")
+		if rapid.Bool().Draw(t, "dead letters") {
+			cfg.MaxReceives = rapid.IntRange(1, 3).Draw(t, "max receives")
+			cfg.DeadLetter = arn.Queue("us-east-1", "000000000000", "dlq.fifo")
+		}
+		b := newBench(cfg, Kind{FIFO: true})
+		ref := &fifoModel{cfg: cfg}
+		var handles []Handle
+		var id byte
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		handle := func() Handle {
+			if len(handles) == 0 {
+				return Handle{Sequence: 999, Lane: GroupLane("0")}
+			}
+			return handles[rapid.IntRange(0, len(handles)-1).Draw(t, "handle")]
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"send": func(t *rapid.T) {
+				for range rapid.IntRange(1, 12).Draw(t, "n") {
+					group := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "group"))
+					id++
+					seq, err := b.send(id, group, 0)
+					must(err)
+					ref.messages = append(ref.messages, &fifoMessage{seq: seq, group: group, sent: b.now})
+				}
+			},
+			"receive": func(t *rapid.T) {
+				most := rapid.IntRange(1, 10).Draw(t, "max")
+				visibility := rapid.SampledFrom([]int64{0, 1, 1000, 30_000}).Draw(t, "visibility")
+				want, moves := ref.receivable(b.now)
+				old := slices.ContainsFunc(ref.messages, func(x *fifoMessage) bool { return ref.expired(x, b.now) })
+				got, err := b.receive(most, visibility)
+				must(err)
+				// Behind a window full of groups that are all delayed nothing is found.
+				hidden := b.m.g != nil && ref.cfg.Delay > 0 && int(b.m.g.listed) > len(b.m.g.order)
+				if !hidden && len(want) > 0 && len(got.Leases) == 0 || !hidden && !old && len(moves) == 0 && len(got.Leases) < min(most, len(want)) {
+					t.Fatalf("received %v, want %d of %v", sequences(got.Leases), most, want)
+				}
+				for _, l := range got.Leases {
+					// What expired or went to the dead letters on the way may have changed
+					// the order of groups, never that within one.
+					i := 0
+					if old || len(moves) > 0 {
+						i = slices.IndexFunc(want, func(x *fifoMessage) bool { return GroupLane(x.group) == l.Lane })
+					}
+					if i < 0 || i >= len(want) || l.Sequence != want[i].seq || l.Receives != want[i].receives+1 {
+						t.Fatalf("received %+v of %v, want the first of %v", l, sequences(got.Leases), want)
+					}
+					x := want[i]
+					want = slices.Delete(want, i, i+1)
+					x.leased, x.stay, x.until = true, false, b.now+visibility
+					x.receives, x.received, x.epoch = x.receives+1, b.now, b.epoch
+					handles = append(handles, Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch})
+				}
+				for _, l := range got.Moves {
+					x := ref.find(l.Sequence)
+					if !slices.Contains(moves, x) {
+						t.Fatalf("moves %+v, want some of %v", x, moves)
+					}
+					switch rapid.IntRange(0, 2).Draw(t, "fate") {
+					case 0:
+						must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
+						ref.remove(l.Sequence)
+					case 1:
+						must(b.m.Stay(&b.batch, b.now, l.Sequence))
+						must(b.commit())
+						x.stay = true
+					case 2: // under way for the rest of the history
+						x.leased, x.moving = true, true
+					}
+				}
+			},
+			"delete": func(t *rapid.T) {
+				h := handle()
+				err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) })
+				ref.expire(b.now)
+				x := ref.find(h.Sequence)
+				want := error(nil)
+				switch {
+				case x == nil:
+					want = ErrGone
+				case !x.leased || x.receives != h.Receives || x.epoch != h.Epoch:
+					want = ErrExpired
+				default:
+					ref.remove(h.Sequence)
+				}
+				if !errors.Is(err, want) {
+					t.Fatalf("delete of %+v: %v, want %v", h, err, want)
+				}
+			},
+			"change visibility": func(t *rapid.T) {
+				h := handle()
+				timeout := rapid.SampledFrom([]int64{0, 1, 2000}).Draw(t, "timeout")
+				err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, timeout) })
+				ref.expire(b.now)
+				x := ref.find(h.Sequence)
+				want := error(nil)
+				switch {
+				case x == nil || x.moving && x.receives == h.Receives && x.epoch == h.Epoch:
+					want = ErrGone
+				case !x.leased || x.receives != h.Receives || x.epoch != h.Epoch:
+					want = ErrExpired
+				default:
+					x.leased, x.until = timeout > 0, b.now+timeout
+				}
+				if !errors.Is(err, want) {
+					t.Fatalf("change of %+v to %d: %v, want %v", h, timeout, err, want)
+				}
+			},
+			"delay": func(t *rapid.T) {
+				ref.cfg.Delay = rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Second}).Draw(t, "delay")
+				b.cfg = ref.cfg
+				b.m.Configure(&b.batch, b.now, ref.cfg)
+				must(b.commit())
+			},
+			"time passes": func(t *rapid.T) {
+				b.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000, 1_800_000, 3_700_000}).Draw(t, "ms")
+			},
+			"sweep": func(*rapid.T) {
+				dropped, err := b.sweep()
+				must(err)
+				for _, seq := range dropped {
+					if x := ref.find(seq); x == nil || !ref.expired(x, b.now) {
+						t.Fatalf("swept %d, which is %+v", seq, x)
+					}
+					ref.remove(seq)
+				}
+			},
+			"reopen": func(*rapid.T) { must(b.reopen()) },
+			"": func(t *rapid.T) {
+				if len(b.broken) > 0 {
+					t.Fatalf("counters disagree with records: %v", b.broken)
+				}
+				if err := ref.compare(b); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+// compare holds counts and records against the model. Of what is past its
+// retention a receive may have dropped some; the model forgets that here.
+func (m *fifoModel) compare(b *bench) error {
+	m.messages = slices.DeleteFunc(m.messages, func(x *fifoMessage) bool {
+		_, there := b.store.get(b.m.Keys().Record(GroupLane(x.group), x.seq))
+		return !there && m.expired(x, b.now)
+	})
+	m.expire(b.now)
+	b.m.Expire(&b.batch, b.now)
+	if err := b.commit(); err != nil {
+		return err
+	}
+	inFlight, groups := 0, map[string]bool{}
+	for _, x := range m.messages {
+		groups[x.group] = true
+		if x.leased {
+			inFlight++
+		}
+	}
+	c := b.m.Counts(b.now)
+	if int(c.InFlight) != inFlight || int(c.Visible+c.Delayed) != len(m.messages)-inFlight || c.Visible < 0 {
+		return fmt.Errorf("counts %+v, want %d in flight of %d", c, inFlight, len(m.messages))
+	}
+	k := b.m.Keys()
+	for kind, want := range map[byte]int{
+		kindRecord: len(m.messages), kindExpiry: len(m.messages), kindLease: inFlight, kindGroup: len(groups),
+		kindDue: 0, kindDueOf: 0,
+	} {
+		if n := b.store.count(k, kind); n != want {
+			return fmt.Errorf("%d records of kind %c, want %d", n, kind, want)
+		}
+	}
+	listed := b.store.count(k, kindListed)
+	free := 0
+	for g := range groups {
+		first := m.messages[slices.IndexFunc(m.messages, func(x *fifoMessage) bool { return x.group == g })]
+		if !first.leased {
+			free++
+		}
+	}
+	if listed != free {
+		return fmt.Errorf("%d groups are listed, but %d are free", listed, free)
+	}
+	if b.m.g != nil && (int(b.m.g.listed) != listed || len(b.m.g.order) > 10+orderSize) {
+		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.listed, len(b.m.g.order), listed)
+	}
+	return nil
+}

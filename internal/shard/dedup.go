@@ -1,0 +1,101 @@
+package shard
+
+import (
+	"encoding/binary"
+
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/dedup"
+)
+
+// A FIFO queue remembers what it accepted for five minutes, whatever becomes of
+// the messages. The records of all queues of a shard stand in common buckets of
+// a minute, which go as one range.
+
+// dedupKey is the key of what a queue accepted in a minute under an id.
+func dedupKey(shard uint16, minute int64, inc queue.Incarnation, id dedup.ID) []byte {
+	key := binary.BigEndian.AppendUint64(dedupPrefix(shard), uint64(minute))
+	key = binary.BigEndian.AppendUint64(key, uint64(inc))
+	return append(key, id[:]...)
+}
+
+func dedupPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'U'} }
+
+// dedupOf is the id of a message in the scope of its queue.
+func (qs *queueState) dedupOf(out *Outgoing) dedup.ID {
+	group := ""
+	if qs.machine.Config().GroupDedup {
+		group = out.Message.Group
+	}
+	return dedup.NewID(group, out.Message.Dedup)
+}
+
+// life is the incarnation that stands for the queue in its records.
+func (qs *queueState) life() queue.Incarnation {
+	if first := qs.record.First; first != 0 {
+		return first
+	}
+	return qs.incarnation
+}
+
+// originals finds the messages that were accepted before, and those of the same
+// call. It reads, so it comes before the first change.
+func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i int) SendResult {
+	if !qs.arn.FIFO() {
+		return func(int) SendResult { return SendResult{} }
+	}
+	found := make([]SendResult, len(msgs))
+	for i := range msgs {
+		if msgs[i].Message.Dedup != "" {
+			found[i] = sh.original(qs, now, qs.dedupOf(&msgs[i]))
+		}
+	}
+	here := map[dedup.ID]SendResult{}
+	return func(i int) SendResult {
+		if found[i].Duplicate || msgs[i].Message.Dedup == "" {
+			return found[i]
+		}
+		id := qs.dedupOf(&msgs[i])
+		if r, ok := here[id]; ok {
+			r.Duplicate = true
+			return r
+		}
+		here[id] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.machine.Next()}
+		return SendResult{}
+	}
+}
+
+func (sh *shard) original(qs *queueState, now int64, id dedup.ID) SendResult {
+	if qs.dedup == nil {
+		qs.dedup = &dedup.Window{}
+	}
+	for _, c := range qs.dedup.Candidates(now, id) {
+		if c.Added {
+			sh.readable()
+		}
+		value, ok, err := sh.engine.store.Get(nil, dedupKey(sh.id, c.Minute, qs.life(), id))
+		if err != nil {
+			sh.engine.fatal(err)
+		}
+		if ok && len(value) == 32 && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
+			return SendResult{ID: queue.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
+		}
+	}
+	return SendResult{}
+}
+
+// remember notes what was accepted, as part of the command under way, and drops
+// the buckets that are over.
+func (sh *shard) remember(qs *queueState, now int64, out Outgoing, r SendResult) {
+	if out.Message.Dedup == "" || !qs.arn.FIFO() {
+		return
+	}
+	id := qs.dedupOf(&out)
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, 32), uint64(now))
+	value = binary.BigEndian.AppendUint64(value, r.Sequence)
+	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), qs.life(), id), append(value, r.ID[:]...))
+	qs.dedup.Add(now, id)
+	if over := dedup.Minute(now - dedup.Life); over > sh.dedupFrom {
+		sh.batch.DeleteRange(dedupPrefix(sh.id), binary.BigEndian.AppendUint64(dedupPrefix(sh.id), uint64(over)))
+		sh.dedupFrom = over
+	}
+}

@@ -247,16 +247,20 @@ func (q *Machine) prepareGroups(now int64, most int) Need {
 func (q *Machine) takeable(x *group, now int64) int {
 	n := 0
 	for _, s := range x.held {
-		if s.flags&flagReturned == 0 {
+		if s.flags&flagReturned == 0 || q.dead(s) {
 			return n
 		}
-		n++
+		if !q.over(s.sent, now) {
+			n++
+		}
 	}
 	for _, f := range x.win.refs[x.win.from:] {
 		if q.kind.FIFO && f.sent+q.cfg.Delay.Milliseconds() > now {
 			break
 		}
-		n++
+		if !q.over(f.sent, now) {
+			n++
+		}
 	}
 	return n
 }

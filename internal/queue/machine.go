@@ -295,9 +295,19 @@ const (
 	moved // to the dead-letter queue: it was received often enough
 )
 
+// over reports that the retention of a message is.
+func (q *Machine) over(sent, now int64) bool {
+	return !q.kind.Backlog && q.cfg.Retention > 0 && sent+q.cfg.Retention.Milliseconds() <= now
+}
+
+// dead reports that a message belongs to the dead letters.
+func (q *Machine) dead(s *state) bool {
+	return q.cfg.MaxReceives > 0 && !q.cfg.DeadLetter.IsZero() && int(s.receives) >= q.cfg.MaxReceives && s.flags&flagStay == 0
+}
+
 // take leases a message that is in no order any more.
 func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *state) fate {
-	if !q.kind.Backlog && q.cfg.Retention > 0 && s.sent+q.cfg.Retention.Milliseconds() <= now {
+	if q.over(s.sent, now) {
 		q.erase(b, s)
 		return dropped
 	}
@@ -308,7 +318,7 @@ func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *state) fate 
 		q.moving++
 		return taken
 	}
-	if q.cfg.MaxReceives > 0 && !q.cfg.DeadLetter.IsZero() && int(s.receives) >= q.cfg.MaxReceives && s.flags&flagStay == 0 {
+	if q.dead(s) {
 		s.flags |= flagMoving
 		s.due = never
 		r.Moves = append(r.Moves, q.lease(b, now, s))

@@ -50,9 +50,9 @@ var (
 	crashAnswers = unraced(3000, 700) // that a run lasts for
 	crashes      = unraced(10, 4)
 
-	senderQueues = []string{"q0", "q1", "q2"}
+	senderQueues = []string{"q0", "q1", "q2", "q3.fifo"} // the messages of q1 and q3.fifo have groups
 	fanQueues    = []string{"f0", "f1", "f2", "f3"}
-	crashQueues  = append(append([]string{"dead"}, senderQueues...), fanQueues...)
+	crashQueues  = append(append([]string{"dead", "dead.fifo"}, senderQueues...), fanQueues...)
 )
 
 // transferMode is how messages come from a topic to its queues.
@@ -136,11 +136,15 @@ func (w *crashWorld) setup() {
 			w.t.Fatal(err)
 		}
 	}
-	redrive := map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN("dead"))}
 	for _, name := range crashQueues {
-		spec := QueueSpec{ARN: queueARN(name), Attributes: redrive}
-		if name == "dead" {
-			spec.Attributes = nil
+		spec := QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+		dead := "dead"
+		if spec.ARN.FIFO() {
+			dead = "dead.fifo"
+			spec.Attributes["FifoQueue"] = "true"
+		}
+		if name != dead {
+			spec.Attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN(dead))
 		}
 		must(w.engine.CreateQueue(ctx, spec))
 	}
@@ -199,7 +203,12 @@ func (w *crashWorld) act(r *rand.Rand) {
 			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
 			ids = append(ids, origin(name, body))
 			msgs[i] = Outgoing{Message: message(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
-			if r.IntN(4) == 0 {
+			if fifo := strings.HasSuffix(name, ".fifo"); fifo || name == "q1" {
+				msgs[i].Message.Group = fmt.Sprint(r.IntN(4))
+				if fifo {
+					msgs[i].Message.Dedup = body
+				}
+			} else if r.IntN(4) == 0 {
 				msgs[i].Delay = time.Duration(r.IntN(20)) * time.Millisecond
 			}
 		}
@@ -243,7 +252,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 	var ids []string
 	for _, m := range got {
 		id, poison := identify(name, m.Message)
-		if r.IntN(2) == 0 && (!poison || name == "dead") {
+		if r.IntN(2) == 0 && (!poison || strings.HasPrefix(name, "dead")) {
 			doomed, ids = append(doomed, m.ReceiptHandle), append(ids, id)
 		} else {
 			back = append(back, m.ReceiptHandle)
@@ -313,7 +322,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	}
 	found := drain(t, e, p, now)
 	c.before.check(t, c.after, c.at, w.late.before(c.at), found, fanQueues)
-	for _, kind := range []byte("mltden") {
+	for _, kind := range []byte("mltdengrh") {
 		if n := countKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
@@ -354,7 +363,7 @@ func countKeys(t *testing.T, s store.Store, space, kind byte) (n int) {
 func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int {
 	t.Helper()
 	ctx := context.Background()
-	found := map[string]int{}
+	found, latest := map[string]int{}, map[string]uint64{}
 	e.SetConsumer(p)
 	for range 100 {
 		p.run(t)
@@ -370,6 +379,13 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 				for _, m := range got {
 					id, _ := identify(name, m.Message)
 					found[id]++
+					if m.FIFO { // each is deleted at once, so that a group's order is that of its messages
+						if group := name + " " + m.Group; m.Sequence <= latest[group] {
+							t.Errorf("%d of group %s comes after %d", m.Sequence, group, latest[group])
+						} else {
+							latest[group] = m.Sequence
+						}
+					}
 					if errs, err := e.DeleteMessages(ctx, queueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
 						t.Fatal(err, errs)
 					}

@@ -175,7 +175,7 @@ type script struct {
 var queueB = QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
 
 func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
-	s := &script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, queues: []string{"a", "b", "dlq"}, topics: []string{"t"}}
+	s := &script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, queues: []string{"a", "b", "dlq", "a.fifo", "dlq.fifo"}, topics: []string{"t"}}
 	s.pump = &pump{newID: s.nextID, decide: s.decide}
 	return s
 }
@@ -222,6 +222,10 @@ func (s *script) setup() {
 	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("a"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`, "VisibilityTimeout": "5",
 	}}))
+	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("a.fifo"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq.fifo").String() + `","maxReceiveCount":2}`, "FifoQueue": "true",
+	}}))
 	must(s.engine.CreateQueue(ctx, queueB))
 	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 	subscribe(s.t, s.engine, "t", "a", "00000000-0000-4000-8000-000000000001")
@@ -258,7 +262,9 @@ func (s *script) step() {
 		for i := range msgs {
 			s.ids++
 			msgs[i] = Outgoing{Message: message(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
-			if s.rand.IntN(4) == 0 {
+			if q.FIFO() {
+				msgs[i].Message.Group, msgs[i].Message.Dedup = fmt.Sprint(s.rand.IntN(3)), fmt.Sprint(s.ids-s.rand.IntN(2))
+			} else if s.rand.IntN(4) == 0 {
 				msgs[i].Delay = time.Duration(s.rand.IntN(3000)) * time.Millisecond
 			}
 		}
@@ -276,7 +282,7 @@ func (s *script) step() {
 	case n < 75 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
 		errs, err := s.engine.DeleteMessages(ctx, queueARN(name), []string{h})
-		s.say("delete from %s: %v %v", name, errs, err)
+		s.say("delete from %s: %v %v", name, errorsFirst(errs...) != nil, err)
 	case n < 82 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
 		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -113,6 +114,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
+			Admit: func(call *api.Call) error {
+				return engine.ServiceFault(call.Service, call.Region, call.Account)
+			},
 			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 		}),
 		Admin: map[string]http.Handler{

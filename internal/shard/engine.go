@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,49 +200,6 @@ func (e *Engine) goBackground(f func()) {
 		defer release()
 		f()
 	})
-}
-
-// SetFault makes a queue refuse commands and deliveries as if its owner were in
-// trouble: "unavailable", "throttled", or "none" to end it.
-func (e *Engine) SetFault(a arn.ARN, name string) error {
-	kind := fault.Internal
-	switch name {
-	case "none":
-	case "unavailable":
-		kind = fault.Unavailable
-	case "throttled":
-		kind = fault.Throttled
-	default:
-		return fault.Newf(fault.InvalidParameter, "fault must be unavailable, throttled or none, not %q", name)
-	}
-	e.faultMu.Lock()
-	defer e.faultMu.Unlock()
-	faults := map[arn.ARN]fault.Kind{}
-	if old := e.faults.Load(); old != nil {
-		maps.Copy(faults, *old)
-	}
-	delete(faults, a)
-	if name != "none" {
-		faults[a] = kind
-	}
-	e.faults.Store(&faults)
-	return nil
-}
-
-// injected is the refusal that SetFault asked for, if any.
-func (e *Engine) injected(a arn.ARN) error {
-	faults := e.faults.Load()
-	if faults == nil {
-		return nil
-	}
-	switch (*faults)[a] {
-	case fault.Unavailable:
-		return fault.New(fault.Unavailable, "The service is unavailable.")
-	case fault.Throttled:
-		return fault.New(fault.Throttled, "Rate exceeded.")
-	default:
-		return nil
-	}
 }
 
 // withCatalog runs f under the lock of a's shard, for commands that read or

@@ -223,3 +223,92 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestBatchIsOneCommit: a batch costs a commit of the shards that it changes,
+// whatever the number of its messages and of its subscribers, and keeps their
+// order; what does not fit into one goes in several.
+func TestBatchIsOneCommit(t *testing.T) {
+	ctx := context.Background()
+	var mu sync.Mutex
+	commits := 0
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) {
+		mu.Lock()
+		commits++
+		mu.Unlock()
+	}})
+	defer w.Close()
+	publishing := func(bodies ...string) int {
+		t.Helper()
+		ps := make([]Publication, len(bodies))
+		for i, body := range bodies {
+			ps[i] = Publication{ID: messageID(i + 1), Body: []byte(body)}
+		}
+		w.log.flush() // what others left
+		mu.Lock()
+		before := commits
+		mu.Unlock()
+		if err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return commits - before
+	}
+	if n := publishing("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"); n != 1 {
+		t.Errorf("ten messages to a queue in %d commits", n)
+	}
+	if got := w.where(); got != "10 in the queue, 0 waiting" {
+		t.Error(got)
+	}
+	got, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for _, m := range got {
+		order += string(m.Message.Body)
+	}
+	if order != "abcdefghij" {
+		t.Errorf("received in the order %s", order)
+	}
+	// One that cannot go at once holds up those behind it, of its batch too:
+	// the topic's shard has its backlog.
+	if n := publishing("k", "bad", "l"); n != 2 {
+		t.Errorf("messages to a queue and a backlog in %d commits", n)
+	}
+	if got := w.where(); got != "11 in the queue, 2 waiting" {
+		t.Error(got)
+	}
+	if n := publishing(); n != 0 {
+		t.Errorf("no message in %d commits", n)
+	}
+	if err := w.Publish(ctx, topicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
+		t.Errorf("no message to no topic: %v", err)
+	}
+}
+
+// TestBatchTooLargeForOneCommit: the messages go one by one, each to all.
+func TestBatchTooLargeForOneCommit(t *testing.T) {
+	ctx := context.Background()
+	for _, subscribers := range []int{fanoutStep/2 + 1, fanoutStep + 1} {
+		e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+		defer e.Close()
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range subscribers {
+			subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+		}
+		err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("a")}, Publication{ID: messageID(2), Body: []byte("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.background.Wait()
+		for i := range subscribers {
+			ds, _, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(i)), 10)
+			if err != nil || len(ds) != 2 {
+				t.Fatalf("%d subscribers: number %d got %d messages, %v", subscribers, i, len(ds), err)
+			}
+		}
+	}
+}

@@ -36,8 +36,8 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
-	// Publish accepts a message; it is durable on return.
-	Publish(ctx context.Context, t arn.ARN, p shard.Publication) error
+	// Publish accepts messages, in their order; they are durable on return.
+	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
 }
 
 // Options are what a Service is made of. Every field is needed.
@@ -79,6 +79,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetSubscriptionAttributes", s.getSubscriptionAttributes),
 		api.Op("SetSubscriptionAttributes", s.setSubscriptionAttributes),
 		api.Op("Publish", s.publish),
+		api.Op("PublishBatch", s.publishBatch),
 	}
 }
 

@@ -181,3 +181,41 @@ type PublishOutput struct {
 	MessageId      string
 	SequenceNumber string
 }
+
+// PublishBatchInput is the request of PublishBatch.
+type PublishBatchInput struct {
+	TopicArn                   string `wire:"required"`
+	PublishBatchRequestEntries []PublishBatchRequestEntry
+}
+
+// PublishBatchRequestEntry is one message of a batch.
+type PublishBatchRequestEntry struct {
+	Id                     string
+	Message                *string
+	Subject                *string
+	MessageStructure       *string
+	MessageAttributes      map[string]MessageAttributeValue `wire:"key=Name,value=Value"`
+	MessageDeduplicationId *string
+	MessageGroupId         *string
+}
+
+// PublishBatchOutput is the answer of PublishBatch.
+type PublishBatchOutput struct {
+	Successful []PublishBatchResultEntry
+	Failed     []BatchResultErrorEntry
+}
+
+// PublishBatchResultEntry is one message that was accepted.
+type PublishBatchResultEntry struct {
+	Id             string
+	MessageId      string
+	SequenceNumber string
+}
+
+// BatchResultErrorEntry is one message that was not accepted.
+type BatchResultErrorEntry struct {
+	Id          string
+	Code        string
+	Message     string
+	SenderFault bool
+}

@@ -79,7 +79,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	engine, err := shard.Open(shard.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
-		History: deps.Config.DeliveryHistory, Fatal: exit,
+		MaxTopics:   deps.Config.MaxTopics,
+		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
+		History:     deps.Config.DeliveryHistory, Fatal: exit,
 		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
 	})
 	if err != nil {

@@ -56,6 +56,11 @@ type Options struct {
 	NewID  func() queue.ID
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// TopicLimits are the quotas of every topic.
+	TopicLimits topic.Limits
+	// MaxTopics is how many topics an account may have in a region; 0: any
+	// number.
+	MaxTopics int
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)
@@ -75,6 +80,7 @@ type Engine struct {
 
 	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
 	faultMu sync.Mutex
+	quotas  sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	background sync.WaitGroup
@@ -106,7 +112,7 @@ func Open(o Options) (*Engine, error) {
 	e.log = newCommitLog(o.Store, o.Observe, e.fatal)
 	for id := range e.shards {
 		e.shards[id] = &shard{
-			id: uint16(id), engine: e, topics: topic.New(uint16(id)),
+			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
 			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
 		}
 	}

@@ -23,6 +23,11 @@ type Engine interface {
 	// whose names are greater than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
 
+	// TagTopic, UntagTopic and TopicTags fail with ResourceNotFound.
+	TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error
+	UntagTopic(ctx context.Context, t arn.ARN, keys []string) error
+	TopicTags(ctx context.Context, t arn.ARN) (map[string]string, error)
+
 	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
 	// Unsubscribe succeeds for what is not there.
@@ -80,6 +85,9 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("SetSubscriptionAttributes", s.setSubscriptionAttributes),
 		api.Op("Publish", s.publish),
 		api.Op("PublishBatch", s.publishBatch),
+		api.Op("TagResource", s.tagResource).WithResult(),
+		api.Op("UntagResource", s.untagResource).WithResult(),
+		api.Op("ListTagsForResource", s.listTagsForResource),
 	}
 }
 

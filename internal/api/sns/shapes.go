@@ -219,3 +219,31 @@ type BatchResultErrorEntry struct {
 	Message     string
 	SenderFault bool
 }
+
+// TagResourceInput is the request of TagResource.
+type TagResourceInput struct {
+	ResourceArn string `wire:"required"`
+	Tags        []Tag  `wire:"required"`
+}
+
+// TagResourceOutput is the empty answer of TagResource.
+type TagResourceOutput struct{}
+
+// UntagResourceInput is the request of UntagResource.
+type UntagResourceInput struct {
+	ResourceArn string   `wire:"required"`
+	TagKeys     []string `wire:"required"`
+}
+
+// UntagResourceOutput is the empty answer of UntagResource.
+type UntagResourceOutput struct{}
+
+// ListTagsForResourceInput is the request of ListTagsForResource.
+type ListTagsForResourceInput struct {
+	ResourceArn string `wire:"required"`
+}
+
+// ListTagsForResourceOutput is the answer of ListTagsForResource.
+type ListTagsForResourceOutput struct {
+	Tags []Tag
+}

@@ -88,7 +88,11 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 	)
 	topics := wire.SNS(
 		api.Op("CreateTopic", func(_ context.Context, call *api.Call, in *sns.CreateTopicInput) (*sns.CreateTopicOutput, error) {
-			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, in.Tags)}, nil
+			var tags []struct{ key, value string }
+			for _, tag := range in.Tags {
+				tags = append(tags, struct{ key, value string }{tag.Key, *tag.Value})
+			}
+			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, tags)}, nil
 		}),
 		api.Op("ListTopics", func(context.Context, *api.Call, *sns.ListTopicsInput) (*sns.ListTopicsOutput, error) {
 			return &sns.ListTopicsOutput{Topics: []sns.Topic{{TopicArn: "a"}, {TopicArn: "b"}}}, nil

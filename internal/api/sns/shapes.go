@@ -17,7 +17,7 @@ type CreateTopicInput struct {
 // Tag is a tag of a topic.
 type Tag struct {
 	Key   string
-	Value string
+	Value *string // in answers always there: it may be empty
 }
 
 // CreateTopicOutput is the answer of CreateTopic.

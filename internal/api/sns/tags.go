@@ -62,7 +62,8 @@ func (s *Service) listTagsForResource(ctx context.Context, call *api.Call, in *L
 	}
 	out := &ListTagsForResourceOutput{Tags: make([]Tag, 0, len(tags))}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		out.Tags = append(out.Tags, Tag{Key: key, Value: tags[key]})
+		value := tags[key]
+		out.Tags = append(out.Tags, Tag{Key: key, Value: &value})
 	}
 	return out, nil
 }
@@ -81,13 +82,14 @@ func tagMap(tags []Tag) (map[string]string, error) {
 		if err := checkTagKey(tag.Key); err != nil {
 			return nil, err
 		}
-		if utf8.RuneCountInString(tag.Value) > maxTagValue || !validTag(tag.Value) {
+		value := deref(tag.Value)
+		if utf8.RuneCountInString(value) > maxTagValue || !validTag(value) {
 			return nil, invalid("Tags Reason: a value must have at most %d letters, digits, spaces and characters of _.:/=+-@", maxTagValue)
 		}
 		if _, twice := byKey[tag.Key]; twice {
 			return nil, invalid("Duplicated keys are not allowed.")
 		}
-		byKey[tag.Key] = tag.Value
+		byKey[tag.Key] = value
 	}
 	return byKey, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,18 +114,22 @@ type hookRequest struct {
 	Body   string
 }
 
-// hook is a web hook that answers 200 to everything.
+// hook is a web hook that answers 200 to everything, or the status that is set.
 type hook struct {
 	URL      string
 	requests chan hookRequest
+	status   atomic.Int64
 }
 
 func newHook(t *testing.T) *hook {
 	t.Helper()
 	h := &hook{requests: make(chan hookRequest, 100)}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {
 			h.requests <- hookRequest{r.Header, string(body)}
+		}
+		if status := h.status.Load(); status != 0 {
+			rw.WriteHeader(int(status))
 		}
 	}))
 	t.Cleanup(server.Close)

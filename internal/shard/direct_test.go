@@ -266,7 +266,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	}
 	order := ""
 	for _, m := range got {
-		order += string(m.Message.Body)
+		order += string(m.Body)
 	}
 	if order != "abcdefghij" {
 		t.Errorf("received in the order %s", order)

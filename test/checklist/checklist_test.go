@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,14 +32,7 @@ func TestExemptions(t *testing.T) {
 func TestCheck(t *testing.T) {
 	m := Model{Service: "s", Actions: map[string][]string{"Put": {"Broken", "Gone"}, "Get": {"Gone"}}}
 	seen := func(wanted ...Item) func(Item) bool {
-		return func(i Item) bool {
-			for _, w := range wanted {
-				if w == i {
-					return true
-				}
-			}
-			return false
-		}
+		return func(i Item) bool { return slices.Contains(wanted, i) }
 	}
 	all := []Item{
 		{"s", "Put", "Broken", ""},
@@ -61,11 +55,15 @@ func TestCheck(t *testing.T) {
 		{"an action exempt", []Exemption{{Actions: []string{"Put"}, Reason: "r"}}, []Item{all[2], all[4]}, nil},
 		{"a protocol exempt", []Exemption{{Actions: []string{"Get"}, Protocols: []string{SDK}, Reason: "r"}}, all[:4], nil},
 		{
-			"exempt and seen", []Exemption{{Errors: []string{"Gone"}, Reason: "r"}}, append(all[3:5:5], all[0], all[2]),
+			"exempt and seen",
+			[]Exemption{{Errors: []string{"Gone"}, Reason: "r"}},
+			append(all[3:5:5], all[0], all[2]),
 			[]string{"s.Get answers Gone is exempt and yet was seen: take it off the exemptions (r)"},
 		},
 		{
-			"exempt and unknown", []Exemption{{Actions: []string{"Get"}, Errors: []string{"Broken"}, Reason: "r"}}, all,
+			"exempt and unknown",
+			[]Exemption{{Actions: []string{"Get"}, Errors: []string{"Broken"}, Reason: "r"}},
+			all,
 			[]string{"an exemption of s covers nothing: [Get] [Broken] (r)"},
 		},
 	} {

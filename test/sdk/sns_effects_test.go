@@ -86,7 +86,8 @@ func TestRetryPolicyHolds(t *testing.T) {
 		{"subscription's over topic's", `{"http":{"defaultHealthyRetryPolicy":` + once + `}}`, `{"healthyRetryPolicy":` + oneToThree + `}`, []int{1, 1, 0, 1, 0, 0, 1, 0}},
 		{
 			"no override", `{"http":{"defaultHealthyRetryPolicy":` + once + `,"disableSubscriptionOverrides":true}}`,
-			`{"healthyRetryPolicy":` + oneToThree + `}`, []int{1, 0, 0, 0, 0, 0, 0, 1, 0, 0},
+			`{"healthyRetryPolicy":` + oneToThree + `}`,
+			[]int{1, 0, 0, 0, 0, 0, 0, 1, 0, 0},
 		},
 		{
 			"no delay", `{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":2,"maxDelayTarget":2,"numRetries":3,"numNoDelayRetries":2}}}`, "",

@@ -113,7 +113,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Wire: wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID}).Operations()...),
-				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text}).Operations()...),
+				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/test/checklist"
@@ -197,6 +198,41 @@ func TestTopicQuotas(t *testing.T) {
 	equal(t, "confirmed and pending", "3 2", counts["SubscriptionsConfirmed"]+" "+counts["SubscriptionsPending"])
 	must(c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: second}))(t)
 	if err := confirm(plainToken); err != nil {
+		t.Error(err)
+	}
+}
+
+// Messages a second, counted by account and region, by each entry of a batch.
+func TestPublishQuota(t *testing.T) {
+	endpoint := startWith(t, func(c *config.Config) { c.MaxPublishes = 12 })
+	c, abroad := topicsClient(endpoint), topicsClientOf(endpoint, "eu-west-1", "test")
+	publish := func(c *sns.Client) error {
+		topic := createTopic(t, c, "orders")
+		return errorOf(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("m")}))
+	}
+	var entries []types.PublishBatchRequestEntry
+	for i := range 10 {
+		entries = append(entries, batchEntry(fmt.Sprint(i), "m"))
+	}
+	batch := func() error {
+		topic := createTopic(t, c, "orders")
+		return errorOf(c.PublishBatch(t.Context(), &sns.PublishBatchInput{TopicArn: &topic, PublishBatchRequestEntries: entries}))
+	}
+	if err := batch(); err != nil {
+		t.Error(err)
+	}
+	refused(t, batch(), "Throttled", 429, "Rate exceeded")
+	for range 2 {
+		if err := publish(c); err != nil {
+			t.Error(err)
+		}
+	}
+	refused(t, publish(c), "Throttled", 429, "Rate exceeded")
+	if err := publish(abroad); err != nil {
+		t.Error(err)
+	}
+	advance(t, endpoint, "1s")
+	if err := batch(); err != nil {
 		t.Error(err)
 	}
 }

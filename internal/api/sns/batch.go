@@ -59,6 +59,9 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	if size > maxMessage {
 		return nil, fault.New(fault.BatchRequestTooLong, "")
 	}
+	if err := s.quota.take(call, len(accepted)); err != nil {
+		return nil, err
+	}
 	// Without a message it still finds out whether there is such a topic.
 	if err := s.engine.Publish(ctx, t, accepted...); err != nil {
 		return nil, err

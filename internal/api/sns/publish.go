@@ -37,6 +37,9 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.quota.take(call, 1); err != nil {
+		return nil, err
+	}
 	if err := s.engine.Publish(ctx, target, p); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,8 @@ type Engine interface {
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
 }
 
-// Options are what a Service is made of. Every field is needed.
+// Options are what a Service is made of. Every field is needed but for the
+// quota.
 type Options struct {
 	Engine Engine
 	// NewID gives an id that was never given before: of a message, or of a
@@ -54,6 +55,9 @@ type Options struct {
 	// NewToken gives a secret that cannot be guessed: what confirms a
 	// subscription.
 	NewToken func() string
+	// PublishQuota is how many messages an account may publish in a region in a
+	// second; 0: any number.
+	PublishQuota int
 }
 
 // Service answers the operations of SNS.
@@ -61,11 +65,12 @@ type Service struct {
 	engine   Engine
 	newID    func() queue.ID
 	newToken func() string
+	quota    *quota
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota)}
 }
 
 // Operations declares the operations that are built.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -181,17 +182,24 @@ func (c *signallingClock) Now() time.Time {
 // shards of its queues is heeded.
 func TestDirectPublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
+	unsubscribe := func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }
+	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }
+	raw := func(w *directWorld) error {
+		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
+	}
 	cases := []struct {
 		name   string
+		batch  int // messages
 		change func(w *directWorld) error
 		want   error
 		where  string
 	}{
-		{"unsubscribed", func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }, nil, "0 in the queue, 0 waiting"},
-		{"topic deleted", func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
-		{"raw", func(w *directWorld) error {
-			return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
-		}, nil, "0 in the queue, 1 waiting"},
+		{"unsubscribed", 1, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted", 1, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw", 1, raw, nil, "0 in the queue, 1 waiting"},
+		{"unsubscribed, a batch", 2, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted, a batch", 2, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw, a batch", 2, raw, nil, "2 in the queue, 0 waiting"}, // they are tried again one by one
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -206,7 +214,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				done <- w.Publish(ctx, topicARN("direct"), Publication{ID: messageID(1), Body: []byte("a")})
+				done <- w.Publish(ctx, topicARN("direct"), slices.Repeat([]Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
 			}()
 			<-began
 			err := c.change(w)

@@ -85,6 +85,9 @@ func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, er
 		return g, nil
 	}
 	for i := range fs {
+		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
+			return sh.catalog, topic.ErrNoTopic
+		}
 		g, ok := (*group)(nil), false
 		if len(fs) > 1 { // they may fit one by one
 			g, ok = sh.publishAtOnce(fs[i : i+1])

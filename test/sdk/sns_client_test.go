@@ -165,6 +165,11 @@ func visit(t *testing.T, link string) response {
 // name and value.
 func callTopics(t *testing.T, endpoint, operation string, parameters ...string) response {
 	t.Helper()
+	return do(t, newTopics(t, endpoint, operation, parameters...))
+}
+
+func newTopics(t *testing.T, endpoint, operation string, parameters ...string) *http.Request {
+	t.Helper()
 	form := url.Values{"Action": {operation}, "Version": {"2010-03-31"}}
 	for i := 0; i < len(parameters); i += 2 {
 		form.Set(parameters[i], parameters[i+1])
@@ -174,7 +179,7 @@ func callTopics(t *testing.T, endpoint, operation string, parameters ...string) 
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return do(t, req)
+	return req
 }
 
 // Ids, which differ from run to run, are written as ID.

@@ -301,3 +301,20 @@ func TestPendingSubscriptionsLapse(t *testing.T) {
 	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("hello")}))(t)
 	equal(t, "delivered", any("hello"), decode(t, h.next(t).Body)["Message"])
 }
+
+// The trace header of a publish goes to queues, raw or not, whether the topic
+// traces actively or passes it through.
+func TestTraceHeaderGoesThrough(t *testing.T) {
+	w := newAttributeWorld(t)
+	for _, config := range []string{"PassThrough", "Active"} {
+		for _, raw := range []string{"true", "false"} {
+			w.setTopic(t, "TracingConfig", config)
+			w.set(t, w.viaQueue, "RawMessageDelivery", raw)
+			req := newTopics(t, w.endpoint, "Publish", "TopicArn", w.topic, "Message", "hello")
+			const trace = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1"
+			req.Header.Set("X-Amzn-Trace-Id", trace)
+			equal(t, "Publish", http.StatusOK, do(t, req).Status)
+			equal(t, config+", raw "+raw, trace, takeMessage(t, client(w.endpoint), w.queue).Attributes["AWSTraceHeader"])
+		}
+	}
+}

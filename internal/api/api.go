@@ -42,9 +42,18 @@ func (c *Call) Unsigned() bool { return c.AccessKey == "" }
 type Operation struct {
 	Name   string
 	Input  reflect.Type // a struct
-	Output reflect.Type // a struct; without fields, the operation answers nothing
+	Output reflect.Type // a struct; without fields, the operation answers nothing, but see Result
 	New    func() any   // a pointer to an empty Input
 	Invoke func(ctx context.Context, call *Call, in any) (out any, err error)
+	// Result says that the answer has a result, as XML wraps it, even if Output
+	// has no fields. Some clients insist on one where AWS's model has one.
+	Result bool
+}
+
+// WithResult returns the operation with Result set.
+func (o Operation) WithResult() Operation {
+	o.Result = true
+	return o
 }
 
 // Op declares an operation: its name, and the handler, whose types are the

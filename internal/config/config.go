@@ -36,6 +36,11 @@ type Config struct {
 
 	SQSCooldowns bool `name:"sqs-cooldowns" default:"${cooldowns}" negatable:"" help:"As AWS does, wait 60 s between two purges and before a deleted queue's name is free (${default})."`
 
+	MaxTopics         int `name:"sns-max-topics" default:"0" placeholder:"N" help:"Topics of an account in a region; 0 is any number (${default})."`
+	MaxSubscriptions  int `name:"sns-max-subscriptions" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic; 0 is any number (${default})."`
+	MaxFilterPolicies int `name:"sns-max-filter-policies" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic with a filter policy; 0 is any number (${default})."`
+	MaxPublishes      int `name:"sns-max-publishes" default:"0" placeholder:"N" help:"Messages a second that an account publishes in a region; 0 is any number (${default})."`
+
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
 	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`
@@ -107,6 +112,12 @@ func (c *Config) Check() error {
 	}
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
+	for flag, n := range map[string]int{
+		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
+		"sns-max-publishes": c.MaxPublishes,
+	} {
+		check(n >= 0, flag, "want 0 or more, have %d", n)
+	}
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)

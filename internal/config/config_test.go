@@ -36,6 +36,11 @@ func TestConfigCheck(t *testing.T) {
 		{"jitter above 1", func(c *config.Config) { c.Jitter = 1.01 }, []string{"--jitter"}},
 		{"jitter below 0", func(c *config.Config) { c.Jitter = -0.01 }, []string{"--jitter"}},
 		{"negative history", func(c *config.Config) { c.DeliveryHistory = -1 }, []string{"--delivery-history"}},
+		{"negative quotas", func(c *config.Config) {
+			c.MaxTopics, c.MaxSubscriptions, c.MaxFilterPolicies, c.MaxPublishes = -1, -1, -1, -1
+		}, []string{
+			"--sns-max-topics", "--sns-max-subscriptions", "--sns-max-filter-policies", "--sns-max-publishes",
+		}},
 		{"pprof without a port", func(c *config.Config) { c.Pprof = "x" }, []string{"--pprof"}},
 		{"unknown clock", func(c *config.Config) { c.Clock = "" }, []string{"--clock"}},
 		{"unknown store", func(c *config.Config) { c.Store = "sqlite" }, []string{"--store"}},

@@ -59,6 +59,7 @@ const (
 	TopicLimitExceeded
 	FilterPolicyLimitExceeded
 	EndpointDisabled
+	TagLimitExceeded
 
 	kinds // keep last: the number of kinds
 )

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -78,7 +79,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	engine, err := shard.Open(shard.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
-		History: deps.Config.DeliveryHistory, Fatal: exit,
+		MaxTopics:   deps.Config.MaxTopics,
+		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
+		History:     deps.Config.DeliveryHistory, Fatal: exit,
 		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
 	})
 	if err != nil {
@@ -110,9 +113,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Wire: wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID}).Operations()...),
-				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text}).Operations()...),
+				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
+			Admit: func(call *api.Call) error {
+				return engine.ServiceFault(call.Service, call.Region, call.Account)
+			},
 			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 		}),
 		Admin: map[string]http.Handler{

@@ -7,7 +7,6 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/topic"
-	"godwit.dev/godwit/internal/topic/filter"
 )
 
 // A publish to queues whose shards share this one's store need not go through
@@ -21,31 +20,44 @@ import (
 // with an id of its own, sealed.
 type Renderer func(notification *queue.Message) (*queue.Message, error)
 
-// plan is where a publication goes.
+// plan is where publications go.
 type plan struct {
-	subs   []*topic.Subscription
-	queues []arn.ARN // of subs, by index; zero: not a queue
-	shards []*shard  // of the queues and of the topic, in the order of their ids
+	deliveries []planned
+	shards     []*shard // of the queues and of the topic, in the order of their ids
+	direct     bool     // a queue is among the subscribers
 }
 
-// plan finds the subscriptions of a publication, unless they are too many for
-// one commit: then fits is false. They may be used while the generation of the
-// shard's catalog is the same.
-func (sh *shard) plan(f *fanout, m *filter.Message) (p plan, fits bool) {
-	each := f.size()
+// planned is one publication for one subscription.
+type planned struct {
+	f     *fanout
+	sub   *topic.Subscription
+	queue arn.ARN // zero: not a queue
+}
+
+// plan finds the subscriptions of publications, which are of one topic, unless
+// they are too many for one commit: then fits is false. They may be used while
+// the generation of the shard's catalog is the same.
+func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 	p.shards = append(p.shards, sh)
-	for sub := range sh.topics.Match(f.topic, "", m, nil) {
-		if len(p.subs) == fanoutStep || len(p.subs)*each > fanoutBytes {
-			return p, false
-		}
-		var q arn.ARN
-		if sub.Protocol == topic.SQS {
-			q, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
-			if to := sh.engine.shardOf(q); !slices.Contains(p.shards, to) {
-				p.shards = append(p.shards, to)
+	size := 0
+	for i := range fs {
+		f := &fs[i]
+		each := f.size()
+		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
+			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
+				return p, false
 			}
+			size += each
+			d := planned{f: f, sub: sub}
+			if sub.Protocol == topic.SQS {
+				d.queue, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
+				p.direct = true
+				if to := sh.engine.shardOf(d.queue); !slices.Contains(p.shards, to) {
+					p.shards = append(p.shards, to)
+				}
+			}
+			p.deliveries = append(p.deliveries, d)
 		}
-		p.subs, p.queues = append(p.subs, sub), append(p.queues, q)
 	}
 	slices.SortFunc(p.shards, func(a, b *shard) int { return int(a.id) - int(b.id) })
 	return p, true
@@ -53,27 +65,22 @@ func (sh *shard) plan(f *fanout, m *filter.Message) (p plan, fits bool) {
 
 // publishAtOnce publishes in one commit if it can; ok is false if it did
 // nothing. It is called with the lock of the topic's shard held, and returns so.
-func (sh *shard) publishAtOnce(f *fanout) (g *group, ok bool) {
-	p, ok := sh.plan(f, f.message())
+func (sh *shard) publishAtOnce(fs []fanout) (g *group, ok bool) {
+	p, ok := sh.plan(fs)
 	if !ok {
 		return nil, false
 	}
-	if e := sh.engine; e.options.Render == nil || e.options.TwoStep || !p.direct() {
+	if e := sh.engine; e.options.Render == nil || e.options.TwoStep || !p.direct {
 		now := sh.now()
-		for _, sub := range p.subs {
-			sh.spreadTo(f, sub, now)
+		for _, d := range p.deliveries {
+			sh.spreadTo(d.f, d.sub, now)
 		}
 		return sh.commit(true), true
 	}
-	return sh.publishDirect(f, p)
+	return sh.publishDirect(p)
 }
 
-// direct reports that a queue is among the subscribers.
-func (p *plan) direct() bool {
-	return slices.ContainsFunc(p.queues, func(q arn.ARN) bool { return !q.IsZero() })
-}
-
-func (sh *shard) publishDirect(f *fanout, p plan) (g *group, ok bool) {
+func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
 	// The other locks come in the order of the shards' ids, this one among them.
 	generation := sh.generation
 	sh.mu.Unlock()
@@ -97,30 +104,33 @@ func (sh *shard) publishDirect(f *fanout, p plan) (g *group, ok bool) {
 	for _, s := range p.shards {
 		s.meta.now = now // in a queue, what was sent later is not older
 	}
-	w := directWriter{f: f, now: now}
+	w := directWriter{now: now}
 	var done []finished
-	for i, sub := range p.subs {
-		if !p.queues[i].IsZero() && w.deliver(sh, sub, p.queues[i]) {
+	for _, d := range p.deliveries {
+		if w.f != d.f {
+			w.f, w.raw = d.f, nil
+		}
+		if !d.queue.IsZero() && w.deliver(sh, d.sub, d.queue) {
 			done = append(done, finished{
-				id: f.p.ID, subscription: sub.ARN, state: DeliveryDelivered, published: f.sent, at: now,
+				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
 				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
 			})
 			continue
 		}
-		sh.spreadTo(f, sub, now)
+		sh.spreadTo(d.f, d.sub, now)
 	}
 	g = commitAll(true, p.shards)
 	sh.engine.finished.addAll(done)
 	return g, true
 }
 
-// directWriter renders one publication for queues. Subscriptions with raw
-// delivery get the same record but for its id.
+// directWriter renders publications for queues, one after the other.
+// Subscriptions with raw delivery get the same record but for its id.
 type directWriter struct {
-	written int // bytes of records
+	written int // bytes of records, of all publications
 	f       *fanout
 	now     int64
-	raw     []byte // the record, once made
+	raw     []byte // the record of f, once made
 	size    int    // of the raw message, as MaximumMessageSize counts
 	record  []byte
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -181,17 +182,24 @@ func (c *signallingClock) Now() time.Time {
 // shards of its queues is heeded.
 func TestDirectPublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
+	unsubscribe := func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }
+	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }
+	raw := func(w *directWorld) error {
+		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
+	}
 	cases := []struct {
 		name   string
+		batch  int // messages
 		change func(w *directWorld) error
 		want   error
 		where  string
 	}{
-		{"unsubscribed", func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }, nil, "0 in the queue, 0 waiting"},
-		{"topic deleted", func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
-		{"raw", func(w *directWorld) error {
-			return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
-		}, nil, "0 in the queue, 1 waiting"},
+		{"unsubscribed", 1, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted", 1, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw", 1, raw, nil, "0 in the queue, 1 waiting"},
+		{"unsubscribed, a batch", 2, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted, a batch", 2, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw, a batch", 2, raw, nil, "2 in the queue, 0 waiting"}, // they are tried again one by one
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -206,7 +214,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				done <- w.Publish(ctx, topicARN("direct"), Publication{ID: messageID(1), Body: []byte("a")})
+				done <- w.Publish(ctx, topicARN("direct"), slices.Repeat([]Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
 			}()
 			<-began
 			err := c.change(w)
@@ -221,5 +229,94 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.where)
 			}
 		})
+	}
+}
+
+// TestBatchIsOneCommit: a batch costs a commit of the shards that it changes,
+// whatever the number of its messages and of its subscribers, and keeps their
+// order; what does not fit into one goes in several.
+func TestBatchIsOneCommit(t *testing.T) {
+	ctx := context.Background()
+	var mu sync.Mutex
+	commits := 0
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) {
+		mu.Lock()
+		commits++
+		mu.Unlock()
+	}})
+	defer w.Close()
+	publishing := func(bodies ...string) int {
+		t.Helper()
+		ps := make([]Publication, len(bodies))
+		for i, body := range bodies {
+			ps[i] = Publication{ID: messageID(i + 1), Body: []byte(body)}
+		}
+		w.log.flush() // what others left
+		mu.Lock()
+		before := commits
+		mu.Unlock()
+		if err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return commits - before
+	}
+	if n := publishing("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"); n != 1 {
+		t.Errorf("ten messages to a queue in %d commits", n)
+	}
+	if got := w.where(); got != "10 in the queue, 0 waiting" {
+		t.Error(got)
+	}
+	got, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for _, m := range got {
+		order += string(m.Body)
+	}
+	if order != "abcdefghij" {
+		t.Errorf("received in the order %s", order)
+	}
+	// One that cannot go at once holds up those behind it, of its batch too:
+	// the topic's shard has its backlog.
+	if n := publishing("k", "bad", "l"); n != 2 {
+		t.Errorf("messages to a queue and a backlog in %d commits", n)
+	}
+	if got := w.where(); got != "11 in the queue, 2 waiting" {
+		t.Error(got)
+	}
+	if n := publishing(); n != 0 {
+		t.Errorf("no message in %d commits", n)
+	}
+	if err := w.Publish(ctx, topicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
+		t.Errorf("no message to no topic: %v", err)
+	}
+}
+
+// TestBatchTooLargeForOneCommit: the messages go one by one, each to all.
+func TestBatchTooLargeForOneCommit(t *testing.T) {
+	ctx := context.Background()
+	for _, subscribers := range []int{fanoutStep/2 + 1, fanoutStep + 1} {
+		e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+		defer e.Close()
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range subscribers {
+			subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+		}
+		err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("a")}, Publication{ID: messageID(2), Body: []byte("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.background.Wait()
+		for i := range subscribers {
+			ds, _, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(i)), 10)
+			if err != nil || len(ds) != 2 {
+				t.Fatalf("%d subscribers: number %d got %d messages, %v", subscribers, i, len(ds), err)
+			}
+		}
 	}
 }

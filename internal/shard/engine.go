@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +56,11 @@ type Options struct {
 	NewID  func() queue.ID
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// TopicLimits are the quotas of every topic.
+	TopicLimits topic.Limits
+	// MaxTopics is how many topics an account may have in a region; 0: any
+	// number.
+	MaxTopics int
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)
@@ -76,6 +80,7 @@ type Engine struct {
 
 	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
 	faultMu sync.Mutex
+	quotas  sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	background sync.WaitGroup
@@ -107,7 +112,7 @@ func Open(o Options) (*Engine, error) {
 	e.log = newCommitLog(o.Store, o.Observe, e.fatal)
 	for id := range e.shards {
 		e.shards[id] = &shard{
-			id: uint16(id), engine: e, topics: topic.New(uint16(id)),
+			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
 			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
 		}
 	}
@@ -201,49 +206,6 @@ func (e *Engine) goBackground(f func()) {
 		defer release()
 		f()
 	})
-}
-
-// SetFault makes a queue refuse commands and deliveries as if its owner were in
-// trouble: "unavailable", "throttled", or "none" to end it.
-func (e *Engine) SetFault(a arn.ARN, name string) error {
-	kind := fault.Internal
-	switch name {
-	case "none":
-	case "unavailable":
-		kind = fault.Unavailable
-	case "throttled":
-		kind = fault.Throttled
-	default:
-		return fault.Newf(fault.InvalidParameter, "fault must be unavailable, throttled or none, not %q", name)
-	}
-	e.faultMu.Lock()
-	defer e.faultMu.Unlock()
-	faults := map[arn.ARN]fault.Kind{}
-	if old := e.faults.Load(); old != nil {
-		maps.Copy(faults, *old)
-	}
-	delete(faults, a)
-	if name != "none" {
-		faults[a] = kind
-	}
-	e.faults.Store(&faults)
-	return nil
-}
-
-// injected is the refusal that SetFault asked for, if any.
-func (e *Engine) injected(a arn.ARN) error {
-	faults := e.faults.Load()
-	if faults == nil {
-		return nil
-	}
-	switch (*faults)[a] {
-	case fault.Unavailable:
-		return fault.New(fault.Unavailable, "The service is unavailable.")
-	case fault.Throttled:
-		return fault.New(fault.Throttled, "Rate exceeded.")
-	default:
-		return nil
-	}
 }
 
 // withCatalog runs f under the lock of a's shard, for commands that read or

@@ -293,4 +293,5 @@ func (sh *shard) resume() {
 	sh.commit(false)
 	sh.resumeMoves()
 	sh.startFanouts()
+	sh.arm() // also for subscriptions that nobody has confirmed
 }

@@ -48,37 +48,67 @@ type fanout struct {
 	record []byte        // reused by spreadTo
 }
 
-// Publish puts a message into the backlog of each subscription that its filter
-// lets through. It returns once that is durable, or, for very many
-// subscriptions, once it is durable that all of them will get it. Errors:
-// NotFound, InsufficientStorage.
-func (e *Engine) Publish(_ context.Context, t arn.ARN, p Publication) error {
+// Publish puts messages into the backlog of each subscription that its filter
+// lets them through, in the order given. It returns once that is durable, or,
+// for very many subscriptions, once it is durable that all of them will get
+// each. Errors: NotFound, InsufficientStorage.
+func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publication) error {
 	if e.full() {
 		return errFull
 	}
 	sh := e.shardOf(t)
 	sh.mu.Lock()
+	g, err := sh.publish(t, publications)
+	if g == nil { // nobody is subscribed; that there is a topic, or none, must be durable all the same
+		g = sh.catalog
+	}
+	sh.mu.Unlock()
+	g.wait()
+	return err
+}
+
+// publish is Publish but for the waiting: everything is durable when the group
+// is. That is nil if nothing was written.
+func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
-		g := sh.catalog
-		sh.mu.Unlock()
-		g.wait()
-		return topic.ErrNoTopic
+		return nil, topic.ErrNoTopic
 	}
-	f := &fanout{topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation, p: p}
-	if g, ok := sh.publishAtOnce(f); ok {
-		if g == nil { // nobody is subscribed; the topic must be durable all the same
-			g = sh.catalog
+	fs := make([]fanout, len(publications))
+	for i := range fs {
+		fs[i] = fanout{
+			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation,
+			p: publications[i],
 		}
-		sh.mu.Unlock()
-		g.wait()
-		return nil
 	}
-	if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
-		g := sh.catalog
-		sh.mu.Unlock()
-		g.wait()
-		return topic.ErrNoTopic
+	if g, ok := sh.publishAtOnce(fs); ok {
+		return g, nil
+	}
+	for i := range fs {
+		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
+			return sh.catalog, topic.ErrNoTopic
+		}
+		g, ok := (*group)(nil), false
+		if len(fs) > 1 { // they may fit one by one
+			g, ok = sh.publishAtOnce(fs[i : i+1])
+		}
+		if !ok {
+			if g, err = sh.publishInSteps(&fs[i]); err != nil {
+				return g, err
+			}
+		}
+		if g != nil {
+			last = g // groups become durable in their order
+		}
+	}
+	return last, nil
+}
+
+// publishInSteps makes the first step of a fan-out and leaves the others to the
+// background. It fails with NotFound.
+func (sh *shard) publishInSteps(f *fanout) (*group, error) {
+	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
+		return sh.catalog, topic.ErrNoTopic
 	}
 	if more := sh.spread(f); more {
 		sh.nextFan++
@@ -86,13 +116,7 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, p Publication) error {
 		sh.fanouts = append(sh.fanouts, sh.nextFan)
 		sh.startFanouts()
 	}
-	g := sh.commit(true)
-	if g == nil { // nobody is subscribed any more, which must be durable all the same
-		g = sh.catalog
-	}
-	sh.mu.Unlock()
-	g.wait()
-	return nil
+	return sh.commit(true), nil
 }
 
 // spread makes one step of a fan-out: it puts the message into the backlogs

@@ -267,10 +267,10 @@ func (sh *shard) setTimer(qs *queueState, at int64) {
 
 // arm sets the shard's one timer to the earliest moment.
 func (sh *shard) arm() {
-	if sh.closed || len(sh.timers) == 0 {
+	at := sh.nextTimer()
+	if sh.closed || at == 0 {
 		return
 	}
-	at := sh.timers[0].timerAt
 	if sh.timer != nil {
 		if sh.timerAt <= at {
 			return
@@ -306,6 +306,7 @@ func (sh *shard) tick() {
 		sh.touch(qs)
 		sh.commit(false)
 	}
+	sh.removeLapsed()
 	sh.arm()
 }
 

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,20 +10,94 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/topic"
 )
 
 // CreateTopic creates a topic, or finds one that differs in nothing that cmd
-// names. Errors: InvalidParameter.
+// names. Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
 func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
+	full := false
+	if most := e.options.MaxTopics; most > 0 {
+		e.quotas.Lock()
+		defer e.quotas.Unlock()
+		full = e.countTopics(cmd.ARN.Account, cmd.ARN.Region) >= most
+	}
 	return e.withCatalog(ctx, cmd.ARN, func(sh *shard) error {
 		if e.full() {
 			return errFull
 		}
+		if _, there := sh.topics.Topic(cmd.ARN); full && !there {
+			return fault.New(fault.TopicLimitExceeded, "")
+		}
 		_, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
 		return err
 	})
+}
+
+// countTopics counts the topics of an account and region.
+func (e *Engine) countTopics(account, region string) (n int) {
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		n += sh.topics.CountTopics(account, region)
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// TagTopic adds tags to a topic; one with the key of another replaces it.
+// Errors: ResourceNotFound, TagLimitExceeded.
+func (e *Engine) TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error {
+	return e.withCatalog(ctx, t, func(sh *shard) error { return sh.topics.Tag(t, tags, &sh.batch) })
+}
+
+// UntagTopic removes tags from a topic by their keys; those that it does not
+// have are ignored. Errors: ResourceNotFound.
+func (e *Engine) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error {
+	return e.withCatalog(ctx, t, func(sh *shard) error { return sh.topics.Untag(t, keys, &sh.batch) })
+}
+
+// TopicTags are the tags of a topic. Errors: ResourceNotFound.
+func (e *Engine) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]string, err error) {
+	err = e.withCatalog(ctx, t, func(sh *shard) error {
+		found, ok := sh.topics.Topic(t)
+		if !ok {
+			return topic.ErrNoResource
+		}
+		tags = maps.Clone(found.Tags)
+		return nil
+	})
+	return tags, err
+}
+
+// lapseStep bounds how many subscriptions that nobody confirmed one command
+// removes.
+const lapseStep = 256
+
+// removeLapsed removes subscriptions that nobody confirmed in time.
+func (sh *shard) removeLapsed() {
+	gone := sh.topics.RemoveLapsed(sh.time(), lapseStep, &sh.batch)
+	if len(gone) == 0 {
+		return
+	}
+	for _, sub := range gone {
+		sh.dropBacklog(queue.Incarnation(sub.Incarnation))
+	}
+	sh.catalog = sh.commit(true)
+	sh.generation++
+}
+
+// nextTimer is when the shard has something to do, in epoch milliseconds; 0 is
+// never.
+func (sh *shard) nextTimer() (at int64) {
+	if len(sh.timers) > 0 {
+		at = sh.timers[0].timerAt
+	}
+	if lapse, ok := sh.topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
+		at = lapse.UnixMilli()
+	}
+	return at
 }
 
 // time is now as the topics' machine takes it.

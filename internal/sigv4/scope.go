@@ -11,6 +11,16 @@ import (
 // Algorithm names the scheme, at the start of an Authorization header.
 const Algorithm = "AWS4-HMAC-SHA256"
 
+// Superseded reports that a request is signed with a scheme older than
+// Signature Version 4: by its Authorization header, or, in Query, by the
+// parameter SignatureVersion, whose value is version; empty if there is none.
+func Superseded(authorization, version string) bool {
+	if version != "" && version != "4" {
+		return true
+	}
+	return strings.HasPrefix(authorization, "AWS ") || strings.HasPrefix(authorization, "AWS3")
+}
+
 // Scope is a credential scope with the access key in front of it, as in
 // AKIDEXAMPLE/20150830/us-east-1/sqs/aws4_request.
 type Scope struct {

@@ -52,6 +52,17 @@ func TestHistoriesReplay(t *testing.T) {
 					w.settle(t, nil)
 				}
 			},
+			"tag": func(t *rapid.T) {
+				key := rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")
+				w.settle(t, w.Tag(topic(t), map[string]string{key: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tag")}, &w.batch))
+			},
+			"untag": func(t *rapid.T) {
+				w.settle(t, w.Untag(topic(t), []string{rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")}, &w.batch))
+			},
+			"lapse": func(t *rapid.T) {
+				w.RemoveLapsed(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
+				w.settle(t, nil)
+			},
 			"subscribe": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
 				owner := rapid.SampledFrom([]string{account, "111111111111"}).Draw(t, "owner")
@@ -101,6 +112,7 @@ var topicValues = map[string][]string{
 	"Policy":                       {"", `{ "Statement": [] }`, `x`, "{\"a\":\"\xff\"}"},
 	"SignatureVersion":             {"1", "2", "3"},
 	"SQSSuccessFeedbackSampleRate": {"50", "500"},
+	"KmsMasterKeyId":               {"", "alias/aws/sns", "a b"},
 }
 
 var subscriptionValues = map[string][]string{
@@ -109,9 +121,10 @@ var subscriptionValues = map[string][]string{
 		"", `{"a":["x"]}`, `{ "a": ["x", "y"] }`, `{"a":{"b":["x"]}}`, `{"a":[1]}`, `{}`, "{\"a\":[\"\xff\"]}", `{"a":["x"],"b":[true]}`,
 		`{"a":[{"prefix":"x"}]}`, `{"a":[{"numeric":[">",0]}]}`, `{"a":[{"exists":false}]}`, `{"$or":[{"a":["y"]},{"b":["x"]}]}`,
 	},
-	"FilterPolicyScope": {"", "MessageBody", "MessageAttributes", "Neither"},
-	"DeliveryPolicy":    {"", `{"requestPolicy":{"headerContentType":"text/csv"}}`, `{"healthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":2,"numRetries":3}}`},
-	"RedrivePolicy":     {"", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dlq"}`, `{"deadLetterTargetArn":"x"}`},
+	"FilterPolicyScope":   {"", "MessageBody", "MessageAttributes", "Neither"},
+	"DeliveryPolicy":      {"", `{"requestPolicy":{"headerContentType":"text/csv"}}`, `{"healthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":2,"numRetries":3}}`},
+	"SubscriptionRoleArn": {"", "arn:aws:iam::000000000000:role/firehose", "x"},
+	"RedrivePolicy":       {"", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dlq"}`, `{"deadLetterTargetArn":"x"}`},
 }
 
 // keys are in order, for rapid draws by position.

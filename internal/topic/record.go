@@ -57,6 +57,7 @@ type subscriptionRecord struct {
 	Filter   string `json:"filter,omitempty"`
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
+	Role     string `json:"role,omitempty"`
 }
 
 // Load takes one record back in, each once and in any order; once all have
@@ -154,6 +155,7 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
 		return err
 	}
+	sub.Role = r.Role
 	if r.Redrive != "" {
 		if sub.Redrive, err = arn.Parse(r.Redrive); err != nil {
 			return err
@@ -187,6 +189,7 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),
+		Role:                      sub.Role,
 	}
 	if sub.confirmation != nil {
 		r.Token = sub.confirmation.Token[:]

@@ -79,6 +79,38 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 		}
 		return "ok\n", nil
 
+	case "tag":
+		return "ok\n", w.Tag(topic, input, &w.batch)
+
+	case "untag":
+		return "ok\n", w.Untag(topic, slices.Collect(maps.Keys(input)), &w.batch)
+
+	case "tags":
+		t, err := w.topic(topic)
+		if err != nil {
+			return "", err
+		}
+		return show(t.Tags, ""), nil
+
+	case "lapse":
+		var out strings.Builder
+		for _, gone := range w.RemoveLapsed(w.now, 2, &w.batch) {
+			fmt.Fprintf(&out, "gone: %s, incarnation %d\n", gone.ShownEndpoint(), gone.Incarnation)
+		}
+		next := "never"
+		if at, ok := w.NextLapse(); ok {
+			next = "in " + at.Sub(w.now).String()
+		}
+		return out.String() + "next: " + next + "\n", nil
+
+	case "limits": // for the commands that follow
+		for name, to := range map[string]*int{"subscriptions": &w.limits.Subscriptions, "filters": &w.limits.FilterPolicies} {
+			if _, err := fmt.Sscan(arg(name, "0"), to); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+
 	case "get-topic":
 		t, err := w.topic(topic)
 		if err != nil {
@@ -202,6 +234,14 @@ func kindName(err error) string {
 		return "NotFound"
 	case fault.AccessDenied:
 		return "AccessDenied"
+	case fault.ResourceNotFound:
+		return "ResourceNotFound"
+	case fault.TagLimitExceeded:
+		return "TagLimitExceeded"
+	case fault.SubscriptionLimitExceeded:
+		return "SubscriptionLimitExceeded"
+	case fault.FilterPolicyLimitExceeded:
+		return "FilterPolicyLimitExceeded"
 	default:
 		return "unclassified"
 	}

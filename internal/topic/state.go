@@ -18,6 +18,10 @@ type State struct {
 	topics map[arn.ARN]*Topic
 	order  ordered[*Topic] // by account, region, name
 	owned  map[place]*ordered[*Subscription]
+	// pending are the subscriptions that wait to be confirmed, the one whose
+	// time runs out next first.
+	pending ordered[*Subscription]
+	limits  Limits
 }
 
 // place is where something is listed: resources are seen per account and
@@ -25,12 +29,14 @@ type State struct {
 type place struct{ account, region string }
 
 // New makes the empty state of a shard.
-func New(shard uint16) *State {
+func New(shard uint16, limits Limits) *State {
 	return &State{
-		shard:  shard,
-		topics: map[arn.ARN]*Topic{},
-		order:  ordered[*Topic]{compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
-		owned:  map[place]*ordered[*Subscription]{},
+		shard:   shard,
+		topics:  map[arn.ARN]*Topic{},
+		order:   ordered[*Topic]{compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
+		owned:   map[place]*ordered[*Subscription]{},
+		pending: ordered[*Subscription]{compare: compareLapses},
+		limits:  limits,
 	}
 }
 
@@ -177,6 +183,7 @@ func (s *State) removeTopic(t *Topic) {
 	owners := map[place]bool{}
 	for _, sub := range t.subscriptions.items {
 		owners[sub.place()] = true
+		s.unawait(sub)
 	}
 	for at := range owners {
 		list := s.owned[at]
@@ -189,6 +196,7 @@ func (s *State) removeTopic(t *Topic) {
 
 func (s *State) addSubscription(sub *Subscription) {
 	sub.topic.add(sub)
+	s.await(sub)
 	list, ok := s.owned[sub.place()]
 	if !ok {
 		list = &ordered[*Subscription]{compare: func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) }}
@@ -199,6 +207,7 @@ func (s *State) addSubscription(sub *Subscription) {
 
 func (s *State) removeSubscription(sub *Subscription) {
 	sub.topic.remove(sub)
+	s.unawait(sub)
 	s.owned[sub.place()].remove(sub)
 	s.dropIfEmpty(sub.place())
 }
@@ -232,6 +241,7 @@ const (
 var (
 	ErrNoTopic        = fault.New(fault.NotFound, "Topic does not exist")
 	ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
+	ErrNoResource     = fault.New(fault.ResourceNotFound, "Resource does not exist") // of commands on tags
 )
 
 // AllSubscriptions yields every subscription of the shard, in no order.

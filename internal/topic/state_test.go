@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		State:   New(shard),
+		State:   New(shard, Limits{}),
 		now:     time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		records: map[string][]byte{},
 	}
@@ -73,7 +73,7 @@ func (w *world) settle(t interface {
 		return nil
 	})
 	w.batch.Reset()
-	loaded := New(shard)
+	loaded := New(shard, Limits{})
 	for _, key := range slices.Sorted(maps.Keys(w.records)) {
 		if err := loaded.Load([]byte(key), w.records[key]); err != nil {
 			t.Fatalf("load: %v", err)
@@ -96,7 +96,7 @@ func (w *world) settle(t interface {
 func dump(s *State) map[string]any {
 	all := map[string]any{}
 	for _, t := range s.order.items {
-		all[t.ARN.String()] = map[string]any{"attributes": t.Attributes(), "created": t.Created, "tags": len(t.Tags), "delivery": t.Delivery.Document()}
+		all[t.ARN.String()] = map[string]any{"attributes": t.Attributes(), "created": t.Created, "tags": fmt.Sprint(t.Tags), "delivery": t.Delivery.Document()}
 		for i, sub := range t.subscriptions.items {
 			all[sub.ARN.String()] = map[string]any{
 				"position": i, "attributes": sub.Attributes(), "created": sub.Created, "incarnation": sub.Incarnation,
@@ -116,16 +116,22 @@ func dump(s *State) map[string]any {
 }
 
 func consistent(s *State) error {
-	owned := 0
+	owned, pending := 0, 0
 	for _, list := range s.owned {
 		owned += len(list.items)
 	}
 	for _, t := range s.order.items {
-		confirmed, tokens := 0, 0
+		confirmed, tokens, filtered := 0, 0, 0
+		pending += t.Pending
 		for _, sub := range t.subscriptions.items {
 			owned--
 			if !sub.Pending {
 				confirmed++
+				if sub.Filter != nil {
+					filtered++
+				}
+			} else if !slices.Contains(s.pending.items, sub) {
+				return fmt.Errorf("%v does not lapse", sub.ARN)
 			}
 			if sub.confirmation != nil {
 				tokens++
@@ -141,7 +147,7 @@ func consistent(s *State) error {
 			}
 		}
 		n := len(t.subscriptions.items)
-		if len(t.endpoints) != n || len(t.tokens) != tokens || t.Confirmed != confirmed || t.Pending != n-confirmed {
+		if len(t.endpoints) != n || len(t.tokens) != tokens || t.Confirmed != confirmed || t.Pending != n-confirmed || t.filtered != filtered {
 			return fmt.Errorf("%v: indexes of %d subscriptions disagree", t.ARN, n)
 		}
 		if s.topics[t.ARN] != t {
@@ -150,6 +156,9 @@ func consistent(s *State) error {
 		if err := matches(s, t); err != nil {
 			return err
 		}
+	}
+	if len(s.pending.items) != pending || !slices.IsSortedFunc(s.pending.items, compareLapses) {
+		return fmt.Errorf("%d subscriptions lapse, %d are pending", len(s.pending.items), pending)
 	}
 	if owned != 0 || len(s.topics) != len(s.order.items) {
 		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.items))
@@ -384,12 +393,12 @@ func TestLoadRefusesWhatItDidNotWrite(t *testing.T) {
 			"no JSON":       {[]byte(key), []byte{1, '{'}},
 			"empty":         {[]byte(key), nil},
 		} {
-			if err := New(shard).Load(record[0], record[1]); err == nil {
+			if err := New(shard, Limits{}).Load(record[0], record[1]); err == nil {
 				t.Errorf("%s was loaded", name)
 			}
 		}
 	}
-	alone := New(shard)
+	alone := New(shard, Limits{})
 	if err := alone.Load(w.subscriptionKey(topic.Subscription("x")), []byte("\x01"+`{"protocol":"sqs","endpoint":"e"}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -405,11 +414,11 @@ func FuzzLoad(f *testing.F) {
 	f.Add(byte('S'), account+"/"+region+"/Orders\x00id", `{"protocol":"https","endpoint":"https://u@h/","filter":"{}","redrive":"arn:aws:sqs:r:a:q","token":"AAAA"}`)
 	f.Add(byte('S'), account+"/"+region+"/Orders\x00", `{}`)
 	f.Fuzz(func(t *testing.T, kind byte, name, value string) {
-		s := New(shard)
+		s := New(shard, Limits{})
 		if s.Load(append([]byte{0, shard, kind}, name...), append([]byte{version}, value...)) != nil {
 			return
 		}
-		again := New(shard)
+		again := New(shard, Limits{})
 		var b mutation.Batch
 		for _, topic := range s.order.items {
 			s.put(&b, topic)

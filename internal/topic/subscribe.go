@@ -100,7 +100,7 @@ type Subscribed struct {
 // Subscribe adds an endpoint to a topic, or finds it if it is there already
 // and differs in nothing that cmd names. An endpoint that is still pending
 // gets a new token in place of the old one. It fails with NotFound or
-// InvalidParameter.
+// InvalidParameter, or where one of the Limits is reached.
 func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subscribed, error) {
 	t, err := s.topic(cmd.Topic)
 	if err != nil {
@@ -131,6 +131,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	if sub.Settings, err = sub.with(cmd.Attributes); err != nil {
 		return Subscribed{}, err
 	}
+	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
+		return Subscribed{}, err
+	}
 	if sub.Pending {
 		sub.confirmation = newConfirmation(now, cmd.Token)
 	}
@@ -153,7 +156,9 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 		if sub.confirmation != nil {
 			delete(sub.topic.tokens, sub.confirmation.Token)
 		}
+		s.unawait(sub)
 		sub.confirmation = newConfirmation(now, cmd.Token)
+		s.await(sub)
 		sub.topic.tokens[sub.confirmation.Token] = sub
 		s.putSubscription(b, sub)
 	}
@@ -184,7 +189,7 @@ type Confirm struct {
 
 // ConfirmSubscription opens a pending subscription for deliveries. The token
 // of one that is confirmed already finds it and changes nothing. It fails with
-// NotFound or InvalidParameter.
+// NotFound or InvalidParameter, or where one of the Limits is reached.
 func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (*Subscription, error) {
 	t, err := s.topic(cmd.Topic)
 	if err != nil {
@@ -197,9 +202,13 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	if !sub.Pending {
 		return sub, nil
 	}
-	t.Pending--
-	t.Confirmed++
+	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
+		return nil, err
+	}
+	s.unawait(sub)
+	t.count(sub, -1)
 	sub.Pending = false
+	t.count(sub, +1)
 	sub.Authenticated = cmd.Authenticated
 	sub.AuthenticateOnUnsubscribe = cmd.Authenticated && cmd.AuthenticateOnUnsubscribe
 	s.putSubscription(b, sub)
@@ -218,9 +227,6 @@ func (s *State) Unsubscribe(name arn.ARN, authenticated bool, b *mutation.Batch)
 	if sub.AuthenticateOnUnsubscribe && !authenticated {
 		return nil, fault.New(fault.AccessDenied, "This subscription can be removed by a signed request only")
 	}
-	s.removeSubscription(sub)
-	sub.topic.Deleted++
-	b.Delete(s.subscriptionKey(sub.ARN))
-	s.put(b, sub.topic) // it counts its deleted subscriptions
+	s.discard(sub, b)
 	return sub, nil
 }

@@ -44,6 +44,7 @@ type Settings struct {
 	Filter   *filter.Policy            // nil: every message
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
 	Redrive  arn.ARN                   // the dead-letter queue; zero: none
+	Role     string                    // SubscriptionRoleArn, for deliveries to Firehose; empty: none
 }
 
 // confirmation is the token that confirms a subscription. Only its hash is

@@ -19,6 +19,7 @@ const (
 	attrFilterPolicyScope = "FilterPolicyScope"
 	attrRaw               = "RawMessageDelivery"
 	attrRedrivePolicy     = "RedrivePolicy"
+	attrRole              = "SubscriptionRoleArn"
 )
 
 // setters turn the value of an attribute into a setting. They run in the order
@@ -33,7 +34,7 @@ var setters = []struct {
 	{attrFilterPolicy, setFilter},
 	{attrDeliveryPolicy, setDelivery},
 	{attrRedrivePolicy, setRedrive},
-	{"SubscriptionRoleArn", setNotYet("SubscriptionRoleArn: firehose delivery is")},
+	{attrRole, setRole},
 	{"ReplayPolicy", setNotYet("ReplayPolicy: FIFO topics are")},
 }
 
@@ -78,7 +79,8 @@ func (sub *Subscription) with(attributes map[string]string) (Settings, error) {
 
 // SetSubscriptionAttribute changes one attribute; the empty string puts it
 // back to its default. A changed policy holds from the next publish and the
-// next attempt on. It fails with NotFound or InvalidParameter.
+// next attempt on. It fails with NotFound, InvalidParameter or
+// FilterPolicyLimitExceeded.
 func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, b *mutation.Batch) error {
 	sub, err := s.subscription(name)
 	if err != nil {
@@ -91,11 +93,18 @@ func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, 
 	if err != nil {
 		return prefixed(inSet, err)
 	}
+	if sub.Filter == nil && !sub.Pending {
+		if err := s.limits.admitFilter(sub.topic, next.Filter != nil); err != nil {
+			return err
+		}
+	}
+	sub.topic.count(sub, -1)
 	if next.Filter != sub.Filter {
 		sub.topic.index.Remove(sub, sub.Filter)
 		sub.topic.index.Add(sub, next.Filter)
 	}
 	sub.Settings = next
+	sub.topic.count(sub, +1)
 	s.putSubscription(b, sub)
 	return nil
 }
@@ -173,6 +182,11 @@ func setRedrive(sub *Subscription, into *Settings, value string) error {
 	return nil
 }
 
+func setRole(_ *Subscription, into *Settings, value string) (err error) {
+	into.Role, err = checkRole(attrRole)(value)
+	return err
+}
+
 func setNotYet(what string) func(*Subscription, *Settings, string) error {
 	return func(_ *Subscription, _ *Settings, value string) error {
 		_, err := notYet(what)(value)
@@ -194,6 +208,8 @@ func (s Settings) attribute(name string) string {
 		return compact(s.Filter.String())
 	case attrDeliveryPolicy:
 		return s.Delivery.Document()
+	case attrRole:
+		return s.Role
 	case attrRedrivePolicy:
 		if s.Redrive.IsZero() {
 			return ""
@@ -218,7 +234,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy} {
+	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrRole} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}

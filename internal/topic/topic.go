@@ -26,6 +26,7 @@ type Topic struct {
 	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
 	// all that ever were.
 	Confirmed, Pending, Deleted int
+	filtered                    int // of the confirmed, those with a filter policy
 
 	attributes    map[string]string // what has been set, by name
 	subscriptions ordered[*Subscription]
@@ -69,7 +70,7 @@ func (t *Topic) add(sub *Subscription) {
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
 	}
-	*t.counter(sub)++
+	t.count(sub, +1)
 }
 
 func (t *Topic) remove(sub *Subscription) {
@@ -79,14 +80,19 @@ func (t *Topic) remove(sub *Subscription) {
 	if sub.confirmation != nil {
 		delete(t.tokens, sub.confirmation.Token)
 	}
-	*t.counter(sub)--
+	t.count(sub, -1)
 }
 
-func (t *Topic) counter(sub *Subscription) *int {
+// count adds n times a subscription to the counters.
+func (t *Topic) count(sub *Subscription, n int) {
 	if sub.Pending {
-		return &t.Pending
+		t.Pending += n
+		return
 	}
-	return &t.Confirmed
+	t.Confirmed += n
+	if sub.Filter != nil {
+		t.filtered += n
+	}
 }
 
 // Attribute is the value of an attribute that can be set, or its default.
@@ -140,7 +146,8 @@ type CreateTopic struct {
 }
 
 // CreateTopic makes a topic, or finds it if one of the name is there already
-// and differs in nothing that cmd names. All refusals are InvalidParameter.
+// and differs in nothing that cmd names. Refusals are InvalidParameter, or
+// TagLimitExceeded.
 func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (*Topic, error) {
 	if err := checkName(cmd.ARN.Resource, cmd.Attributes); err != nil {
 		return nil, err
@@ -155,6 +162,9 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 			return nil, prefixed(inAttributes, err)
 		}
 		attributes[name] = value
+	}
+	if len(cmd.Tags) > MaxTags {
+		return nil, errTags
 	}
 	for key, value := range cmd.Tags {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {

@@ -17,12 +17,16 @@ import (
 const (
 	attrDeliveryPolicy   = "DeliveryPolicy"
 	attrDisplayName      = "DisplayName"
+	attrKmsMasterKeyID   = "KmsMasterKeyId"
 	attrPolicy           = "Policy"
 	attrSignatureVersion = "SignatureVersion"
 	attrTracingConfig    = "TracingConfig"
 )
 
-const maxDisplayName = 100 // characters
+const (
+	maxDisplayName = 100  // characters
+	maxKeyName     = 2048 // bytes
+)
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
@@ -43,10 +47,10 @@ func checkName(name string, attributes map[string]string) error {
 // check that turns a value into the one to store. The empty string stands for
 // the default and stores nothing.
 //
-// DisplayName, Policy, TracingConfig, SignatureVersion and the delivery status
-// attributes are kept and shown here, and take effect elsewhere or not yet. An
-// attribute that promises something which a message would then not get (a FIFO
-// topic's, KmsMasterKeyId) is refused instead.
+// DisplayName, Policy, TracingConfig, SignatureVersion, KmsMasterKeyId and the
+// delivery status attributes are kept and shown here, and take effect elsewhere
+// or not yet. A FIFO topic's, which promise something that a message would then
+// not get, are refused instead.
 var topicAttributes = allTopicAttributes()
 
 func allTopicAttributes() map[string]func(value string) (string, error) {
@@ -56,7 +60,7 @@ func allTopicAttributes() map[string]func(value string) (string, error) {
 		attrPolicy:                  checkPolicy,
 		attrSignatureVersion:        oneOf(attrSignatureVersion, "1", "2"),
 		attrTracingConfig:           oneOf(attrTracingConfig, "PassThrough", "Active"),
-		"KmsMasterKeyId":            notYet("KmsMasterKeyId: encryption is"),
+		attrKmsMasterKeyID:          checkKey,
 		"ArchivePolicy":             notYet("ArchivePolicy: FIFO topics are"),
 		"FifoThroughputScope":       notYet("FifoThroughputScope: FIFO topics are"),
 		"FifoTopic":                 onlyFalse("FifoTopic: FIFO topics are not supported by this version yet"),
@@ -108,6 +112,15 @@ func checkPolicy(value string) (string, error) {
 		return "", refuse("Policy: failed to parse JSON.")
 	}
 	return compact(value), nil
+}
+
+// checkKey takes what can name a key: its id, its ARN, an alias, or an alias's
+// ARN. Whether there is such a key is seen when it is used, as AWS does it.
+func checkKey(value string) (string, error) {
+	if len(value) > maxKeyName || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", refuse("KmsMasterKeyId: not the id, ARN or alias of a key")
+	}
+	return value, nil
 }
 
 func oneOf(name string, values ...string) func(string) (string, error) {

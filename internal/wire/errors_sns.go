@@ -25,6 +25,7 @@ var snsErrors = with(map[fault.Kind]errorShape{
 	fault.TopicLimitExceeded:        {Type: snsType + "TopicLimitExceededException", Code: "TopicLimitExceeded", Status: http.StatusForbidden, Text: "The account has as many topics as it may have."},
 	fault.FilterPolicyLimitExceeded: {Type: snsType + "FilterPolicyLimitExceededException", Code: "FilterPolicyLimitExceeded", Status: http.StatusForbidden, Text: "The account has as many filter policies as it may have."},
 	fault.EndpointDisabled:          {Type: snsType + "EndpointDisabledException", Code: "EndpointDisabled", Status: http.StatusBadRequest, Text: "Endpoint is disabled"},
+	fault.TagLimitExceeded:          {Type: snsType + "TagLimitExceededException", Code: "TagLimitExceeded", Status: http.StatusBadRequest, Text: "Can't add more than 50 tags to a topic."},
 	fault.InvalidSecurity:           {Type: snsType + "InvalidSecurityException", Code: "InvalidSecurity", Status: http.StatusForbidden, Text: "The credential signature isn't valid."},
 	fault.ResourceNotFound:          {Type: snsType + "ResourceNotFoundException", Code: "ResourceNotFound", Status: http.StatusNotFound, Text: "Resource does not exist"},
 

@@ -53,5 +53,6 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.SubscriptionLimitExceeded: {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.TopicLimitExceeded:        {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.FilterPolicyLimitExceeded: {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
+	fault.TagLimitExceeded:          {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.EndpointDisabled:          {Type: sqsType + "UnsupportedOperation", Code: "AWS.SimpleQueueService.UnsupportedOperation", Status: http.StatusBadRequest, Text: "The endpoint is disabled."},
 })

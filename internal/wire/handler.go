@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	NewRequestID func() string
 	// MaxBody bounds a request's body, in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
+	// Admit may refuse a call before its operation runs; may be nil.
+	Admit func(call *api.Call) error
 	// Observe is told of every request once it is answered; may be nil. It
 	// is called on the request's goroutine.
 	Observe func(Observation)
@@ -90,6 +93,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.finish()
 	in, err := x.read()
 	var out any
+	if err == nil && h.Admit != nil {
+		err = h.Admit(&x.call)
+	}
 	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
 	}
@@ -143,6 +149,9 @@ func (x *exchange) readJSON(body []byte) (any, error) {
 	if x.op == nil {
 		return nil, fault.New(fault.InvalidAction, "The operation is not known.")
 	}
+	if err := x.checkScheme(""); err != nil {
+		return nil, err
+	}
 	in := x.op.New()
 	if err := awsjson.Decode(body, in); err != nil {
 		return nil, err
@@ -162,6 +171,9 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 	if err := x.route(form); err != nil {
 		return nil, err
 	}
+	if err := x.checkScheme(form.Get("SignatureVersion")); err != nil {
+		return nil, err
+	}
 	in := x.op.New()
 	if err := awsquery.Decode(form, in); err != nil {
 		return nil, err
@@ -170,6 +182,15 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 		x.setPath(in)
 	}
 	return in, x.service.check(x.op, in)
+}
+
+// checkScheme refuses a request that is signed otherwise than AWS's services
+// take it today. version is Query's parameter SignatureVersion.
+func (x *exchange) checkScheme(version string) error {
+	if sigv4.Superseded(x.r.Header.Get("Authorization"), version) {
+		return fault.New(fault.InvalidSecurity, "The request must be signed with Signature Version 4.")
+	}
+	return nil
 }
 
 // refuse answers an error.

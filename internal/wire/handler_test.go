@@ -88,7 +88,11 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 	)
 	topics := wire.SNS(
 		api.Op("CreateTopic", func(_ context.Context, call *api.Call, in *sns.CreateTopicInput) (*sns.CreateTopicOutput, error) {
-			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, in.Tags)}, nil
+			var tags []struct{ key, value string }
+			for _, tag := range in.Tags {
+				tags = append(tags, struct{ key, value string }{tag.Key, *tag.Value})
+			}
+			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, tags)}, nil
 		}),
 		api.Op("ListTopics", func(context.Context, *api.Call, *sns.ListTopicsInput) (*sns.ListTopicsOutput, error) {
 			return &sns.ListTopicsOutput{Topics: []sns.Topic{{TopicArn: "a"}, {TopicArn: "b"}}}, nil
@@ -328,3 +332,58 @@ type discard struct{ header http.Header }
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
+
+// A signature of an older scheme is refused, whatever the protocol, and the
+// operation does not run.
+func TestOlderSignatures(t *testing.T) {
+	h := newHandler(nil)
+	for _, tc := range []struct {
+		name, header, target, form string
+		refused                    bool
+	}{
+		{"version 2 in Query", "", "", "Action=ListQueues&AWSAccessKeyId=AK&SignatureVersion=2&Signature=s", true},
+		{"version 2 for topics", "", "", "Action=ListTopics&SignatureVersion=2&Version=2010-03-31", true},
+		{"a header of version 2", "AWS AK:signature", "AmazonSQS.ListQueues", "{}", true},
+		{"a header of version 3", "AWS3-HTTPS AWSAccessKeyId=AK", "", "Action=ListQueues", true},
+		{"version 4", "AWS4-HMAC-SHA256 Credential=AK/20260101/us-east-1/sqs/aws4_request", "AmazonSQS.ListQueues", "{}", false},
+		{"unsigned", "", "", "Action=ListQueues", false},
+	} {
+		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.form))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if tc.target != "" {
+			req.Header.Set("X-Amz-Target", tc.target)
+		}
+		if tc.header != "" {
+			req.Header.Set("Authorization", tc.header)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if got := strings.Contains(w.Body.String(), "InvalidSecurity"); got != tc.refused || (w.Code == http.StatusOK) == tc.refused {
+			t.Errorf("%s: %d %s", tc.name, w.Code, w.Body)
+		}
+	}
+}
+
+// Admit refuses calls before they do anything, and knows what they are.
+func TestAdmit(t *testing.T) {
+	h := newHandler(func(o *wire.Options) {
+		o.Admit = func(call *api.Call) error {
+			if call.Service == "sqs" && call.Operation == "SendMessage" && call.Region == "us-east-1" && call.Account == "000000000000" {
+				return fault.New(fault.Throttled, "less, please")
+			}
+			return nil
+		}
+	})
+	for _, tc := range []struct{ form, want string }{
+		{"Action=SendMessage&QueueUrl=q&MessageBody=panic", "<Code>RequestThrottled</Code><Message>less, please</Message>"},
+		{"Action=ListQueues", "<ListQueuesResult>"},
+	} {
+		req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tc.form))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s: %d %s", tc.form, w.Code, w.Body)
+		}
+	}
+}

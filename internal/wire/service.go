@@ -77,7 +77,7 @@ func newService(s Service, operations []api.Operation) *Service {
 			panic(fmt.Sprintf("wire: %s.%s is declared twice", s.Name, declared.Name))
 		}
 		op := &operation{Operation: declared, input: shape.Of(declared.Input)}
-		op.void = len(shape.Of(declared.Output).Fields) == 0
+		op.void = len(shape.Of(declared.Output).Fields) == 0 && !declared.Result
 		if s.pathMember != "" {
 			op.path = op.input.Field(s.pathMember)
 		}

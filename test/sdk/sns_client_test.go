@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,18 +114,22 @@ type hookRequest struct {
 	Body   string
 }
 
-// hook is a web hook that answers 200 to everything.
+// hook is a web hook that answers 200 to everything, or the status that is set.
 type hook struct {
 	URL      string
 	requests chan hookRequest
+	status   atomic.Int64
 }
 
 func newHook(t *testing.T) *hook {
 	t.Helper()
 	h := &hook{requests: make(chan hookRequest, 100)}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {
 			h.requests <- hookRequest{r.Header, string(body)}
+		}
+		if status := h.status.Load(); status != 0 {
+			rw.WriteHeader(int(status))
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -160,6 +165,11 @@ func visit(t *testing.T, link string) response {
 // name and value.
 func callTopics(t *testing.T, endpoint, operation string, parameters ...string) response {
 	t.Helper()
+	return do(t, newTopics(t, endpoint, operation, parameters...))
+}
+
+func newTopics(t *testing.T, endpoint, operation string, parameters ...string) *http.Request {
+	t.Helper()
 	form := url.Values{"Action": {operation}, "Version": {"2010-03-31"}}
 	for i := 0; i < len(parameters); i += 2 {
 		form.Set(parameters[i], parameters[i+1])
@@ -169,7 +179,7 @@ func callTopics(t *testing.T, endpoint, operation string, parameters ...string) 
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return do(t, req)
+	return req
 }
 
 // Ids, which differ from run to run, are written as ID.

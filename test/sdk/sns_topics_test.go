@@ -78,6 +78,9 @@ func TestTopicAttributes(t *testing.T) {
 		{"SignatureVersion", "2"},
 		{"Policy", `{ "Version": "2012-10-17", "Statement": [] }`},
 		{"HTTPSuccessFeedbackSampleRate", "50"},
+		{"LambdaFailureFeedbackRoleArn", "arn:aws:iam::000000000000:role/logs"},
+		{"KmsMasterKeyId", "alias/aws/sns"},
+		{"TracingConfig", "Active"},
 		{"DeliveryPolicy", `{ "http": { "defaultHealthyRetryPolicy": { "minDelayTarget": 1, "maxDelayTarget": 60, "numRetries": 50,
 			"numNoDelayRetries": 3, "numMinDelayRetries": 2, "numMaxDelayRetries": 35, "backoffFunction": "exponential" } } }`},
 	} {
@@ -89,13 +92,17 @@ func TestTopicAttributes(t *testing.T) {
 	equal(t, "after SetTopicAttributes", map[string]string{
 		"TopicArn": arn, "Owner": account, "DisplayName": "Orders of today", "SignatureVersion": "2",
 		"Policy": `{"Version":"2012-10-17","Statement":[]}`, "HTTPSuccessFeedbackSampleRate": "50",
+		"LambdaFailureFeedbackRoleArn": "arn:aws:iam::000000000000:role/logs", "KmsMasterKeyId": "alias/aws/sns", "TracingConfig": "Active",
 		"SubscriptionsConfirmed": "0", "SubscriptionsPending": "0", "SubscriptionsDeleted": "0",
 		"DeliveryPolicy": `{"http":{"defaultHealthyRetryPolicy":` + retries + `,"disableSubscriptionOverrides":false}}`,
 		"EffectiveDeliveryPolicy": `{"http":{"defaultHealthyRetryPolicy":` + retries +
 			`,"disableSubscriptionOverrides":false,"defaultRequestPolicy":{"headerContentType":"text/plain; charset=UTF-8"}}}`,
 	}, topicAttributes(t, c, arn))
 
-	for _, name := range []string{"DisplayName", "SignatureVersion", "Policy", "HTTPSuccessFeedbackSampleRate", "DeliveryPolicy"} {
+	for _, name := range []string{
+		"DisplayName", "SignatureVersion", "Policy", "HTTPSuccessFeedbackSampleRate", "LambdaFailureFeedbackRoleArn", "KmsMasterKeyId",
+		"TracingConfig", "DeliveryPolicy",
+	} {
 		if err := set(name, ""); err != nil {
 			t.Errorf("deleting %s: %v", name, err)
 		}
@@ -109,6 +116,8 @@ func TestTopicAttributes(t *testing.T) {
 			"DeliveryPolicy", `{"http":{"defaultHealthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":1,"numRetries":101}}}`,
 			"Invalid parameter: DeliveryPolicy: http.defaultHealthyRetryPolicy.numRetries must be less than or equal to 100",
 		},
+		{"KmsMasterKeyId", "two words", "Invalid parameter: KmsMasterKeyId: not the id, ARN or alias of a key"},
+		{"TracingConfig", "Passive", "Invalid parameter: TracingConfig: Invalid value [Passive]. Must be PassThrough or Active."},
 		{"DeliveryPolicy", `{"https":{}}`, "Invalid parameter: DeliveryPolicy: Unexpected JSON member: https"},
 	} {
 		refused(t, set(tc.name, tc.value), "InvalidParameter", 400, tc.text)

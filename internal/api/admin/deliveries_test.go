@@ -110,10 +110,19 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: status %d, answer %v, set %v", f, status, answer, s)
 		}
 	}
+	for _, f := range []string{"unavailable", "throttled", "internal", "denied", "none"} {
+		const all = "arn:aws:sns:us-east-1:000000000000:*"
+		status, _ := call(t, admin.Faults(s), "POST", `{"arn":"`+all+`","fault":"`+f+`"}`)
+		if status != 200 || s[all] != f {
+			t.Errorf("%s of a service: status %d, set %v", f, status, s)
+		}
+	}
 	clear(s)
 	for _, body := range []string{
 		``, `{}`, `{"arn":"q","fault":"none"}`, `{"arn":"` + name + `"}`, `{"arn":"` + name + `","fault":"slow"}`,
 		`{"arn":"arn:aws:sns:us-east-1:0:t","fault":"none"}`, `{"arn":"` + name + `","fault":"none","x":1}`,
+		`{"arn":"` + name + `","fault":"internal"}`, `{"arn":"` + name + `","fault":"denied"}`,
+		`{"arn":"arn:aws:kms:us-east-1:000000000000:*","fault":"none"}`,
 	} {
 		if status, answer := call(t, admin.Faults(s), "POST", body); status != 400 || answer["error"] == "" || len(s) != 0 {
 			t.Errorf("%s: status %d, answer %v", body, status, answer)

@@ -19,9 +19,11 @@ type faultRequest struct {
 
 // Faults answers POST {"arn", "fault"}: the queue fails from now on as its
 // owner's outage would make it ("unavailable"), or as an owner that asks for
-// less ("throttled"), until "none". It answers with what now holds. Faults are
-// kept in memory only. A nil setter, which a server outside development has, is
-// forbidden (403).
+// less ("throttled"), until "none". With * in the place of the queue's name, all
+// of SQS or SNS fails for the account and region; "internal" and "denied" are
+// for that alone. It answers with what now holds. Faults are kept in memory
+// only. A nil setter, which a server outside development has, is forbidden
+// (403).
 func Faults(setter FaultSetter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if setter == nil {
@@ -33,14 +35,20 @@ func Faults(setter FaultSetter) http.Handler {
 			return
 		}
 		resource, err := arn.Parse(request.ARN)
-		if err != nil || resource.Service != "sqs" || resource.Resource == "" {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue")
+		all := resource.Resource == "*"
+		if err != nil || resource.Resource == "" || resource.Service != "sqs" && (resource.Service != "sns" || !all) {
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, or of all of sqs or sns: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {
 		case "unavailable", "throttled", "none":
+		case "internal", "denied":
+			if !all {
+				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue")
+				return
+			}
 		default:
-			writeError(w, http.StatusBadRequest, `fault: want "unavailable", "throttled" or "none"`)
+			writeError(w, http.StatusBadRequest, `fault: want "unavailable", "throttled", "internal", "denied" or "none"`)
 			return
 		}
 		if err := setter.SetFault(resource, request.Fault); err != nil {

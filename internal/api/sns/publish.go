@@ -37,6 +37,9 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.quota.take(call, 1); err != nil {
+		return nil, err
+	}
 	if err := s.engine.Publish(ctx, target, p); err != nil {
 		return nil, err
 	}
@@ -77,7 +80,8 @@ func publishTopic(call *api.Call, member, value string) (arn.ARN, error) {
 }
 
 // publication checks the message itself. Refusals are InvalidParameter, and
-// for attributes ParameterValueInvalid.
+// for attributes ParameterValueInvalid; those for which a batch is refused as a
+// whole are a wholeCall.
 func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account}
@@ -99,7 +103,7 @@ func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publicati
 	}
 	var err error
 	if p.Attributes, err = messageAttributes(in.MessageAttributes); err != nil {
-		return none, err
+		return none, wholeCall{err}
 	}
 	sized := queue.Message{Body: p.Body, Attributes: p.Attributes}
 	if sized.Size() > maxMessage {
@@ -107,10 +111,10 @@ func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publicati
 	}
 	if in.MessageStructure != nil && *in.MessageStructure != "" {
 		if *in.MessageStructure != "json" {
-			return none, invalid("MessageStructure")
+			return none, wholeCall{invalid("MessageStructure")}
 		}
 		if p.Body, p.Bodies, err = structured(p.Body); err != nil {
-			return none, err
+			return none, wholeCall{err}
 		}
 	}
 	if in.MessageDeduplicationId != nil {

@@ -23,6 +23,11 @@ type Engine interface {
 	// whose names are greater than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
 
+	// TagTopic, UntagTopic and TopicTags fail with ResourceNotFound.
+	TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error
+	UntagTopic(ctx context.Context, t arn.ARN, keys []string) error
+	TopicTags(ctx context.Context, t arn.ARN) (map[string]string, error)
+
 	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
 	// Unsubscribe succeeds for what is not there.
@@ -36,11 +41,12 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
-	// Publish accepts a message; it is durable on return.
-	Publish(ctx context.Context, t arn.ARN, p shard.Publication) error
+	// Publish accepts messages, in their order; they are durable on return.
+	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
 }
 
-// Options are what a Service is made of. Every field is needed.
+// Options are what a Service is made of. Every field is needed but for the
+// quota.
 type Options struct {
 	Engine Engine
 	// NewID gives an id that was never given before: of a message, or of a
@@ -49,6 +55,9 @@ type Options struct {
 	// NewToken gives a secret that cannot be guessed: what confirms a
 	// subscription.
 	NewToken func() string
+	// PublishQuota is how many messages an account may publish in a region in a
+	// second; 0: any number.
+	PublishQuota int
 }
 
 // Service answers the operations of SNS.
@@ -56,11 +65,12 @@ type Service struct {
 	engine   Engine
 	newID    func() queue.ID
 	newToken func() string
+	quota    *quota
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota)}
 }
 
 // Operations declares the operations that are built.
@@ -79,6 +89,10 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetSubscriptionAttributes", s.getSubscriptionAttributes),
 		api.Op("SetSubscriptionAttributes", s.setSubscriptionAttributes),
 		api.Op("Publish", s.publish),
+		api.Op("PublishBatch", s.publishBatch),
+		api.Op("TagResource", s.tagResource).WithResult(),
+		api.Op("UntagResource", s.untagResource).WithResult(),
+		api.Op("ListTagsForResource", s.listTagsForResource),
 	}
 }
 

@@ -17,7 +17,7 @@ type CreateTopicInput struct {
 // Tag is a tag of a topic.
 type Tag struct {
 	Key   string
-	Value string
+	Value *string // in answers always there: it may be empty
 }
 
 // CreateTopicOutput is the answer of CreateTopic.
@@ -180,4 +180,70 @@ type MessageAttributeValue struct {
 type PublishOutput struct {
 	MessageId      string
 	SequenceNumber string
+}
+
+// PublishBatchInput is the request of PublishBatch.
+type PublishBatchInput struct {
+	TopicArn                   string `wire:"required"`
+	PublishBatchRequestEntries []PublishBatchRequestEntry
+}
+
+// PublishBatchRequestEntry is one message of a batch.
+type PublishBatchRequestEntry struct {
+	Id                     string
+	Message                *string
+	Subject                *string
+	MessageStructure       *string
+	MessageAttributes      map[string]MessageAttributeValue `wire:"key=Name,value=Value"`
+	MessageDeduplicationId *string
+	MessageGroupId         *string
+}
+
+// PublishBatchOutput is the answer of PublishBatch.
+type PublishBatchOutput struct {
+	Successful []PublishBatchResultEntry
+	Failed     []BatchResultErrorEntry
+}
+
+// PublishBatchResultEntry is one message that was accepted.
+type PublishBatchResultEntry struct {
+	Id             string
+	MessageId      string
+	SequenceNumber string
+}
+
+// BatchResultErrorEntry is one message that was not accepted.
+type BatchResultErrorEntry struct {
+	Id          string
+	Code        string
+	Message     string
+	SenderFault bool
+}
+
+// TagResourceInput is the request of TagResource.
+type TagResourceInput struct {
+	ResourceArn string `wire:"required"`
+	Tags        []Tag  `wire:"required"`
+}
+
+// TagResourceOutput is the empty answer of TagResource.
+type TagResourceOutput struct{}
+
+// UntagResourceInput is the request of UntagResource.
+type UntagResourceInput struct {
+	ResourceArn string   `wire:"required"`
+	TagKeys     []string `wire:"required"`
+}
+
+// UntagResourceOutput is the empty answer of UntagResource.
+type UntagResourceOutput struct{}
+
+// ListTagsForResourceInput is the request of ListTagsForResource.
+type ListTagsForResourceInput struct {
+	ResourceArn string `wire:"required"`
+}
+
+// ListTagsForResourceOutput is the answer of ListTagsForResource.
+type ListTagsForResourceOutput struct {
+	Tags []Tag
 }

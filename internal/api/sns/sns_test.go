@@ -35,9 +35,9 @@ type recorder struct {
 	signed    bool
 }
 
-func (r *recorder) Publish(_ context.Context, t arn.ARN, p shard.Publication) error {
+func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.Publication) error {
 	r.target = t
-	r.published = append(r.published, p)
+	r.published = append(r.published, publications...)
 	return nil
 }
 

@@ -2,19 +2,10 @@ package sns
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/topic"
-)
-
-// The limits of tags (source: the SNS developer guide, "Amazon SNS topic
-// tagging"), in characters but for the first.
-const (
-	maxTags     = 50
-	maxTagKey   = 128
-	maxTagValue = 256
 )
 
 // createTopic answers CreateTopic.
@@ -31,30 +22,6 @@ func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTop
 		return nil, err
 	}
 	return &CreateTopicOutput{TopicArn: name.String()}, nil
-}
-
-// tagMap checks the tags of a request; nil when there are none.
-func tagMap(tags []Tag) (map[string]string, error) {
-	if len(tags) == 0 {
-		return nil, nil
-	}
-	if len(tags) > maxTags {
-		return nil, invalid("Tags Reason: at most %d tags are allowed", maxTags)
-	}
-	byKey := make(map[string]string, len(tags))
-	for _, tag := range tags {
-		if n := utf8.RuneCountInString(tag.Key); n < 1 || n > maxTagKey || !utf8.ValidString(tag.Key) {
-			return nil, invalid("Tags Reason: a key must have 1 to %d characters", maxTagKey)
-		}
-		if utf8.RuneCountInString(tag.Value) > maxTagValue || !utf8.ValidString(tag.Value) {
-			return nil, invalid("Tags Reason: a value must have at most %d characters", maxTagValue)
-		}
-		if _, twice := byKey[tag.Key]; twice {
-			return nil, invalid("Duplicated keys are not allowed.")
-		}
-		byKey[tag.Key] = tag.Value
-	}
-	return byKey, nil
 }
 
 // deleteTopic answers DeleteTopic, which succeeds for what is not there.

@@ -1,0 +1,107 @@
+package sns
+
+import (
+	"context"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// The limits of a batch.
+const (
+	maxEntries = 10
+	maxEntryID = 80 // characters
+)
+
+// wholeCall is a refusal of a message for which a batch with it is refused as
+// a whole; other refusals fail their entry alone.
+type wholeCall struct{ error }
+
+func (w wholeCall) Unwrap() error { return w.error }
+
+// publishBatch answers PublishBatch. The entries that are accepted are
+// published in their order.
+func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
+	t, err := publishTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEntries(in.PublishBatchRequestEntries); err != nil {
+		return nil, err
+	}
+	// Both lists are in every answer, if need be empty.
+	out := &PublishBatchOutput{
+		Successful: make([]PublishBatchResultEntry, 0, len(in.PublishBatchRequestEntries)),
+		Failed:     []BatchResultErrorEntry{},
+	}
+	accepted := make([]shard.Publication, 0, len(in.PublishBatchRequestEntries))
+	size := 0
+	for i := range in.PublishBatchRequestEntries {
+		e := &in.PublishBatchRequestEntries[i]
+		size += e.size()
+		p, err := s.publication(call, &PublishInput{
+			Message: e.Message, Subject: e.Subject, MessageStructure: e.MessageStructure, MessageAttributes: e.MessageAttributes,
+			MessageDeduplicationId: e.MessageDeduplicationId, MessageGroupId: e.MessageGroupId,
+		})
+		if _, whole := err.(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
+			return nil, err
+		}
+		if err != nil {
+			code, message, sender := call.Describe(err)
+			out.Failed = append(out.Failed, BatchResultErrorEntry{Id: e.Id, Code: code, Message: message, SenderFault: sender})
+			continue
+		}
+		accepted = append(accepted, p)
+		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: e.Id, MessageId: uuid(p.ID)})
+	}
+	if size > maxMessage {
+		return nil, fault.New(fault.BatchRequestTooLong, "")
+	}
+	if err := s.quota.take(call, len(accepted)); err != nil {
+		return nil, err
+	}
+	// Without a message it still finds out whether there is such a topic.
+	if err := s.engine.Publish(ctx, t, accepted...); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// checkEntries applies the rules for the number of a batch's entries and for
+// their ids.
+func checkEntries(entries []PublishBatchRequestEntry) error {
+	switch {
+	case len(entries) == 0:
+		return fault.New(fault.EmptyBatchRequest, "")
+	case len(entries) > maxEntries:
+		return fault.New(fault.TooManyEntriesInBatchRequest, "")
+	}
+	for i := range entries {
+		if !validEntryID(entries[i].Id) {
+			return fault.New(fault.InvalidBatchEntryID, "")
+		}
+		for j := range i {
+			if entries[i].Id == entries[j].Id {
+				return fault.New(fault.BatchEntryIdsNotDistinct, "")
+			}
+		}
+	}
+	return nil
+}
+
+func validEntryID(id string) bool {
+	return id != "" && len(id) <= maxEntryID && !strings.ContainsFunc(id, func(c rune) bool {
+		return c != '-' && c != '_' && !alphanumeric(c)
+	})
+}
+
+// size is what counts against the limit of a batch, in bytes.
+func (e *PublishBatchRequestEntry) size() int {
+	n := len(deref(e.Message))
+	for name, v := range e.MessageAttributes {
+		n += len(name) + len(v.DataType) + len(deref(v.StringValue)) + len(v.BinaryValue)
+	}
+	return n
+}

@@ -1,0 +1,97 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// TestLapseAfterRestart: subscriptions that nobody confirms go at their time,
+// with their backlogs, though the process that took them is gone; more of them
+// than one command removes go all the same, and no confirmed one does.
+func TestLapseAfterRestart(t *testing.T) {
+	ctx := context.Background()
+	now := clock.NewVirtual(start)
+	fs := vfs.NewMem()
+	s := openStore(t, fs)
+	e := openEngine(t, Options{Store: s, Clock: now})
+	name := topicARN("orders")
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
+		t.Fatal(err)
+	}
+	pending := func(e *Engine, n int) {
+		t.Helper()
+		_, err := e.Subscribe(ctx, topic.Subscribe{
+			Topic: name, Owner: name.Account, Protocol: "https", Endpoint: fmt.Sprintf("https://host%d/", n),
+			ID: subscriptionID(n), Token: fmt.Sprint("token", n),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const waiting = lapseStep + 10
+	for n := range waiting {
+		pending(e, n)
+	}
+	// The endpoints got their confirmations, so that no backlog sets a timer.
+	for n := range waiting {
+		ds, _, err := e.Take(ctx, name.Subscription(subscriptionID(n)), 1)
+		if err != nil || len(ds) != 1 {
+			t.Fatal(ds, err)
+		}
+		if err := e.Delivered(ds[0], Attempt{At: start, Outcome: "success"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := subscribe(t, e, "orders", "q", subscriptionID(waiting))
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = openStore(t, fs)
+	defer s.Close()
+	e = openEngine(t, Options{Store: s, Clock: now})
+	defer e.Close()
+	there := func() int {
+		t.Helper()
+		subs, _, err := e.ListSubscriptionsByTopic(ctx, name, "", 10*waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(subs)
+	}
+	if _, err := now.Advance(ctx, topic.PendingLife-time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := there(); n != waiting+1 {
+		t.Errorf("%d subscriptions before the time, want %d", n, waiting+1)
+	}
+	if _, err := now.Advance(ctx, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if n := there(); n != 1 {
+		t.Errorf("%d subscriptions after the time, want the confirmed one", n)
+	}
+	if _, err := e.SubscriptionAttributes(ctx, kept); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.SubscriptionAttributes(ctx, name.Subscription(subscriptionID(0))); err == nil {
+		t.Error("a subscription that was not confirmed is there")
+	}
+	sh := e.shardOf(name)
+	sh.mu.Lock()
+	backlogs := len(sh.backlogs)
+	sh.mu.Unlock()
+	if backlogs != 0 {
+		t.Errorf("%d backlogs are left", backlogs)
+	}
+}

@@ -1,0 +1,38 @@
+package topic
+
+import "godwit.dev/godwit/internal/fault"
+
+// Limits are quotas of a topic; 0 is none. What counts is confirmed: a pending
+// subscription counts once it is confirmed, and is refused then.
+type Limits struct {
+	Subscriptions  int
+	FilterPolicies int
+}
+
+// admit says whether a topic may have one more confirmed subscription, with or
+// without a filter policy. It fails with SubscriptionLimitExceeded or
+// FilterPolicyLimitExceeded.
+func (l Limits) admit(t *Topic, filtered bool) error {
+	if l.Subscriptions > 0 && t.Confirmed >= l.Subscriptions {
+		return fault.New(fault.SubscriptionLimitExceeded, "")
+	}
+	return l.admitFilter(t, filtered)
+}
+
+func (l Limits) admitFilter(t *Topic, filtered bool) error {
+	if filtered && l.FilterPolicies > 0 && t.filtered >= l.FilterPolicies {
+		return fault.New(fault.FilterPolicyLimitExceeded, "")
+	}
+	return nil
+}
+
+// CountTopics counts the topics of an account and region.
+func (s *State) CountTopics(account, region string) int {
+	first := Topic{}
+	first.ARN.Account, first.ARN.Region = account, region
+	from := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, first.ARN) < 0 })
+	next := first.ARN
+	next.Region += "\x00"
+	behind := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, next) < 0 })
+	return len(from) - len(behind)
+}

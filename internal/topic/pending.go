@@ -1,0 +1,69 @@
+package topic
+
+import (
+	"cmp"
+	"time"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// PendingLife is how long a subscription waits to be confirmed before it is
+// removed: a day longer than its token can confirm it.
+const PendingLife = 72 * time.Hour
+
+// lapses is when a pending subscription is removed.
+func (sub *Subscription) lapses() time.Time {
+	return sub.confirmation.Expires.Add(PendingLife - TokenLife)
+}
+
+// compareLapses orders pending subscriptions, the one to be removed first.
+func compareLapses(a, b *Subscription) int {
+	return cmp.Or(a.lapses().Compare(b.lapses()), CompareSubscriptions(a.ARN, b.ARN))
+}
+
+// await and unawait keep the order of pending subscriptions; they are called
+// before and after anything that it depends on changes.
+func (s *State) await(sub *Subscription) {
+	if sub.Pending && sub.confirmation != nil {
+		s.pending.add(sub)
+	}
+}
+
+func (s *State) unawait(sub *Subscription) {
+	if sub.Pending && sub.confirmation != nil {
+		s.pending.remove(sub)
+	}
+}
+
+// NextLapse is when the next pending subscription is to be removed; ok is false
+// if none is pending.
+func (s *State) NextLapse() (at time.Time, ok bool) {
+	if len(s.pending.items) == 0 {
+		return time.Time{}, false
+	}
+	return s.pending.items[0].lapses(), true
+}
+
+// RemoveLapsed removes up to limit subscriptions that were not confirmed in
+// time, and gives them back: their backlogs are to be dropped.
+func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Subscription {
+	var gone []*Subscription
+	for len(gone) < limit {
+		at, ok := s.NextLapse()
+		if !ok || now.Before(at) {
+			break
+		}
+		sub := s.pending.items[0]
+		s.discard(sub, b)
+		gone = append(gone, sub)
+	}
+	return gone
+}
+
+// discard removes a subscription.
+func (s *State) discard(sub *Subscription, b *mutation.Batch) {
+	s.removeSubscription(sub)
+	sub.topic.Deleted++
+	b.Delete(s.subscriptionKey(sub.ARN))
+	s.put(b, sub.topic) // it counts its deleted subscriptions
+}

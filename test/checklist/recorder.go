@@ -1,0 +1,127 @@
+package checklist
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Recorder is a transport that notes what the services of its models answer,
+// and passes everything on as it is. It may be used by many goroutines.
+type Recorder struct {
+	next   http.RoundTripper
+	models []Model
+
+	mu   sync.Mutex
+	seen map[Item]bool
+}
+
+// NewRecorder returns a recorder in front of next.
+func NewRecorder(next http.RoundTripper, models ...Model) *Recorder {
+	return &Recorder{next: next, models: models, seen: make(map[Item]bool)}
+}
+
+// Seen reports whether the item was answered.
+func (r *Recorder) Seen(i Item) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[i]
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	form, err := formOf(req)
+	if err != nil {
+		return nil, err
+	}
+	model, item := r.identify(req, form)
+	resp, err := r.next.RoundTrip(req)
+	if err != nil || model == nil {
+		return resp, err
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		item.Protocol, item.Error = "", model.errorName(body)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen[item] = true
+	return resp, nil
+}
+
+// formOf reads the parameters of a request in Query, from its URL and its
+// body, which it puts back.
+func formOf(req *http.Request) (url.Values, error) {
+	form := req.URL.Query()
+	if req.Body == nil || !strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return form, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	// What cannot be read as a form is the server's to refuse.
+	sent, _ := url.ParseQuery(string(body))
+	for name, values := range sent {
+		form[name] = append(form[name], values...)
+	}
+	return form, nil
+}
+
+// identify finds what a request asks for; no model if it is of none.
+func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
+	prefix, action, isJSON := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
+	item := Item{Action: action, Protocol: JSON}
+	if !isJSON {
+		item.Action, item.Protocol = form.Get("Action"), Query
+	}
+	if strings.Contains(req.UserAgent(), "aws-sdk-go-v2") {
+		item.Protocol = SDK
+	}
+	for n := range r.models {
+		m := &r.models[n]
+		of := form.Get("Version") == m.Version || form.Get("Version") == "" && form.Has("Action") && m.Service == "sqs"
+		if isJSON {
+			of = strings.EqualFold(prefix, "Amazon"+m.Service)
+		}
+		if _, known := m.Actions[item.Action]; of && known {
+			item.Service = m.Service
+			return m, item
+		}
+	}
+	return nil, Item{}
+}
+
+// errorCode finds the code in an error's body, in XML or JSON.
+var errorCode = regexp.MustCompile(`<Code>([^<]+)</Code>|"Code":"([^"]+)"`)
+
+// errorName is the model's name for the error that body holds.
+func (m *Model) errorName(body []byte) string {
+	var typed struct {
+		Type string `json:"__type"`
+	}
+	code := ""
+	if json.Unmarshal(body, &typed) == nil && typed.Type != "" {
+		code = typed.Type[strings.LastIndexByte(typed.Type, '#')+1:]
+	} else if found := errorCode.FindSubmatch(body); found != nil {
+		code = string(found[1]) + string(found[2])
+	}
+	for name, as := range m.Codes {
+		if as == code {
+			return name
+		}
+	}
+	return strings.TrimPrefix(code, "AWS.SimpleQueueService.")
+}

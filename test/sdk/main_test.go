@@ -1,0 +1,58 @@
+package sdk_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+
+	"godwit.dev/godwit/test/checklist"
+)
+
+// TestMain notes everything that the tests are answered, and then holds it
+// against the services' models. A run of some tests only is not held to that;
+// with -checklist it says what it lacks.
+func TestMain(m *testing.M) {
+	show := flag.Bool("checklist", false, "say what the tests did not see of the services' models, whichever were run")
+	flag.Parse()
+	models := make(map[string]checklist.Model)
+	for _, service := range []string{"sns", "sqs"} {
+		model, err := checklist.Load(service)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		models[service] = model
+	}
+	recorder := checklist.NewRecorder(http.DefaultTransport, models["sns"], models["sqs"])
+	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
+	code := m.Run()
+	if code == 0 && (*show || wholeRun()) {
+		for service, protocols := range map[string][]string{
+			"sns": {checklist.SDK},
+			"sqs": {checklist.SDK, checklist.Query},
+		} {
+			exemptions, err := checklist.Exemptions(service)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(2)
+			}
+			for _, line := range checklist.Check(models[service], exemptions, protocols, recorder.Seen) {
+				fmt.Println("checklist:", line)
+				code = 1
+			}
+		}
+	}
+	os.Exit(code)
+}
+
+// wholeRun reports whether all tests were run.
+func wholeRun() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,123 @@
+package clients_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// The clients of npm are pinned in node/package-lock.json; each has a file in
+// node/ with its tests, which node's own runner runs.
+
+func TestClientSQS(t *testing.T) {
+	t.Parallel()
+	runNode(t, "@aws-sdk/client-sqs", "client-sqs.test.js")
+}
+
+func TestSQSConsumer(t *testing.T) {
+	t.Parallel()
+	runNode(t, "sqs-consumer", "sqs-consumer.test.js")
+}
+
+// runNode runs a file of tests in node/.
+func runNode(t *testing.T, client, file string) {
+	t.Helper()
+	modules := nodeModules(t, client)
+	w := openWindow(t)
+	// Node finds packages from where a file is.
+	dir := t.TempDir()
+	for _, name := range []string{file, "godwit.js", "package.json"} {
+		text, err := os.ReadFile(filepath.Join("node", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
+	cmd.Dir = dir
+	cmd.Env = environment(dir, w.url, fmt.Sprintf("GODWIT_FIFO=%t", hasFIFO))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("node --test %s: %v\n%s", file, err, out)
+	}
+	t.Logf("%s", out)
+	w.wantSpoken(t, "sqs json")
+}
+
+// installing is held by the test that installs, while others wait for it.
+var installing sync.Mutex
+
+// nodeModules installs the packages of node/package-lock.json into the user's
+// cache, once for each content of that file, and returns node_modules.
+func nodeModules(t *testing.T, client string) string {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			skips.skip(t, client, tool+" is not installed")
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "node", "--print", "process.versions.node.split('.')[0] >= 20").Output()
+	if err != nil || string(out) != "true\n" {
+		skips.skip(t, client, "needs node 20 or later")
+	}
+	lock, err := os.ReadFile(filepath.Join("node", "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	sum := sha256.Sum256(lock)
+	base := filepath.Join(cache, "godwit-test")
+	home := filepath.Join(base, "node-"+hex.EncodeToString(sum[:8]))
+	modules := filepath.Join(home, "node_modules")
+	installing.Lock()
+	defer installing.Unlock()
+	if exists(modules) {
+		return modules
+	}
+	// Install beside it and rename: nobody sees half of it.
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.MkdirTemp(base, "install-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(fresh)
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		text, err := os.ReadFile(filepath.Join("node", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(fresh, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	npm.Dir = fresh
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Logf("%s", out)
+		skips.skip(t, client, fmt.Sprintf("npm ci: %v", err))
+	}
+	if err := os.Rename(fresh, home); err != nil && !exists(modules) {
+		t.Fatal(err)
+	}
+	return modules
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

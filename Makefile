@@ -2,12 +2,15 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
-LINT      = $(GO) tool -modfile=tools/go.mod golangci-lint
+LINT      = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
 # Packages that drive the built binary. The race detector sees nothing of
 # another process, and only slows the driver down.
 DRIVERS   = ./test/... ./examples/...
 PACKAGES  = ./cmd/... ./internal/...
+
+# Modules of their own, so that Godwit needs nothing of what they need.
+MODULES   = ./examples/durable-job ./test/clients
 
 .PHONY: all build run test vet lint format unit drive bench fuzz clean
 
@@ -23,13 +26,16 @@ test: vet lint unit drive ## everything that must pass before a change lands
 
 vet:
 	$(GO) vet ./...
+	@for m in $(MODULES); do echo "$(GO) vet $$m/..."; (cd "$$m" && $(GO) vet ./...) || exit 1; done
 
 lint: ## rings, time, style: .golangci.yml
 	$(LINT) run ./...
+	@for m in $(MODULES); do echo "golangci-lint run $$m/..."; (cd "$$m" && $(LINT) run ./...) || exit 1; done
 
 format: ## what the linter can mend by itself
 	$(LINT) fmt ./...
 	$(LINT) run --fix ./...
+	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 unit:
 	$(GO) test -race -timeout 8m $(PACKAGES)
@@ -37,6 +43,10 @@ unit:
 drive:
 	@for p in $(DRIVERS); do \
 		if [ -d "$${p%/...}" ]; then echo "$(GO) test -timeout 8m $$p"; $(GO) test -timeout 8m "$$p" || exit 1; fi; \
+	done
+	@# Without a package, go test prints what passing tests say: which clients were skipped.
+	@for m in $(MODULES); do \
+		echo "cd $$m && $(GO) test -timeout 8m"; (cd "$$m" && $(GO) test -timeout 8m) || exit 1; \
 	done
 
 bench: build ## the table of docs/performance.md

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context) (err error) {
 	var (
 		name        = flag.String("queue", "invoices", "name of the queue; its dead-letter queue is NAME-dead")
 		maxReceives = flag.Int("max-receives", 5, "receives before a message is a dead letter, when the queue is created")
@@ -47,7 +48,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer book.close()
+	defer func() { err = errors.Join(err, book.close()) }()
 	cfg, err := config.LoadDefaultConfig(ctx) // heeds AWS_ENDPOINT_URL
 	if err != nil {
 		return err

@@ -10,8 +10,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -142,7 +140,9 @@ func openWindow(t *testing.T) *window {
 		r.SetURL(serverURL)
 		r.Out.Host = r.In.Host // queue URLs lead back here
 	}}
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // clients give up long polls
+	proxy.ErrorHandler = func(rw http.ResponseWriter, _ *http.Request, _ error) {
+		rw.WriteHeader(http.StatusBadGateway) // mostly to clients that have given up a long poll
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

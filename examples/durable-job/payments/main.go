@@ -9,9 +9,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"log"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -22,13 +22,15 @@ const large = 1_000_000
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8098", "address")
 	flaky := flag.Float64("flaky", 0.2, "share of the small amounts that fail")
-	look := flag.Duration("look", 5*time.Second, "time that a large amount takes")
+	takes := flag.Duration("takes", 100*time.Millisecond, "time that a charge takes")
+	look := flag.Duration("look", 5*time.Second, "time that a large amount takes instead")
 	flag.Parse()
-	t := &till{flaky: *flaky, look: *look, charges: map[string]*charge{}}
+	t := &till{flaky: *flaky, takes: *takes, look: *look, charges: map[string]*charge{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /charges", t.charge)
 	mux.HandleFunc("GET /charges", t.list)
-	log.Fatal(http.ListenAndServe(*listen, mux))
+	fmt.Fprintln(os.Stderr, "payments:", http.ListenAndServe(*listen, mux))
+	os.Exit(1)
 }
 
 // A charge is what was charged under one key, and how often that was asked for.
@@ -39,8 +41,8 @@ type charge struct {
 }
 
 type till struct {
-	flaky float64
-	look  time.Duration
+	flaky       float64
+	takes, look time.Duration
 
 	mu      sync.Mutex
 	charges map[string]*charge // by key
@@ -56,13 +58,14 @@ func (t *till) charge(w http.ResponseWriter, r *http.Request) {
 	case asked.Cents <= 0:
 		http.Error(w, "the amount must be positive", http.StatusUnprocessableEntity)
 		return
-	case asked.Cents >= large:
-		if err := wait(r.Context(), t.look); err == nil { // else the client is gone
-			fmt.Fprintln(w, t.execute(key, asked))
-		}
-		return
 	}
-	luck := rand.Float64()
+	takes, luck := t.takes, rand.Float64()
+	if asked.Cents >= large {
+		takes, luck = t.look, 1 // people are slow, but they never fail
+	}
+	if wait(r.Context(), takes) != nil {
+		return // the client is gone
+	}
 	if luck < t.flaky/2 {
 		http.Error(w, "out of order", http.StatusServiceUnavailable)
 		return
@@ -90,11 +93,14 @@ func (t *till) execute(key string, asked charge) (receipt string) {
 
 func (t *till) list(w http.ResponseWriter, _ *http.Request) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(t.charges); err != nil {
-		log.Print(err)
+	text, err := json.Marshal(t.charges)
+	t.mu.Unlock()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(append(text, '\n'))
 }
 
 func wait(ctx context.Context, d time.Duration) error {

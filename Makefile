@@ -1,4 +1,5 @@
-# Go, git, make and a C compiler (for the race detector) are all it takes.
+# Go, git, make and a C compiler (for the race detector) are all it takes. The
+# tests of clients that are not Go's also use node and awscli where they can.
 
 GO       ?= go
 FUZZTIME ?= 10s

@@ -25,8 +25,8 @@ const (
 	poisoned    = 6 // every tenth of the first, whose amount is refused
 	kills       = 12
 	maxReceives = 5
-	lease       = 2 * time.Second
-	look        = 3 * time.Second // what a large amount takes: longer than the lease
+	lease       = 3 * time.Second
+	look        = 4 * time.Second // what a large amount takes: longer than the lease
 	refusal     = "the amount must be positive"
 )
 

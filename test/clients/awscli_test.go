@@ -31,11 +31,8 @@ func TestDebianCLI(t *testing.T) {
 		case os.Geteuid() != 0:
 			skips.skip(t, client, "not installed, and installing it takes root")
 		}
-		cmd := exec.CommandContext(t.Context(), apt, "install", "--yes", "--no-install-recommends", "awscli")
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Logf("%s", out)
-			skips.skip(t, client, fmt.Sprintf("apt-get install awscli: %v", err))
+		if err := install(t, apt); err != nil {
+			skips.skip(t, client, err.Error())
 		}
 	}
 	c := newCLI(t, debianCLI)
@@ -43,6 +40,30 @@ func TestDebianCLI(t *testing.T) {
 	if c.beforeJSON {
 		c.window.wantSpoken(t, "sqs query", "sns query")
 	}
+}
+
+// install installs awscli, with a fresh list of packages if the one that is
+// here does not do.
+func install(t *testing.T, apt string) error {
+	t.Helper()
+	run := func(args ...string) error {
+		cmd := exec.CommandContext(t.Context(), apt, args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Logf("%s", out)
+			err = fmt.Errorf("apt-get %s: %w", args[0], err)
+		}
+		return err
+	}
+	awscli := []string{"install", "--yes", "--no-install-recommends", "awscli"}
+	if run(awscli...) == nil {
+		return nil
+	}
+	if err := run("update"); err != nil {
+		return err
+	}
+	return run(awscli...)
 }
 
 // TestInstalledCLI runs the one that is found first, if it is another one.

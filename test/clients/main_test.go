@@ -27,7 +27,8 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 30 * time.Second
 
-// What the server under test has: tests of the rest wait behind these.
+// What the server under test has: tests of the rest wait behind these, and
+// TestGates fails when they could begin.
 const (
 	hasFIFO         = false
 	hasPublishBatch = false

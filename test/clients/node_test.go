@@ -16,16 +16,16 @@ import (
 
 func TestClientSQS(t *testing.T) {
 	t.Parallel()
-	runNode(t, "@aws-sdk/client-sqs", "client-sqs.test.js")
+	runNode(t, "@aws-sdk/client-sqs", "client-sqs.test.js", "sqs json")
 }
 
 func TestSQSConsumer(t *testing.T) {
 	t.Parallel()
-	runNode(t, "sqs-consumer", "sqs-consumer.test.js")
+	runNode(t, "sqs-consumer", "sqs-consumer.test.js", "sqs json")
 }
 
-// runNode runs a file of tests in node/.
-func runNode(t *testing.T, client, file string) {
+// runNode runs a file of tests in node/, which has to speak these protocols.
+func runNode(t *testing.T, client, file string, spoken ...string) {
 	t.Helper()
 	modules := nodeModules(t, client)
 	w := openWindow(t)
@@ -51,7 +51,7 @@ func runNode(t *testing.T, client, file string) {
 		t.Fatalf("node --test %s: %v\n%s", file, err, out)
 	}
 	t.Logf("%s", out)
-	w.wantSpoken(t, "sqs json")
+	w.wantSpoken(t, spoken...)
 }
 
 // installing is held by the test that installs, while others wait for it.

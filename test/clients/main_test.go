@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 // What the server under test has: tests of the rest wait behind these, and
 // TestGates fails when they could begin.
 const (
-	hasFIFO         = false
+	hasFIFO         = true
 	hasPublishBatch = false
 )
 

@@ -31,7 +31,7 @@ const patience = 30 * time.Second
 // TestGates fails when they could begin.
 const (
 	hasFIFO         = true
-	hasPublishBatch = false
+	hasPublishBatch = true
 )
 
 // serverURL is where the server under test answers.

@@ -285,9 +285,7 @@ func (c *cli) everydayCalls(t *testing.T) {
 		t.Errorf("the URL of a deleted queue: %v", err)
 	}
 
-	if hasFIFO {
-		c.fifo(t, name)
-	}
+	c.fifo(t, name)
 }
 
 // fifo: order within a group, and a duplicate that is none.

@@ -166,9 +166,6 @@ func TestGoCloudSQS(t *testing.T) {
 
 // TestGoCloudSNS: through a topic to a queue, enveloped and raw.
 func TestGoCloudSNS(t *testing.T) {
-	if !hasPublishBatch {
-		t.Skip("the server has no PublishBatch yet")
-	}
 	t.Parallel()
 	for _, raw := range []bool{false, true} {
 		t.Run(fmt.Sprintf("raw=%t", raw), func(t *testing.T) {
@@ -211,9 +208,6 @@ func TestGoCloudErrors(t *testing.T) {
 
 // TestGoCloudFIFO: group and deduplication id go along in the metadata.
 func TestGoCloudFIFO(t *testing.T) {
-	if !hasFIFO {
-		t.Skip("the server has no FIFO queues yet")
-	}
 	t.Parallel()
 	w := openWindow(t)
 	url, _ := createQueue(t, w.sqs(), "gocloud.fifo", map[string]string{"FifoQueue": "true"})

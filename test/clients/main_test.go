@@ -27,13 +27,6 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 30 * time.Second
 
-// What the server under test has: tests of the rest wait behind these, and
-// TestGates fails when they could begin.
-const (
-	hasFIFO         = true
-	hasPublishBatch = true
-)
-
 // serverURL is where the server under test answers.
 var serverURL *url.URL
 
@@ -221,16 +214,16 @@ func (s *skipList) print() {
 
 // environment is this process's, with what an AWS client needs, and without
 // what this machine may have set up for real ones.
-func environment(dir, endpoint string, more ...string) []string {
+func environment(dir, endpoint string) []string {
 	var env []string
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "AWS_") {
 			env = append(env, e)
 		}
 	}
-	return append(append(env,
+	return append(env,
 		"AWS_ENDPOINT_URL="+endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_PAGER=", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE="+filepath.Join(dir, "no-config"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(dir, "no-credentials"),
-	), more...)
+	)
 }

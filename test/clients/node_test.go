@@ -45,7 +45,7 @@ func runNode(t *testing.T, client, file string, spoken ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
 	cmd.Dir = dir
-	cmd.Env = environment(dir, w.url, fmt.Sprintf("GODWIT_FIFO=%t", hasFIFO))
+	cmd.Env = environment(dir, w.url)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("node --test %s: %v\n%s", file, err, out)

@@ -140,9 +140,6 @@ func TestWatermillSNS(t *testing.T) {
 
 // TestWatermillFIFO: a group comes in its order, one after the other.
 func TestWatermillFIFO(t *testing.T) {
-	if !hasFIFO {
-		t.Skip("the server has no FIFO queues yet")
-	}
 	t.Parallel()
 	w := openWindow(t)
 	_, options := w.to(t)

@@ -8,7 +8,7 @@ import {
   PurgeQueueCommand, QueueDoesNotExist, ReceiptHandleIsInvalid, ReceiveMessageCommand, SendMessageBatchCommand,
   SendMessageCommand, SetQueueAttributesCommand, TagQueueCommand, UntagQueueCommand,
 } from '@aws-sdk/client-sqs';
-import { attributesOf, client, countsOf, createQueue, createQueueWithDeadLetters, fifo } from './godwit.js';
+import { attributesOf, client, countsOf, createQueue, createQueueWithDeadLetters } from './godwit.js';
 
 const send = (Command, input) => client.send(new Command(input));
 const receive = async (QueueUrl, more = {}) => {
@@ -122,7 +122,7 @@ test('errors have their names', async () => {
   });
 });
 
-test('FIFO: order, groups, deduplication', fifo, async () => {
+test('FIFO: order, groups, deduplication', async () => {
   const QueueUrl = await createQueue({ FifoQueue: 'true' });
   const put = (MessageBody, MessageGroupId, MessageDeduplicationId = MessageBody) =>
     send(SendMessageCommand, { QueueUrl, MessageBody, MessageGroupId, MessageDeduplicationId });

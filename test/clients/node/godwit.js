@@ -2,9 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { CreateQueueCommand, GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
 
-/** FIFO queues are tested where the server has them. */
-export const fifo = process.env.GODWIT_FIFO === 'true' ? {} : { skip: 'the server has no FIFO queues yet' };
-
 // Endpoint, region and credentials come from the environment.
 export const client = new SQSClient({});
 

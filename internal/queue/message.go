@@ -62,6 +62,9 @@ type Message struct {
 	AttributesMD5 [md5.Size]byte // all zero without attributes
 	// Notice is set in the backlog of a subscription only.
 	Notice *Notice
+	// Origin is, of a dead letter of a subscription, the record that the message
+	// had in its backlog, from which it can be delivered anew.
+	Origin []byte
 }
 
 // NoticeKind says what a message in a subscription's backlog is.
@@ -115,6 +118,7 @@ const (
 	flagNotice
 	flagRaw
 	flagPast // Receives and FirstReceived
+	flagOrigin
 )
 
 // sentOffset is where a record keeps Sent, so that a scan need not decode it.
@@ -128,6 +132,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	}
 	if m.Group != "" || m.Dedup != "" || m.Trace != "" || m.Source != "" {
 		flags |= flagExtra
+	}
+	if len(m.Origin) > 0 {
+		flags |= flagOrigin
 	}
 	if m.Receives > 0 || m.FirstReceived != 0 {
 		flags |= flagPast
@@ -152,6 +159,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	if flags&flagPast != 0 {
 		buf = binary.BigEndian.AppendUint32(buf, m.Receives)
 		buf = binary.BigEndian.AppendUint64(buf, uint64(m.FirstReceived))
+	}
+	if flags&flagOrigin != 0 {
+		buf = appendBytes(buf, m.Origin)
 	}
 	if n := m.Notice; n != nil {
 		buf = append(buf, byte(n.Kind), n.SignatureVersion)
@@ -190,6 +200,9 @@ func DecodeRecord(p []byte) (*Message, error) {
 	}
 	if flags&flagPast != 0 {
 		m.Receives, m.FirstReceived = binary.BigEndian.Uint32(r.fixed(4)), int64(r.uint64())
+	}
+	if flags&flagOrigin != 0 {
+		m.Origin = r.bytes()
 	}
 	if flags&flagNotice != 0 {
 		head := r.fixed(2)

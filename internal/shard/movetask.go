@@ -35,8 +35,9 @@ const (
 
 // Why a move task failed, in AWS's words.
 const (
-	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
-	reasonNoSource = "CouldNotDetermineMessageSource"
+	reasonNoQueue        = "AWS.SimpleQueueService.NonExistentQueue"
+	reasonNoSource       = "CouldNotDetermineMessageSource"
+	reasonNoSubscription = "SubscriptionDoesNotExist" // beyond AWS
 )
 
 // MoveTasksKept is how many of a queue's tasks, the latest, are kept.
@@ -219,7 +220,7 @@ func (e *Engine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 		return missingResource("SourceArn")
 	case err != nil:
 		return err
-	case len(sources) == 0:
+	case len(sources) == 0 && !e.takesDeadLetters(spec.Source):
 		return fault.New(fault.InvalidParameter, "Source queue must be configured as a Dead Letter Queue.")
 	case spec.Destination.IsZero():
 		return nil
@@ -236,6 +237,25 @@ func (e *Engine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 		return fault.New(fault.InvalidParameter, "The source queue and destination queue must be of the same queue type.")
 	}
 	return nil
+}
+
+// takesDeadLetters reports whether a queue is a subscription's dead-letter queue.
+// It looks at all of them: move tasks are begun by hand.
+func (e *Engine) takesDeadLetters(a arn.ARN) bool {
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		found := false
+		for sub := range sh.topics.AllSubscriptions() {
+			if found = sub.Redrive == a; found {
+				break
+			}
+		}
+		sh.mu.Unlock()
+		if found {
+			return true
+		}
+	}
+	return false
 }
 
 // MoveTasks lists the latest tasks of a queue, latest first, at most limit.
@@ -338,6 +358,8 @@ func moveRefused(err error) (reason string) {
 	switch {
 	case errors.Is(err, errNoMoveSource):
 		return reasonNoSource
+	case errors.Is(err, errNoSubscription):
+		return reasonNoSubscription
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
 		return reasonNoQueue
 	case fault.KindOf(err) == fault.AccessDenied:

@@ -157,7 +157,11 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 		return nil, err
 	}
 	dest := t.destination
-	if dest.IsZero() {
+	switch {
+	case !dest.IsZero():
+	case m.Source == "" && len(m.Origin) > 0:
+		return e.deliverAnew(sh, t, qs, l, m.Origin)
+	default:
 		if dest, err = arn.Parse(m.Source); err != nil {
 			return nil, errNoMoveSource
 		}
@@ -166,16 +170,44 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	// often it is begun.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
 	m.ID = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
-	m.Source, m.Receives, m.FirstReceived = "", 0, 0
+	m.Source, m.Receives, m.FirstReceived, m.Origin = "", 0, 0, nil
 	g, err := e.transfer(sh, qs, l, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return arrivalOf(m, now, cfg), nil
 	})
+	sh.moved(t, err)
+	return g, err
+}
+
+// moved ends the waiting of a task whose message has arrived.
+func (sh *shard) moved(t *moveTask, err error) {
 	if err == nil {
 		sh.mu.Lock()
 		t.tries = 0
 		sh.mu.Unlock()
 	}
+}
+
+// deliverAnew carries a dead letter of a subscription back into its backlog, to
+// be sent to the endpoint as if it had just been published: its lifetime and its
+// retries begin anew. AWS's move tasks cannot do this.
+func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*group, error) {
+	m, err := queue.DecodeRecord(origin)
+	if err != nil {
+		return nil, err
+	}
+	if m.Notice == nil {
+		return nil, queue.ErrCorruptRecord
+	}
+	sub, err := arn.Parse(m.Notice.Subscription)
+	if err != nil {
+		return nil, errNoMoveSource
+	}
+	g, err := e.transfer(sh, qs, l, sub, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		m.Sent = now
+		return arrivalOf(m, now, cfg), nil
+	})
+	sh.moved(t, err)
 	return g, err
 }
 

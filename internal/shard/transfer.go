@@ -59,7 +59,7 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	if e.full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
-	to := e.shardOf(dest)
+	to := e.home(dest)
 	if e.options.TwoStep {
 		return e.transferTwoStep(from, to, qs, l, dest, make)
 	}
@@ -75,11 +75,31 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	return commitTwo(true, from, to), nil
 }
 
-// take accepts a message into one of the shard's queues.
+// home is the shard of a queue or of a subscription's backlog.
+func (e *Engine) home(dest arn.ARN) *shard {
+	if t, _, ok := dest.SplitSubscription(); ok {
+		return e.shardOf(t)
+	}
+	return e.shardOf(dest)
+}
+
+// errNoSubscription refuses a message for a subscription that is not there.
+var errNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
+
+// take accepts a message into one of the shard's queues or backlogs.
 func (sh *shard) take(dest arn.ARN, make arrival) error {
-	qs, err := sh.lookup(dest)
-	if err != nil {
-		return err
+	var qs *queueState
+	if _, _, ok := dest.SplitSubscription(); ok {
+		sub, ok := sh.topics.Subscription(dest)
+		if !ok {
+			return errNoSubscription
+		}
+		qs = sh.openBacklog(sub)
+	} else {
+		var err error
+		if qs, err = sh.lookup(dest); err != nil {
+			return err
+		}
 	}
 	now := sh.now()
 	a, err := make(now, qs.machine.Config())
@@ -275,6 +295,9 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 		}
 		m.Sent = now
+		if state == DeliveryDeadLetter {
+			m.Origin = d.Message.AppendRecord(nil)
+		}
 		return arrivalOf(m, now, cfg), nil
 	})
 	g.wait()

@@ -2,10 +2,12 @@ package sdk_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
@@ -254,4 +256,55 @@ func TestMoreQueryOperations(t *testing.T) {
 		"TaskHandle", task, "Status", "RUNNING", "SourceArn", queueARN("dead"), "DestinationArn", queueARN("q"), "MaxNumberOfMessagesPerSecond", "1",
 		"ApproximateNumberOfMessagesMoved", "0", "ApproximateNumberOfMessagesToMove", "1", "StartedTimestamp", element(t, r.Body, "StartedTimestamp", 0))+"</ListMessageMoveTasksResultEntry>")
 	wantXML(t, callQuery(t, endpoint, "CancelMessageMoveTask", "TaskHandle", task), "CancelMessageMoveTask", xmlOf("ApproximateNumberOfMessagesMoved", "0"))
+}
+
+// TestMoveTaskToEndpoints: the dead letters of subscriptions go back to their
+// endpoints, as new deliveries of the same message; AWS cannot do this.
+func TestMoveTaskToEndpoints(t *testing.T) {
+	for _, raw := range []string{"false", "true"} {
+		w := newAttributeWorld(t)
+		queues := client(w.endpoint)
+		dead := createQueue(t, queues, "dead")
+		w.set(t, w.viaHook, "RawMessageDelivery", raw)
+		w.set(t, w.viaHook, "RedrivePolicy", redriveTo("dead"))
+		w.hook.status.Store(http.StatusNotFound) // for good
+		w.publish(t, "lost")
+		first := w.hook.next(t)
+		advance(t, w.endpoint, "1s")
+		equal(t, "dead letters", [3]string{"1", "0", "0"}, counts(t, queues, dead))
+
+		w.hook.status.Store(http.StatusServiceUnavailable)
+		startMove(t, queues, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})
+		w.hook.next(t)
+		advance(t, w.endpoint, "1s")
+		equal(t, "dead letters left", [3]string{"0", "0", "0"}, counts(t, queues, dead))
+		w.hook.status.Store(http.StatusOK)
+		advance(t, w.endpoint, "20s") // the policy's first retry
+		again := w.hook.next(t)
+		if id := again.Header.Get("X-Amz-Sns-Message-Id"); id != first.Header.Get("X-Amz-Sns-Message-Id") {
+			t.Errorf("raw %s: message %s came again as %s", raw, first.Header.Get("X-Amz-Sns-Message-Id"), id)
+		}
+		if raw == "true" {
+			equal(t, "body", first.Body, again.Body)
+		} else {
+			equal(t, "message", decode(t, first.Body)["Message"], decode(t, again.Body)["Message"])
+		}
+		equal(t, "the task", "COMPLETED", aws.ToString(moveTasks(t, queues, 1)[0].Status))
+
+		// Without its subscription a dead letter stays where it is.
+		w.hook.status.Store(http.StatusNotFound)
+		w.publish(t, "orphan")
+		w.hook.next(t)
+		advance(t, w.endpoint, "1s")
+		startMove(t, queues, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})
+		w.hook.next(t)
+		advance(t, w.endpoint, "1s")
+		must(w.c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &w.viaHook}))(t)
+		w.set(t, w.viaQueue, "RedrivePolicy", redriveTo("dead"))
+		startMove(t, queues, &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})
+		advance(t, w.endpoint, "1s")
+		task := moveTasks(t, queues, 1)[0]
+		equal(t, "the orphan's task", [2]string{"FAILED", "SubscriptionDoesNotExist"}, [2]string{aws.ToString(task.Status), aws.ToString(task.FailureReason)})
+		equal(t, "the orphan", [3]string{"1", "0", "0"}, counts(t, queues, dead))
+	}
 }

@@ -18,10 +18,19 @@
 //	           another queue. Leases are all in memory: a queue has at most
 //	           MaxInFlight of them.
 //
+// Fresh messages form groups: the main lane is one, and each MessageGroupId has
+// one of its own. Groups that something can be received from are listed, in the
+// order of their first messages. In a FIFO queue a group also holds, in order,
+// those of its messages that were received and are not gone; a leased one at its
+// head takes it off the list, and a message that comes back takes its old place,
+// where in a standard queue it would be scheduled.
+//
 // Invariants:
 //   - A message's record is written once and removed once.
 //   - Every fresh message's sequence is at or above the head, every other
-//     message of the main lane is below it.
+//     message of the main lane is below it; likewise in each group.
+//   - A group is listed, under its first message, unless it is empty or blocked.
+//     All blocked groups are in memory.
 //   - Each window holds the smallest elements of its order, without a gap.
 //   - The counters equal the number of records in each state, in every commit.
 //   - A sequence number is never used twice in one incarnation.

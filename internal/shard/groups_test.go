@@ -1,0 +1,115 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// countingStore counts the entries that walks visit.
+type countingStore struct {
+	store.Store
+	visited atomic.Int64
+}
+
+type countingIterator struct {
+	store.Iterator
+	visited *atomic.Int64
+}
+
+func (s *countingStore) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := s.Store.Iter(lower, upper)
+	return countingIterator{it, &s.visited}, err
+}
+
+func (it countingIterator) Next() bool {
+	it.visited.Add(1)
+	return it.Iterator.Next()
+}
+
+// TestLockedGroup: behind 216,000 messages of a group with one in flight, a
+// thousand other groups are received as if it were not there, also after a
+// restart.
+func TestLockedGroup(t *testing.T) {
+	locked := 216_000
+	if unraced(0, 1) == 1 {
+		locked = 20_000
+	}
+	const free, each = 1000, 3
+	ctx := context.Background()
+	s := &countingStore{Store: memory.New()}
+	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	e := openEngine(t, o)
+	q := queueARN("q.fifo")
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	send := func(group string, count int) {
+		t.Helper()
+		for count > 0 {
+			msgs := make([]Outgoing, min(count, 100))
+			for i := range msgs {
+				n++
+				m := message(n, fmt.Sprint(n))
+				m.Group = group
+				msgs[i] = Outgoing{Message: m}
+			}
+			if _, err := e.Send(ctx, q, msgs); err != nil {
+				t.Fatal(err)
+			}
+			count -= len(msgs)
+		}
+	}
+	receive := func(most int) []Received {
+		t.Helper()
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: most, Visibility: 12 * time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	send("locked", locked)
+	if got := receive(1); len(got) != 1 || string(got[0].Body) != "1" {
+		t.Fatalf("received %+v", got)
+	}
+	for g := range free {
+		send(fmt.Sprint("free ", g), each)
+	}
+	e.Close()
+	e = openEngine(t, o)
+	defer e.Close()
+
+	s.visited.Store(0)
+	received := 0
+	for {
+		got := receive(10)
+		if len(got) == 0 {
+			break
+		}
+		handles := make([]string, len(got))
+		for i := range got {
+			if got[i].Group == "locked" {
+				t.Fatalf("received message %s of the locked group", got[i].Body)
+			}
+			handles[i] = got[i].ReceiptHandle
+		}
+		received += len(got)
+		errs, err := e.DeleteMessages(ctx, q, handles)
+		if err = errorsFirst(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if received != free*each {
+		t.Errorf("received %d of %d", received, free*each)
+	}
+	if visited := s.visited.Load(); visited > 4*free*each {
+		t.Errorf("%d entries were visited for %d messages", visited, received)
+	}
+}

@@ -284,7 +284,22 @@ func (q *Machine) SweepDue(now int64) (cutoff int64, due bool) {
 }
 
 // Lows are the sequences at which the main and the delayed lane begin.
-func (q *Machine) Lows() (mainLane, delayed uint64) { return q.c.lowMain, q.c.lowDelayed }
+func (q *Machine) Lows() (mainLane, delayed uint64) {
+	if q.c.scheduled > 0 {
+		return q.c.lowMain, q.c.lowDelayed
+	}
+	// Then all that is not leased is fresh: no need to pass what was deleted.
+	mainLane, delayed = q.c.head, q.c.next
+	for seq, s := range q.leases {
+		switch s.lane {
+		case MainLane:
+			mainLane = min(mainLane, seq)
+		case DelayedLane:
+			delayed = min(delayed, seq)
+		}
+	}
+	return max(mainLane, q.c.lowMain), max(delayed, q.c.lowDelayed)
+}
 
 // Swept ends a sweep: nothing is below the given sequences any more, and the
 // oldest message that is left was sent at oldest; 0 if none is left. more says

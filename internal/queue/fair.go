@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // A standard queue whose messages have a MessageGroupId is shared by tenants. A
 // tenant is noisy while it holds much of what is in flight, or of the recent
 // processing time; what is there of the others is then received first. Source:
@@ -132,4 +134,26 @@ func earlier(due *state, fresh *group) (*state, *group) {
 		return due, nil
 	}
 	return nil, fresh
+}
+
+// GroupsInFlight counts the groups that have messages in flight, and those of
+// them that are noisy.
+func (q *Machine) GroupsInFlight() (inFlight, noisy int) {
+	if q.g == nil {
+		return 0, 0
+	}
+	for _, x := range q.g.byLane {
+		if slices.ContainsFunc(x.held, func(s *state) bool { return s.flags&flagReturned == 0 }) {
+			inFlight++
+		}
+	}
+	for lane, t := range q.g.tenants.byLane {
+		if t.inFlight > 0 {
+			inFlight++
+		}
+		if q.noisy(lane) {
+			noisy++
+		}
+	}
+	return inFlight, noisy
 }

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/deliver/envelope"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -77,11 +78,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
+	queues := &monitor.Queues{}
 	engine, err := shard.Open(shard.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics:   deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
-		History:     deps.Config.DeliveryHistory, Fatal: exit,
+		History:     deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
 		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
 	})
 	if err != nil {
@@ -125,6 +127,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
+			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
 		},
 		Checks: guard.checks(),
 	}, nil

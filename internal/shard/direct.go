@@ -174,6 +174,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 		return false
 	}
 	w.written += len(record)
+	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
 	to.accept(qs, w.now, queue.Arrival{
 		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(w.f.p.Group),
 	})

@@ -54,6 +54,9 @@ type Options struct {
 	// delivered by their own commit. Without them none is.
 	Render Renderer
 	NewID  func() queue.ID
+	// Events is told what happens to the messages of SQS queues. It is called with
+	// locks held: it must be quick, and not call the engine. May be nil.
+	Events func(QueueEvent)
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
 	// TopicLimits are the quotas of every topic.

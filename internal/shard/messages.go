@@ -33,6 +33,7 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	var record []byte
 	for i, out := range msgs {
 		if results[i] = original(i); results[i].Duplicate {
+			e.event(QueueEvent{Queue: a, Kind: MessagesDeduplicated, At: now, Messages: 1})
 			continue
 		}
 		out.Message.Sent = now
@@ -46,6 +47,7 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: queue.GroupLane(out.Message.Group),
 		})
 		sh.remember(qs, now, out, results[i])
+		e.event(QueueEvent{Queue: a, Kind: MessagesSent, At: now, Messages: 1, Bytes: out.Message.Size()})
 	}
 	g := sh.commit(true)
 	if g == nil { // all are duplicates: the answer rests on their originals
@@ -187,7 +189,11 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	if found.err != nil {
 		return nil, found.err
 	}
-	return e.deliverable(sh, found)
+	received, err := e.deliverable(sh, found)
+	if err == nil {
+		e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
+	}
+	return received, err
 }
 
 // receiveRounds bounds how long one receive goes on past expired messages and
@@ -362,6 +368,9 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 		}
 		if errors.Is(err, queue.ErrGone) {
 			return nil
+		}
+		if err == nil {
+			e.event(QueueEvent{Queue: a, Kind: MessagesDeleted, At: sh.meta.now, Messages: 1})
 		}
 		return err
 	})

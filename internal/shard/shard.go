@@ -326,6 +326,7 @@ func (sh *shard) sweep(qs *queueState, now int64) {
 			return qs.machine.Remove(&sh.batch, now, e.Lane, e.Sequence)
 		})
 	}
+	sh.engine.event(QueueEvent{Queue: qs.arn, Kind: MessagesExpired, At: now, Messages: len(found)})
 	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
 	sh.touch(qs)
 }

@@ -225,7 +225,9 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		})
 		sh.mu.Lock()
 		switch kind := fault.KindOf(err); {
-		case err == nil || errors.Is(err, errNotLeased):
+		case err == nil:
+			e.event(QueueEvent{Queue: qs.arn, Kind: MessagesDeadLettered, At: sh.meta.now, Messages: 1})
+		case errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
 			e.clock.AfterFunc(deadLetterWait, func() {
 				e.goBackground(func() { e.moveDeadLetters(sh, qs) })
@@ -305,6 +307,7 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 		return nil // the subscription was deleted meanwhile, and its deliveries with it
 	}
 	if err == nil {
+		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 		e.finish(d, a, state, reason)
 	}
 	return err

@@ -1,0 +1,35 @@
+package shard
+
+import "godwit.dev/godwit/internal/arn"
+
+// QueueEvent is something that happened to messages of an SQS queue: what
+// metrics are made of.
+type QueueEvent struct {
+	Queue    arn.ARN
+	Kind     QueueEventKind
+	At       int64 // epoch milliseconds
+	Messages int   // 0 for a receive that found nothing
+	Bytes    int   // MessagesSent: the message's size, as MaximumMessageSize counts it
+}
+
+// QueueEventKind says what happened.
+type QueueEventKind byte
+
+// The kinds of event. MessagesSent is of one message that a client or a topic
+// sent, dead letters of subscriptions included; what a maxReceiveCount or a move
+// task moves is not sent, as in SQS's own metrics.
+const (
+	MessagesSent         QueueEventKind = iota + 1
+	MessagesDeduplicated                // sent again within five minutes: nothing was added
+	MessagesReceived
+	MessagesDeleted
+	MessagesDeadLettered // moved to the dead-letter queue by the queue's maxReceiveCount
+	MessagesExpired      // dropped by a sweep at the end of their retention
+)
+
+// event tells the listener, if there is one. It may be called with locks held.
+func (e *Engine) event(ev QueueEvent) {
+	if e.options.Events != nil && (ev.Messages > 0 || ev.Kind == MessagesReceived) {
+		e.options.Events(ev)
+	}
+}

@@ -1,0 +1,78 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// TestQueueEvents: everything that metrics count comes out as an event, once.
+func TestQueueEvents(t *testing.T) {
+	ctx := context.Background()
+	c := clock.NewVirtual(start)
+	var mu sync.Mutex
+	var got []string
+	names := map[QueueEventKind]string{
+		MessagesSent: "sent", MessagesDeduplicated: "deduplicated", MessagesReceived: "received",
+		MessagesDeleted: "deleted", MessagesDeadLettered: "dead-lettered", MessagesExpired: "expired",
+	}
+	e := openEngine(t, Options{Store: memory.New(), Clock: c, Events: func(ev QueueEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, fmt.Sprintf("%v %s %s %d %d", time.Duration(ev.At-start.UnixMilli())*time.Millisecond, ev.Queue.Resource, names[ev.Kind], ev.Messages, ev.Bytes))
+	}})
+	defer e.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fifo := map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "60"}
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dead.fifo"), Attributes: fifo}))
+	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{
+		"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead.fifo").String() + `","maxReceiveCount":1}`,
+	}}))
+	q := queueARN("q.fifo")
+	for i, id := range []string{"a", "b", "a"} {
+		m := message(i, "body")
+		m.Group, m.Dedup = id, id
+		_, err := e.Send(ctx, q, []Outgoing{{Message: m}})
+		must(err)
+	}
+	r, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Second})
+	must(err)
+	_, err = e.DeleteMessages(ctx, q, []string{r[0].ReceiptHandle, r[0].ReceiptHandle})
+	must(err)
+	_, err = c.Advance(ctx, 2*time.Second)
+	must(err)
+	_, err = e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10})
+	must(err)
+	e.background.Wait()
+	_, err = c.Advance(ctx, 2*time.Minute)
+	must(err)
+
+	mu.Lock()
+	defer mu.Unlock()
+	want := []string{
+		"0s q.fifo sent 1 4", "0s q.fifo sent 1 4", "0s q.fifo deduplicated 1 0", "0s q.fifo received 2 0", "0s q.fifo deleted 1 0",
+		"2s q.fifo received 0 0", "2s q.fifo dead-lettered 1 0",
+	}
+	last := len(got) - 1
+	slices.Sort(got[5:last]) // the dead letter is carried in the background
+	slices.Sort(want[5:])
+	if diff := cmp.Diff(want, got[:last]); diff != "" {
+		t.Error(diff)
+	}
+	if want := "dead.fifo expired 1 0"; len(got[last]) < len(want) || got[last][len(got[last])-len(want):] != want {
+		t.Errorf("at last %s", got[last])
+	}
+}

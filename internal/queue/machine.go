@@ -513,11 +513,13 @@ func (q *Machine) NextTimer(now int64) int64 {
 		sooner(q.sweepAt)
 	}
 	if q.kind.FIFO && q.g != nil {
-		for _, x := range q.g.order {
-			if at := q.ripeAt(x); at > now {
-				sooner(at)
-				if !x.returned {
-					break // those behind were sent later
+		if q.cfg.Delay > 0 || q.kind.Backlog { // else all that is listed is ripe
+			for _, x := range q.g.order {
+				if at := q.ripeAt(x); at > now {
+					sooner(at)
+					if !x.returned {
+						break // those behind were sent later
+					}
 				}
 			}
 		}

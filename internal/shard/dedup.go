@@ -64,11 +64,39 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 	}
 }
 
-func (sh *shard) original(qs *queueState, now int64, id dedup.ID) SendResult {
-	if qs.dedup == nil {
-		qs.dedup = &dedup.Window{}
+// dedupLoad bounds the records of a bucket that are read into its filter. Of a
+// bucket with more, from before a restart, every send has to look into the store.
+const dedupLoad = 50_000
+
+// window is what memory knows of what the queue accepted of late. The first call
+// reads it.
+func (sh *shard) window(qs *queueState, now int64) *dedup.Window {
+	if qs.dedup != nil {
+		return qs.dedup
 	}
-	for _, c := range qs.dedup.Candidates(now, id) {
+	sh.readable()
+	qs.dedup = &dedup.Window{}
+	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
+		prefix := dedupKey(sh.id, m, qs.life(), dedup.ID{})
+		prefix = prefix[:len(prefix)-len(dedup.ID{})]
+		n := 0
+		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, _ []byte) bool {
+			if n++; n > dedupLoad {
+				qs.dedup.Unknown(m)
+				return false
+			}
+			qs.dedup.Add(m, dedup.ID(key[len(prefix):]))
+			return true
+		})
+		if err != nil {
+			sh.engine.fatal(err)
+		}
+	}
+	return qs.dedup
+}
+
+func (sh *shard) original(qs *queueState, now int64, id dedup.ID) SendResult {
+	for _, c := range sh.window(qs, now).Candidates(now, id) {
 		if c.Added {
 			sh.readable()
 		}
@@ -93,7 +121,7 @@ func (sh *shard) remember(qs *queueState, now int64, out Outgoing, r SendResult)
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, 32), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, r.Sequence)
 	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), qs.life(), id), append(value, r.ID[:]...))
-	qs.dedup.Add(now, id)
+	qs.dedup.Add(dedup.Minute(now), id)
 	if over := dedup.Minute(now - dedup.Life); over > sh.dedupFrom {
 		sh.batch.DeleteRange(dedupPrefix(sh.id), binary.BigEndian.AppendUint64(dedupPrefix(sh.id), uint64(over)))
 		sh.dedupFrom = over

@@ -9,6 +9,7 @@ package dedup
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 )
 
 // Life is how long a message is remembered, in milliseconds. Source: the
@@ -35,17 +36,17 @@ func NewID(group, id string) ID {
 // Minute is the bucket of a time in epoch milliseconds.
 func Minute(ms int64) int64 { return ms / minute }
 
-// Window is what memory knows of a queue's latest messages. The zero value
-// knows nothing of the time before its first Add.
+// Window is what memory knows of a queue's latest messages, in a filter for each
+// bucket. The zero value says that there are none.
 type Window struct {
-	began   int64 // the minute of the first Add; buckets up to it may hold more than filters say
 	filters map[int64]*filter
+	unknown map[int64]struct{} // buckets that hold more than their filters say
 }
 
 // Candidate is a bucket in which a message may have been remembered.
 type Candidate struct {
 	Minute int64
-	// Added: this process has added it, so that the record may not be in the store yet.
+	// Added: a filter has it, so that the record may be too young to be in the store.
 	Added bool
 }
 
@@ -54,30 +55,36 @@ func (w *Window) Candidates(now int64, id ID) []Candidate {
 	var found []Candidate
 	for m := Minute(now); m >= Minute(now-Life) && m >= 0; m-- {
 		added := w.filters[m] != nil && w.filters[m].has(id)
-		if added || m <= w.began || w.filters == nil {
+		if _, unknown := w.unknown[m]; added || unknown {
 			found = append(found, Candidate{Minute: m, Added: added})
 		}
 	}
 	return found
 }
 
-// Add notes that a message was accepted.
-func (w *Window) Add(now int64, id ID) {
-	m := Minute(now)
-	if w.filters == nil {
-		w.filters, w.began = map[int64]*filter{}, m
-	}
-	f := w.filters[m]
+// Add notes that a message was accepted in a bucket, and forgets the filters of
+// those that are over.
+func (w *Window) Add(minute int64, id ID) {
+	f := w.filters[minute]
 	if f == nil {
-		for old := range w.filters {
-			if old < Minute(now-Life) {
-				delete(w.filters, old)
-			}
+		if w.filters == nil {
+			w.filters = map[int64]*filter{}
 		}
+		over := func(old int64) bool { return old < minute-Minute(Life) }
+		maps.DeleteFunc(w.filters, func(old int64, _ *filter) bool { return over(old) })
+		maps.DeleteFunc(w.unknown, func(old int64, _ struct{}) bool { return over(old) })
 		f = &filter{}
-		w.filters[m] = f
+		w.filters[minute] = f
 	}
 	f.add(id)
+}
+
+// Unknown notes that a bucket may hold what was never added here.
+func (w *Window) Unknown(minute int64) {
+	if w.unknown == nil {
+		w.unknown = map[int64]struct{}{}
+	}
+	w.unknown[minute] = struct{}{}
 }
 
 // filter is a Bloom filter that grows: a few more parts, each four times as

@@ -27,7 +27,13 @@ type group struct {
 	listed   uint64 // the sequence under which it stands in the order; 0: it does not
 	at       int64  // when the first message was sent, or, returned, can be received
 	returned bool   // the first message was returned
+	unsaved  int    // how often it was listed since its record was written
 }
+
+// saveEvery is how often a group that blocks is listed until its record is written
+// again. The record says where reading begins, and may lag there: what is before
+// the first fresh message is gone or held. A tenant's may be leased or scheduled.
+const saveEvery = 32
 
 // groups is what a queue with groups has beyond one without.
 type groups struct {
@@ -145,7 +151,10 @@ func (q *Machine) relistOne(b *mutation.Batch, x *group) {
 		q.scratch = binary.BigEndian.AppendUint64(q.scratch, uint64(at))
 		q.scratch = append(q.scratch, flagOf(returned))
 		b.Set(q.keys.listed(head), q.scratch)
-		b.Set(q.keys.Group(x.lane), binary.BigEndian.AppendUint64(q.scratch[:0], head))
+		if !q.kind.FIFO || x.unsaved%saveEvery == 0 {
+			b.Set(q.keys.Group(x.lane), binary.BigEndian.AppendUint64(q.scratch[:0], head))
+		}
+		x.unsaved++
 		g.insert(x)
 	case x.empty():
 		b.Delete(q.keys.Group(x.lane))

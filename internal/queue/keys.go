@@ -51,7 +51,7 @@ const (
 	kindExpiry  = 'e' // sent time, sequence → lane; not for the main and the delayed lane
 	kindBucket  = 'k' // second → number of messages due in it
 	kindHistory = 'n' // sequence → history of attempts
-	kindGroup   = 'g' // lane of a group that is not empty → its first message when it was last listed
+	kindGroup   = 'g' // lane of a group that is not empty → a message at or before its first
 	kindListed  = 'r' // sequence of the first message of a group that gives some → listing
 	kindHeld    = 'h' // lane, sequence → state of a returned message of a group that blocks
 )

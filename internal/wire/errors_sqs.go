@@ -16,7 +16,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.MissingParameter: {Type: coral + "MissingRequiredParameterException", Code: "MissingParameter", Status: http.StatusBadRequest, Text: "A required parameter is missing."},
 	fault.InvalidParameter: {Type: coral + "InvalidParameterValueException", Code: "InvalidParameterValue", Status: http.StatusBadRequest, Text: "One or more parameters are invalid."},
 	fault.AccessDenied:     {Type: coral + "AccessDeniedException", Code: "AccessDenied", Status: http.StatusForbidden, Text: "Access to the resource is denied."},
-	fault.Throttled:        {Type: sqsType + "RequestThrottled", Code: "RequestThrottled", Status: http.StatusForbidden, Text: "Request is throttled."},
+	fault.Throttled:        {Type: sqsType + "RequestThrottled", Code: "RequestThrottled", Status: http.StatusBadRequest, Text: "Request is throttled."},
 
 	fault.QueueDoesNotExist: {
 		Type: sqsType + "QueueDoesNotExist", Code: "AWS.SimpleQueueService.NonExistentQueue", Status: http.StatusBadRequest,
@@ -46,6 +46,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.UnsupportedOperation: {Type: sqsType + "UnsupportedOperation", Code: "AWS.SimpleQueueService.UnsupportedOperation", Status: http.StatusBadRequest, Text: "The operation is not supported."},
 	fault.InvalidAddress:       {Type: sqsType + "InvalidAddress", Code: "InvalidAddress", Status: http.StatusBadRequest, Text: "The specified queue URL is not valid."},
 	fault.InvalidSecurity:      {Type: sqsType + "InvalidSecurity", Code: "InvalidSecurity", Status: http.StatusBadRequest, Text: "The request was not made over HTTPS or did not use SigV4 for signing."},
+	fault.KMSNotFound:          {Type: sqsType + "KmsNotFound", Code: "KMS.NotFoundException", Status: http.StatusBadRequest, Text: "The key does not exist."},
 	fault.ResourceNotFound:     {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},
 
 	fault.NotFound:                  {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},

@@ -30,7 +30,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.InvalidAttributeValue:  {Type: sqsType + "InvalidAttributeValue", Code: "InvalidAttributeValue", Status: http.StatusBadRequest, Text: "The value of an attribute is not valid."},
 	fault.InvalidMessageContents: {Type: sqsType + "InvalidMessageContents", Code: "InvalidMessageContents", Status: http.StatusBadRequest, Text: "The message contains characters outside the allowed set."},
 	fault.ReceiptHandleIsInvalid: {Type: sqsType + "ReceiptHandleIsInvalid", Code: "ReceiptHandleIsInvalid", Status: http.StatusBadRequest, Text: "The input receipt handle is invalid."},
-	fault.MessageNotInflight:     {Type: sqsType + "MessageNotInflight", Code: "AWS.SimpleQueueService.MessageNotInflight", Status: http.StatusBadRequest, Text: "The message is not in flight."},
+	fault.MessageNotInflight:     {Type: sqsType + "MessageNotInflight", Code: "AWS.SimpleQueueService.MessageNotInflight", Status: http.StatusBadRequest, Text: "The specified message isn't in flight."},
 	fault.OverLimit:              {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.EmptyBatchRequest:      {Type: sqsType + "EmptyBatchRequest", Code: "AWS.SimpleQueueService.EmptyBatchRequest", Status: http.StatusBadRequest, Text: "The batch request doesn't contain any entries."},
 	fault.TooManyEntriesInBatchRequest: {

@@ -305,16 +305,16 @@ func TestConfig(t *testing.T) {
 		want  queue.Config
 	}{
 		{nil, defaults},
-		{map[string]string{"RedrivePolicy": "", "KmsMasterKeyId": "k"}, defaults},
+		{map[string]string{"RedrivePolicy": "", "KmsMasterKeyId": ""}, defaults},
 		{
 			map[string]string{
 				"DelaySeconds": "900", "VisibilityTimeout": "0", "ReceiveMessageWaitTimeSeconds": "20",
-				"MessageRetentionPeriod": "60", "MaximumMessageSize": "1024",
+				"MessageRetentionPeriod": "60", "MaximumMessageSize": "1024", "KmsMasterKeyId": "k",
 				"RedrivePolicy": `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":3}`,
 			},
 			queue.Config{
 				Delay: 15 * time.Minute, Wait: 20 * time.Second, Retention: time.Minute, MaxMessageSize: 1024,
-				MaxReceives: 3, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"),
+				MaxReceives: 3, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"), Key: "k",
 			},
 		},
 	} {

@@ -65,7 +65,7 @@ func throughSDK(t *testing.T, c *sqs.Client, operation string, in members) error
 		t.Fatal(err)
 	}
 	out := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), input})
-	err, _ = out[1].Interface().(error)
+	err, _ = reflect.TypeAssert[error](out[1])
 	return err
 }
 

@@ -78,8 +78,8 @@ func (s *script) learn(want, got any) {
 	}
 }
 
-// Every action, with every member of its request and of its answer that a
-// standard queue has, works and reads alike in every form of both protocols.
+// Every action, with every member of its request and of its answer, works and
+// reads alike in every form of both protocols.
 func TestEveryFormOfEveryAction(t *testing.T) {
 	for _, f := range forms {
 		t.Run(f.name, func(t *testing.T) {
@@ -89,6 +89,7 @@ func TestEveryFormOfEveryAction(t *testing.T) {
 			s.messages()
 			s.batches()
 			s.moves()
+			s.fifo()
 			all := slices.Sorted(maps.Keys(everyAction("", "")))
 			equal(t, "the actions", all, slices.Sorted(maps.Keys(s.used)))
 		})
@@ -270,6 +271,46 @@ func (s *script) moves() {
 	}})
 	s.call("DeleteQueue", members{"QueueUrl": q}, members{})
 	s.call("ListQueues", members{"QueueNamePrefix": "q"}, members{"QueueUrls": list{s.url("q2")}})
+}
+
+func (s *script) fifo() {
+	q := s.url("q.fifo")
+	attributes := members{
+		"FifoQueue": "true", "ContentBasedDeduplication": "true", "DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
+	}
+	names := list{}
+	for name := range attributes {
+		names = append(names, name)
+	}
+	s.call("CreateQueue", members{"QueueName": "q.fifo", "Attributes": attributes}, members{"QueueUrl": q})
+	s.call("GetQueueAttributes", members{"QueueUrl": q, "AttributeNames": names}, members{"Attributes": attributes})
+	s.call("SendMessage", members{"QueueUrl": q, "MessageBody": "one", "MessageGroupId": "g", "MessageDeduplicationId": "d1"}, members{
+		"MessageId": "$first", "MD5OfMessageBody": *md5Of("one"), "SequenceNumber": "$first number",
+	})
+	// A duplicate answers as the first did.
+	s.call("SendMessageBatch", members{"QueueUrl": q, "Entries": list{
+		members{"Id": "1", "MessageBody": "one", "MessageGroupId": "g", "MessageDeduplicationId": "d1"},
+		members{"Id": "2", "MessageBody": "two", "MessageGroupId": "g", "MessageDeduplicationId": "d2"},
+	}}, members{"Successful": list{
+		members{"Id": "1", "MessageId": "$first", "MD5OfMessageBody": *md5Of("one"), "SequenceNumber": "$first number"},
+		members{"Id": "2", "MessageId": "$other", "MD5OfMessageBody": *md5Of("two"), "SequenceNumber": "$other number"},
+	}})
+	message := func(id, name, body, number string) members {
+		return members{
+			"MessageId": id, "ReceiptHandle": "$fifo handle of " + body, "Body": body, "MD5OfBody": *md5Of(body),
+			"Attributes": members{"MessageGroupId": "g", "MessageDeduplicationId": name, "SequenceNumber": number},
+		}
+	}
+	in := members{
+		"QueueUrl": q, "MaxNumberOfMessages": 2, "ReceiveRequestAttemptId": "attempt",
+		"MessageSystemAttributeNames": list{"MessageGroupId", "MessageDeduplicationId", "SequenceNumber", "DeadLetterQueueSourceArn"},
+	}
+	for range 2 { // the same attempt gives the same messages and handles
+		s.call("ReceiveMessage", in, members{"Messages": list{message("$first", "d1", "one", "$first number"), message("$other", "d2", "two", "$other number")}})
+	}
+	if first := s.seen["$first number"]; len(first) != 20 || s.seen["$other number"] <= first {
+		s.t.Errorf("SequenceNumber %s, then %s", first, s.seen["$other number"])
+	}
 }
 
 // Every action has every member that the SDK knows, and no other.

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 // A queue whose owner wants it encrypted under a key of their own takes nothing
@@ -141,6 +143,35 @@ func TestMessagesInFlight(t *testing.T) {
 	held := receive(t, c, url, 10)
 	equal(t, "received again", 10, len(held))
 	equal(t, "counts", [3]string{fmt.Sprint(most + 1 - 10), "10", "0"}, counts(t, c, url))
+}
+
+// A FIFO queue has AWS's quota of calls if the server is told so; the clock that
+// counts the seconds is the server's.
+func TestQuotaOfFIFOQueues(t *testing.T) {
+	endpoint := startWith(t, func(c *config.Config) { c.SQSFIFORate = 3 })
+	c := client(endpoint)
+	url := createFIFO(t, c, "q.fifo")
+	fast := createFIFO(t, c, "fast.fifo", "DeduplicationScope", "messageGroup", "FifoThroughputLimit", "perMessageGroupId")
+	standard := createQueue(t, c, "q")
+	want := failure{sqsNS + "RequestThrottled", "RequestThrottled", 400, "Request is throttled.", ""}
+	for second := range 3 {
+		for i := range 3 {
+			sendTo(t, c, url, "g", fmt.Sprintf("%d-%d", second, i))
+		}
+		in := members{"QueueUrl": url, "MessageBody": "b", "MessageGroupId": "g", "MessageDeduplicationId": "more"}
+		for _, f := range forms {
+			wantError(t, f, do(t, f.request(t, endpoint, "SendMessage", in)), want)
+		}
+		if err := throughSDK(t, c, "SendMessage", in); !isType[*types.RequestThrottled](err) {
+			t.Errorf("through the SDK: %v", err)
+		}
+		for i := range 5 {
+			sendTo(t, c, fast, "g", fmt.Sprintf("%d-%d", second, i))
+			send(t, c, standard, "m")
+		}
+		advance(t, endpoint, "1s")
+	}
+	equal(t, "counts", [3]string{"9", "0", "0"}, counts(t, c, url))
 }
 
 // callFast sends an operation as JSON and gives the answer's body.

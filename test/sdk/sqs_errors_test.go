@@ -288,6 +288,13 @@ func TestErrors(t *testing.T) {
 		ofAttribute("a", "Number", "x", invalid("Can't cast the value of message (user) attribute 'a' to a number.")),
 		ofAttribute("a", "String", "", invalid("Message (user) attribute 'a' must contain a non-empty value of type 'String'.")),
 
+		{
+			"SendMessage",
+			members{"QueueUrl": url, "MessageBody": "b", "MessageAttributes": members{"a": members{"DataType": "String", "StringListValues": []any{"x"}}}},
+			[]string{"QueueUrl", url, "MessageBody", "b", "MessageAttribute.1.Name", "a", "MessageAttribute.1.Value.DataType", "String", "MessageAttribute.1.Value.StringListValue.1", "x"},
+			batch("UnsupportedOperation", "Message attribute list values in SendMessage operation are not supported."),
+		},
+
 		ofBatch("SendMessageBatch", none, noQueue),
 		ofBatch("SendMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one SendMessageBatchRequestEntry in the request.")),
 		ofBatch("SendMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),

@@ -36,6 +36,8 @@ type Config struct {
 
 	SQSCooldowns bool `name:"sqs-cooldowns" default:"${cooldowns}" negatable:"" help:"As AWS does, wait 60 s between two purges and before a deleted queue's name is free (${default})."`
 
+	SQSFIFORate int `name:"sqs-fifo-rate" default:"0" placeholder:"N" help:"Calls a second of each action on a FIFO queue without high throughput, then RequestThrottled; AWS has 300, 0 is any number (${default})."`
+
 	MaxTopics         int `name:"sns-max-topics" default:"0" placeholder:"N" help:"Topics of an account in a region; 0 is any number (${default})."`
 	MaxSubscriptions  int `name:"sns-max-subscriptions" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic; 0 is any number (${default})."`
 	MaxFilterPolicies int `name:"sns-max-filter-policies" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic with a filter policy; 0 is any number (${default})."`
@@ -111,6 +113,7 @@ func (c *Config) Check() error {
 			"public-url", "want http://… or https://…, have %q", c.PublicURL)
 	}
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
+	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,

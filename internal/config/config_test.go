@@ -41,6 +41,7 @@ func TestConfigCheck(t *testing.T) {
 		}, []string{
 			"--sns-max-topics", "--sns-max-subscriptions", "--sns-max-filter-policies", "--sns-max-publishes",
 		}},
+		{"negative rate", func(c *config.Config) { c.SQSFIFORate = -1 }, []string{"--sqs-fifo-rate"}},
 		{"pprof without a port", func(c *config.Config) { c.Pprof = "x" }, []string{"--pprof"}},
 		{"unknown clock", func(c *config.Config) { c.Clock = "" }, []string{"--clock"}},
 		{"unknown store", func(c *config.Config) { c.Store = "sqlite" }, []string{"--store"}},

@@ -51,6 +51,7 @@ const (
 	InvalidAddress
 	InvalidSecurity
 	ResourceNotFound
+	KMSNotFound // the key that should encrypt does not exist
 
 	// SNS.
 	NotFound

@@ -128,7 +128,8 @@ func (q *Machine) holds(h Handle) (Need, error) {
 
 // ChangeVisibility hides a received message for timeout ms from now; 0 returns
 // it at once. A message whose visibility has run out is hidden again while h is
-// its latest receive. ErrGone: it was deleted. ErrVisibility: more than 12 h in all.
+// its latest receive. ErrGone: it was deleted. ErrNotLeased: it is on its way to
+// another queue. ErrVisibility: more than 12 h in all.
 func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
 	q.Expire(b, now)
 	if q.kind.FIFO {
@@ -151,7 +152,7 @@ func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	case isLeased, isScheduled:
 	}
 	if s.flags&flagMoving != 0 {
-		return Need{}, ErrGone
+		return Need{}, ErrNotLeased
 	}
 	if s.receives != h.Receives || s.epoch != h.Epoch {
 		return Need{}, nil // somebody else has it now

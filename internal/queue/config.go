@@ -17,6 +17,7 @@ type Config struct {
 	DeadLetter     arn.ARN       // RedrivePolicy's deadLetterTargetArn; zero without one
 	ContentDedup   bool          // ContentBasedDeduplication
 	GroupDedup     bool          // DeduplicationScope is messageGroup
+	Key            string        // KmsMasterKeyId, however it names the key; empty without one
 }
 
 // Counts are the numbers that a queue answers about itself. They are exact but

@@ -198,8 +198,10 @@ func TestFIFOModel(t *testing.T) {
 				x := ref.find(h.Sequence)
 				want := error(nil)
 				switch {
-				case x == nil || x.moving && x.receives == h.Receives && x.epoch == h.Epoch:
+				case x == nil:
 					want = ErrGone
+				case x.moving && x.receives == h.Receives && x.epoch == h.Epoch:
+					want = ErrNotLeased
 				case !x.leased || x.receives != h.Receives || x.epoch != h.Epoch:
 					want = ErrExpired
 				default:

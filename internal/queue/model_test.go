@@ -288,8 +288,10 @@ func (m *model) changeVisibility(now int64, h Handle, timeout int64) error {
 	m.expire(now)
 	x := m.find(h.Sequence)
 	switch {
-	case x == nil || x.moving:
+	case x == nil:
 		return ErrGone
+	case x.moving:
+		return ErrNotLeased
 	case x.receives != h.Receives || x.epoch != h.Epoch:
 		return nil
 	case now+timeout-x.received > maxVisibility:

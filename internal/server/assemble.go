@@ -114,7 +114,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	return Parts{
 		Wire: wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
-				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID}).Operations()...),
+				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,

@@ -383,7 +383,8 @@ type VisibilityChange struct {
 }
 
 // ChangeVisibility changes when received messages can be received again. Per
-// change: nil, ReceiptHandleIsInvalid, or InvalidParameter with SQS's text.
+// change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
+// way to another queue, OverLimit, or InvalidParameter with SQS's text.
 func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
 	return e.byHandle(a, len(changes), func(sh *shard, qs *queueState, i int) error {
 		c := changes[i]
@@ -402,6 +403,8 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return errGoneVisibility(c.Handle)
 		case errors.Is(err, queue.ErrExpired):
 			return errExpiredHandle(c.Handle)
+		case errors.Is(err, queue.ErrNotLeased):
+			return fault.New(fault.MessageNotInflight, "")
 		case errors.Is(err, queue.ErrVisibility):
 			return fault.Newf(fault.InvalidParameter, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int64(c.Timeout/time.Second))
 		case errors.Is(err, queue.ErrInFlight):

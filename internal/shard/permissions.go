@@ -13,11 +13,8 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 )
 
-// Limits of a queue's policy. Source: the quotas of SQS policies.
-const (
-	maxPrincipals  = 50
-	maxPolicyBytes = 8192
-)
+// maxPolicyBytes bounds a queue's policy. Source: the quotas of SQS policies.
+const maxPolicyBytes = 8192
 
 // Permission lets accounts call actions on a queue.
 type Permission struct {
@@ -176,31 +173,17 @@ func addStatement(doc string, a arn.ARN, permission Permission) (string, error) 
 		}
 	}
 	p.statements = append(p.statements, text)
-	principals := 0
-	for _, s := range p.statements {
-		principals += countPrincipals(s)
-	}
-	if principals > maxPrincipals {
-		return "", fault.Newf(fault.OverLimit, "%d Principals were found, maximum allowed is %d.", principals, maxPrincipals)
-	}
 	edited, err := p.encode()
-	if err == nil && len(edited) > maxPolicyBytes {
+	if err != nil {
+		return "", err
+	}
+	if err := attribute.CheckPolicy(edited); err != nil {
+		return "", err
+	}
+	if len(edited) > maxPolicyBytes {
 		return "", fault.Newf(fault.OverLimit, "The policy would be %d bytes long, maximum allowed is %d.", len(edited), maxPolicyBytes)
 	}
-	return edited, err
-}
-
-// countPrincipals counts the AWS principals of a statement.
-func countPrincipals(text json.RawMessage) int {
-	var s struct{ Principal struct{ AWS json.RawMessage } }
-	if err := json.Unmarshal(text, &s); err != nil || s.Principal.AWS == nil {
-		return 0
-	}
-	var many []json.RawMessage
-	if err := json.Unmarshal(s.Principal.AWS, &many); err != nil {
-		return 1
-	}
-	return len(many)
+	return edited, nil
 }
 
 func removeStatement(doc, label string) (string, error) {

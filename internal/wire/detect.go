@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"net/http"
 	"reflect"
 	"strings"
 
@@ -81,9 +80,6 @@ func (x *exchange) operate(name string) {
 // address found; else the first that knows the action.
 func (x *exchange) route(form awsquery.Form) error {
 	h := x.handler
-	if x.r.Method != http.MethodPost && x.r.Method != http.MethodGet {
-		return fault.Newf(fault.InvalidAction, "The method %s is not valid for this endpoint.", x.r.Method)
-	}
 	action := form.Get("Action")
 	if s := h.byVersion[form.Get("Version")]; s != nil {
 		x.serve(s)
@@ -101,7 +97,7 @@ func (x *exchange) route(form awsquery.Form) error {
 	}
 	x.operate(action)
 	// At a queue's URL only what is done to a queue is valid.
-	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil {
+	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""
 		return fault.Newf(fault.InvalidAction, "The action %s is not valid for this endpoint.", printable(action))
 	}
@@ -109,7 +105,18 @@ func (x *exchange) route(form awsquery.Form) error {
 }
 
 // onPath reports whether the request went to a resource's path.
-func (x *exchange) onPath() bool { return len(x.r.URL.Path) > 1 }
+func (x *exchange) onPath() bool { return strings.Trim(x.r.URL.Path, "/") != "" }
+
+// isQueuePath reports whether a path has the form of a queue's URL:
+// /<account>/<name>, or /queue/<region>/<account>/<name>. Whether there is such
+// a queue is not looked at.
+func isQueuePath(path string) bool {
+	parts := strings.Split(path, "/")
+	if len(parts) == 5 && parts[1] == "queue" && parts[2] != "" {
+		parts = parts[2:]
+	}
+	return len(parts) == 3 && isAccount(parts[1]) && parts[2] != ""
+}
 
 // setPath fills in the member that the path stands for, unless the request
 // names it too.

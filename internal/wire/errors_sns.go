@@ -27,6 +27,7 @@ var snsErrors = with(map[fault.Kind]errorShape{
 	fault.EndpointDisabled:          {Type: snsType + "EndpointDisabledException", Code: "EndpointDisabled", Status: http.StatusBadRequest, Text: "Endpoint is disabled"},
 	fault.TagLimitExceeded:          {Type: snsType + "TagLimitExceededException", Code: "TagLimitExceeded", Status: http.StatusBadRequest, Text: "Can't add more than 50 tags to a topic."},
 	fault.InvalidSecurity:           {Type: snsType + "InvalidSecurityException", Code: "InvalidSecurity", Status: http.StatusForbidden, Text: "The credential signature isn't valid."},
+	fault.KMSNotFound:               {Type: snsType + "KMSNotFoundException", Code: "KMSNotFound", Status: http.StatusBadRequest, Text: "The key does not exist."},
 	fault.ResourceNotFound:          {Type: snsType + "ResourceNotFoundException", Code: "ResourceNotFound", Status: http.StatusNotFound, Text: "Resource does not exist"},
 
 	fault.EmptyBatchRequest: {Type: snsType + "EmptyBatchRequestException", Code: "EmptyBatchRequest", Status: http.StatusBadRequest, Text: "The batch request doesn't contain any entries."},

@@ -16,7 +16,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.MissingParameter: {Type: coral + "MissingRequiredParameterException", Code: "MissingParameter", Status: http.StatusBadRequest, Text: "A required parameter is missing."},
 	fault.InvalidParameter: {Type: coral + "InvalidParameterValueException", Code: "InvalidParameterValue", Status: http.StatusBadRequest, Text: "One or more parameters are invalid."},
 	fault.AccessDenied:     {Type: coral + "AccessDeniedException", Code: "AccessDenied", Status: http.StatusForbidden, Text: "Access to the resource is denied."},
-	fault.Throttled:        {Type: sqsType + "RequestThrottled", Code: "RequestThrottled", Status: http.StatusForbidden, Text: "Request is throttled."},
+	fault.Throttled:        {Type: sqsType + "RequestThrottled", Code: "RequestThrottled", Status: http.StatusBadRequest, Text: "Request is throttled."},
 
 	fault.QueueDoesNotExist: {
 		Type: sqsType + "QueueDoesNotExist", Code: "AWS.SimpleQueueService.NonExistentQueue", Status: http.StatusBadRequest,
@@ -30,7 +30,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.InvalidAttributeValue:  {Type: sqsType + "InvalidAttributeValue", Code: "InvalidAttributeValue", Status: http.StatusBadRequest, Text: "The value of an attribute is not valid."},
 	fault.InvalidMessageContents: {Type: sqsType + "InvalidMessageContents", Code: "InvalidMessageContents", Status: http.StatusBadRequest, Text: "The message contains characters outside the allowed set."},
 	fault.ReceiptHandleIsInvalid: {Type: sqsType + "ReceiptHandleIsInvalid", Code: "ReceiptHandleIsInvalid", Status: http.StatusBadRequest, Text: "The input receipt handle is invalid."},
-	fault.MessageNotInflight:     {Type: sqsType + "MessageNotInflight", Code: "AWS.SimpleQueueService.MessageNotInflight", Status: http.StatusBadRequest, Text: "The message is not in flight."},
+	fault.MessageNotInflight:     {Type: sqsType + "MessageNotInflight", Code: "AWS.SimpleQueueService.MessageNotInflight", Status: http.StatusBadRequest, Text: "The specified message isn't in flight."},
 	fault.OverLimit:              {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.EmptyBatchRequest:      {Type: sqsType + "EmptyBatchRequest", Code: "AWS.SimpleQueueService.EmptyBatchRequest", Status: http.StatusBadRequest, Text: "The batch request doesn't contain any entries."},
 	fault.TooManyEntriesInBatchRequest: {
@@ -46,6 +46,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.UnsupportedOperation: {Type: sqsType + "UnsupportedOperation", Code: "AWS.SimpleQueueService.UnsupportedOperation", Status: http.StatusBadRequest, Text: "The operation is not supported."},
 	fault.InvalidAddress:       {Type: sqsType + "InvalidAddress", Code: "InvalidAddress", Status: http.StatusBadRequest, Text: "The specified queue URL is not valid."},
 	fault.InvalidSecurity:      {Type: sqsType + "InvalidSecurity", Code: "InvalidSecurity", Status: http.StatusBadRequest, Text: "The request was not made over HTTPS or did not use SigV4 for signing."},
+	fault.KMSNotFound:          {Type: sqsType + "KmsNotFound", Code: "KMS.NotFoundException", Status: http.StatusBadRequest, Text: "The key does not exist."},
 	fault.ResourceNotFound:     {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},
 
 	fault.NotFound:                  {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},

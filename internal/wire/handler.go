@@ -149,6 +149,12 @@ func (x *exchange) readJSON(body []byte) (any, error) {
 	if x.op == nil {
 		return nil, fault.New(fault.InvalidAction, "The operation is not known.")
 	}
+	if x.r.Method != http.MethodPost {
+		return nil, x.badMethod()
+	}
+	if err := x.checkAddress(); err != nil {
+		return nil, err
+	}
 	if err := x.checkScheme(""); err != nil {
 		return nil, err
 	}
@@ -161,7 +167,7 @@ func (x *exchange) readJSON(body []byte) (any, error) {
 
 func (x *exchange) readQuery(body []byte) (any, error) {
 	encoded := ""
-	if x.r.Method == http.MethodPost {
+	if x.r.Method != http.MethodGet {
 		encoded = string(body)
 	}
 	form, err := awsquery.Parse(encoded, x.r.URL.RawQuery)
@@ -169,6 +175,12 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 		return nil, err
 	}
 	if err := x.route(form); err != nil {
+		return nil, err
+	}
+	if x.r.Method != http.MethodPost && x.r.Method != http.MethodGet {
+		return nil, x.badMethod()
+	}
+	if err := x.checkAddress(); err != nil {
 		return nil, err
 	}
 	if err := x.checkScheme(form.Get("SignatureVersion")); err != nil {
@@ -182,6 +194,19 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 		x.setPath(in)
 	}
 	return in, x.service.check(x.op, in)
+}
+
+// badMethod refuses an HTTP method in which the operation cannot be asked for.
+func (x *exchange) badMethod() error {
+	return fault.Newf(x.service.badMethod, "The operation %s is not supported by the method %s.", x.op.Name, printable(x.r.Method))
+}
+
+// checkAddress refuses a path that is neither the root nor a resource's.
+func (x *exchange) checkAddress() error {
+	if x.service.pathMember == "" || !x.onPath() || isQueuePath(x.r.URL.Path) {
+		return nil
+	}
+	return fault.Newf(fault.InvalidAddress, "The address %s is not valid for this endpoint.", printable(x.call.Host+x.r.URL.Path))
 }
 
 // checkScheme refuses a request that is signed otherwise than AWS's services

@@ -23,6 +23,7 @@ type Service struct {
 	// pathMember is the input member that a request's path stands for when it
 	// is not the root; empty if there is none.
 	pathMember string
+	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
 	missing    func(member string) string // the text for a required member that is absent
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
@@ -49,6 +50,7 @@ func SQS(operations ...api.Operation) *Service {
 		Namespace:    "http://queue.amazonaws.com/doc/2012-11-05/",
 		declaration:  true,
 		pathMember:   "QueueUrl",
+		badMethod:    fault.UnsupportedOperation,
 		missing: func(member string) string {
 			return "The request must contain the parameter " + member + "."
 		},
@@ -62,6 +64,7 @@ func SNS(operations ...api.Operation) *Service {
 		Name:      "sns",
 		Version:   "2010-03-31",
 		Namespace: "http://sns.amazonaws.com/doc/2010-03-31/",
+		badMethod: fault.InvalidAction,
 		missing: func(member string) string {
 			return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
 				"' failed to satisfy constraint: Member must not be null"

@@ -139,6 +139,11 @@ func TestErrors(t *testing.T) {
 	}
 	redrive := func(arn string) string { return `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":3}` }
 	half := strings.Repeat("x", 1<<19)
+	manyActions := `{"Statement":[{"Action":["` + strings.Repeat(`SQS:SendMessage","`, 7) + `SQS:*"]}]}`
+	tooManyActions := failure{
+		sqsNS + "OverLimit", "OverLimit", 403,
+		"8 actions were found in a statement from the submitted policy, max allowed is 7", "",
+	}
 
 	ofTags := func(url, key, value string, want failure) test {
 		return test{"TagQueue", members{"QueueUrl": url, "Tags": members{key: value}}, []string{"QueueUrl", url, "Tag.1.Key", key, "Tag.1.Value", value}, want}
@@ -248,6 +253,9 @@ func TestErrors(t *testing.T) {
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "DelaySeconds", "", attributeValue("DelaySeconds")),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "FifoQueue", "true", attributeName("Unknown Attribute FifoQueue.")),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "ApproximateNumberOfMessages", "0", attributeName("Unknown Attribute ApproximateNumberOfMessages.")),
+		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", manyActions, tooManyActions),
+		ofAttributes("CreateQueue", "QueueName", "new", "Policy", manyActions, tooManyActions),
+		ofAttributes("SetQueueAttributes", "QueueUrl", url, "Policy", `{"Id":"`+strings.Repeat("x", 8192)+`"}`, attributeValue("Policy")),
 		ofAttributes("SetQueueAttributes", "QueueUrl", url, "RedrivePolicy", "[]", failure{
 			sqsNS + "InvalidAttributeValue", "InvalidAttributeValue", 400,
 			"Value [] for parameter RedrivePolicy is invalid. Reason: Redrive policy is not a valid JSON map.", "",
@@ -280,6 +288,13 @@ func TestErrors(t *testing.T) {
 		ofAttribute("a", "Number", "x", invalid("Can't cast the value of message (user) attribute 'a' to a number.")),
 		ofAttribute("a", "String", "", invalid("Message (user) attribute 'a' must contain a non-empty value of type 'String'.")),
 
+		{
+			"SendMessage",
+			members{"QueueUrl": url, "MessageBody": "b", "MessageAttributes": members{"a": members{"DataType": "String", "StringListValues": []any{"x"}}}},
+			[]string{"QueueUrl", url, "MessageBody", "b", "MessageAttribute.1.Name", "a", "MessageAttribute.1.Value.DataType", "String", "MessageAttribute.1.Value.StringListValue.1", "x"},
+			batch("UnsupportedOperation", "Message attribute list values in SendMessage operation are not supported."),
+		},
+
 		ofBatch("SendMessageBatch", none, noQueue),
 		ofBatch("SendMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one SendMessageBatchRequestEntry in the request.")),
 		ofBatch("SendMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
@@ -302,6 +317,8 @@ func TestErrors(t *testing.T) {
 		ofBatch("DeleteMessageBatch", none, noQueue),
 		ofBatch("DeleteMessageBatch", url, batch("EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.")),
 		ofBatch("DeleteMessageBatch", url, batch("BatchEntryIdsNotDistinct", "Id a repeated."), "a|ReceiptHandle=h", "a|ReceiptHandle=h"),
+		ofBatch("DeleteMessageBatch", url, batch("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11."), strings.Fields("1 2 3 4 5 6 7 8 9 10 11")...),
+		ofBatch("DeleteMessageBatch", url, batch("InvalidBatchEntryId", badID), "a|ReceiptHandle=h", strings.Repeat("b", 81)+"|ReceiptHandle=h"),
 
 		{"ChangeMessageVisibility", members{"QueueUrl": url, "ReceiptHandle": "h"}, nil, missing("VisibilityTimeout")},
 		{"ChangeMessageVisibility", members{"QueueUrl": none, "ReceiptHandle": "h", "VisibilityTimeout": 1}, nil, noQueue},

@@ -6,12 +6,9 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard"
 )
-
-// maxActions is how many actions one permission can name. Source: the quotas
-// of SQS policies.
-const maxActions = 7
 
 // grantable are the actions that can be permitted to another account.
 var grantable = []string{
@@ -40,8 +37,8 @@ func (s *Service) AddPermission(ctx context.Context, call *api.Call, in *AddPerm
 	if len(in.AWSAccountIds) == 0 || !all(in.AWSAccountIds, isAccount) {
 		return nil, outOfRange(in.AWSAccountIds, "PrincipalId", "Unable to verify.")
 	}
-	if n := len(in.Actions); n > maxActions {
-		return nil, fault.Newf(fault.OverLimit, "%d Actions were found, maximum allowed is %d.", n, maxActions)
+	if n := len(in.Actions); n > attribute.MaxPolicyActions {
+		return nil, fault.Newf(fault.OverLimit, "%d Actions were found, maximum allowed is %d.", n, attribute.MaxPolicyActions)
 	}
 	for _, action := range in.Actions {
 		switch {

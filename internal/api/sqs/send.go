@@ -39,6 +39,9 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
+	if err := encryptable(q, cfg.Key); err != nil {
+		return nil, err
+	}
 	sent, err := s.engine.Send(ctx, q, []shard.Outgoing{out})
 	if err != nil {
 		return nil, err
@@ -99,6 +102,9 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	}
 	if len(msgs) == 0 {
 		return out, nil
+	}
+	if err := encryptable(q, cfg.Key); err != nil {
+		return nil, err
 	}
 	sent, err := s.engine.Send(ctx, q, msgs)
 	if err != nil {

@@ -38,16 +38,22 @@ type Engine interface {
 type Options struct {
 	Engine Engine
 	NewID  func() queue.ID // gives a new message id at each call
+	// FIFORate is how many calls a second each action on messages may make on
+	// one FIFO queue without high throughput; 0 for any number.
+	FIFORate int
 }
 
 // Service answers the operations of SQS.
 type Service struct {
 	engine Engine
 	newID  func() queue.ID
+	fifo   quota
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{engine: o.Engine, newID: o.NewID} }
+func New(o Options) *Service {
+	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}}
+}
 
 // Operations are the operations that this version answers.
 func (s *Service) Operations() []api.Operation {
@@ -58,13 +64,13 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("DeleteQueue", s.DeleteQueue),
 		api.Op("GetQueueAttributes", s.GetQueueAttributes),
 		api.Op("SetQueueAttributes", s.SetQueueAttributes),
-		api.Op("SendMessage", s.SendMessage),
-		api.Op("SendMessageBatch", s.SendMessageBatch),
-		api.Op("ReceiveMessage", s.ReceiveMessage),
-		api.Op("DeleteMessage", s.DeleteMessage),
-		api.Op("DeleteMessageBatch", s.DeleteMessageBatch),
-		api.Op("ChangeMessageVisibility", s.ChangeMessageVisibility),
-		api.Op("ChangeMessageVisibilityBatch", s.ChangeMessageVisibilityBatch),
+		quoted(s, "SendMessage", func(in *SendMessageInput) string { return in.QueueUrl }, s.SendMessage),
+		quoted(s, "SendMessageBatch", func(in *SendMessageBatchInput) string { return in.QueueUrl }, s.SendMessageBatch),
+		quoted(s, "ReceiveMessage", func(in *ReceiveMessageInput) string { return in.QueueUrl }, s.ReceiveMessage),
+		quoted(s, "DeleteMessage", func(in *DeleteMessageInput) string { return in.QueueUrl }, s.DeleteMessage),
+		quoted(s, "DeleteMessageBatch", func(in *DeleteMessageBatchInput) string { return in.QueueUrl }, s.DeleteMessageBatch),
+		quoted(s, "ChangeMessageVisibility", func(in *ChangeMessageVisibilityInput) string { return in.QueueUrl }, s.ChangeMessageVisibility),
+		quoted(s, "ChangeMessageVisibilityBatch", func(in *ChangeMessageVisibilityBatchInput) string { return in.QueueUrl }, s.ChangeMessageVisibilityBatch),
 		api.Op("PurgeQueue", s.PurgeQueue),
 		api.Op("TagQueue", s.TagQueue),
 		api.Op("UntagQueue", s.UntagQueue),

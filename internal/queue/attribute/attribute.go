@@ -138,7 +138,8 @@ func Default(name string) (value string, ok bool) {
 // returned. The empty string stays empty for a Removable attribute.
 //
 // Errors: fault.InvalidAttributeName for an attribute that does not exist, is
-// read-only, or is not for this kind of queue; fault.InvalidAttributeValue.
+// read-only, or is not for this kind of queue; fault.InvalidAttributeValue;
+// fault.OverLimit for a policy beyond its limits.
 func Canonical(name, value string, fifo bool) (string, error) {
 	r, ok := table[name]
 	if !ok || r.readOnly {

@@ -18,6 +18,16 @@ const (
 	longDoc = `{"Statement":"` + "%s" + `"}`
 )
 
+func statements(all ...string) string { return `{"Statement":[` + strings.Join(all, ",") + `]}` }
+
+// list is a JSON list of n strings.
+func list(n int, value string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(`"`+value+`",`, n), ",") + "]"
+}
+
+func actions(n int) string    { return `{"Action":` + list(n, "sqs:SendMessage") + `}` }
+func principals(n int) string { return `{"Principal":{"AWS":` + list(n, "111111111111") + `}}` }
+
 func TestCanonicalAccepts(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
@@ -43,6 +53,7 @@ func TestCanonicalAccepts(t *testing.T) {
 		{"SqsManagedSseEnabled", "false", false, "false"},
 		{"Policy", "", false, ""},
 		{"Policy", "{ \"Version\": \"2012-10-17\",\n\"Statement\": [] }", false, `{"Version":"2012-10-17","Statement":[]}`},
+		{"Policy", statements(actions(7), actions(7), principals(49), `{"Principal":{"AWS":"111111111111"}}`, `{"Principal":"*","Action":"*"}`), false, statements(actions(7), actions(7), principals(49), `{"Principal":{"AWS":"111111111111"}}`, `{"Principal":"*","Action":"*"}`)},
 		{"RedrivePolicy", "", false, ""},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":3}`, false, `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":3}`},
 		{"RedrivePolicy", ` { "maxReceiveCount" : "1000", "deadLetterTargetArn":"` + dlq + `"}`, false, `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":1000}`},
@@ -107,6 +118,10 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"Policy", "null", false, fault.InvalidAttributeValue, ""},
 		{"Policy", "{", false, fault.InvalidAttributeValue, ""},
 		{"Policy", strings.Replace(longDoc, "%s", strings.Repeat("x", 8192), 1), false, fault.InvalidAttributeValue, ""},
+		{"Policy", statements(actions(8)), false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
+		{"Policy", `{"Statement":` + actions(8) + `}`, false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
+		{"Policy", statements(`{"Action":7}`, `null`, `"x"`, principals(1), actions(8)), false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
+		{"Policy", statements(principals(50), `{"Principal":{"AWS":"111111111111"}}`), false, fault.OverLimit, "51 Principals were found, maximum allowed is 50."},
 		{"FifoQueue", "false", true, fault.InvalidAttributeValue, ""},
 		{"DeduplicationScope", "group", true, fault.InvalidAttributeValue, ""},
 		{"FifoThroughputLimit", "", true, fault.InvalidAttributeValue, ""},
@@ -290,16 +305,16 @@ func TestConfig(t *testing.T) {
 		want  queue.Config
 	}{
 		{nil, defaults},
-		{map[string]string{"RedrivePolicy": "", "KmsMasterKeyId": "k"}, defaults},
+		{map[string]string{"RedrivePolicy": "", "KmsMasterKeyId": ""}, defaults},
 		{
 			map[string]string{
 				"DelaySeconds": "900", "VisibilityTimeout": "0", "ReceiveMessageWaitTimeSeconds": "20",
-				"MessageRetentionPeriod": "60", "MaximumMessageSize": "1024",
+				"MessageRetentionPeriod": "60", "MaximumMessageSize": "1024", "KmsMasterKeyId": "k",
 				"RedrivePolicy": `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":3}`,
 			},
 			queue.Config{
 				Delay: 15 * time.Minute, Wait: 20 * time.Second, Retention: time.Minute, MaxMessageSize: 1024,
-				MaxReceives: 3, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"),
+				MaxReceives: 3, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"), Key: "k",
 			},
 		},
 	} {
@@ -349,7 +364,7 @@ func FuzzDocuments(f *testing.F) {
 		for _, name := range []string{attribute.RedrivePolicy, attribute.RedriveAllowPolicy, attribute.Policy} {
 			c, err := attribute.Canonical(name, doc, false)
 			if err != nil {
-				if fault.KindOf(err) != fault.InvalidAttributeValue {
+				if kind := fault.KindOf(err); kind != fault.InvalidAttributeValue && kind != fault.OverLimit {
 					t.Fatalf("%s %q: %v", name, doc, err)
 				}
 				continue

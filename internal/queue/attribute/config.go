@@ -68,6 +68,7 @@ func Config(attrs map[string]string) (queue.Config, error) {
 	c.MaxMessageSize = size
 	c.ContentDedup = value(attrs, ContentBasedDeduplication) == trueText
 	c.GroupDedup = value(attrs, DeduplicationScope) == scopeGroup
+	c.Key = attrs[KmsMasterKeyID]
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
 		if err != nil {

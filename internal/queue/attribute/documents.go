@@ -173,14 +173,18 @@ func AllowsRedrive(doc string, source arn.ARN) bool {
 	return p.permission == permitAll || p.permission == permitListed && slices.Contains(p.sources, source.String())
 }
 
-// canonicalPolicy accepts any JSON object of at most 8,192 bytes and strips
-// the white space. What the policy says is not looked at here.
+// canonicalPolicy accepts any JSON object of at most 8,192 bytes that keeps
+// CheckPolicy's limits, and strips the white space. What the policy says is not
+// looked at here.
 func canonicalPolicy(name, doc string) (string, error) {
 	if len(doc) > maxPolicyBytes {
 		return "", invalid(name)
 	}
 	if _, ok := object(doc); !ok {
 		return "", invalid(name)
+	}
+	if err := CheckPolicy(doc); err != nil {
+		return "", err
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(doc)); err != nil {

@@ -181,6 +181,12 @@ func FuzzDecode(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
+	f.Add(sendBody)
+	f.Add(receiveBody)
+	f.Add(batchBody())
+	f.Add([]byte(`{"QueueUrl":"u","MessageBody":"\u00e9\ud83d\ude00","MessageGroupId":"g","MessageDeduplicationId":"d","ReceiveRequestAttemptId":"r",` +
+		`"MessageAttributes":{"a.b":{"DataType":"Binary.x","BinaryValue":"AP8="}},"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":"Root=1"}},` +
+		`"Entries":[{"Id":"1","ReceiptHandle":"h","MessageBody":"b","DelaySeconds":900}],"ReceiptHandle":"h","VisibilityTimeout":0}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, of := range fastInputs {
 			decodeBoth(t, of, body)

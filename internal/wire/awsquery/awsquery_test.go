@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,8 +163,17 @@ func FuzzDecode(f *testing.F) {
 		"Values.entry.1.Name=n&Values.entry.1.Value.Type=t", "Names.member.1=a&Names.member.1.x=b&Names.1=c", "..=&.1=&Item..Type=", "%41ttr.1.Name=x",
 		"MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringListValue.1=x",
 		"Item.00001.Type=a&Item.1.Type=b&Item.+1.Type=c",
+		"Action=SendMessageBatch&Version=2012-11-05&QueueUrl=http%3A%2F%2Fh%2F000000000000%2Fq&SendMessageBatchRequestEntry.1.Id=a&" +
+			"SendMessageBatchRequestEntry.1.MessageBody=x&SendMessageBatchRequestEntry.1.DelaySeconds=5&SendMessageBatchRequestEntry.2.Id=b&" +
+			"SendMessageBatchRequestEntry.1.MessageSystemAttribute.1.Name=AWSTraceHeader&SendMessageBatchRequestEntry.1.MessageSystemAttribute.1.Value.StringValue=Root%3D1",
+		"QueueName=q&Attribute.1.Name=FifoQueue&Attribute.1.Value=true&Tag.1.Key=k&Tag.1.Value=v", "AWSAccountId.1=1&ActionName.1=*&Label=l",
+		"AttributeName.1=All&MessageAttributeName.2=a.*&MessageSystemAttributeName.1=All&MaxNumberOfMessages=10&WaitTimeSeconds=-1",
 	} {
 		f.Add(form)
+	}
+	inputs := []reflect.Type{reflect.TypeFor[input](), reflect.TypeFor[sns.PublishInput](), reflect.TypeFor[sns.CreateTopicInput]()}
+	for _, op := range sqs.New(sqs.Options{}).Operations() {
+		inputs = append(inputs, op.Input)
 	}
 	f.Fuzz(func(t *testing.T, encoded string) {
 		form, err := Parse(encoded)
@@ -173,10 +183,26 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		for _, in := range []any{new(input), new(sqs.SendMessageBatchInput), new(sqs.CreateQueueInput), new(sns.PublishInput), new(sns.CreateTopicInput)} {
+		// The order of parameters means nothing, unless one is given twice.
+		pairs := strings.Split(encoded, "&")
+		slices.Reverse(pairs)
+		reversed, err := Parse(strings.Join(pairs, "&"))
+		if err != nil || len(reversed) != len(form) {
+			t.Fatalf("backwards: %v", err)
+		}
+		twice := false
+		for i := range form[min(1, len(form)):] {
+			twice = twice || form[i].key == form[i+1].key
+		}
+		for _, of := range inputs {
+			in := reflect.New(of).Interface()
 			err := Decode(form, in)
 			if err != nil && fault.KindOf(err) != fault.MalformedInput {
 				t.Fatalf("%v", err)
+			}
+			again := reflect.New(of).Interface()
+			if errAgain := Decode(reversed, again); !twice && ((err == nil) != (errAgain == nil) || err == nil && !reflect.DeepEqual(in, again)) {
+				t.Fatalf("%s: %+v, %v; backwards %+v, %v", of, in, err, again, errAgain)
 			}
 			// No more elements than parameters, whatever their numbers.
 			if n := elements(reflect.ValueOf(in)); n > len(form) {

@@ -55,6 +55,14 @@ func main() {
 var queryCodes = map[string]string{
 	"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue",
 	"QueueNameExists":   "QueueAlreadyExists",
+
+	"KmsAccessDenied":    "KMS.AccessDeniedException",
+	"KmsDisabled":        "KMS.DisabledException",
+	"KmsInvalidKeyUsage": "KMS.InvalidKeyUsageException",
+	"KmsInvalidState":    "KMS.InvalidStateException",
+	"KmsNotFound":        "KMS.NotFoundException",
+	"KmsOptInRequired":   "KMS.OptInRequired",
+	"KmsThrottled":       "KMS.ThrottlingException",
 }
 
 func generate(service, from, to string) error {

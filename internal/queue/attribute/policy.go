@@ -1,0 +1,53 @@
+package attribute
+
+import (
+	"encoding/json"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Limits of a queue's policy. Source: the quotas of SQS policies.
+const (
+	MaxPolicyActions = 7 // of a statement
+
+	maxPrincipals = 50 // of all statements together
+)
+
+// CheckPolicy applies the limits of a policy's statements. What is no list of
+// statements has none. Errors: fault.OverLimit.
+func CheckPolicy(doc string) error {
+	var policy struct{ Statement oneOrMany }
+	if json.Unmarshal([]byte(doc), &policy) != nil {
+		return nil
+	}
+	principals := 0
+	for _, text := range policy.Statement {
+		// Each on its own, so that one that cannot be read hides no other.
+		var actions struct{ Action oneOrMany }
+		if json.Unmarshal(text, &actions) == nil && len(actions.Action) > MaxPolicyActions {
+			return fault.Newf(fault.OverLimit, "%d actions were found in a statement from the submitted policy, max allowed is %d",
+				len(actions.Action), MaxPolicyActions)
+		}
+		var who struct{ Principal struct{ AWS oneOrMany } }
+		if json.Unmarshal(text, &who) == nil {
+			principals += len(who.Principal.AWS)
+		}
+	}
+	if principals > maxPrincipals {
+		return fault.Newf(fault.OverLimit, "%d Principals were found, maximum allowed is %d.", principals, maxPrincipals)
+	}
+	return nil
+}
+
+// oneOrMany is a list in the form of IAM: a single value may stand by itself.
+type oneOrMany []json.RawMessage
+
+// UnmarshalJSON reads the list, or its only value.
+func (l *oneOrMany) UnmarshalJSON(text []byte) error {
+	var many []json.RawMessage
+	if json.Unmarshal(text, &many) != nil {
+		many = []json.RawMessage{append(json.RawMessage(nil), text...)}
+	}
+	*l = many
+	return nil
+}

@@ -74,9 +74,9 @@ func (l logger) events() *pebble.EventListener {
 				return
 			}
 			// A flush or compaction found no room. Nothing is lost: its input
-			// stays, and Pebble tries again.
-			if full.now() {
-				l.log.Error("the disk is full: the store cannot tidy up", "error", err)
+			// stays, and Pebble tries again. Refused tables are logged already.
+			if _, ok := errors.AsType[*noRoomError](err); !ok && full.now() {
+				l.log.Error("the disk is full: the store cannot tidy up", "error", err.Error())
 			}
 		},
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {

@@ -33,9 +33,9 @@ type Options struct {
 	// there are up to five logs of this size. What is deleted before its buffer
 	// is full never reaches a table.
 	MemTableBytes int64
-	// OnDiskFull is called when a write finds the disk full. If it makes room,
-	// the write succeeds on its second try. All writes wait for it, so it must
-	// be quick, and it must not use the store. May be nil.
+	// OnDiskFull is called when a write of the log finds the disk full. If it
+	// makes room, the write succeeds on its second try. All writes wait for it,
+	// so it must be quick, and it must not use the store. May be nil.
 	OnDiskFull func()
 	// Fatal is called once, with the first failure after which the store
 	// cannot be used, on any goroutine and with locks held: it must not use
@@ -101,11 +101,11 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal}
+	s := &Store{fatal: o.Fatal, room: keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger)}
 	l := logger{log: o.Logger, fatal: s.fail}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	opts := tuned(o, l)
+	opts := tuned(o, s.room, l)
 	opts.Cache = cache
 
 	lock, err := pebble.LockDirectory(dir, f)
@@ -119,6 +119,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if s.db, err = pebble.Open(dir, opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), lock.Close())
 	}
+	s.room.opened()
 	s.fs, s.lock = f, lock
 	return s, nil
 }
@@ -139,7 +140,7 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 	if o.Fatal == nil {
 		log := o.Logger
 		o.Fatal = func(err error) {
-			log.Error("the store failed; what was acknowledged is safe, restart to go on", "error", err)
+			log.Error("the store failed; what was acknowledged is safe, restart to go on", "error", err.Error())
 			os.Exit(ExitCode)
 		}
 	}
@@ -147,9 +148,9 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 
 // tuned are the settings for records that live briefly: most messages are
 // written, read and deleted while they are in the write buffer.
-func tuned(o Options, l logger) *pebble.Options {
+func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
 	opts := &pebble.Options{
-		FS:                    o.FS,
+		FS:                    f,
 		Logger:                l,
 		EventListener:         l.events(),
 		FormatMajorVersion:    formatMajorVersion,
@@ -175,12 +176,6 @@ func tuned(o Options, l logger) *pebble.Options {
 	// What is young is rewritten soon.
 	for i := range 2 {
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
-	}
-	if o.OnDiskFull != nil {
-		if opts.FS == nil {
-			opts.FS = vfs.Default
-		}
-		opts.FS = vfs.OnDiskFull(opts.FS, o.OnDiskFull)
 	}
 	if o.FS == nil {
 		opts.WithFSDefaults()

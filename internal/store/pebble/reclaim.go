@@ -14,6 +14,7 @@ func (s *Store) Reclaim() error {
 	defer s.using.RUnlock()
 	if applied := s.applied.Load(); s.flushed.Swap(applied) != applied {
 		s.layered.Store(0)
+		s.room.compactions.retry()
 	}
 	if s.layered.Add(1) > layers+1 {
 		return nil

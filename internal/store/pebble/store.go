@@ -24,6 +24,7 @@ import (
 type Store struct {
 	db    *pebble.DB
 	fs    vfs.FS
+	room  *roomFS
 	lock  *pebble.Lock
 	fatal func(error)
 
@@ -306,6 +307,7 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls under way; a second Close
 // does nothing.
 func (s *Store) Close() error {
+	s.room.close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()
 	if s.closed {

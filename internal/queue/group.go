@@ -254,6 +254,9 @@ func (q *Machine) prepareGroups(now int64, most int) Need {
 
 // takeable counts the messages in memory that a receive may take of a ripe group.
 func (q *Machine) takeable(x *group, now int64) int {
+	if q.kind.Backlog && q.kind.FIFO {
+		return 1
+	}
 	n := 0
 	for _, s := range x.held {
 		if s.flags&flagReturned == 0 || q.dead(s) {
@@ -316,6 +319,8 @@ func (q *Machine) receiveGroups(b *mutation.Batch, now int64, r *Receive) error 
 }
 
 // takeGroup takes messages from the front of a group until one is in its way.
+// Of a backlog it takes one: attempts run side by side, and the next message of
+// the group waits for the end of this one's.
 func (q *Machine) takeGroup(b *mutation.Batch, now int64, r *Receive, x *group) (full bool) {
 	for i := 0; len(r.Leases) < r.Max && len(r.Moves) < maxMoves; {
 		if len(q.leases) >= MaxInFlight {
@@ -340,7 +345,9 @@ func (q *Machine) takeGroup(b *mutation.Batch, now int64, r *Receive, x *group) 
 		switch q.take(b, now, r, s) {
 		case taken:
 			x.held = slices.Insert(x.held, i, s)
-			i++
+			if i++; q.kind.Backlog {
+				return false
+			}
 		case moved: // what follows it waits until it has arrived
 			x.held = slices.Insert(x.held, i, s)
 			return false

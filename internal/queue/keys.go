@@ -125,6 +125,15 @@ func (k *Keys) Counters() []byte {
 // Span is a range of keys, [Lower, Upper). Its slices are its own.
 type Span struct{ Lower, Upper []byte }
 
+// Records spans the messages, lane by lane, each in order of sequence.
+func (k *Keys) Records() Span { return spanOf(k.kind(kindRecord)) }
+
+// HeldState is the key of the state of a returned message of a group that blocks.
+func (k *Keys) HeldState(lane Lane, seq uint64) []byte { return k.held(lane, seq) }
+
+// KeyLane reads the lane out of a key of Records.
+func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)-16:])) }
+
 // All spans every record of the queue but its counters.
 func (k *Keys) All() Span { return spanOf(k.prefix[:]) }
 

@@ -87,7 +87,12 @@ type Notice struct {
 	Token            string // for confirmations
 	Raw              bool   // RawMessageDelivery at the time of the publish
 	SignatureVersion byte   // 1 or 2
+	Sequence         uint64 // of the message in its FIFO topic; 0: the topic is a standard one
+	Replayed         bool   // it comes out of the topic's archive
 }
+
+// SequenceNumber writes a sequence as AWS does, in 20 digits.
+func SequenceNumber(n uint64) string { return fmt.Sprintf("1%019d", n) }
 
 // Seal computes the digests that SQS answers to senders and receivers.
 func (m *Message) Seal() {
@@ -119,6 +124,8 @@ const (
 	flagRaw
 	flagPast // Receives and FirstReceived
 	flagOrigin
+	flagSequence
+	flagReplayed
 )
 
 // sentOffset is where a record keeps Sent, so that a scan need not decode it.
@@ -143,6 +150,12 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		flags |= flagNotice
 		if m.Notice.Raw {
 			flags |= flagRaw
+		}
+		if m.Notice.Sequence != 0 {
+			flags |= flagSequence
+		}
+		if m.Notice.Replayed {
+			flags |= flagReplayed
 		}
 	}
 	buf = append(buf, recordVersion, flags)
@@ -169,6 +182,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = appendString(buf, n.Subscription)
 		buf = appendString(buf, n.Subject)
 		buf = appendString(buf, n.Token)
+		if n.Sequence != 0 {
+			buf = binary.BigEndian.AppendUint64(buf, n.Sequence)
+		}
 	}
 	if flags&flagAttributes != 0 {
 		buf = append(buf, m.AttributesMD5[:]...)
@@ -209,6 +225,10 @@ func DecodeRecord(p []byte) (*Message, error) {
 		m.Notice = &Notice{
 			Kind: NoticeKind(head[0]), SignatureVersion: head[1], Raw: flags&flagRaw != 0,
 			Topic: r.string(), Subscription: r.string(), Subject: r.string(), Token: r.string(),
+			Replayed: flags&flagReplayed != 0,
+		}
+		if flags&flagSequence != 0 {
+			m.Notice.Sequence = r.uint64()
 		}
 	}
 	if flags&flagAttributes != 0 {

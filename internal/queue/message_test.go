@@ -105,7 +105,8 @@ func drawMessage(t *rapid.T) *Message {
 		m.Notice = &Notice{
 			Kind: NoticeKind(rapid.Byte().Draw(t, "kind")), Topic: text("topic"), Subscription: text("subscription"),
 			Subject: text("subject"), Token: text("token"), Raw: rapid.Bool().Draw(t, "raw"),
-			SignatureVersion: rapid.Byte().Draw(t, "version"),
+			SignatureVersion: rapid.Byte().Draw(t, "version"), Sequence: rapid.Uint64().Draw(t, "sequence"),
+			Replayed: rapid.Bool().Draw(t, "replayed"),
 		}
 	}
 	return m

@@ -242,7 +242,7 @@ func (q *Machine) Peek(limit int) []Peeked {
 // HeadSpan is where all fresh messages stand.
 func (q *Machine) HeadSpan() Span { return q.keys.Lane(MainLane, q.c.head) }
 
-// PeekDue reads an entry of AllDue.
+// PeekDue reads an entry of AllDue, or one at HeldState.
 func PeekDue(key, value []byte) (Peeked, error) {
 	s, err := decodeState(KeySequence(key), value)
 	return Peeked{Sequence: s.seq, Lane: s.lane, Due: s.due, Receives: s.receives}, err

@@ -43,6 +43,12 @@ func (e *Engine) SetConsumer(c Consumer) {
 	}
 }
 
+// topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
+func (qs *queueState) topicFIFO() bool {
+	t, _, ok := qs.arn.SplitSubscription()
+	return ok && t.FIFO()
+}
+
 // backlogOf finds the backlog of a subscription, nil if nothing was ever in it.
 func (sh *shard) backlogOf(sub *topic.Subscription) *queueState {
 	return sh.backlogs[queue.Incarnation(sub.Incarnation)]
@@ -54,7 +60,8 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 	qs, ok := sh.backlogs[inc]
 	if !ok {
 		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true}
-		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
+		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
+		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
 	}
 	return qs
@@ -260,7 +267,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		}
 		err := each(e.store, span, func(key, value []byte) bool {
 			p, err := peek(key, value)
-			if err == nil {
+			if _, leased := qs.machine.Leased(p.Sequence); err == nil && !leased {
 				err = add(p)
 			}
 			failed = err
@@ -270,7 +277,20 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 	}
 	walk(qs.machine.Keys().AllDue(), queue.PeekDue)
 	walk(qs.machine.HeadSpan(), queue.PeekFresh)
+	if qs.topicFIFO() { // group by group
+		walk(qs.machine.Keys().Records(), func(key, _ []byte) (queue.Peeked, error) { return e.peekGrouped(&keys, key) })
+	}
 	return infos, failed
+}
+
+// peekGrouped reads what waits of a FIFO topic's message at the key of its record.
+func (e *Engine) peekGrouped(keys *queue.Keys, key []byte) (queue.Peeked, error) {
+	p := queue.Peeked{Sequence: queue.KeySequence(key), Lane: queue.KeyLane(key)}
+	state, returned, err := e.store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
+	if err != nil || !returned {
+		return p, err
+	}
+	return queue.PeekDue(keys.HeldState(p.Lane, p.Sequence), state)
 }
 
 func errorsFirst(errs ...error) error {

@@ -116,7 +116,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 					}
 					subscribe(t, e, "wide", name, subscriptionID(i))
 				}
-				if err := e.Publish(ctx, topicARN("wide"), p); err != nil {
+				if _, err := e.Publish(ctx, topicARN("wide"), p); err != nil {
 					t.Fatal(err)
 				}
 				e.background.Wait()

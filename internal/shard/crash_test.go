@@ -230,7 +230,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 		id := w.nextID()
 		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		w.ledger.note(func(p *promises) { p.published[body] = false })
-		if err := w.engine.Publish(ctx, topicARN("fan"), Publication{ID: id, Body: []byte(body + " ")}); err != nil {
+		if _, err := w.engine.Publish(ctx, topicARN("fan"), Publication{ID: id, Body: []byte(body + " ")}); err != nil {
 			w.t.Error(err)
 		}
 		w.answered(func(p *promises) { p.answers++; p.published[body] = true })

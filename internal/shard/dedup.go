@@ -7,11 +7,11 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 )
 
-// A FIFO queue remembers what it accepted for five minutes, whatever becomes of
-// the messages. The records of all queues of a shard stand in common buckets of
-// a minute, which go as one range.
+// A FIFO queue or topic remembers what it accepted for five minutes, whatever
+// becomes of the messages. The records of all of a shard stand in common buckets
+// of a minute, which go as one range.
 
-// dedupKey is the key of what a queue accepted in a minute under an id.
+// dedupKey is the key of what a queue or topic accepted in a minute under an id.
 func dedupKey(shard uint16, minute int64, inc queue.Incarnation, id dedup.ID) []byte {
 	key := binary.BigEndian.AppendUint64(dedupPrefix(shard), uint64(minute))
 	key = binary.BigEndian.AppendUint64(key, uint64(inc))
@@ -21,12 +21,12 @@ func dedupKey(shard uint16, minute int64, inc queue.Incarnation, id dedup.ID) []
 func dedupPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'U'} }
 
 // dedupOf is the id of a message in the scope of its queue.
-func (qs *queueState) dedupOf(out *Outgoing) dedup.ID {
+func (qs *queueState) dedupOf(m *queue.Message) dedup.ID {
 	group := ""
 	if qs.machine.Config().GroupDedup {
-		group = out.Message.Group
+		group = m.Group
 	}
-	return dedup.NewID(group, out.Message.Dedup)
+	return dedup.NewID(group, m.Dedup)
 }
 
 // life is the incarnation that stands for the queue in its records.
@@ -46,7 +46,7 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 	found := make([]SendResult, len(msgs))
 	for i := range msgs {
 		if msgs[i].Message.Dedup != "" {
-			found[i] = sh.original(qs, now, qs.dedupOf(&msgs[i]))
+			found[i] = sh.original(qs, now, msgs[i].Message)
 		}
 	}
 	here := map[dedup.ID]SendResult{}
@@ -54,7 +54,7 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 		if found[i].Duplicate || msgs[i].Message.Dedup == "" {
 			return found[i]
 		}
-		id := qs.dedupOf(&msgs[i])
+		id := qs.dedupOf(msgs[i].Message)
 		if r, ok := here[id]; ok {
 			r.Duplicate = true
 			return r
@@ -68,60 +68,93 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 // bucket with more, from before a restart, every send has to look into the store.
 const dedupLoad = 50_000
 
-// window is what memory knows of what the queue accepted of late. The first call
-// reads it.
-func (sh *shard) window(qs *queueState, now int64) *dedup.Window {
-	if qs.dedup != nil {
-		return qs.dedup
+// recent is what memory knows of what a FIFO queue accepted of late. The first
+// call reads it.
+func (sh *shard) recent(qs *queueState, now int64) *dedup.Window {
+	if qs.dedup == nil {
+		qs.dedup = sh.loadWindow(qs.life(), now)
 	}
+	return qs.dedup
+}
+
+// loadWindow reads what a queue or topic accepted of late.
+func (sh *shard) loadWindow(life queue.Incarnation, now int64) *dedup.Window {
 	sh.readable()
-	qs.dedup = &dedup.Window{}
+	w := &dedup.Window{}
 	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
-		prefix := dedupKey(sh.id, m, qs.life(), dedup.ID{})
+		prefix := dedupKey(sh.id, m, life, dedup.ID{})
 		prefix = prefix[:len(prefix)-len(dedup.ID{})]
 		n := 0
 		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, _ []byte) bool {
 			if n++; n > dedupLoad {
-				qs.dedup.Unknown(m)
+				w.Unknown(m)
 				return false
 			}
-			qs.dedup.Add(m, dedup.ID(key[len(prefix):]))
+			w.Add(m, dedup.ID(key[len(prefix):]))
 			return true
 		})
 		if err != nil {
 			sh.engine.fatal(err)
 		}
 	}
-	return qs.dedup
+	return w
 }
 
-func (sh *shard) original(qs *queueState, now int64, id dedup.ID) SendResult {
-	for _, c := range sh.window(qs, now).Candidates(now, id) {
+// original finds the message of a FIFO queue that m is a duplicate of.
+func (sh *shard) original(qs *queueState, now int64, m *queue.Message) SendResult {
+	return sh.recall(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m))
+}
+
+// recall finds what a queue or topic has accepted under an id.
+func (sh *shard) recall(w *dedup.Window, life queue.Incarnation, now int64, id dedup.ID) SendResult {
+	for _, c := range w.Candidates(now, id) {
 		if c.Added {
 			sh.readable()
 		}
-		value, ok, err := sh.engine.store.Get(nil, dedupKey(sh.id, c.Minute, qs.life(), id))
-		if err != nil {
-			sh.engine.fatal(err)
-		}
-		if ok && len(value) == 32 && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
-			return SendResult{ID: queue.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
+		if r := sh.recallFrom(c.Minute, life, now, id); r.Duplicate {
+			return r
 		}
 	}
 	return SendResult{}
 }
 
-// remember notes what was accepted, as part of the command under way, and drops
-// the buckets that are over.
-func (sh *shard) remember(qs *queueState, now int64, out Outgoing, r SendResult) {
-	if out.Message.Dedup == "" || !qs.arn.FIFO() {
-		return
+func (sh *shard) recallFrom(minute int64, life queue.Incarnation, now int64, id dedup.ID) SendResult {
+	value, ok, err := sh.engine.store.Get(nil, dedupKey(sh.id, minute, life, id))
+	if err != nil {
+		sh.engine.fatal(err)
 	}
-	id := qs.dedupOf(&out)
+	if ok && len(value) == 32 && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
+		return SendResult{ID: queue.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
+	}
+	return SendResult{}
+}
+
+// surelyNew reports that a FIFO queue has not accepted a message before, in
+// this command neither. In rare cases it is false for one that is new.
+func (sh *shard) surelyNew(qs *queueState, now int64, m *queue.Message) bool {
+	id := qs.dedupOf(m)
+	for _, c := range sh.recent(qs, now).Candidates(now, id) {
+		if c.Added || sh.recallFrom(c.Minute, qs.life(), now, id).Duplicate {
+			return false
+		}
+	}
+	return true
+}
+
+// remember notes what a FIFO queue accepted, as part of the command under way.
+func (sh *shard) remember(qs *queueState, now int64, m *queue.Message, r SendResult) {
+	if m.Dedup != "" && qs.arn.FIFO() {
+		sh.note(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m), r)
+	}
+}
+
+// note is the part of remember that queues and topics share. It drops the
+// buckets that are over, too.
+func (sh *shard) note(w *dedup.Window, life queue.Incarnation, now int64, id dedup.ID, r SendResult) {
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, 32), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, r.Sequence)
-	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), qs.life(), id), append(value, r.ID[:]...))
-	qs.dedup.Add(dedup.Minute(now), id)
+	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), life, id), append(value, r.ID[:]...))
+	w.Add(dedup.Minute(now), id)
 	if over := dedup.Minute(now - dedup.Life); over > sh.dedupFrom {
 		sh.batch.DeleteRange(dedupPrefix(sh.id), binary.BigEndian.AppendUint64(dedupPrefix(sh.id), uint64(over)))
 		sh.dedupFrom = over

@@ -66,21 +66,27 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 // publishAtOnce publishes in one commit if it can; ok is false if it did
 // nothing. It is called with the lock of the topic's shard held, and returns so.
 func (sh *shard) publishAtOnce(fs []fanout) (g *group, ok bool) {
+	if len(fs) > 0 && sh.behind(fs[0].topic) {
+		return nil, false
+	}
 	p, ok := sh.plan(fs)
 	if !ok {
 		return nil, false
 	}
 	if e := sh.engine; e.options.Render == nil || e.options.TwoStep || !p.direct {
+		sh.admit(fs)
 		now := sh.now()
 		for _, d := range p.deliveries {
-			sh.spreadTo(d.f, d.sub, now)
+			if !d.f.result.Duplicate {
+				sh.spreadTo(d.f, d.sub, now)
+			}
 		}
 		return sh.commit(true), true
 	}
-	return sh.publishDirect(p)
+	return sh.publishDirect(fs, p)
 }
 
-func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
+func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 	// The other locks come in the order of the shards' ids, this one among them.
 	generation := sh.generation
 	sh.mu.Unlock()
@@ -94,7 +100,7 @@ func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
 			}
 		}
 	}()
-	if generation != sh.generation {
+	if generation != sh.generation || sh.behind(fs[0].topic) {
 		return nil, false
 	}
 	now := int64(0)
@@ -104,11 +110,15 @@ func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
 	for _, s := range p.shards {
 		s.meta.now = now // in a queue, what was sent later is not older
 	}
+	sh.admit(fs)
 	w := directWriter{now: now}
 	var done []finished
 	for _, d := range p.deliveries {
+		if d.f.result.Duplicate {
+			continue
+		}
 		if w.f != d.f {
-			w.f, w.raw = d.f, nil
+			w.f, w.raw = d.f, rawRecord{}
 		}
 		if !d.queue.IsZero() && w.deliver(sh, d.sub, d.queue) {
 			done = append(done, finished{
@@ -130,9 +140,15 @@ type directWriter struct {
 	written int // bytes of records, of all publications
 	f       *fanout
 	now     int64
-	raw     []byte // the record of f, once made
-	size    int    // of the raw message, as MaximumMessageSize counts
+	raw     rawRecord // of f
 	record  []byte
+}
+
+// rawRecord is a record that several queues get, all FIFO queues or none.
+type rawRecord struct {
+	record []byte // nil: not made yet
+	size   int    // of the message, as MaximumMessageSize counts
+	fifo   bool
 }
 
 // deliver puts the publication into a subscribed queue; false if that is not
@@ -151,22 +167,29 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 		return false
 	}
 	n := w.f.notification(sub)
+	if dest.FIFO() && !to.surelyNew(qs, w.now, n) {
+		return false
+	}
 	var record []byte
 	var size int
-	if w.raw != nil && n.Notice.Raw && w.f.shared(sub) {
-		record, size = w.raw, w.size
-		queue.SetRecordID(record, e.options.NewID())
+	var id queue.ID
+	if w.raw.record != nil && w.raw.fifo == dest.FIFO() && n.Notice.Raw && w.f.shared(sub) {
+		record, size, id = w.raw.record, w.raw.size, e.options.NewID()
+		queue.SetRecordID(record, id)
 	} else {
 		m, err := e.options.Render(n)
 		if err != nil {
 			return false
 		}
-		m.Sent = w.now
+		m.Sent, id = w.now, m.ID
+		if !dest.FIFO() {
+			m.Dedup = ""
+		}
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
 		if n.Notice.Raw && w.f.shared(sub) {
-			w.raw, w.size = slices.Clone(record), size
+			w.raw = rawRecord{record: slices.Clone(record), size: size, fifo: dest.FIFO()}
 		}
 	}
 	cfg := qs.machine.Config()
@@ -175,9 +198,10 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	}
 	w.written += len(record)
 	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
-	to.accept(qs, w.now, queue.Arrival{
+	sequence := to.accept(qs, w.now, queue.Arrival{
 		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(w.f.p.Group),
 	})
+	to.remember(qs, w.now, n, SendResult{ID: id, Sequence: sequence})
 	return true
 }
 

@@ -69,7 +69,7 @@ func (w *directWorld) createQueue() {
 
 func (w *directWorld) publish(body string) {
 	w.t.Helper()
-	if err := w.Publish(context.Background(), topicARN("direct"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+	if _, err := w.Publish(context.Background(), topicARN("direct"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -214,7 +214,8 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				done <- w.Publish(ctx, topicARN("direct"), slices.Repeat([]Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
+				_, err := w.Publish(ctx, topicARN("direct"), slices.Repeat([]Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
+				done <- err
 			}()
 			<-began
 			err := c.change(w)
@@ -255,7 +256,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 		mu.Lock()
 		before := commits
 		mu.Unlock()
-		if err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
+		if _, err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
@@ -290,7 +291,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	if n := publishing(); n != 0 {
 		t.Errorf("no message in %d commits", n)
 	}
-	if err := w.Publish(ctx, topicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
+	if _, err := w.Publish(ctx, topicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
 		t.Errorf("no message to no topic: %v", err)
 	}
 }
@@ -307,7 +308,7 @@ func TestBatchTooLargeForOneCommit(t *testing.T) {
 		for i := range subscribers {
 			subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
 		}
-		err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("a")}, Publication{ID: messageID(2), Body: []byte("b")})
+		_, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("a")}, Publication{ID: messageID(2), Body: []byte("b")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,8 @@ func TestReplyWaitsForDurability(t *testing.T) {
 	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, topicARN("old"))) }
 	send := func(w *world) { w.send("empty", "new") }
 	publish := func(w *world) {
-		w.must(w.Publish(ctx, topicARN("old"), Publication{ID: messageID(1), Body: []byte("to all")}))
+		_, err := w.Publish(ctx, topicARN("old"), Publication{ID: messageID(1), Body: []byte("to all")})
+		w.must(err)
 	}
 	list := func(w *world) string {
 		names, _, err := w.ListQueues(ctx, region, account, "", "", 10)
@@ -155,7 +156,8 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return said(err)
 		}, missing},
 		{"publish to a created topic", createTopic, func(w *world) string {
-			return said(w.Publish(ctx, topicARN("new"), Publication{ID: messageID(2), Body: []byte("x")}))
+			_, err := w.Publish(ctx, topicARN("new"), Publication{ID: messageID(2), Body: []byte("x")})
+			return said(err)
 		}, "ok"},
 		{"list with a created topic", createTopic, func(w *world) string {
 			topics, _, err := w.ListTopics(ctx, region, account, "", 10)
@@ -163,7 +165,8 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return fmt.Sprint(len(topics))
 		}, "2"},
 		{"publish to a deleted topic", removeTopic, func(w *world) string {
-			return said(w.Publish(ctx, topicARN("old"), Publication{ID: messageID(2), Body: []byte("x")}))
+			_, err := w.Publish(ctx, topicARN("old"), Publication{ID: messageID(2), Body: []byte("x")})
+			return said(err)
 		}, missing},
 		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {
 			_, _, err := w.ListSubscriptionsByTopic(ctx, topicARN("old"), "", 10)

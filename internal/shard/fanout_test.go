@@ -51,7 +51,7 @@ func TestCrashInLargeFanOut(t *testing.T) {
 	mu.Lock()
 	publishing = true
 	mu.Unlock()
-	if err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -121,7 +121,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	sh.mu.Lock()
 	sh.fanning = true // the steps after the first wait for us
 	sh.mu.Unlock()
-	if err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	now.SetAtLeast(start.Add(1e6))

@@ -292,7 +292,7 @@ func (s *script) step() {
 		_ = err
 	case n < 90:
 		s.ids++
-		err := s.engine.Publish(ctx, topicARN("t"), Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
+		_, err := s.engine.Publish(ctx, topicARN("t"), Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
 		s.say("publish: %v", err)
 	case n < 95:
 		s.reconfigure()

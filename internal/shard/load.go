@@ -117,11 +117,19 @@ func (sh *shard) load() error {
 	if err != nil {
 		return err
 	}
-	return each(s, queue.PrefixSpan(fanoutPrefix(sh.id)), func(key, _ []byte) bool {
-		sh.nextFan = binary.BigEndian.Uint64(key[3:])
-		sh.fanouts = append(sh.fanouts, sh.nextFan)
-		return true
+	if err := sh.loadStreams(); err != nil {
+		return err
+	}
+	var failed error
+	err = each(s, queue.PrefixSpan(fanoutPrefix(sh.id)), func(key, value []byte) bool {
+		var f *fanout
+		if f, failed = decodeFanout(value); failed == nil {
+			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
+			sh.addFanout(f.topic)
+		}
+		return failed == nil
 	})
+	return errorsFirst(failed, err)
 }
 
 func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {

@@ -46,7 +46,7 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 		results[i].Sequence = sh.accept(qs, now, queue.Arrival{
 			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: queue.GroupLane(out.Message.Group),
 		})
-		sh.remember(qs, now, out, results[i])
+		sh.remember(qs, now, out.Message, results[i])
 		e.event(QueueEvent{Queue: a, Kind: MessagesSent, At: now, Messages: 1, Bytes: out.Message.Size()})
 	}
 	g := sh.commit(true)

@@ -171,7 +171,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
 	m.ID = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Origin = "", 0, 0, nil
-	g, err := e.transfer(sh, qs, l, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	g, err := e.transfer(sh, qs, l, dest, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return arrivalOf(m, now, cfg), nil
 	})

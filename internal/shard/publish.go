@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -27,6 +28,8 @@ type Publication struct {
 	Sender     string
 	Subject    string // empty: none
 	Group      string
+	Dedup      string // MessageDeduplicationId, on FIFO topics only
+	Content    string // on FIFO topics: the id that the content gives, where there is no other
 	Trace      string
 	Body       []byte            // for every protocol that has no body of its own
 	Bodies     map[string]string // by protocol; nil if there are none
@@ -42,7 +45,9 @@ type fanout struct {
 	// subscribed after it.
 	incarnation uint64
 	cursor      string // the id of the last subscription that has got it
+	sequence    uint64 // in a FIFO topic
 	p           Publication
+	result      SendResult // what its publisher is told
 
 	note   queue.Message // reused by notification
 	record []byte        // reused by spreadTo
@@ -51,30 +56,62 @@ type fanout struct {
 // Publish puts messages into the backlog of each subscription that its filter
 // lets them through, in the order given. It returns once that is durable, or,
 // for very many subscriptions, once it is durable that all of them will get
-// each. Errors: NotFound, InsufficientStorage.
-func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publication) error {
+// each. A duplicate of a message that a FIFO topic has accepted is spread no
+// further. Errors: NotFound, InvalidParameter for a message without a
+// deduplication id where the topic needs one, InsufficientStorage.
+func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publication) ([]SendResult, error) {
 	if e.full() {
-		return errFull
+		return nil, errFull
 	}
 	sh := e.shardOf(t)
 	sh.mu.Lock()
-	g, err := sh.publish(t, publications)
+	results, g, err := sh.publish(t, publications)
+	if t.FIFO() { // duplicates rest on their originals
+		g = sh.last
+	}
 	if g == nil { // nobody is subscribed; that there is a topic, or none, must be durable all the same
 		g = sh.catalog
 	}
 	sh.mu.Unlock()
 	g.wait()
-	return err
+	return results, err
 }
 
 // publish is Publish but for the waiting: everything is durable when the group
 // is. That is nil if nothing was written.
-func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, err error) {
+func (sh *shard) publish(t arn.ARN, publications []Publication) (results []SendResult, last *group, err error) {
+	fs, last, err := sh.spreadAll(t, publications)
+	if err != nil {
+		return nil, last, err
+	}
+	results = make([]SendResult, len(fs))
+	for i := range fs {
+		results[i] = fs[i].result
+	}
+	return results, last, nil
+}
+
+var errNoDedup = fault.New(fault.InvalidParameter,
+	"Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+
+// spreadAll accepts publications and puts them where they go.
+func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, last *group, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
-		return nil, topic.ErrNoTopic
+		return nil, nil, topic.ErrNoTopic
 	}
-	fs := make([]fanout, len(publications))
+	if t.FIFO() {
+		publications = slices.Clone(publications)
+		for i := range publications {
+			if p := &publications[i]; p.Dedup == "" {
+				if !found.ContentDedup() {
+					return nil, nil, errNoDedup
+				}
+				p.Dedup = p.Content
+			}
+		}
+	}
+	fs = make([]fanout, len(publications))
 	for i := range fs {
 		fs[i] = fanout{
 			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation,
@@ -82,41 +119,68 @@ func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, er
 		}
 	}
 	if g, ok := sh.publishAtOnce(fs); ok {
-		return g, nil
+		return fs, g, nil
 	}
 	for i := range fs {
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
-			return sh.catalog, topic.ErrNoTopic
+			return nil, sh.catalog, topic.ErrNoTopic
 		}
 		g, ok := (*group)(nil), false
 		if len(fs) > 1 { // they may fit one by one
 			g, ok = sh.publishAtOnce(fs[i : i+1])
 		}
 		if !ok {
-			if g, err = sh.publishInSteps(&fs[i]); err != nil {
-				return g, err
+			if g, err = sh.publishInSteps(fs[i : i+1]); err != nil {
+				return nil, g, err
 			}
 		}
 		if g != nil {
 			last = g // groups become durable in their order
 		}
 	}
-	return last, nil
+	return fs, last, nil
 }
 
-// publishInSteps makes the first step of a fan-out and leaves the others to the
-// background. It fails with NotFound.
-func (sh *shard) publishInSteps(f *fanout) (*group, error) {
+// publishInSteps makes the first step of a fan-out, which is the only one in fs,
+// and leaves the others to the background; all of them where earlier messages
+// come first. It fails with NotFound.
+func (sh *shard) publishInSteps(fs []fanout) (*group, error) {
+	f := &fs[0]
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
 		return sh.catalog, topic.ErrNoTopic
 	}
-	if more := sh.spread(f); more {
-		sh.nextFan++
-		sh.batch.Set(fanoutKey(sh.id, sh.nextFan), f.encode())
-		sh.fanouts = append(sh.fanouts, sh.nextFan)
+	if sh.admit(fs); f.result.Duplicate {
+		return nil, nil
+	}
+	if sh.behind(f.topic) || sh.spread(f) {
+		n := sh.addFanout(f.topic)
+		sh.batch.Set(fanoutKey(sh.id, n), f.encode())
 		sh.startFanouts()
 	}
 	return sh.commit(true), nil
+}
+
+// pendingFanout is a publication that is still being spread.
+type pendingFanout struct {
+	n     uint64 // its number, in its key
+	topic arn.ARN
+}
+
+// addFanout lines up the next publication to be spread, and returns its number.
+func (sh *shard) addFanout(t arn.ARN) uint64 {
+	sh.nextFan++
+	sh.fanouts = append(sh.fanouts, pendingFanout{n: sh.nextFan, topic: t})
+	sh.spreading[t]++
+	return sh.nextFan
+}
+
+// fanoutDone takes the oldest publication out of the line.
+func (sh *shard) fanoutDone() {
+	t := sh.fanouts[0].topic
+	sh.fanouts = sh.fanouts[1:]
+	if sh.spreading[t]--; sh.spreading[t] == 0 {
+		delete(sh.spreading, t)
+	}
 }
 
 // spread makes one step of a fan-out: it puts the message into the backlogs
@@ -141,7 +205,11 @@ func (sh *shard) spread(f *fanout) (more bool) {
 // the size of its record.
 func (sh *shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
 	f.record = f.notification(sub).AppendRecord(f.record[:0])
-	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.sent, Due: now})
+	lane := queue.MainLane
+	if f.topic.FIFO() {
+		lane = queue.GroupLane(f.p.Group)
+	}
+	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.sent, Due: now, Lane: lane})
 	return len(f.record)
 }
 
@@ -159,13 +227,7 @@ func (f *fanout) message() *filter.Message {
 // is valid until the next call.
 func (f *fanout) notification(sub *topic.Subscription) *queue.Message {
 	if f.note.Notice == nil {
-		f.note = queue.Message{
-			ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Trace: f.p.Trace,
-			Attributes: f.p.Attributes,
-			Notice: &queue.Notice{
-				Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
-			},
-		}
+		f.note = f.stored()
 	}
 	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
 	f.note.Body = f.p.Body
@@ -173,6 +235,19 @@ func (f *fanout) notification(sub *topic.Subscription) *queue.Message {
 		f.note.Body = []byte(body)
 	}
 	return &f.note
+}
+
+// stored is the publication as a message, without what differs from
+// subscription to subscription.
+func (f *fanout) stored() queue.Message {
+	return queue.Message{
+		ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Dedup: f.p.Dedup, Trace: f.p.Trace,
+		Attributes: f.p.Attributes, Body: f.p.Body,
+		Notice: &queue.Notice{
+			Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
+			Sequence: f.sequence,
+		},
+	}
 }
 
 // size bounds the record of one notification, in bytes.
@@ -217,7 +292,7 @@ func (sh *shard) fanoutOnce() bool {
 		sh.fanning = false
 		return false
 	}
-	key := fanoutKey(sh.id, sh.fanouts[0])
+	key := fanoutKey(sh.id, sh.fanouts[0].n)
 	sh.readable()
 	value, ok, err := sh.engine.store.Get(nil, key)
 	if err == nil && !ok {
@@ -235,7 +310,7 @@ func (sh *shard) fanoutOnce() bool {
 		sh.batch.Set(key, f.encode())
 	} else {
 		sh.batch.Delete(key)
-		sh.fanouts = sh.fanouts[1:]
+		sh.fanoutDone()
 	}
 	sh.commit(false)
 	return true
@@ -256,13 +331,7 @@ func (f *fanout) encode() []byte {
 	for _, protocol := range slices.Sorted(maps.Keys(f.p.Bodies)) {
 		buf = appendText(appendText(buf, protocol), f.p.Bodies[protocol])
 	}
-	m := queue.Message{
-		ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Trace: f.p.Trace,
-		Attributes: f.p.Attributes, Body: f.p.Body,
-		Notice: &queue.Notice{
-			Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
-		},
-	}
+	m := f.stored()
 	return m.AppendRecord(buf)
 }
 
@@ -303,8 +372,9 @@ func decodeFanout(p []byte) (*fanout, error) {
 		return nil, queue.ErrCorruptRecord
 	}
 	f.topic, err = arn.Parse(m.Notice.Topic)
-	f.signature, f.sent = m.Notice.SignatureVersion, m.Sent
-	f.p.ID, f.p.Sender, f.p.Subject, f.p.Group, f.p.Trace = m.ID, m.Sender, m.Notice.Subject, m.Group, m.Trace
+	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
+	f.p.ID, f.p.Sender, f.p.Subject, f.p.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
+	f.p.Group, f.p.Dedup = m.Group, m.Dedup
 	f.p.Attributes, f.p.Body = m.Attributes, m.Body
 	return f, err
 }

@@ -39,12 +39,14 @@ type shard struct {
 	timerAt    int64
 	closed     bool
 
-	fanouts   []uint64 // publications that are still being spread, oldest first
+	fanouts   []pendingFanout // publications that are still being spread, oldest first
+	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
-	deletions map[arn.ARN]int64       // when queues were deleted, for the cool-down
-	sources   map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves     map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
+	streams   map[queue.Incarnation]*stream // of FIFO topics
+	deletions map[arn.ARN]int64             // when queues were deleted, for the cool-down
+	sources   map[arn.ARN][]string          // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves     map[arn.ARN][]*moveTask       // the latest move tasks of queues, oldest first
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 

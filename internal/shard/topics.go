@@ -28,10 +28,15 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if e.full() {
 			return errFull
 		}
-		if _, there := sh.topics.Topic(cmd.ARN); full && !there {
+		_, there := sh.topics.Topic(cmd.ARN)
+		if full && !there {
 			return fault.New(fault.TopicLimitExceeded, "")
 		}
-		_, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
+		cmd.Incarnation = sh.meta.incarnation + 1
+		t, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
+		if err == nil && !there && t.Incarnation != 0 {
+			sh.meta.incarnation++
+		}
 		return err
 	})
 }
@@ -107,6 +112,9 @@ func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
 // what is not there succeeds.
 func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		if found, ok := sh.topics.Topic(t); ok {
+			sh.dropStream(found)
+		}
 		for _, sub := range sh.topics.DeleteTopic(t, &sh.batch) {
 			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
 		}

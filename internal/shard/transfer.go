@@ -53,22 +53,24 @@ var errNotLeased = errors.New("shard: the message to be moved is gone")
 type arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 
 // transfer moves a leased message of qs into the queue dest. It returns the
-// group with which the move becomes durable. Errors: refusals of the
-// destination, which leave everything as it was; errNotLeased.
-func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival) (*group, error) {
+// group with which the move becomes durable. fresh, if not nil, is what make
+// makes an arrival of: a FIFO queue that accepted one with its deduplication id
+// before takes it in without keeping it. Errors: refusals of the destination,
+// which leave everything as it was; errNotLeased.
+func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival) (*group, error) {
 	if e.full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
 	to := e.home(dest)
 	if e.options.TwoStep {
-		return e.transferTwoStep(from, to, qs, l, dest, make)
+		return e.transferTwoStep(from, to, qs, l, dest, fresh, make)
 	}
 	lockTwo(from, to)
 	defer unlockTwo(from, to)
 	if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
 		return nil, errNotLeased
 	}
-	if err := to.take(dest, make); err != nil {
+	if err := to.take(dest, fresh, make); err != nil {
 		return to.catalog, err
 	}
 	from.settleSource(qs, l)
@@ -87,7 +89,7 @@ func (e *Engine) home(dest arn.ARN) *shard {
 var errNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 
 // take accepts a message into one of the shard's queues or backlogs.
-func (sh *shard) take(dest arn.ARN, make arrival) error {
+func (sh *shard) take(dest arn.ARN, fresh *queue.Message, make arrival) error {
 	var qs *queueState
 	if _, _, ok := dest.SplitSubscription(); ok {
 		sub, ok := sh.topics.Subscription(dest)
@@ -106,7 +108,14 @@ func (sh *shard) take(dest arn.ARN, make arrival) error {
 	if err != nil {
 		return err
 	}
-	sh.accept(qs, now, a)
+	if fresh == nil || fresh.Dedup == "" || !dest.FIFO() {
+		sh.accept(qs, now, a)
+		return nil
+	}
+	if sh.original(qs, now, fresh).Duplicate {
+		return nil
+	}
+	sh.remember(qs, now, fresh, SendResult{ID: fresh.ID, Sequence: sh.accept(qs, now, a)})
 	return nil
 }
 
@@ -118,7 +127,7 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 	sh.touch(qs)
 }
 
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival) (*group, error) {
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival) (*group, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	from.mu.Lock()
@@ -131,7 +140,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 
 	to.mu.Lock()
 	if _, known := to.accepted[id]; !known {
-		if err := to.take(dest, make); err != nil {
+		if err := to.take(dest, fresh, make); err != nil {
 			g := to.catalog
 			to.mu.Unlock()
 			return g, err
@@ -220,7 +229,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		dest := qs.machine.Config().DeadLetter
 		sh.mu.Unlock()
 
-		_, err := e.transfer(sh, qs, l, dest, func(now int64, _ queue.Config) (queue.Arrival, error) {
+		_, err := e.transfer(sh, qs, l, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
 			return e.deadLetter(sh, qs, l, now)
 		})
 		sh.mu.Lock()
@@ -292,7 +301,14 @@ func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	if !dest.FIFO() {
+		m.Dedup = ""
+	}
+	fresh := m
+	if state == DeliveryDeadLetter { // of two that failed with one id, none is lost
+		fresh = nil
+	}
+	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		if m.Size() > cfg.MaxMessageSize {
 			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 		}

@@ -37,6 +37,8 @@ type topicRecord struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Deleted    int               `json:"deleted,omitempty"`
+	// Incarnation is a FIFO topic's.
+	Incarnation uint64 `json:"incarnation,omitempty"`
 }
 
 type subscriptionRecord struct {
@@ -110,6 +112,7 @@ func (t *Topic) load(value []byte) error {
 	t.Created = time.UnixMilli(r.Created).UTC()
 	t.Tags = r.Tags
 	t.Deleted = r.Deleted
+	t.Incarnation = r.Incarnation
 	for name, value := range r.Attributes {
 		t.set(name, value)
 	}
@@ -168,10 +171,11 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 // put writes a topic's record.
 func (s *State) put(b *mutation.Batch, t *Topic) {
 	b.Set(s.topicKey(t.ARN), encode(topicRecord{
-		Created:    t.Created.UnixMilli(),
-		Attributes: t.attributes,
-		Tags:       t.Tags,
-		Deleted:    t.Deleted,
+		Created:     t.Created.UnixMilli(),
+		Attributes:  t.attributes,
+		Tags:        t.Tags,
+		Deleted:     t.Deleted,
+		Incarnation: t.Incarnation,
 	}))
 }
 

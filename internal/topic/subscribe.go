@@ -2,6 +2,7 @@ package topic
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,13 +36,14 @@ func parseProtocol(name string) (Protocol, error) {
 			return Protocol(p), nil
 		}
 	}
-	switch name {
-	case "email", "email-json", "sms", "application", "lambda", "firehose":
+	if slices.Contains(plannedProtocols, name) {
 		return 0, invalid("Protocol Reason: %s subscriptions are not supported by this version yet", name)
-	default:
-		return 0, invalid("Amazon SNS does not support this protocol string: %s", name)
 	}
+	return 0, invalid("Amazon SNS does not support this protocol string: %s", name)
 }
+
+// plannedProtocols are those of AWS that are not built.
+var plannedProtocols = []string{"email", "email-json", "sms", "application", "lambda", "firehose"}
 
 // checkEndpoint says whether an endpoint fits its protocol and its topic, and
 // whether it confirms itself: a queue does in the account that subscribes it.
@@ -107,6 +109,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		return Subscribed{}, err
 	}
 	protocol, err := parseProtocol(cmd.Protocol)
+	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || slices.Contains(plannedProtocols, cmd.Protocol)) {
+		return Subscribed{}, invalid("Invalid protocol type: %s", cmd.Protocol)
+	}
 	if err != nil {
 		return Subscribed{}, err
 	}

@@ -35,7 +35,7 @@ var setters = []struct {
 	{attrDeliveryPolicy, setDelivery},
 	{attrRedrivePolicy, setRedrive},
 	{attrRole, setRole},
-	{"ReplayPolicy", setNotYet("ReplayPolicy: FIFO topics are")},
+	{"ReplayPolicy", setNotYet("ReplayPolicy: replays are")},
 }
 
 // apply gives the settings that sub has with the named attributes changed. Its
@@ -175,11 +175,19 @@ func setRedrive(sub *Subscription, into *Settings, value string) error {
 	if queue.Account != sub.Owner || queue.Region != sub.ARN.Region {
 		return refuse("RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription")
 	}
+	if sub.topic.ARN.FIFO() && isFIFO(sub.Endpoint) && !queue.FIFO() {
+		return refuse("RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic")
+	}
 	if queue.FIFO() && !sub.topic.ARN.FIFO() {
 		return refuse("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")
 	}
 	into.Redrive = queue
 	return nil
+}
+
+func isFIFO(endpoint string) bool {
+	queue, err := arn.Parse(endpoint)
+	return err == nil && queue.FIFO()
 }
 
 func setRole(_ *Subscription, into *Settings, value string) (err error) {

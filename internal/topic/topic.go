@@ -20,6 +20,9 @@ type Topic struct {
 	ARN     arn.ARN
 	Created time.Time
 	Tags    map[string]string
+	// Incarnation names this life of a FIFO topic in its shard; 0: it is a
+	// standard one.
+	Incarnation uint64
 	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
 	Delivery *retry.TopicPolicy
 
@@ -107,10 +110,30 @@ func (t *Topic) Attribute(name string) string {
 		return "1"
 	case attrTracingConfig:
 		return "PassThrough"
+	case attrContentDedup:
+		return t.ifFIFO("false")
+	case attrFIFOScope:
+		return t.ifFIFO("Topic")
 	default:
 		return ""
 	}
 }
+
+// ifFIFO is the default of an attribute that only FIFO topics have.
+func (t *Topic) ifFIFO(value string) string {
+	if !t.ARN.FIFO() {
+		return ""
+	}
+	return value
+}
+
+// ContentDedup reports that messages without a deduplication id are told by
+// their bodies.
+func (t *Topic) ContentDedup() bool { return t.Attribute(attrContentDedup) == "true" }
+
+// GroupDedup reports that a deduplication id counts within its message group
+// only.
+func (t *Topic) GroupDedup() bool { return t.Attribute(attrFIFOScope) == "MessageGroup" }
 
 // Attributes is what GetTopicAttributes shows: what has been set, and what is
 // there in any case.
@@ -124,6 +147,9 @@ func (t *Topic) Attributes() map[string]string {
 		"SubscriptionsPending":    strconv.Itoa(t.Pending),
 		"SubscriptionsDeleted":    strconv.Itoa(t.Deleted),
 		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
+	}
+	if t.ARN.FIFO() {
+		all[attrContentDedup], all[attrFIFOScope] = t.Attribute(attrContentDedup), t.Attribute(attrFIFOScope)
 	}
 	maps.Copy(all, t.attributes)
 	return all
@@ -143,6 +169,8 @@ type CreateTopic struct {
 	ARN        arn.ARN
 	Attributes map[string]string
 	Tags       map[string]string
+	// Incarnation is for the case that it is a new FIFO topic.
+	Incarnation uint64
 }
 
 // CreateTopic makes a topic, or finds it if one of the name is there already
@@ -157,7 +185,7 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 		if _, known := topicAttributes[name]; !known {
 			return nil, invalid("Attributes Reason: Unknown attribute: %s", name)
 		}
-		value, err := checkTopicAttribute(name, cmd.Attributes[name])
+		value, err := checkTopicAttribute(cmd.ARN.FIFO(), name, cmd.Attributes[name])
 		if err != nil {
 			return nil, prefixed(inAttributes, err)
 		}
@@ -180,6 +208,9 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	t := newTopic(cmd.ARN)
 	t.Created = now.UTC().Truncate(time.Millisecond)
 	t.Tags = maps.Clone(cmd.Tags)
+	if t.ARN.FIFO() {
+		t.Incarnation = cmd.Incarnation
+	}
 	for name, value := range attributes {
 		t.set(name, value)
 	}
@@ -210,10 +241,10 @@ func (s *State) SetTopicAttribute(name arn.ARN, attribute, value string, b *muta
 	if err != nil {
 		return err
 	}
-	if _, known := topicAttributes[attribute]; !known {
+	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO && name.FIFO() {
 		return invalid("AttributeName")
 	}
-	if value, err = checkTopicAttribute(attribute, value); err != nil {
+	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {
 		return prefixed(inSet, err)
 	}
 	t.set(attribute, value)

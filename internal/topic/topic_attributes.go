@@ -15,8 +15,11 @@ import (
 )
 
 const (
+	attrContentDedup     = "ContentBasedDeduplication"
 	attrDeliveryPolicy   = "DeliveryPolicy"
 	attrDisplayName      = "DisplayName"
+	attrFIFO             = "FifoTopic"
+	attrFIFOScope        = "FifoThroughputScope"
 	attrKmsMasterKeyID   = "KmsMasterKeyId"
 	attrPolicy           = "Policy"
 	attrSignatureVersion = "SignatureVersion"
@@ -30,15 +33,13 @@ const (
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// checkName refuses names that no topic can have, and FIFO topics.
+// checkName refuses names that no topic can have: those of FIFO topics, and only
+// those, end in .fifo.
 func checkName(name string, attributes map[string]string) error {
-	fifo := attributes["FifoTopic"] == "true"
+	fifo := attributes[attrFIFO] == "true"
 	base, suffix := strings.CutSuffix(name, ".fifo")
 	if fifo != suffix || len(name) > 256 || !topicName.MatchString(base) {
 		return invalid("Topic Name")
-	}
-	if fifo {
-		return invalid("Attributes Reason: FIFO topics are not supported by this version yet")
 	}
 	return nil
 }
@@ -49,22 +50,30 @@ func checkName(name string, attributes map[string]string) error {
 //
 // DisplayName, Policy, TracingConfig, SignatureVersion, KmsMasterKeyId and the
 // delivery status attributes are kept and shown here, and take effect elsewhere
-// or not yet. A FIFO topic's, which promise something that a message would then
-// not get, are refused instead.
+// or not yet.
 var topicAttributes = allTopicAttributes()
+
+// fifoAttributes are those that only FIFO topics have, with what a standard
+// topic is refused for; its own value, false, stores nothing.
+var fifoAttributes = map[string]func(value string) (string, error){
+	"ArchivePolicy":  notYet("ArchivePolicy: archives are"),
+	attrFIFOScope:    notFor("FifoThroughputScope: FIFO topics only"),
+	attrFIFO:         onlyFalse("FifoTopic: a topic cannot become a FIFO topic"),
+	attrContentDedup: onlyFalse("If content-based deduplication is enabled, it must also be a FIFO topic."),
+}
 
 func allTopicAttributes() map[string]func(value string) (string, error) {
 	all := map[string]func(value string) (string, error){
-		attrDeliveryPolicy:          checkDeliveryPolicy,
-		attrDisplayName:             checkDisplayName,
-		attrPolicy:                  checkPolicy,
-		attrSignatureVersion:        oneOf(attrSignatureVersion, "1", "2"),
-		attrTracingConfig:           oneOf(attrTracingConfig, "PassThrough", "Active"),
-		attrKmsMasterKeyID:          checkKey,
-		"ArchivePolicy":             notYet("ArchivePolicy: FIFO topics are"),
-		"FifoThroughputScope":       notYet("FifoThroughputScope: FIFO topics are"),
-		"FifoTopic":                 onlyFalse("FifoTopic: FIFO topics are not supported by this version yet"),
-		"ContentBasedDeduplication": onlyFalse("If content-based deduplication is enabled, it must also be a FIFO topic."),
+		attrDeliveryPolicy:   checkDeliveryPolicy,
+		attrDisplayName:      checkDisplayName,
+		attrPolicy:           checkPolicy,
+		attrSignatureVersion: oneOf(attrSignatureVersion, "1", "2"),
+		attrTracingConfig:    oneOf(attrTracingConfig, "PassThrough", "Active"),
+		attrKmsMasterKeyID:   checkKey,
+		"ArchivePolicy":      notYet("ArchivePolicy: archives are"),
+		attrFIFOScope:        oneOf(attrFIFOScope, "Topic", "MessageGroup"),
+		attrFIFO:             oneOf(attrFIFO, "true"), // by its name it is one
+		attrContentDedup:     oneOf(attrContentDedup, "true", "false"),
 	}
 	for _, protocol := range []string{"HTTP", "SQS", "Lambda", "Firehose", "Application"} {
 		for _, outcome := range []string{"Success", "Failure"} {
@@ -77,11 +86,14 @@ func allTopicAttributes() map[string]func(value string) (string, error) {
 	return all
 }
 
-// checkTopicAttribute gives the value to store for a known attribute. Its
-// refusals have no prefix yet.
-func checkTopicAttribute(name, value string) (string, error) {
+// checkTopicAttribute gives the value to store for a known attribute of a FIFO
+// topic or a standard one. Its refusals have no prefix yet.
+func checkTopicAttribute(fifo bool, name, value string) (string, error) {
 	if !utf8.ValidString(value) {
 		return "", refuse("%s: not valid UTF-8", name)
+	}
+	if check, ok := fifoAttributes[name]; ok && !fifo {
+		return check(value)
 	}
 	return topicAttributes[name](value)
 }
@@ -160,6 +172,16 @@ func checkRate(name string) func(string) (string, error) {
 func onlyFalse(refusal string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" && value != "false" {
+			return "", refuse("%s", refusal)
+		}
+		return "", nil
+	}
+}
+
+// notFor takes only the empty string.
+func notFor(refusal string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" {
 			return "", refuse("%s", refusal)
 		}
 		return "", nil

@@ -135,10 +135,6 @@ func TestCreateTopicRefuses(t *testing.T) {
 		{sns.CreateTopicInput{Name: aws.String("a:b")}, "Invalid parameter: Topic Name"},
 		{sns.CreateTopicInput{Name: aws.String("a.fifo")}, "Invalid parameter: Topic Name"},
 		{
-			sns.CreateTopicInput{Name: aws.String("a.fifo"), Attributes: map[string]string{"FifoTopic": "true"}},
-			"Invalid parameter: Attributes Reason: FIFO topics are not supported by this version yet",
-		},
-		{
 			sns.CreateTopicInput{Name: aws.String("a"), Attributes: map[string]string{"Nonsense": "1"}},
 			"Invalid parameter: Attributes Reason: Unknown attribute: Nonsense",
 		},

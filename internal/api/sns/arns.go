@@ -50,11 +50,6 @@ func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, owned(call, a)
 }
 
-// errFIFO refuses a FIFO topic, which none can be yet.
-func errFIFO(member string) error {
-	return invalid("%s Reason: FIFO topics are not supported by this version yet", member)
-}
-
 // parseSubscription reads the ARN of a subscription that the caller may use.
 func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := parseARN(call, member, value)

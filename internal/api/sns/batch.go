@@ -24,7 +24,7 @@ func (w wholeCall) Unwrap() error { return w.error }
 // publishBatch answers PublishBatch. The entries that are accepted are
 // published in their order.
 func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
-	t, err := publishTopic(call, "TopicArn", in.TopicArn)
+	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	for i := range in.PublishBatchRequestEntries {
 		e := &in.PublishBatchRequestEntries[i]
 		size += e.size()
-		p, err := s.publication(call, &PublishInput{
+		p, err := s.publication(call, t, &PublishInput{
 			Message: e.Message, Subject: e.Subject, MessageStructure: e.MessageStructure, MessageAttributes: e.MessageAttributes,
 			MessageDeduplicationId: e.MessageDeduplicationId, MessageGroupId: e.MessageGroupId,
 		})
@@ -54,7 +54,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 			continue
 		}
 		accepted = append(accepted, p)
-		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: e.Id, MessageId: uuid(p.ID)})
+		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: e.Id})
 	}
 	if size > maxMessage {
 		return nil, fault.New(fault.BatchRequestTooLong, "")
@@ -63,8 +63,12 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		return nil, err
 	}
 	// Without a message it still finds out whether there is such a topic.
-	if err := s.engine.Publish(ctx, t, accepted...); err != nil {
+	results, err := s.engine.Publish(ctx, t, accepted...)
+	if err != nil {
 		return nil, err
+	}
+	for i, r := range results {
+		out.Successful[i].MessageId, out.Successful[i].SequenceNumber = uuid(r.ID), sequenceOf(t, r)
 	}
 	return out, nil
 }

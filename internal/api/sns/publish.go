@@ -3,6 +3,8 @@ package sns
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -24,7 +26,7 @@ const maxTraceHeader = 1024
 const (
 	maxMessage = 262_144 // bytes: the message and the names, types and values of its attributes
 	maxSubject = 100     // characters
-	maxGroup   = 128     // characters of a MessageGroupId
+	maxGroup   = 128     // characters of a MessageGroupId or MessageDeduplicationId
 )
 
 // publish answers Publish.
@@ -33,17 +35,27 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, in)
+	p, err := s.publication(call, target, in)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.quota.take(call, 1); err != nil {
 		return nil, err
 	}
-	if err := s.engine.Publish(ctx, target, p); err != nil {
+	results, err := s.engine.Publish(ctx, target, p)
+	if err != nil {
 		return nil, err
 	}
-	return &PublishOutput{MessageId: uuid(p.ID)}, nil
+	return &PublishOutput{MessageId: uuid(results[0].ID), SequenceNumber: sequenceOf(target, results[0])}, nil
+}
+
+// sequenceOf is the SequenceNumber of a published message; on a standard topic
+// there is none.
+func sequenceOf(t arn.ARN, r shard.SendResult) string {
+	if !t.FIFO() {
+		return ""
+	}
+	return queue.SequenceNumber(r.Sequence)
 }
 
 // publishTarget finds the topic that a publish is for.
@@ -65,24 +77,16 @@ func publishTarget(call *api.Call, in *PublishInput) (arn.ARN, error) {
 		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
 			return arn.ARN{}, invalid("TargetArn Reason: this server does not deliver to platform endpoints yet")
 		}
-		return publishTopic(call, "TargetArn", *in.TargetArn)
+		return parseTopic(call, "TargetArn", *in.TargetArn)
 	default:
-		return publishTopic(call, "TopicArn", *in.TopicArn)
+		return parseTopic(call, "TopicArn", *in.TopicArn)
 	}
-}
-
-func publishTopic(call *api.Call, member, value string) (arn.ARN, error) {
-	t, err := parseTopic(call, member, value)
-	if err == nil && t.FIFO() {
-		err = errFIFO(member)
-	}
-	return t, err
 }
 
 // publication checks the message itself. Refusals are InvalidParameter, and
 // for attributes ParameterValueInvalid; those for which a batch is refused as a
 // whole are a wholeCall.
-func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publication, error) {
+func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account}
 	if trace := call.Header.Get("X-Amzn-Trace-Id"); len(trace) <= maxTraceHeader {
@@ -117,17 +121,35 @@ func (s *Service) publication(call *api.Call, in *PublishInput) (shard.Publicati
 			return none, wholeCall{err}
 		}
 	}
-	if in.MessageDeduplicationId != nil {
-		return none, invalid("MessageDeduplicationId Reason: The request includes MessageDeduplicationId parameter that is not valid for this topic type")
-	}
-	if in.MessageGroupId != nil {
-		if !validGroup(*in.MessageGroupId) {
-			return none, invalid("MessageGroupId")
-		}
-		p.Group = *in.MessageGroupId
+	if err := grouping(&p, t, in); err != nil {
+		return none, err
 	}
 	p.ID = s.newID()
 	return p, nil
+}
+
+// grouping takes over the message's group and, on a FIFO topic, the id by which
+// it is told from others.
+func grouping(p *shard.Publication, t arn.ARN, in *PublishInput) error {
+	p.Group = deref(in.MessageGroupId)
+	switch {
+	case t.FIFO() && p.Group == "":
+		return wholeCall{invalid("The MessageGroupId parameter is required for FIFO topics")}
+	case in.MessageGroupId != nil && !validGroup(p.Group):
+		return invalid("MessageGroupId")
+	case in.MessageDeduplicationId == nil:
+		if t.FIFO() {
+			sum := sha256.Sum256([]byte(*in.Message))
+			p.Content = hex.EncodeToString(sum[:])
+		}
+		return nil
+	case !t.FIFO():
+		return invalid("MessageDeduplicationId Reason: The request includes MessageDeduplicationId parameter that is not valid for this topic type")
+	case !validGroup(*in.MessageDeduplicationId):
+		return invalid("MessageDeduplicationId")
+	}
+	p.Dedup = *in.MessageDeduplicationId
+	return nil
 }
 
 // validSubject reports whether a subject is 1–100 characters of UTF-8 without
@@ -139,7 +161,8 @@ func validSubject(subject string) bool {
 	})
 }
 
-// validGroup reports whether id is 1–128 letters, digits and punctuation.
+// validGroup reports whether id, of a group or for deduplication, is 1–128
+// letters, digits and punctuation.
 func validGroup(id string) bool {
 	return id != "" && len(id) <= maxGroup && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }

@@ -41,8 +41,9 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
-	// Publish accepts messages, in their order; they are durable on return.
-	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
+	// Publish accepts messages, in their order; they are durable on return. It
+	// gives a result for each.
+	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 }
 
 // Options are what a Service is made of. Every field is needed but for the

@@ -35,10 +35,14 @@ type recorder struct {
 	signed    bool
 }
 
-func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.Publication) error {
+func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error) {
 	r.target = t
 	r.published = append(r.published, publications...)
-	return nil
+	results := make([]shard.SendResult, len(publications))
+	for i := range results {
+		results[i] = shard.SendResult{ID: publications[i].ID, Sequence: uint64(i + 1)}
+	}
+	return results, nil
 }
 
 func (r *recorder) ListTopics(_ context.Context, _, _, after string, limit int) ([]arn.ARN, bool, error) {
@@ -132,7 +136,7 @@ func TestPublishRefuses(t *testing.T) {
 		{"other partition", with(func(in *PublishInput) { in.TopicArn = new("arn:aws-cn:sns:us-east-1:000000000000:orders") }), fault.InvalidParameter, "Invalid parameter: TopicArn"},
 		{"other region", with(func(in *PublishInput) { in.TopicArn = new("arn:aws:sns:eu-west-1:000000000000:orders") }), fault.InvalidParameter, "Invalid parameter: TopicArn"},
 		{"other account", with(func(in *PublishInput) { in.TopicArn = new("arn:aws:sns:us-east-1:111122223333:orders") }), fault.AccessDenied, "User: arn:aws:iam::000000000000:root is not authorized to perform: SNS:Publish on resource: arn:aws:sns:us-east-1:111122223333:orders because no resource-based policy allows the SNS:Publish action"},
-		{"fifo", with(func(in *PublishInput) { in.TopicArn = new(ordersARN + ".fifo") }), fault.InvalidParameter, "Invalid parameter: TopicArn Reason: FIFO topics are not supported by this version yet"},
+		{"fifo", with(func(in *PublishInput) { in.TopicArn = new(ordersARN + ".fifo") }), fault.InvalidParameter, "Invalid parameter: The MessageGroupId parameter is required for FIFO topics"},
 
 		{"no message", with(func(in *PublishInput) { in.Message = nil }), fault.InvalidParameter, "Invalid parameter: Empty message"},
 		{"empty message", published(""), fault.InvalidParameter, "Invalid parameter: Empty message"},

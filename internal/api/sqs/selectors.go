@@ -104,7 +104,7 @@ func (set systemAttributes) of(r *shard.Received) api.Pairs {
 		add(firstReceiveTimestamp, nameFirstReceive, strconv.FormatInt(r.FirstReceived, 10))
 	}
 	if r.FIFO {
-		add(sequenceNumber, nameSequenceNumber, sequence(r.Sequence))
+		add(sequenceNumber, nameSequenceNumber, queue.SequenceNumber(r.Sequence))
 	}
 	add(deduplicationID, nameDeduplicationID, r.Dedup)
 	add(groupID, nameGroupID, r.Group)

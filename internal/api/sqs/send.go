@@ -5,7 +5,6 @@ import (
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -116,15 +115,12 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	return out, nil
 }
 
-// sequence writes a SequenceNumber, which has 20 digits.
-func sequence(n uint64) string { return fmt.Sprintf("1%019d", n) }
-
 // sequenceOf is the SequenceNumber of a sent message; a standard queue has none.
 func sequenceOf(q arn.ARN, r shard.SendResult) string {
 	if !q.FIFO() {
 		return ""
 	}
-	return sequence(r.Sequence)
+	return queue.SequenceNumber(r.Sequence)
 }
 
 // failedSend reports an entry that could not be sent. Whatever is wrong with

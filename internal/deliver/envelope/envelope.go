@@ -53,6 +53,9 @@ func Append(dst []byte, m *queue.Message, publicURL string) []byte {
 	dst = append(dst, "\",\n  \"MessageId\" : \""...)
 	dst = append(dst, uuid.UUID(m.ID).String()...)
 	dst = append(dst, '"')
+	if n.Sequence != 0 {
+		dst = member(dst, "SequenceNumber", queue.SequenceNumber(n.Sequence))
+	}
 	if confirmation {
 		dst = member(dst, "Token", n.Token)
 	}
@@ -148,7 +151,7 @@ func DeadLetter(m *queue.Message, newID queue.ID, publicURL string, fromQueue bo
 }
 
 func inQueue(m *queue.Message, newID queue.ID, publicURL string, attributes bool) *queue.Message {
-	out := &queue.Message{ID: newID, Sender: m.Sender, Group: m.Group, Trace: m.Trace}
+	out := &queue.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
 	if Raw(m) {
 		out.Body = m.Body
 		if attributes {

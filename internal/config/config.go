@@ -41,6 +41,7 @@ type Config struct {
 	MaxTopics         int `name:"sns-max-topics" default:"0" placeholder:"N" help:"Topics of an account in a region; 0 is any number (${default})."`
 	MaxSubscriptions  int `name:"sns-max-subscriptions" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic; 0 is any number (${default})."`
 	MaxFilterPolicies int `name:"sns-max-filter-policies" default:"0" placeholder:"N" help:"Confirmed subscriptions of a topic with a filter policy; 0 is any number (${default})."`
+	MaxReplays        int `name:"sns-max-replays" default:"0" placeholder:"N" help:"Replays of a topic's archive under way at once; 0 is any number (${default})."`
 	MaxPublishes      int `name:"sns-max-publishes" default:"0" placeholder:"N" help:"Messages a second that an account publishes in a region; 0 is any number (${default})."`
 
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
@@ -117,7 +118,7 @@ func (c *Config) Check() error {
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
-		"sns-max-publishes": c.MaxPublishes,
+		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes,
 	} {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}

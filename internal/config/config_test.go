@@ -37,9 +37,9 @@ func TestConfigCheck(t *testing.T) {
 		{"jitter below 0", func(c *config.Config) { c.Jitter = -0.01 }, []string{"--jitter"}},
 		{"negative history", func(c *config.Config) { c.DeliveryHistory = -1 }, []string{"--delivery-history"}},
 		{"negative quotas", func(c *config.Config) {
-			c.MaxTopics, c.MaxSubscriptions, c.MaxFilterPolicies, c.MaxPublishes = -1, -1, -1, -1
+			c.MaxTopics, c.MaxSubscriptions, c.MaxFilterPolicies, c.MaxReplays, c.MaxPublishes = -1, -1, -1, -1, -1
 		}, []string{
-			"--sns-max-topics", "--sns-max-subscriptions", "--sns-max-filter-policies", "--sns-max-publishes",
+			"--sns-max-topics", "--sns-max-subscriptions", "--sns-max-filter-policies", "--sns-max-replays", "--sns-max-publishes",
 		}},
 		{"negative rate", func(c *config.Config) { c.SQSFIFORate = -1 }, []string{"--sqs-fifo-rate"}},
 		{"pprof without a port", func(c *config.Config) { c.Pprof = "x" }, []string{"--pprof"}},

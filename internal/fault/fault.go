@@ -61,6 +61,8 @@ const (
 	FilterPolicyLimitExceeded
 	EndpointDisabled
 	TagLimitExceeded
+	InvalidState        // the resource must be changed first
+	ReplayLimitExceeded // of replays under way
 
 	kinds // keep last: the number of kinds
 )

@@ -81,9 +81,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	queues := &monitor.Queues{}
 	engine, err := shard.Open(shard.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
-		MaxTopics:   deps.Config.MaxTopics,
-		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
-		History:     deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
+		MaxTopics: deps.Config.MaxTopics,
+		TopicLimits: topic.Limits{
+			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
+		},
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
 		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
 	})
 	if err != nil {

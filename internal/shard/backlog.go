@@ -69,6 +69,7 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 
 // dropBacklog removes the backlog of a subscription that is gone.
 func (sh *shard) dropBacklog(inc queue.Incarnation) {
+	sh.dropReplay(inc)
 	if qs, ok := sh.backlogs[inc]; ok {
 		sh.drop(qs)
 		delete(sh.backlogs, inc)

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -46,6 +47,9 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
 			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
 				return p, false
+			}
+			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
+				continue
 			}
 			size += each
 			d := planned{f: f, sub: sub}

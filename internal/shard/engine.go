@@ -118,6 +118,7 @@ func Open(o Options) (*Engine, error) {
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
 			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
 			spreading: map[arn.ARN]int{}, streams: map[queue.Incarnation]*stream{},
+			replays: map[queue.Incarnation]*pendingReplay{},
 		}
 	}
 	if err := e.load(); err != nil {

@@ -117,7 +117,7 @@ func (sh *shard) load() error {
 	if err != nil {
 		return err
 	}
-	if err := sh.loadStreams(); err != nil {
+	if err := errorsFirst(sh.loadStreams(), sh.loadArchives()); err != nil {
 		return err
 	}
 	var failed error
@@ -129,7 +129,7 @@ func (sh *shard) load() error {
 		}
 		return failed == nil
 	})
-	return errorsFirst(failed, err)
+	return errorsFirst(failed, err, sh.loadReplays())
 }
 
 func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
@@ -301,5 +301,6 @@ func (sh *shard) resume() {
 	sh.commit(false)
 	sh.resumeMoves()
 	sh.startFanouts()
+	sh.resumeReplays()
 	sh.arm() // also for subscriptions that nobody has confirmed
 }

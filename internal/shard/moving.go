@@ -203,7 +203,7 @@ func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lea
 	if err != nil {
 		return nil, errNoMoveSource
 	}
-	g, err := e.transfer(sh, qs, l, sub, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	g, err := e.transfer(sh, qs, l, sub, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return arrivalOf(m, now, cfg), nil
 	})

@@ -46,6 +46,7 @@ type fanout struct {
 	incarnation uint64
 	cursor      string // the id of the last subscription that has got it
 	sequence    uint64 // in a FIFO topic
+	replayed    bool   // it is read from the topic's archive
 	p           Publication
 	result      SendResult // what its publisher is told
 
@@ -181,6 +182,7 @@ func (sh *shard) fanoutDone() {
 	if sh.spreading[t]--; sh.spreading[t] == 0 {
 		delete(sh.spreading, t)
 	}
+	sh.resumeReplays()
 }
 
 // spread makes one step of a fan-out: it puts the message into the backlogs
@@ -192,8 +194,8 @@ func (sh *shard) spread(f *fanout) (more bool) {
 			return true
 		}
 		f.cursor = sub.ID()
-		if sub.Incarnation > f.incarnation {
-			continue // subscribed after the publish
+		if sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
+			continue // subscribed after the publish, or it has a replay for that
 		}
 		size += sh.spreadTo(f, sub, now)
 		n++
@@ -245,7 +247,7 @@ func (f *fanout) stored() queue.Message {
 		Attributes: f.p.Attributes, Body: f.p.Body,
 		Notice: &queue.Notice{
 			Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
-			Sequence: f.sequence,
+			Sequence: f.sequence, Replayed: f.replayed,
 		},
 	}
 }

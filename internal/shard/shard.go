@@ -44,9 +44,14 @@ type shard struct {
 	fanning   bool
 	nextFan   uint64
 	streams   map[queue.Incarnation]*stream // of FIFO topics
-	deletions map[arn.ARN]int64             // when queues were deleted, for the cool-down
-	sources   map[arn.ARN][]string          // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves     map[arn.ARN][]*moveTask       // the latest move tasks of queues, oldest first
+
+	archivesAt int64 // when archives are to be looked at; 0: never
+	replays    map[queue.Incarnation]*pendingReplay
+	replayLine []*pendingReplay // those whose next step can be made
+	replaying  bool
+	deletions  map[arn.ARN]int64       // when queues were deleted, for the cool-down
+	sources    map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves      map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 
@@ -309,6 +314,7 @@ func (sh *shard) tick() {
 		sh.commit(false)
 	}
 	sh.removeLapsed()
+	sh.sweepArchives()
 	sh.arm()
 }
 

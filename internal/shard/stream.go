@@ -14,8 +14,9 @@ import (
 // have sequences, and each deduplication id is accepted once in five minutes.
 type stream struct {
 	incarnation queue.Incarnation
-	next        uint64       // the sequence of the next message
+	next        uint64        // the sequence of the next message
 	recent      *dedup.Window // of messages accepted of late; nil: not read yet
+	oldest      int64         // when the archive's oldest message was published, in epoch milliseconds; 0: it is empty
 }
 
 // stream finds that of a FIFO topic, or begins it.
@@ -103,6 +104,7 @@ func (sh *shard) admit(fs []fanout) {
 		s.next++
 		f.result = SendResult{ID: f.p.ID, Sequence: f.sequence}
 		here[ids[i]] = f.result
+		sh.archive(t, s, f)
 		sh.note(s.recent, s.incarnation, now, ids[i], f.result)
 	}
 	if len(here) > 0 {

@@ -102,6 +102,9 @@ func (sh *shard) nextTimer() (at int64) {
 	if lapse, ok := sh.topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
 		at = lapse.UnixMilli()
 	}
+	if sh.archivesAt != 0 && (at == 0 || sh.archivesAt < at) {
+		at = sh.archivesAt
+	}
 	return at
 }
 
@@ -109,13 +112,18 @@ func (sh *shard) nextTimer() (at int64) {
 func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
 
 // DeleteTopic removes a topic, its subscriptions and their backlogs. Deleting
-// what is not there succeeds.
+// what is not there succeeds. Errors: InvalidState for one with an archive.
 func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
-		if found, ok := sh.topics.Topic(t); ok {
+		found, there := sh.topics.Topic(t)
+		gone, err := sh.topics.DeleteTopic(t, &sh.batch)
+		if err != nil {
+			return err
+		}
+		if there {
 			sh.dropStream(found)
 		}
-		for _, sub := range sh.topics.DeleteTopic(t, &sh.batch) {
+		for _, sub := range gone {
 			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
 		}
 		return nil
@@ -130,6 +138,9 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 			return topic.ErrNoTopic
 		}
 		attributes = found.Attributes()
+		if begins, ok := found.ArchiveBegins(sh.time()); ok {
+			attributes["BeginningArchiveTime"] = begins.Format("2006-01-02T15:04:05.000Z")
+		}
 		return nil
 	})
 	return attributes, err
@@ -139,7 +150,18 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 // InvalidParameter.
 func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
-		return sh.topics.SetTopicAttribute(t, name, value, &sh.batch)
+		var before time.Duration
+		found, ok := sh.topics.Topic(t)
+		if ok {
+			before = found.Retention
+		}
+		if err := sh.topics.SetTopicAttribute(sh.time(), t, name, value, &sh.batch); err != nil {
+			return err
+		}
+		if found.Retention != before {
+			sh.policyChanged(found, before)
+		}
+		return nil
 	})
 }
 
@@ -151,13 +173,14 @@ func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		if e.full() {
 			return errFull
 		}
-		cmd.Incarnation = sh.meta.incarnation + 1
+		cmd.Incarnation, cmd.Next = sh.meta.incarnation+1, sh.order(cmd.Topic)
 		done, err := sh.topics.Subscribe(sh.time(), cmd, &sh.batch)
 		if err != nil {
 			return err
 		}
 		if done.Created {
 			sh.meta.incarnation++
+			sh.replayChanged(done.Subscription)
 		}
 		if done.Confirm {
 			sh.notify(done.Subscription, queue.SubscriptionConfirmation, cmd.Token)
@@ -166,6 +189,15 @@ func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		return nil
 	})
 	return sub, err
+}
+
+// order is the sequence of a FIFO topic's next message; 0 for other topics.
+func (sh *shard) order(t arn.ARN) uint64 {
+	found, ok := sh.topics.Topic(t)
+	if !ok || !t.FIFO() {
+		return 0
+	}
+	return sh.stream(found).next
 }
 
 // notify queues a message of Godwit's own for a subscription's endpoint.
@@ -195,9 +227,13 @@ func signatureVersion(t *topic.Topic) byte {
 // its name. Errors: NotFound, InvalidParameter.
 func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
 	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
+		cmd.Next = sh.order(cmd.Topic)
 		sub, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
 		if err == nil {
 			name = sub.ARN
+			if sh.batch.Len() > 0 { // it was pending
+				sh.replayChanged(sub)
+			}
 		}
 		return err
 	})
@@ -241,7 +277,12 @@ func (e *Engine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attri
 // NotFound, InvalidParameter.
 func (e *Engine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
 	return e.withSubscription(ctx, sub, func(sh *shard) error {
-		return sh.topics.SetSubscriptionAttribute(sub, name, value, &sh.batch)
+		t, _, _ := sub.SplitSubscription()
+		err := sh.topics.SetSubscriptionAttribute(sh.time(), sh.order(t), sub, name, value, &sh.batch)
+		if found, ok := sh.topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
+			sh.replayChanged(found)
+		}
+		return err
 	})
 }
 

@@ -125,6 +125,7 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 	// Leased, so that nothing is needed from disk and nothing can fail.
 	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
 	sh.touch(qs)
+	sh.delivered(qs)
 }
 
 func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival) (*group, error) {

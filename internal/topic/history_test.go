@@ -44,12 +44,12 @@ func TestHistoriesReplay(t *testing.T) {
 			},
 			"set topic": func(t *rapid.T) {
 				name, value := attribute(t, topicValues)
-				w.settle(t, w.SetTopicAttribute(topic(t), name, value, &w.batch))
+				w.settle(t, w.SetTopicAttribute(w.now, topic(t), name, value, &w.batch))
 			},
 			"delete topic": func(t *rapid.T) {
 				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
-					w.DeleteTopic(topic(t), &w.batch)
-					w.settle(t, nil)
+					_, err := w.DeleteTopic(topic(t), &w.batch)
+					w.settle(t, err)
 				}
 			},
 			"tag": func(t *rapid.T) {
@@ -95,7 +95,7 @@ func TestHistoriesReplay(t *testing.T) {
 			},
 			"set subscription": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
-				w.settle(t, w.SetSubscriptionAttribute(anySub(t), name, value, &w.batch))
+				w.settle(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, &w.batch))
 			},
 			"unsubscribe": func(t *rapid.T) {
 				_, err := w.Unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), &w.batch)

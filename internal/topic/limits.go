@@ -7,6 +7,7 @@ import "godwit.dev/godwit/internal/fault"
 type Limits struct {
 	Subscriptions  int
 	FilterPolicies int
+	Replays        int // under way at once
 }
 
 // admit says whether a topic may have one more confirmed subscription, with or

@@ -47,8 +47,8 @@ func TestBytesPerSubscription(t *testing.T) {
 		if per > 1536 {
 			t.Errorf("%d bytes per subscription with %s", per, name)
 		}
-		if got := len(w.DeleteTopic(topic, &w.batch)); got != n {
-			t.Errorf("%d subscriptions went with the topic", got)
+		if gone, err := w.DeleteTopic(topic, &w.batch); err != nil || len(gone) != n {
+			t.Errorf("%d subscriptions went with the topic, %v", len(gone), err)
 		}
 	}
 }

@@ -38,7 +38,8 @@ type topicRecord struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 	Deleted    int               `json:"deleted,omitempty"`
 	// Incarnation is a FIFO topic's.
-	Incarnation uint64 `json:"incarnation,omitempty"`
+	Incarnation  uint64 `json:"incarnation,omitempty"`
+	ArchivedFrom int64  `json:"archivedFrom,omitempty"` // Unix milliseconds
 }
 
 type subscriptionRecord struct {
@@ -60,6 +61,12 @@ type subscriptionRecord struct {
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
 	Role     string `json:"role,omitempty"`
+
+	Replay       string `json:"replay,omitempty"`
+	ReplayStatus string `json:"replayStatus,omitempty"`
+	ReplayNumber uint64 `json:"replayNumber,omitempty"`
+	ReplayFrom   uint64 `json:"replayFrom,omitempty"`
+	ReplayUntil  uint64 `json:"replayUntil,omitempty"`
 }
 
 // Load takes one record back in, each once and in any order; once all have
@@ -113,6 +120,9 @@ func (t *Topic) load(value []byte) error {
 	t.Tags = r.Tags
 	t.Deleted = r.Deleted
 	t.Incarnation = r.Incarnation
+	if r.ArchivedFrom != 0 {
+		t.archivedFrom = time.UnixMilli(r.ArchivedFrom).UTC()
+	}
 	for name, value := range r.Attributes {
 		t.set(name, value)
 	}
@@ -164,19 +174,29 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 			return err
 		}
 	}
+	if r.Replay != "" {
+		if sub.Replay, err = parseReplay(r.Replay); err != nil {
+			return err
+		}
+	}
+	sub.Progress = Replay{Status: ReplayStatus(r.ReplayStatus), Number: r.ReplayNumber, From: r.ReplayFrom, Until: r.ReplayUntil}
 	s.addSubscription(sub)
 	return nil
 }
 
 // put writes a topic's record.
 func (s *State) put(b *mutation.Batch, t *Topic) {
-	b.Set(s.topicKey(t.ARN), encode(topicRecord{
+	r := topicRecord{
 		Created:     t.Created.UnixMilli(),
 		Attributes:  t.attributes,
 		Tags:        t.Tags,
 		Deleted:     t.Deleted,
 		Incarnation: t.Incarnation,
-	}))
+	}
+	if t.Retention > 0 {
+		r.ArchivedFrom = t.archivedFrom.UnixMilli()
+	}
+	b.Set(s.topicKey(t.ARN), encode(r))
 }
 
 // putSubscription writes a subscription's record.
@@ -194,6 +214,11 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),
 		Role:                      sub.Role,
+		Replay:                    sub.attribute(attrReplay),
+		ReplayStatus:              string(sub.Progress.Status),
+		ReplayNumber:              sub.Progress.Number,
+		ReplayFrom:                sub.Progress.From,
+		ReplayUntil:               sub.Progress.Until,
 	}
 	if sub.confirmation != nil {
 		r.Token = sub.confirmation.Token[:]

@@ -66,14 +66,18 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 
 	case "delete-topic":
 		var out strings.Builder
-		for _, gone := range w.DeleteTopic(topic, &w.batch) {
+		all, err := w.DeleteTopic(topic, &w.batch)
+		if err != nil {
+			return "", err
+		}
+		for _, gone := range all {
 			fmt.Fprintf(&out, "gone: %s, incarnation %d\n", gone.Endpoint, gone.Incarnation)
 		}
 		return out.String() + "ok\n", nil
 
 	case "set-topic":
 		for _, name := range slices.Sorted(maps.Keys(input)) {
-			if err := w.SetTopicAttribute(topic, name, input[name], &w.batch); err != nil {
+			if err := w.SetTopicAttribute(w.now, topic, name, input[name], &w.batch); err != nil {
 				return "", err
 			}
 		}
@@ -153,7 +157,7 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 
 	case "set-sub":
 		for _, name := range slices.Sorted(maps.Keys(input)) {
-			if err := w.SetSubscriptionAttribute(sub, name, input[name], &w.batch); err != nil {
+			if err := w.SetSubscriptionAttribute(w.now, 1, sub, name, input[name], &w.batch); err != nil {
 				return "", err
 			}
 		}

@@ -84,6 +84,9 @@ type Subscribe struct {
 	Endpoint   string
 	Attributes map[string]string
 
+	// Next is the sequence of the topic's next message, for FIFO topics.
+	Next uint64
+
 	// For the case that the subscription is new:
 	ID          string // unique, a UUID
 	Incarnation uint64 // of its backlog
@@ -139,10 +142,14 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
 		return Subscribed{}, err
 	}
+	if err := s.admitReplay(now, sub, sub.Settings); err != nil {
+		return Subscribed{}, prefixed(inAttributes, err)
+	}
 	if sub.Pending {
 		sub.confirmation = newConfirmation(now, cmd.Token)
 	}
 	s.addSubscription(sub)
+	sub.beginReplay(cmd.Next)
 	s.putSubscription(b, sub)
 	return Subscribed{Subscription: sub, Created: true, Confirm: sub.Pending}, nil
 }
@@ -190,6 +197,8 @@ type Confirm struct {
 	Authenticated bool
 	// AuthenticateOnUnsubscribe has an effect on a signed request only.
 	AuthenticateOnUnsubscribe bool
+	// Next is the sequence of the topic's next message, for FIFO topics.
+	Next uint64
 }
 
 // ConfirmSubscription opens a pending subscription for deliveries. The token
@@ -210,10 +219,14 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
 		return nil, err
 	}
+	if sub.Replay != nil && s.limits.Replays > 0 && t.replaying >= s.limits.Replays {
+		return nil, fault.New(fault.ReplayLimitExceeded, "")
+	}
 	s.unawait(sub)
 	t.count(sub, -1)
 	sub.Pending = false
 	t.count(sub, +1)
+	sub.beginReplay(cmd.Next)
 	sub.Authenticated = cmd.Authenticated
 	sub.AuthenticateOnUnsubscribe = cmd.Authenticated && cmd.AuthenticateOnUnsubscribe
 	s.putSubscription(b, sub)

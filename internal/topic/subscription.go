@@ -32,6 +32,8 @@ type Subscription struct {
 	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
 	AuthenticateOnUnsubscribe bool
 	Settings
+	// Progress is where the replay stands that Settings ask for.
+	Progress Replay
 
 	topic        *Topic
 	confirmation *confirmation // nil if no token was ever needed
@@ -45,6 +47,7 @@ type Settings struct {
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
 	Redrive  arn.ARN                   // the dead-letter queue; zero: none
 	Role     string                    // SubscriptionRoleArn, for deliveries to Firehose; empty: none
+	Replay   *ReplayPolicy             // nil: none
 }
 
 // confirmation is the token that confirms a subscription. Only its hash is

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
@@ -35,7 +36,7 @@ var setters = []struct {
 	{attrDeliveryPolicy, setDelivery},
 	{attrRedrivePolicy, setRedrive},
 	{attrRole, setRole},
-	{"ReplayPolicy", setNotYet("ReplayPolicy: replays are")},
+	{attrReplay, setReplay},
 }
 
 // apply gives the settings that sub has with the named attributes changed. Its
@@ -79,9 +80,10 @@ func (sub *Subscription) with(attributes map[string]string) (Settings, error) {
 
 // SetSubscriptionAttribute changes one attribute; the empty string puts it
 // back to its default. A changed policy holds from the next publish and the
-// next attempt on. It fails with NotFound, InvalidParameter or
-// FilterPolicyLimitExceeded.
-func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, b *mutation.Batch) error {
+// next attempt on, a replay policy begins a replay. order is the sequence of the
+// topic's next message, for FIFO topics. It fails with NotFound,
+// InvalidParameter, FilterPolicyLimitExceeded or ReplayLimitExceeded.
+func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.ARN, attribute, value string, b *mutation.Batch) error {
 	sub, err := s.subscription(name)
 	if err != nil {
 		return err
@@ -98,6 +100,11 @@ func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, 
 			return err
 		}
 	}
+	if attribute == attrReplay {
+		if err := s.admitReplay(now, sub, next); err != nil {
+			return prefixed(inSet, err)
+		}
+	}
 	sub.topic.count(sub, -1)
 	if next.Filter != sub.Filter {
 		sub.topic.index.Remove(sub, sub.Filter)
@@ -105,6 +112,9 @@ func (s *State) SetSubscriptionAttribute(name arn.ARN, attribute, value string, 
 	}
 	sub.Settings = next
 	sub.topic.count(sub, +1)
+	if attribute == attrReplay {
+		sub.beginReplay(order)
+	}
 	s.putSubscription(b, sub)
 	return nil
 }
@@ -195,13 +205,6 @@ func setRole(_ *Subscription, into *Settings, value string) (err error) {
 	return err
 }
 
-func setNotYet(what string) func(*Subscription, *Settings, string) error {
-	return func(_ *Subscription, _ *Settings, value string) error {
-		_, err := notYet(what)(value)
-		return err
-	}
-}
-
 // attribute is a setting as the value of its attribute, "" for none.
 func (s Settings) attribute(name string) string {
 	switch name {
@@ -218,6 +221,11 @@ func (s Settings) attribute(name string) string {
 		return s.Delivery.Document()
 	case attrRole:
 		return s.Role
+	case attrReplay:
+		if s.Replay == nil {
+			return ""
+		}
+		return s.Replay.document
 	case attrRedrivePolicy:
 		if s.Redrive.IsZero() {
 			return ""
@@ -242,13 +250,16 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrRole} {
+	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrRole, attrReplay} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}
 	}
 	if sub.Filter != nil || sub.Scope != filter.MessageAttributes {
 		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
+	}
+	if sub.Progress.Status != "" {
+		all["ReplayStatus"] = string(sub.Progress.Status)
 	}
 	if sub.Protocol.configurable() {
 		all["EffectiveDeliveryPolicy"] = retry.EffectiveDocument(sub.topic.Delivery, sub.Delivery, sub.Raw)

@@ -23,6 +23,8 @@ type Topic struct {
 	// Incarnation names this life of a FIFO topic in its shard; 0: it is a
 	// standard one.
 	Incarnation uint64
+	// Retention is how long its archive keeps messages; 0: it has none.
+	Retention time.Duration
 	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
 	Delivery *retry.TopicPolicy
 
@@ -30,6 +32,9 @@ type Topic struct {
 	// all that ever were.
 	Confirmed, Pending, Deleted int
 	filtered                    int // of the confirmed, those with a filter policy
+	replaying                   int // of all, those with a replay under way
+
+	archivedFrom time.Time // no earlier message is in the archive
 
 	attributes    map[string]string // what has been set, by name
 	subscriptions ordered[*Subscription]
@@ -74,6 +79,9 @@ func (t *Topic) add(sub *Subscription) {
 		t.tokens[sub.confirmation.Token] = sub
 	}
 	t.count(sub, +1)
+	if sub.Replaying() {
+		t.replaying++
+	}
 }
 
 func (t *Topic) remove(sub *Subscription) {
@@ -84,6 +92,9 @@ func (t *Topic) remove(sub *Subscription) {
 		delete(t.tokens, sub.confirmation.Token)
 	}
 	t.count(sub, -1)
+	if sub.Replaying() {
+		t.replaying--
+	}
 }
 
 // count adds n times a subscription to the counters.
@@ -211,6 +222,7 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	if t.ARN.FIFO() {
 		t.Incarnation = cmd.Incarnation
 	}
+	t.retain(now, attributes[attrArchive])
 	for name, value := range attributes {
 		t.set(name, value)
 	}
@@ -236,7 +248,7 @@ func (t *Topic) sameAs(attributes, tags map[string]string) error {
 
 // SetTopicAttribute changes one attribute; the empty string puts it back to
 // its default. It fails with NotFound or InvalidParameter.
-func (s *State) SetTopicAttribute(name arn.ARN, attribute, value string, b *mutation.Batch) error {
+func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value string, b *mutation.Batch) error {
 	t, err := s.topic(name)
 	if err != nil {
 		return err
@@ -246,6 +258,9 @@ func (s *State) SetTopicAttribute(name arn.ARN, attribute, value string, b *muta
 	}
 	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {
 		return prefixed(inSet, err)
+	}
+	if attribute == attrArchive {
+		t.retain(now, value)
 	}
 	t.set(attribute, value)
 	s.put(b, t)
@@ -259,22 +274,29 @@ func (t *Topic) set(name, value string) {
 	} else {
 		t.attributes[name] = value
 	}
-	if name == attrDeliveryPolicy {
+	switch name {
+	case attrDeliveryPolicy:
 		t.Delivery, _ = retry.ParseTopic(value) // it came from a Document
+	case attrArchive:
+		t.Retention = retentionOf(value)
 	}
 }
 
 // DeleteTopic removes a topic and all its subscriptions, and gives these back:
-// their backlogs are to be dropped. Deleting what is not there succeeds.
-func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) []*Subscription {
+// their backlogs are to be dropped. Deleting what is not there succeeds. It
+// fails with InvalidState for a topic with an archive.
+func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, error) {
 	t, ok := s.topics[name]
 	if !ok {
-		return nil
+		return nil, nil
+	}
+	if t.Retention > 0 {
+		return nil, ErrArchived
 	}
 	s.removeTopic(t)
 	b.Delete(s.topicKey(name))
 	if len(t.subscriptions.items) > 0 {
 		b.DeleteRange(s.subscriptionRange(name))
 	}
-	return t.subscriptions.items
+	return t.subscriptions.items, nil
 }

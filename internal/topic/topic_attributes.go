@@ -56,7 +56,7 @@ var topicAttributes = allTopicAttributes()
 // fifoAttributes are those that only FIFO topics have, with what a standard
 // topic is refused for; its own value, false, stores nothing.
 var fifoAttributes = map[string]func(value string) (string, error){
-	"ArchivePolicy":  notYet("ArchivePolicy: archives are"),
+	attrArchive:      notFor("ArchivePolicy: FIFO topics only"),
 	attrFIFOScope:    notFor("FifoThroughputScope: FIFO topics only"),
 	attrFIFO:         onlyFalse("FifoTopic: a topic cannot become a FIFO topic"),
 	attrContentDedup: onlyFalse("If content-based deduplication is enabled, it must also be a FIFO topic."),
@@ -70,7 +70,7 @@ func allTopicAttributes() map[string]func(value string) (string, error) {
 		attrSignatureVersion: oneOf(attrSignatureVersion, "1", "2"),
 		attrTracingConfig:    oneOf(attrTracingConfig, "PassThrough", "Active"),
 		attrKmsMasterKeyID:   checkKey,
-		"ArchivePolicy":      notYet("ArchivePolicy: archives are"),
+		attrArchive:          checkArchive,
 		attrFIFOScope:        oneOf(attrFIFOScope, "Topic", "MessageGroup"),
 		attrFIFO:             oneOf(attrFIFO, "true"), // by its name it is one
 		attrContentDedup:     oneOf(attrContentDedup, "true", "false"),
@@ -183,16 +183,6 @@ func notFor(refusal string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" {
 			return "", refuse("%s", refusal)
-		}
-		return "", nil
-	}
-}
-
-// notYet takes only the empty string. what ends in its verb.
-func notYet(what string) func(string) (string, error) {
-	return func(value string) (string, error) {
-		if value != "" {
-			return "", refuse("%s not supported by this version yet", what)
 		}
 		return "", nil
 	}

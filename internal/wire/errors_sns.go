@@ -26,6 +26,8 @@ var snsErrors = with(map[fault.Kind]errorShape{
 	fault.FilterPolicyLimitExceeded: {Type: snsType + "FilterPolicyLimitExceededException", Code: "FilterPolicyLimitExceeded", Status: http.StatusForbidden, Text: "The account has as many filter policies as it may have."},
 	fault.EndpointDisabled:          {Type: snsType + "EndpointDisabledException", Code: "EndpointDisabled", Status: http.StatusBadRequest, Text: "Endpoint is disabled"},
 	fault.TagLimitExceeded:          {Type: snsType + "TagLimitExceededException", Code: "TagLimitExceeded", Status: http.StatusBadRequest, Text: "Can't add more than 50 tags to a topic."},
+	fault.InvalidState:              {Type: snsType + "InvalidStateException", Code: "InvalidState", Status: http.StatusBadRequest, Text: "Invalid state"},
+	fault.ReplayLimitExceeded:       {Type: snsType + "ReplayLimitExceededException", Code: "ReplayLimitExceeded", Status: http.StatusForbidden, Text: "The topic has as many replays under way as it may have."},
 	fault.InvalidSecurity:           {Type: snsType + "InvalidSecurityException", Code: "InvalidSecurity", Status: http.StatusForbidden, Text: "The credential signature isn't valid."},
 	fault.KMSNotFound:               {Type: snsType + "KMSNotFoundException", Code: "KMSNotFound", Status: http.StatusBadRequest, Text: "The key does not exist."},
 	fault.ResourceNotFound:          {Type: snsType + "ResourceNotFoundException", Code: "ResourceNotFound", Status: http.StatusNotFound, Text: "Resource does not exist"},

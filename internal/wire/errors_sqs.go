@@ -55,5 +55,7 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.TopicLimitExceeded:        {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.FilterPolicyLimitExceeded: {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.TagLimitExceeded:          {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
+	fault.InvalidState:              {Type: sqsType + "UnsupportedOperation", Code: "AWS.SimpleQueueService.UnsupportedOperation", Status: http.StatusBadRequest, Text: "The operation is not supported."},
+	fault.ReplayLimitExceeded:       {Type: sqsType + "OverLimit", Code: "OverLimit", Status: http.StatusForbidden, Text: "A limit has been reached."},
 	fault.EndpointDisabled:          {Type: sqsType + "UnsupportedOperation", Code: "AWS.SimpleQueueService.UnsupportedOperation", Status: http.StatusBadRequest, Text: "The endpoint is disabled."},
 })

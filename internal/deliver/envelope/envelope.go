@@ -12,6 +12,7 @@ package envelope
 import (
 	"encoding/base64"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +28,10 @@ const MaxRawAttributes = 10
 // ErrTooManyAttributes reports a raw delivery to a queue with more than
 // MaxRawAttributes message attributes: a client-side error.
 var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 10 message attributes")
+
+// replayed marks a message out of a topic's archive: a member of its envelope,
+// or with raw delivery an attribute, if there is room for one.
+const replayed = "Replayed"
 
 // timestamp is how an envelope writes the moment of the publish: milliseconds, UTC.
 const timestamp = "2006-01-02T15:04:05.000Z"
@@ -71,6 +76,9 @@ func Append(dst []byte, m *queue.Message, publicURL string) []byte {
 	dst = append(dst, ",\n  \"Timestamp\" : \""...)
 	dst = time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
 	dst = append(dst, '"')
+	if n.Replayed {
+		dst = member(dst, replayed, "true")
+	}
 	if !confirmation {
 		dst = member(dst, "UnsubscribeURL",
 			publicURL+"/?Action=Unsubscribe&SubscriptionArn="+n.Subscription)
@@ -156,6 +164,9 @@ func inQueue(m *queue.Message, newID queue.ID, publicURL string, attributes bool
 		out.Body = m.Body
 		if attributes {
 			out.Attributes = m.Attributes
+			if m.Notice.Replayed && len(m.Attributes) < MaxRawAttributes {
+				out.Attributes = append(slices.Clone(m.Attributes), queue.Attribute{Name: replayed, Type: "String", Value: []byte("true")})
+			}
 		}
 	} else {
 		out.Body = enveloped(m, publicURL)

@@ -1,0 +1,143 @@
+package shard
+
+import (
+	"encoding/binary"
+	"time"
+
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// A FIFO topic with an archive policy keeps what is published to it, in the
+// order of time and sequence, as a fan-out that has not begun. What is too old
+// goes as one range, an hour late at most; until then nobody is shown it.
+
+const (
+	archiveRest = int64(time.Hour / time.Millisecond) // between two looks for what is too old
+	archiveStep = 64                                  // topics whose archives one look shortens
+)
+
+func archivePrefix(shard uint16, inc queue.Incarnation) []byte {
+	return binary.BigEndian.AppendUint64([]byte{byte(shard >> 8), byte(shard), 'A'}, uint64(inc))
+}
+
+// archivePlace is a place in an archive: a time in epoch milliseconds, and a
+// sequence.
+type archivePlace struct {
+	sent     int64
+	sequence uint64
+}
+
+const archivePlaceSize = 8 + 8
+
+func (p archivePlace) appendTo(buf []byte) []byte {
+	buf = binary.BigEndian.AppendUint64(buf, uint64(p.sent))
+	return binary.BigEndian.AppendUint64(buf, p.sequence)
+}
+
+// archivePlaceOf reads the place that a key or a cursor ends in.
+func archivePlaceOf(p []byte) archivePlace {
+	p = p[len(p)-archivePlaceSize:]
+	return archivePlace{sent: int64(binary.BigEndian.Uint64(p)), sequence: binary.BigEndian.Uint64(p[8:])}
+}
+
+func archiveKey(shard uint16, inc queue.Incarnation, at archivePlace) []byte {
+	return at.appendTo(archivePrefix(shard, inc))
+}
+
+// archive keeps a message that its topic accepts, as part of the command under way.
+func (sh *shard) archive(t *topic.Topic, s *stream, f *fanout) {
+	if t.Retention == 0 {
+		return
+	}
+	sh.batch.Set(archiveKey(sh.id, s.incarnation, archivePlace{f.sent, f.sequence}), f.encode())
+	if s.oldest == 0 {
+		s.oldest = f.sent
+		sh.archivesBy(f.sent + t.Retention.Milliseconds())
+	}
+}
+
+// archivesBy has the archives looked at by a moment.
+func (sh *shard) archivesBy(at int64) {
+	if sh.archivesAt == 0 || at < sh.archivesAt {
+		sh.archivesAt = at
+	}
+}
+
+// policyChanged does what a change of a topic's archive policy asks for.
+func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
+	switch s := sh.stream(t); {
+	case t.Retention == 0 && before > 0:
+		span := queue.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+		sh.batch.DeleteRange(span.Lower, span.Upper)
+		s.oldest = 0
+		for _, sub := range sh.topics.FailReplays(t, s.next, &sh.batch) {
+			sh.dropReplay(queue.Incarnation(sub.Incarnation))
+		}
+	case t.Retention < before:
+		sh.archivesBy(sh.now())
+	}
+}
+
+// loadArchives finds out how far the archives go back.
+func (sh *shard) loadArchives() error {
+	for t := range sh.topics.Archives() {
+		s := sh.stream(t)
+		err := each(sh.engine.store, queue.PrefixSpan(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
+			s.oldest = archivePlaceOf(key).sent
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		if s.oldest != 0 {
+			sh.archivesBy(s.oldest + t.Retention.Milliseconds())
+		}
+	}
+	return nil
+}
+
+// sweepArchives drops what has been in archives for too long.
+func (sh *shard) sweepArchives() {
+	now := sh.now()
+	if sh.archivesAt == 0 || now < sh.archivesAt {
+		return
+	}
+	sh.archivesAt = 0
+	shortened := 0
+	for t := range sh.topics.Archives() {
+		s := sh.stream(t)
+		begins, _ := t.ArchiveBegins(sh.time())
+		cutoff := begins.UnixMilli()
+		switch {
+		case s.oldest == 0:
+			continue
+		case s.oldest < cutoff && shortened == archiveStep:
+			sh.archivesBy(now + 1) // others come first
+			return
+		case s.oldest < cutoff:
+			shortened++
+			sh.shorten(s, cutoff)
+		}
+		if s.oldest != 0 {
+			sh.archivesBy(max(s.oldest+t.Retention.Milliseconds()+1, now+archiveRest))
+		}
+	}
+}
+
+// shorten drops what is in an archive from before a time.
+func (sh *shard) shorten(s *stream, cutoff int64) {
+	sh.readable()
+	span := queue.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+	from := archiveKey(sh.id, s.incarnation, archivePlace{sent: cutoff})
+	s.oldest = 0
+	err := each(sh.engine.store, queue.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+		s.oldest = archivePlaceOf(key).sent
+		return false
+	})
+	if err != nil {
+		sh.engine.fatal(err)
+	}
+	sh.batch.DeleteRange(span.Lower, from)
+	sh.commit(false)
+}

@@ -1,0 +1,228 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// A replay walks the archive of its topic and puts what its subscription's
+// filter lets through into the subscription's backlog, step by step; its cursor
+// moves in the same commits. While it is under way the subscription gets nothing
+// that is published: the archive has that, too. Where the replay has come to the
+// end of the archive it ends, and the next publish goes to the subscription.
+
+const (
+	replayStep = 256 // messages of the archive that one commit looks at
+	// replayAhead bounds what a replay has put into the backlog before it is
+	// delivered. Below half of it the next step follows.
+	replayAhead = 1024
+)
+
+// pendingReplay is one that is under way.
+type pendingReplay struct {
+	sub         arn.ARN
+	incarnation queue.Incarnation // of the backlog
+	next        archivePlace      // the first place of the archive that it has not looked at
+	after       uint64            // publications up to this number are spread first
+	lined       bool              // it is in line for its next step
+}
+
+func replayPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'R'} }
+
+func replayKey(shard uint16, inc queue.Incarnation) []byte {
+	return binary.BigEndian.AppendUint64(replayPrefix(shard), uint64(inc))
+}
+
+// replayChanged begins the replay that a subscription's policy asks for, in the
+// place of the one under way if there is one. It is part of the command that
+// changes the policy.
+func (sh *shard) replayChanged(sub *topic.Subscription) {
+	inc := queue.Incarnation(sub.Incarnation)
+	sh.dropReplay(inc)
+	if !sub.Replaying() {
+		return
+	}
+	r := &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlace{sent: sub.Replay.Start.UnixMilli()}, after: sh.nextFan}
+	if sub.Replay.Start.Nanosecond()%1e6 > 0 {
+		r.next.sent++
+	}
+	sh.batch.Set(replayKey(sh.id, inc), r.next.appendTo(nil))
+	sh.replays[inc] = r
+	sh.lineUp(r)
+}
+
+// dropReplay forgets the replay of a subscription, if there is one.
+func (sh *shard) dropReplay(inc queue.Incarnation) {
+	if _, ok := sh.replays[inc]; ok {
+		delete(sh.replays, inc)
+		sh.batch.Delete(replayKey(sh.id, inc))
+	}
+}
+
+// loadReplays finds the replays that were under way when the process before ended.
+func (sh *shard) loadReplays() (err error) {
+	sh.topics.Replays(func(sub *topic.Subscription) {
+		inc := queue.Incarnation(sub.Incarnation)
+		value, ok, e := sh.engine.store.Get(nil, replayKey(sh.id, inc))
+		if e == nil && (!ok || len(value) != archivePlaceSize) {
+			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
+		}
+		if e != nil {
+			err = errorsFirst(err, e)
+			return
+		}
+		sh.replays[inc] = &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlaceOf(value), after: sh.nextFan}
+	})
+	return err
+}
+
+// resumeReplays lines up the replays that wait for something.
+func (sh *shard) resumeReplays() {
+	for _, inc := range slices.Sorted(maps.Keys(sh.replays)) {
+		sh.lineUp(sh.replays[inc])
+	}
+}
+
+// delivered lets the replay into a backlog go on that has been waiting for
+// deliveries.
+func (sh *shard) delivered(qs *queueState) {
+	if len(sh.replays) == 0 {
+		return
+	}
+	if r, ok := sh.replays[qs.incarnation]; ok && !r.lined && waitingIn(qs, sh.now()) <= replayAhead/2 {
+		sh.lineUp(r)
+	}
+}
+
+// waitingIn counts the messages of a backlog.
+func waitingIn(qs *queueState, now int64) int64 {
+	c := qs.machine.Counts(now)
+	return c.Visible + c.InFlight + c.Delayed
+}
+
+// lineUp has a replay go on in the background, one step at a time and in turn
+// with others.
+func (sh *shard) lineUp(r *pendingReplay) {
+	if !r.lined {
+		r.lined = true
+		sh.replayLine = append(sh.replayLine, r)
+	}
+	if sh.replaying {
+		return
+	}
+	sh.replaying = true
+	sh.engine.goBackground(func() {
+		for sh.replayOnce() {
+			select {
+			case <-sh.engine.stopping:
+				return
+			default:
+			}
+		}
+	})
+}
+
+// replayOnce makes a step of the replay that is next in line; false if none is.
+func (sh *shard) replayOnce() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.replayLine) == 0 || sh.closed {
+		sh.replaying = false
+		return false
+	}
+	r := sh.replayLine[0]
+	sh.replayLine = sh.replayLine[1:]
+	r.lined = false
+	sub, ok := sh.topics.Subscription(r.sub)
+	if !ok || sh.replays[r.incarnation] != r {
+		return true
+	}
+	if len(sh.fanouts) > 0 && sh.fanouts[0].n <= r.after {
+		return true // it goes on when these are spread
+	}
+	if qs := sh.backlogOf(sub); qs != nil && waitingIn(qs, sh.now()) > replayAhead {
+		return true // it goes on when these are delivered
+	}
+	found, over := sh.nextOfArchive(r, sub)
+	now := sh.now()
+	for _, f := range found {
+		sh.replayTo(f, sub, now)
+	}
+	if over {
+		sh.dropReplay(r.incarnation)
+		sh.topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.batch)
+		sh.catalog = sh.commit(true)
+		sh.generation++ // the subscription gets what is published again
+		return true
+	}
+	sh.batch.Set(replayKey(sh.id, r.incarnation), r.next.appendTo(nil))
+	begins := sub.Progress.Status == topic.ReplayPending
+	sh.topics.ContinueReplay(sub, &sh.batch)
+	if g := sh.commit(begins); begins {
+		sh.catalog = g
+	}
+	sh.lineUp(r)
+	return true
+}
+
+// nextOfArchive reads what a replay's next step delivers. over says that it is
+// the last one.
+func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*fanout, over bool) {
+	sh.readable()
+	t := sub.Topic()
+	inc := queue.Incarnation(t.Incarnation)
+	if begins, _ := t.ArchiveBegins(sh.time()); r.next.sent < begins.UnixMilli() {
+		r.next = archivePlace{sent: begins.UnixMilli()}
+	}
+	span := queue.PrefixSpan(archivePrefix(sh.id, inc))
+	span.Lower = archiveKey(sh.id, inc, r.next)
+	n, size, over := 0, 0, true
+	var failed error
+	err := each(sh.engine.store, span, func(key, value []byte) bool {
+		at := archivePlaceOf(key)
+		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
+			return false
+		}
+		if n == replayStep || size > fanoutBytes {
+			over = false
+			return false
+		}
+		n++
+		size += len(value)
+		r.next = archivePlace{at.sent, at.sequence + 1}
+		var f *fanout
+		if f, failed = decodeFanout(bytes.Clone(value)); failed != nil {
+			return false
+		}
+		if sub.Filter.Match(f.message()) == filter.Match {
+			found = append(found, f)
+		}
+		return true
+	})
+	if err = errorsFirst(failed, err); err != nil {
+		sh.engine.fatal(err)
+	}
+	return found, over
+}
+
+// replayTo puts a message of the archive into a subscription's backlog. One that
+// was published before the replay is marked, and has a deduplication id of its
+// own: a queue that still remembers the first delivery takes it all the same.
+func (sh *shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
+	if f.sequence < sub.Progress.From {
+		f.replayed = true
+		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress.Number, f.sequence)
+		f.p.Dedup = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
+	}
+	sh.spreadTo(f, sub, now)
+}

@@ -1,0 +1,214 @@
+package topic
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+const attrReplay = "ReplayPolicy"
+
+// ReplayPolicy asks to deliver messages of the topic's archive once more.
+type ReplayPolicy struct {
+	// Start and End bound the time of their publish, both included. The zero End
+	// is the present: when the replay has come to it, new messages follow. With
+	// another End no new ones do.
+	Start, End time.Time
+	document   string
+}
+
+// ReplayStatus says how far a replay is, in AWS's words.
+type ReplayStatus string
+
+// The states of a replay. The empty one is that of a subscription without a
+// replay policy.
+const (
+	ReplayPending   ReplayStatus = "Pending"
+	ReplayRunning   ReplayStatus = "In progress"
+	ReplayCompleted ReplayStatus = "Completed"
+	ReplayFailed    ReplayStatus = "Failed" // the archive went before it was over
+)
+
+// Replay is where a subscription's replay stands.
+type Replay struct {
+	Status ReplayStatus
+	Number uint64 // counts the subscription's replays
+	// From is the sequence of the topic's first message that the subscription
+	// gets by the replay and not, or not only, when it is published.
+	From uint64
+	// Until is, once the replay is over, the sequence of the topic's first message
+	// that is delivered when it is published again.
+	Until uint64
+}
+
+// active reports that the replay has not ended.
+func (r Replay) active() bool { return r.Status == ReplayPending || r.Status == ReplayRunning }
+
+// Wants reports that the subscription gets the message with a sequence when it
+// is published, and not by a replay or not at all. A standard topic's messages
+// have the sequence 0.
+func (sub *Subscription) Wants(sequence uint64) bool {
+	r := &sub.Progress
+	switch {
+	case r.Status == "" || sequence < r.From:
+		return true
+	case r.active():
+		return false
+	}
+	return sub.Replay.End.IsZero() && sequence >= r.Until
+}
+
+// Replaying reports that a replay is under way, or about to begin.
+func (sub *Subscription) Replaying() bool { return sub.Progress.active() }
+
+func setReplay(sub *Subscription, into *Settings, value string) error {
+	into.Replay = nil
+	if value == "" {
+		return nil
+	}
+	policy, err := parseReplay(value)
+	if err != nil || policy == nil {
+		return err
+	}
+	if !sub.topic.ARN.FIFO() {
+		return refuse("ReplayPolicy: FIFO topics only")
+	}
+	if sub.topic.Retention == 0 {
+		return refuse("ReplayPolicy: the topic has no ArchivePolicy")
+	}
+	into.Replay = policy
+	return nil
+}
+
+// parseReplay reads a replay policy; nil if it is an empty object.
+func parseReplay(value string) (*ReplayPolicy, error) {
+	object := members(value)
+	if object == nil {
+		return nil, refuse("ReplayPolicy: failed to parse JSON.")
+	}
+	if len(object) == 0 {
+		return nil, nil
+	}
+	p := &ReplayPolicy{document: compact(value)}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		given, ok := text(object[name])
+		var err error
+		switch name {
+		case "PointType":
+			ok = ok && given == "Timestamp"
+		case "StartingPoint":
+			p.Start, err = time.Parse(time.RFC3339Nano, given)
+		case "EndingPoint":
+			p.End, err = time.Parse(time.RFC3339Nano, given)
+		default:
+			return nil, refuse("ReplayPolicy: Unexpected JSON member: %s", name)
+		}
+		if !ok || err != nil {
+			return nil, refuse("ReplayPolicy: %s is invalid", name)
+		}
+	}
+	for _, name := range []string{"PointType", "StartingPoint"} {
+		if _, ok := object[name]; !ok {
+			return nil, refuse("ReplayPolicy: %s must be specified", name)
+		}
+	}
+	if _, bounded := object["EndingPoint"]; bounded && !p.End.After(p.Start) {
+		return nil, refuse("ReplayPolicy: EndingPoint must be after StartingPoint")
+	}
+	return p, nil
+}
+
+// admitReplay says whether a replay may begin now, for the subscription with
+// the settings next. Its refusals of a policy have no prefix yet.
+func (s *State) admitReplay(now time.Time, sub *Subscription, next Settings) error {
+	p := next.Replay
+	switch {
+	case p == nil:
+		return nil
+	case p.Start.After(now):
+		return refuse("ReplayPolicy: StartingPoint must not be in the future")
+	case p.End.After(now):
+		return refuse("ReplayPolicy: EndingPoint must not be in the future")
+	}
+	return s.limits.admitReplay(sub)
+}
+
+func (l Limits) admitReplay(sub *Subscription) error {
+	if l.Replays > 0 && !sub.Pending && !sub.Replaying() && sub.topic.replaying >= l.Replays {
+		return fault.New(fault.ReplayLimitExceeded, "")
+	}
+	return nil
+}
+
+// beginReplay begins what the subscription's policy asks for, or ends what is
+// under way if there is none. next is the sequence of the topic's next message.
+func (sub *Subscription) beginReplay(next uint64) {
+	if sub.Pending {
+		return // when it is confirmed
+	}
+	sub.progress(Replay{Number: sub.Progress.Number})
+	if sub.Replay != nil {
+		sub.progress(Replay{Status: ReplayPending, Number: sub.Progress.Number + 1, From: next})
+	}
+}
+
+// progress changes where the replay stands, and counts those under way.
+func (sub *Subscription) progress(r Replay) {
+	if sub.Progress.active() {
+		sub.topic.replaying--
+	}
+	sub.Progress = r
+	if r.active() {
+		sub.topic.replaying++
+	}
+}
+
+// ContinueReplay notes that a replay has begun to deliver.
+func (s *State) ContinueReplay(sub *Subscription, b *mutation.Batch) {
+	if sub.Progress.Status == ReplayPending {
+		sub.Progress.Status = ReplayRunning
+		s.putSubscription(b, sub)
+	}
+}
+
+// EndReplay notes that a replay is over. next is the sequence of the topic's
+// next message: unless the policy has an end, that one is delivered again when
+// it is published.
+func (s *State) EndReplay(sub *Subscription, status ReplayStatus, next uint64, b *mutation.Batch) {
+	r := sub.Progress
+	r.Status, r.Until = status, next
+	sub.progress(r)
+	s.putSubscription(b, sub)
+}
+
+// FailReplays ends the replays of a topic whose archive goes, and gives back
+// the subscriptions.
+func (s *State) FailReplays(t *Topic, next uint64, b *mutation.Batch) (failed []*Subscription) {
+	if t.replaying == 0 {
+		return nil
+	}
+	for _, sub := range t.subscriptions.items {
+		if sub.Replaying() {
+			s.EndReplay(sub, ReplayFailed, next, b)
+			failed = append(failed, sub)
+		}
+	}
+	return failed
+}
+
+// Replays yields the subscriptions whose replays are under way, in no order.
+func (s *State) Replays(f func(*Subscription)) {
+	for _, t := range s.order.items {
+		if t.replaying == 0 {
+			continue
+		}
+		for _, sub := range t.subscriptions.items {
+			if sub.Replaying() {
+				f(sub)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,8 @@ var (
 
 	senderQueues = []string{"q0", "q1", "q2", "q3.fifo"} // the messages of q1 and q3.fifo have groups
 	fanQueues    = []string{"f0", "f1", "f2", "f3"}
-	crashQueues  = append(append([]string{"dead", "dead.fifo"}, senderQueues...), fanQueues...)
+	orderQueues  = []string{"o0.fifo", "o1.fifo", "o2"} // of a FIFO topic
+	crashQueues  = slices.Concat([]string{"dead", "dead.fifo"}, senderQueues, fanQueues, orderQueues)
 )
 
 // transferMode is how messages come from a topic to its queues.
@@ -152,6 +154,10 @@ func (w *crashWorld) setup() {
 	for i, name := range fanQueues {
 		subscribe(w.t, w.engine, "fan", name, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
 	}
+	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("order.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
+	for i, name := range orderQueues {
+		subscribe(w.t, w.engine, "order.fifo", name, fmt.Sprintf("00000000-0000-4000-9000-%012d", i))
+	}
 }
 
 // answered notes an answer and takes a crash when it is time.
@@ -226,6 +232,8 @@ func (w *crashWorld) act(r *rand.Rand) {
 				p.sent[id] = struct{}{}
 			}
 		})
+	case n < 4 && r.IntN(2) == 0:
+		w.publishInOrder(r)
 	case n < 4:
 		id := w.nextID()
 		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
@@ -237,6 +245,39 @@ func (w *crashWorld) act(r *rand.Rand) {
 	default:
 		w.consume(r, crashQueues[r.IntN(len(crashQueues))])
 	}
+}
+
+// publishInOrder publishes to the FIFO topic, each message twice in one batch.
+func (w *crashWorld) publishInOrder(r *rand.Rand) {
+	var ps []Publication
+	var bodies []string
+	for range 1 + r.IntN(3) {
+		id := w.nextID()
+		body := fmt.Sprintf("o%s", id) + strings.Repeat("!", r.IntN(3)/2)
+		bodies = append(bodies, body)
+		p := Publication{ID: id, Body: []byte(body + " "), Group: fmt.Sprint(r.IntN(4)), Dedup: body}
+		ps = append(ps, p, p)
+	}
+	w.ledger.note(func(p *promises) {
+		for _, body := range bodies {
+			p.ordered[body] = false
+		}
+	})
+	got, err := w.engine.Publish(context.Background(), topicARN("order.fifo"), ps...)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for i := 1; i < len(got); i += 2 {
+		if !got[i].Duplicate || got[i].Sequence != got[i-1].Sequence || i > 1 && got[i].Sequence != got[i-2].Sequence+1 {
+			w.t.Errorf("a batch of duplicates is answered %v", got)
+		}
+	}
+	w.answered(func(p *promises) {
+		p.answers++
+		for _, body := range bodies {
+			p.ordered[body] = true
+		}
+	})
 }
 
 // consume receives from a queue, deletes some messages while they are surely
@@ -321,7 +362,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 		t.Errorf("the counters tell of %d messages, and there are %d records", have, records)
 	}
 	found := drain(t, e, p, now)
-	c.before.check(t, c.after, c.at, w.late.before(c.at), found, fanQueues)
+	c.before.check(t, c.after, c.at, w.late.before(c.at), found)
 	for _, kind := range []byte("mltdengrh") {
 		if n := countKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
@@ -464,7 +505,9 @@ func (c *carrier) carry(sub arn.ARN) {
 		}
 		for _, d := range ds {
 			dest, _ := arn.Parse(d.Subscription.Endpoint)
-			m := &queue.Message{ID: c.newID(), Sender: d.Message.Sender, Body: bytes.Clone(d.Message.Body)}
+			m := &queue.Message{
+				ID: c.newID(), Sender: d.Message.Sender, Group: d.Message.Group, Dedup: d.Message.Dedup, Body: bytes.Clone(d.Message.Body),
+			}
 			m.Seal()
 			err := c.engine.Transfer(context.Background(), d, Attempt{Outcome: "success"}, dest, m, DeliveryDelivered, "")
 			if err != nil {

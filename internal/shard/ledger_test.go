@@ -20,6 +20,7 @@ type promises struct {
 	begun     map[string]struct{}  // sends that were called
 	sent      map[string]struct{}  // and answered
 	published map[string]bool      // by body: whether it was answered
+	ordered   map[string]bool      // the same of the FIFO topic
 	deleting  map[string]struct{}  // deletes that were called
 	deleted   map[string]time.Time // and when they were answered
 	answers   int
@@ -27,7 +28,7 @@ type promises struct {
 
 func newLedger() *ledger {
 	return &ledger{promises: promises{
-		begun: map[string]struct{}{}, sent: map[string]struct{}{}, published: map[string]bool{},
+		begun: map[string]struct{}{}, sent: map[string]struct{}{}, published: map[string]bool{}, ordered: map[string]bool{},
 		deleting: map[string]struct{}{}, deleted: map[string]time.Time{},
 	}}
 }
@@ -45,7 +46,7 @@ func (l *ledger) copy() promises {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return promises{
-		begun: maps.Clone(l.begun), sent: maps.Clone(l.sent), published: maps.Clone(l.published),
+		begun: maps.Clone(l.begun), sent: maps.Clone(l.sent), published: maps.Clone(l.published), ordered: maps.Clone(l.ordered),
 		deleting: maps.Clone(l.deleting), deleted: maps.Clone(l.deleted), answers: l.answers,
 	}
 }
@@ -58,7 +59,7 @@ const lazyBound = 10 * time.Millisecond
 
 // check holds what a crash left against what was answered before it, and what
 // had been called after it. late is by how much the machine was late then.
-func (before promises) check(t *testing.T, after promises, crashed time.Time, late time.Duration, found map[string]int, subscribers []string) {
+func (before promises) check(t *testing.T, after promises, crashed time.Time, late time.Duration, found map[string]int) {
 	t.Helper()
 	for id, n := range found {
 		if n > 1 {
@@ -74,12 +75,25 @@ func (before promises) check(t *testing.T, after promises, crashed time.Time, la
 		}
 	}
 	known := maps.Clone(after.begun)
-	for body := range after.published {
+	checkFanout(t, before.published, after.published, after.deleting, found, fanQueues, known)
+	checkFanout(t, before.ordered, after.ordered, after.deleting, found, orderQueues, known)
+	for id := range found {
+		if _, ok := known[id]; !ok {
+			t.Errorf("%s was never sent", id)
+		}
+	}
+}
+
+// checkFanout holds what came to the subscribers of a topic against what was
+// published, all of which it adds to what is known.
+func checkFanout(t *testing.T, before, after map[string]bool, deleting map[string]struct{}, found map[string]int, subscribers []string, known map[string]struct{}) {
+	t.Helper()
+	for body := range after {
 		there, gone := 0, 0
 		for _, name := range subscribers {
 			id := origin(name, body)
 			known[id] = struct{}{}
-			_, maybe := after.deleting[id]
+			_, maybe := deleting[id]
 			switch {
 			case found[id] > 0:
 				there++
@@ -90,13 +104,8 @@ func (before promises) check(t *testing.T, after promises, crashed time.Time, la
 		if there > 0 && gone > 0 {
 			t.Errorf("half a fan-out: %s reached %d subscribers and not %d", body, there, gone)
 		}
-		if before.published[body] && gone > 0 {
+		if before[body] && gone > 0 {
 			t.Errorf("%s was acknowledged and %d subscribers have not got it", body, gone)
-		}
-	}
-	for id := range found {
-		if _, ok := known[id]; !ok {
-			t.Errorf("%s was never sent", id)
 		}
 	}
 }

@@ -1,0 +1,98 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+)
+
+func createFIFOTopic(t *testing.T, e *Engine, name string, attributes map[string]string) {
+	t.Helper()
+	all := map[string]string{"FifoTopic": "true"}
+	maps.Copy(all, attributes)
+	if err := e.CreateTopic(context.Background(), topic.CreateTopic{ARN: topicARN(name), Attributes: all}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFIFOTopicOrderBehindFanouts: messages that fit into one commit wait for
+// those before them that are spread in steps.
+func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
+	ctx := context.Background()
+	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+	defer e.Close()
+	createFIFOTopic(t, e, "wide.fifo", nil)
+	const subscribers = 30
+	for i := range subscribers {
+		subscribe(t, e, "wide.fifo", fmt.Sprintf("q%d.fifo", i), subscriptionID(i))
+	}
+	for i, size := range []int{200_000, 10, 200_000, 10, 10} {
+		p := Publication{ID: messageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
+		if r, err := e.Publish(ctx, topicARN("wide.fifo"), p); err != nil || r[0].Sequence != uint64(i+1) {
+			t.Fatal(r, err)
+		}
+	}
+	e.background.Wait()
+	sh := e.shardOf(topicARN("wide.fifo"))
+	if len(sh.spreading) != 0 || len(sh.fanouts) != 0 {
+		t.Errorf("still spreading %v, %v", sh.spreading, sh.fanouts)
+	}
+	for i := range subscribers {
+		for want := uint64(1); want <= 5; want++ {
+			ds, _, err := e.Take(ctx, topicARN("wide.fifo").Subscription(subscriptionID(i)), 10)
+			if err != nil || len(ds) != 1 || ds[0].Message.Notice.Sequence != want {
+				t.Fatalf("subscriber %d: not message %d alone: %d, %v", i, want, len(ds), err)
+			}
+			if err := e.Delivered(ds[0], Attempt{Outcome: "success"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestArchiveIsShortened: what is too old leaves the store, and the rest stays.
+func TestArchiveIsShortened(t *testing.T) {
+	ctx := context.Background()
+	c, s := clock.NewVirtual(start), memory.New()
+	e := openEngine(t, Options{Store: s, Clock: c})
+	createFIFOTopic(t, e, "old.fifo", map[string]string{"ArchivePolicy": `{"MessageRetentionPeriod":"1"}`})
+	kept := func() int {
+		t.Helper()
+		e.log.flush()
+		return countKeys(t, s, 'A', 0)
+	}
+	for i := range 10 {
+		p := Publication{ID: messageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
+		if _, err := e.Publish(ctx, topicARN("old.fifo"), p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Advance(ctx, 2*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := kept(); n != 10 {
+		t.Errorf("after 20 hours %d of 10 are kept", n)
+	}
+	if _, err := c.Advance(ctx, 10*time.Hour); err != nil { // 30 hours: the first four are too old
+		t.Fatal(err)
+	}
+	if n := kept(); n < 6 || n > 7 {
+		t.Errorf("after 30 hours %d are kept, want 6, or one more for an hour", n)
+	}
+	e.Close()
+	e = openEngine(t, Options{Store: s, Clock: c})
+	defer e.Close()
+	if _, err := c.Advance(ctx, 48*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("after a restart and two days %d are kept", n)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,6 +27,8 @@ const (
 	// replayAhead bounds what a replay has put into the backlog before it is
 	// delivered. Below half of it the next step follows.
 	replayAhead = 1024
+	// replayWait is how long a replay waits for space on the disk.
+	replayWait = 20 * time.Second
 )
 
 // pendingReplay is one that is under way.
@@ -132,6 +135,17 @@ func (sh *shard) lineUp(r *pendingReplay) {
 	})
 }
 
+// lineUpLater has a replay go on after a while.
+func (sh *shard) lineUpLater(r *pendingReplay) {
+	sh.engine.clock.AfterFunc(replayWait, func() {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if !sh.closed && sh.replays[r.incarnation] == r {
+			sh.lineUp(r)
+		}
+	})
+}
+
 // replayOnce makes a step of the replay that is next in line; false if none is.
 func (sh *shard) replayOnce() bool {
 	sh.mu.Lock()
@@ -152,6 +166,10 @@ func (sh *shard) replayOnce() bool {
 	}
 	if qs := sh.backlogOf(sub); qs != nil && waitingIn(qs, sh.now()) > replayAhead {
 		return true // it goes on when these are delivered
+	}
+	if sh.engine.full() {
+		sh.lineUpLater(r)
+		return true
 	}
 	found, over := sh.nextOfArchive(r, sub)
 	now := sh.now()

@@ -292,10 +292,9 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	// Then all that is not leased is fresh: no need to pass what was deleted.
 	mainLane, delayed = q.c.head, q.c.next
 	for seq, s := range q.leases {
-		switch s.lane {
-		case MainLane:
+		if s.lane == MainLane {
 			mainLane = min(mainLane, seq)
-		case DelayedLane:
+		} else if s.lane == DelayedLane {
 			delayed = min(delayed, seq)
 		}
 	}

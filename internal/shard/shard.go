@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/topic"
@@ -33,11 +34,13 @@ type shard struct {
 	queues     map[arn.ARN]*queueState
 	backlogs   map[queue.Incarnation]*queueState
 	topics     *topic.State
-	accepted   map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers     timerHeap
-	timer      clock.Timer
-	timerAt    int64
-	closed     bool
+	// topicPolicies are those that were asked for, by topic.
+	topicPolicies map[arn.ARN]compiledPolicy
+	accepted      map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	timers        timerHeap
+	timer         clock.Timer
+	timerAt       int64
+	closed        bool
 
 	fanouts   []uint64 // publications that are still being spread, oldest first
 	fanning   bool
@@ -57,6 +60,7 @@ type queueState struct {
 	incarnation queue.Incarnation
 	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
 	record      *queueRecord
+	policy      *policy.Policy // of record; nil: none
 	backlog     bool
 	gone        bool
 	dirty       bool

@@ -31,6 +31,9 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if _, there := sh.topics.Topic(cmd.ARN); full && !there {
 			return fault.New(fault.TopicLimitExceeded, "")
 		}
+		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
+			return topicRefusal("Attributes Reason: ", err)
+		}
 		_, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
 		return err
 	})
@@ -107,6 +110,7 @@ func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
 // what is not there succeeds.
 func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		delete(sh.topicPolicies, t)
 		for _, sub := range sh.topics.DeleteTopic(t, &sh.batch) {
 			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
 		}
@@ -131,6 +135,11 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 // InvalidParameter.
 func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		if _, ok := sh.topics.Topic(t); ok && name == topicPolicy {
+			if err := checkTopicPolicy(value); err != nil {
+				return topicRefusal("", err)
+			}
+		}
 		return sh.topics.SetTopicAttribute(t, name, value, &sh.batch)
 	})
 }

@@ -19,6 +19,9 @@ type Engine interface {
 	DeleteTopic(ctx context.Context, t arn.ARN) error
 	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
 	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
+	AddTopicPermission(ctx context.Context, t arn.ARN, p shard.Permission) error
+	// RemoveTopicPermission succeeds for a label that is not there.
+	RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error
 	// ListTopics gives up to limit topics in the order of their names, those
 	// whose names are greater than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
@@ -41,6 +44,9 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
+	// AdmitsPublisher reports whether a topic's policy lets another account
+	// publish; address is the caller's host and port.
+	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	// Publish accepts messages, in their order; they are durable on return.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
 }
@@ -81,6 +87,8 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListTopics", s.listTopics),
 		api.Op("GetTopicAttributes", s.getTopicAttributes),
 		api.Op("SetTopicAttributes", s.setTopicAttributes),
+		api.Op("AddPermission", s.addPermission),
+		api.Op("RemovePermission", s.removePermission),
 		api.Op("Subscribe", s.subscribe),
 		api.Op("ConfirmSubscription", s.confirmSubscription),
 		api.Op("Unsubscribe", s.unsubscribe),

@@ -147,7 +147,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	}
 	to := e.shardOf(dest)
 	qs, ok := to.queues[dest]
-	if !ok || e.injected(dest) != nil {
+	if !ok || e.injected(dest) != nil || qs.admits(w.f.topic, w.now) != nil {
 		return false
 	}
 	n := w.f.notification(sub)

@@ -144,6 +144,7 @@ func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
 			return false
 		}
 		qs := &queueState{arn: a, incarnation: record.Incarnation, record: record}
+		qs.loadPolicy(sh.engine)
 		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.queues[a] = qs
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/topic"
@@ -57,6 +58,7 @@ type queueState struct {
 	incarnation queue.Incarnation
 	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
 	record      *queueRecord
+	policy      *policy.Policy // of record; nil: none
 	backlog     bool
 	gone        bool
 	dirty       bool

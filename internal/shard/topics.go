@@ -31,6 +31,9 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if _, there := sh.topics.Topic(cmd.ARN); full && !there {
 			return fault.New(fault.TopicLimitExceeded, "")
 		}
+		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
+			return topicRefusal("Attributes Reason: ", err)
+		}
 		_, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
 		return err
 	})
@@ -131,6 +134,11 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 // InvalidParameter.
 func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		if _, ok := sh.topics.Topic(t); ok && name == topicPolicy {
+			if err := checkTopicPolicy(value); err != nil {
+				return topicRefusal("", err)
+			}
+		}
 		return sh.topics.SetTopicAttribute(t, name, value, &sh.batch)
 	})
 }

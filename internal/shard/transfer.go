@@ -292,7 +292,12 @@ func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	g, err := e.transfer(d.shard, d.queue, d.lease, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		// Under the lock of the destination, which was just found there.
+		if err := e.shardOf(dest).queues[dest].admits(topic, now); err != nil {
+			return queue.Arrival{}, err
+		}
 		if m.Size() > cfg.MaxMessageSize {
 			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 		}

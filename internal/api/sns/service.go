@@ -19,6 +19,9 @@ type Engine interface {
 	DeleteTopic(ctx context.Context, t arn.ARN) error
 	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
 	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
+	AddTopicPermission(ctx context.Context, t arn.ARN, p shard.Permission) error
+	// RemoveTopicPermission succeeds for a label that is not there.
+	RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error
 	// ListTopics gives up to limit topics in the order of their names, those
 	// whose names are greater than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
@@ -81,6 +84,8 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListTopics", s.listTopics),
 		api.Op("GetTopicAttributes", s.getTopicAttributes),
 		api.Op("SetTopicAttributes", s.setTopicAttributes),
+		api.Op("AddPermission", s.addPermission),
+		api.Op("RemovePermission", s.removePermission),
 		api.Op("Subscribe", s.subscribe),
 		api.Op("ConfirmSubscription", s.confirmSubscription),
 		api.Op("Unsubscribe", s.unsubscribe),

@@ -18,8 +18,6 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 		return nil, err
 	}
 	switch {
-	case in.Label == "":
-		return nil, invalid("Label")
 	case len(in.AWSAccountId) == 0:
 		return nil, invalid("AWSAccountId")
 	case len(in.ActionName) == 0:
@@ -37,9 +35,6 @@ func (s *Service) removePermission(ctx context.Context, call *api.Call, in *Remo
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, err
-	}
-	if in.Label == "" {
-		return nil, invalid("Label")
 	}
 	return &RemovePermissionOutput{}, s.engine.RemoveTopicPermission(ctx, t, in.Label)
 }

@@ -122,6 +122,9 @@ func (p *pattern) match(s string, fold bool, c Context) bool {
 // glob matches tokens with s. A * takes as little as it can, and more when what
 // follows does not fit; only the last one met needs to be tried again.
 func glob(tokens []token, s string, fold bool) bool {
+	if len(tokens) == 1 && tokens[0].kind == literal && !fold { // most are
+		return s == tokens[0].text
+	}
 	at, i := 0, 0
 	star, from := -1, 0 // the last *, and where its part of s ends
 	for {

@@ -341,5 +341,8 @@ func (s *script) reconfigure() {
 			"MessageRetentionPeriod": fmt.Sprint(60 + s.rand.IntN(60)),
 		})
 		s.say("configure a: %v", err)
+	case 3:
+		doc := [...]string{"", admitting(queueARN("a"), topicARN("t")), admitting(queueARN("a"), topicARN("u"))}[s.rand.IntN(3)]
+		s.say("policy of a: %v", s.engine.SetQueueAttributes(ctx, queueARN("a"), map[string]string{"Policy": doc}))
 	}
 }

@@ -208,11 +208,11 @@ func splitARN(s string, variables bool) []string {
 
 func (p *arnPattern) match(s string, c Context) bool {
 	for i := range p {
-		part, rest, found := s, "", false
-		if i < arnParts-1 {
-			if part, rest, found = strings.Cut(s, ":"); !found {
-				return false
-			}
+		part, rest, found := strings.Cut(s, ":")
+		if i == arnParts-1 {
+			part = s // with its colons
+		} else if !found {
+			return false
 		}
 		if !p[i].match(part, false, c) {
 			return false

@@ -103,14 +103,22 @@ func (d *delivering) Values(key string) []string {
 		return []string{"true"}
 	case "aws:viaawsservice":
 		return []string{"false"}
+	default:
+		return commonValues(key, d.queue, d.now)
+	}
+}
+
+// commonValues are those of the keys that every request has.
+func commonValues(key string, resource arn.ARN, now int64) []string {
+	switch key {
 	case "aws:resourceaccount":
-		return []string{d.queue.Account}
+		return []string{resource.Account}
 	case "aws:requestedregion":
-		return []string{d.queue.Region}
+		return []string{resource.Region}
 	case "aws:currenttime":
-		return []string{time.UnixMilli(d.now).UTC().Format("2006-01-02T15:04:05Z")}
+		return []string{time.UnixMilli(now).UTC().Format("2006-01-02T15:04:05Z")}
 	case "aws:epochtime":
-		return []string{strconv.FormatInt(d.now/1000, 10)}
+		return []string{strconv.FormatInt(now/1000, 10)}
 	default:
 		return nil
 	}

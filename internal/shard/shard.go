@@ -34,11 +34,13 @@ type shard struct {
 	queues     map[arn.ARN]*queueState
 	backlogs   map[queue.Incarnation]*queueState
 	topics     *topic.State
-	accepted   map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers     timerHeap
-	timer      clock.Timer
-	timerAt    int64
-	closed     bool
+	// topicPolicies are those that were asked for, by topic.
+	topicPolicies map[arn.ARN]compiledPolicy
+	accepted      map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	timers        timerHeap
+	timer         clock.Timer
+	timerAt       int64
+	closed        bool
 
 	fanouts   []uint64 // publications that are still being spread, oldest first
 	fanning   bool

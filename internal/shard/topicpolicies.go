@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
@@ -89,6 +90,84 @@ func (e *Engine) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 		}
 		return edited, err
 	})
+}
+
+// AdmitsPublisher reports whether a topic's policy lets another account publish.
+// address is where the caller is, as host:port. A topic that is not there lets
+// nobody.
+func (e *Engine) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
+	decision := policy.ImplicitDeny
+	err := e.withCatalog(ctx, t, func(sh *shard) error {
+		found, ok := sh.topics.Topic(t)
+		if !ok {
+			return nil
+		}
+		r := policy.Request{
+			Principal: policy.Principal{Account: account, ARNs: []string{rootOf(account)}},
+			Action:    "sns:Publish", Resource: t.String(),
+			Context: &calling{resource: t, account: account, address: address, now: sh.now()},
+		}
+		decision = sh.topicPolicy(found).Evaluate(&r)
+		return nil
+	})
+	return err == nil && decision == policy.Allow
+}
+
+// topicPolicy is the policy of a topic, compiled when it is first asked for:
+// few topics ever are.
+func (sh *shard) topicPolicy(t *topic.Topic) *policy.Policy {
+	doc := t.Attribute(topicPolicy)
+	if c, ok := sh.topicPolicies[t.ARN]; ok && c.doc == doc {
+		return c.policy
+	}
+	p, err := policy.Parse(doc)
+	if err != nil { // an older version let it in
+		p = denyAll
+	}
+	if sh.topicPolicies == nil {
+		sh.topicPolicies = map[arn.ARN]compiledPolicy{}
+	}
+	sh.topicPolicies[t.ARN] = compiledPolicy{doc: doc, policy: p}
+	return p
+}
+
+// compiledPolicy is a policy with the document that it was made of.
+type compiledPolicy struct {
+	doc    string
+	policy *policy.Policy
+}
+
+// rootOf is an account as a principal.
+func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
+
+// calling is what a policy can ask about a client's request.
+type calling struct {
+	resource arn.ARN
+	account  string // the caller's
+	address  string // host:port
+	now      int64  // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (c *calling) Values(key string) []string {
+	switch key {
+	case "aws:principalaccount", "aws:sourceowner":
+		return []string{c.account}
+	case "aws:principalarn":
+		return []string{rootOf(c.account)}
+	case "aws:principaltype":
+		return []string{"Account"}
+	case "aws:principalisawsservice", "aws:viaawsservice":
+		return []string{"false"}
+	case "aws:sourceip":
+		host, err := netip.ParseAddrPort(c.address)
+		if err != nil {
+			return nil
+		}
+		return []string{host.Addr().Unmap().WithZone("").String()}
+	default:
+		return commonValues(key, c.resource, c.now)
+	}
 }
 
 // editTopicPolicy changes the policy of a topic, if edit does.

@@ -110,6 +110,7 @@ func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
 // what is not there succeeds.
 func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		delete(sh.topicPolicies, t)
 		for _, sub := range sh.topics.DeleteTopic(t, &sh.batch) {
 			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
 		}

@@ -2,11 +2,13 @@ package sdk_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 )
 
 const defaultActions = `["SNS:GetTopicAttributes","SNS:SetTopicAttributes","SNS:AddPermission","SNS:RemovePermission","SNS:DeleteTopic",` +
@@ -121,4 +123,65 @@ func TestTopicPolicyRefusals(t *testing.T) {
 		}))(t)
 		equal(t, "the policy", policy, topicAttributes(t, c, topic)["Policy"])
 	}
+}
+
+// A topic's policy lets other accounts publish, or not; its own may in any case.
+func TestTopicPolicyAdmitsPublishers(t *testing.T) {
+	const friend, stranger = "111122223333", "444455556666"
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	topic, queue := createTopic(t, c, "orders"), createQueue(t, queues, "q")
+	subscribe(t, c, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true")
+	setPolicy := func(policy string) {
+		t.Helper()
+		must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: aws.String("Policy"), AttributeValue: &policy}))(t)
+	}
+	// check publishes as each account, both ways, and compares who was heard.
+	check := func(what string, want ...string) {
+		t.Helper()
+		for _, who := range []string{account, friend, stranger} {
+			theirs := topicsClientOf(endpoint, region, who)
+			text := "User: arn:aws:iam::" + who + ":root is not authorized to perform: SNS:%[1]s on resource: " + topic +
+				" because no resource-based policy allows the SNS:%[1]s action"
+			one := errorOf(theirs.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &who}))
+			batch := errorOf(theirs.PublishBatch(t.Context(), &sns.PublishBatchInput{
+				TopicArn: &topic, PublishBatchRequestEntries: []types.PublishBatchRequestEntry{batchEntry("a", who)},
+			}))
+			if !slices.Contains(want, who) {
+				refused(t, one, "AuthorizationError", 403, fmt.Sprintf(text, "Publish"))
+				refused(t, batch, "AuthorizationError", 403, fmt.Sprintf(text, "PublishBatch"))
+				continue
+			}
+			if one != nil || batch != nil {
+				t.Errorf("%s: %s: %v, %v", what, who, one, batch)
+				continue
+			}
+			equal(t, what, []string{who, who}, []string{*takeMessage(t, queues, queue).Body, *takeMessage(t, queues, queue).Body})
+		}
+	}
+	check("the default policy", account)
+	must(c.AddPermission(t.Context(), &sns.AddPermissionInput{
+		TopicArn: &topic, Label: aws.String("friend"), AWSAccountId: []string{friend}, ActionName: []string{"Publish"},
+	}))(t)
+	check("a permission", account, friend)
+	must(c.RemovePermission(t.Context(), &sns.RemovePermissionInput{TopicArn: &topic, Label: aws.String("friend")}))(t)
+	check("no permission", account)
+	setPolicy(policyOf(allowAll("SNS:Publish")))
+	check("everybody", account, friend, stranger)
+	setPolicy(policyOf(allowAll("SNS:Publish") + `,{"Effect":"Deny","Principal":{"AWS":"` + stranger + `"},"Action":"SNS:Publish","Resource":"*"}`))
+	check("deny wins", account, friend)
+	setPolicy(policyOf(`{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"` + topic + `","Condition":{
+		"IpAddress":{"aws:SourceIp":"127.0.0.0/8"},"StringEquals":{"aws:PrincipalAccount":"` + friend + `"}}}`))
+	check("a friend from here", account, friend)
+	setPolicy(policyOf(`{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"*","Condition":{"NotIpAddress":{"aws:SourceIp":"127.0.0.0/8"}}}`))
+	check("from elsewhere", account)
+	setPolicy(policyOf(allowAll("SNS:Subscribe")))
+	check("another action", account)
+	setPolicy("")
+	check("the default one again", account)
+	must(c.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: &topic}))(t)
+	theirs := topicsClientOf(endpoint, region, friend)
+	refused(t, errorOf(theirs.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("m")})), "AuthorizationError", 403,
+		"User: arn:aws:iam::"+friend+":root is not authorized to perform: SNS:Publish on resource: "+topic+
+			" because no resource-based policy allows the SNS:Publish action")
 }

@@ -44,6 +44,9 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
+	// AdmitsPublisher reports whether a topic's policy lets another account
+	// publish; address is the caller's host and port.
+	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	// Publish accepts messages, in their order; they are durable on return.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) error
 }

@@ -41,6 +41,8 @@ func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.P
 	return nil
 }
 
+func (r *recorder) AdmitsPublisher(context.Context, arn.ARN, string, string) bool { return false }
+
 func (r *recorder) ListTopics(_ context.Context, _, _, after string, limit int) ([]arn.ARN, bool, error) {
 	i, _ := slices.BinarySearchFunc(r.topics, after+"\x00", func(t arn.ARN, name string) int { return cmp.Compare(t.Resource, name) })
 	rest := r.topics[i:]

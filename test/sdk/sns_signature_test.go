@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -86,10 +87,7 @@ func verified(t *testing.T, body, kind, version string) map[string]any {
 		t.Errorf("%v in %s", err, body)
 	}
 	for name, value := range envelope {
-		forged := map[string]any{}
-		for n, v := range envelope {
-			forged[n] = v
-		}
+		forged := maps.Clone(envelope)
 		text, ok := value.(string)
 		if !ok || name == "Type" || strings.HasPrefix(name, "Sign") || name == "UnsubscribeURL" {
 			continue

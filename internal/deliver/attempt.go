@@ -13,12 +13,17 @@ import (
 // attempt makes one attempt and concludes it. parked is a dead letter whose
 // queue cannot take it now; slow says that the host hung.
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
+	r, err := s.request(d)
 	at, began := s.clock.Now(), s.options.System.Now()
 	deadline := deadlineOf(d.Subscription.Protocol, d.Message.Sent)
 	if expired(deadline, at) { // between the choice and now
 		return s.fail(d, shard.Attempt{}, false, reasonExpired), false
 	}
-	out := s.send(d, at)
+	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
+	if err == nil {
+		r.At = at
+		out = s.send(r)
+	}
 	slow = s.options.System.Now().Sub(began) >= slowAfter
 	if s.attempts.Err() != nil && out.Class != Success {
 		// Cut off by Stop: it says nothing about the endpoint, and does not count.
@@ -47,14 +52,53 @@ func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 }
 
 // send makes the attempt itself, within its time.
-func (s *Scheduler) send(d *shard.Delivery, at time.Time) Outcome {
-	sender, ok := s.options.Senders[d.Subscription.Protocol]
-	if !ok || d.Message.Notice == nil {
+func (s *Scheduler) send(r *Request) Outcome {
+	sender, ok := s.options.Senders[r.Subscription.Protocol]
+	if !ok || r.Message.Notice == nil {
 		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
 	}
 	ctx, cancel := context.WithTimeout(s.attempts, s.options.Timeout)
 	defer cancel()
-	return sender.Send(ctx, &Request{Delivery: d, At: at, PublicURL: s.options.PublicURL, NewID: s.options.NewID})
+	return sender.Send(ctx, r)
+}
+
+// Signer signs envelopes: *signing.Signer.
+type Signer interface {
+	// Key is the id of the key that signs now.
+	Key() [16]byte
+	// Sign puts into a body the signature that it lacks, the same each time.
+	// While the first key is being made it waits.
+	Sign(body []byte, u *queue.Unsigned) error
+}
+
+// issuer is this server as the envelope of m shows it.
+func (s *Scheduler) issuer(m *queue.Message) envelope.Issuer {
+	o := envelope.Issuer{URL: s.options.PublicURL}
+	if s.options.Signer != nil && m.Notice != nil && envelope.Signed(m) {
+		o.Key = s.options.Signer.Key()
+	}
+	return o
+}
+
+// request prepares an attempt. What leaves this process is rendered and signed
+// here, outside of the attempt's time; what goes to a queue is signed when it is
+// received.
+func (s *Scheduler) request(d *shard.Delivery) (*Request, error) {
+	r := &Request{Delivery: d, Issuer: s.issuer(d.Message), NewID: s.options.NewID}
+	sender, ok := s.options.Senders[d.Subscription.Protocol]
+	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
+		return r, nil
+	}
+	var unsigned *queue.Unsigned
+	r.body, unsigned = envelope.Body(d.Message, r.Issuer)
+	if envelope.Reuse(r.body, unsigned, d.Signature) {
+		return r, nil
+	}
+	err := s.options.Signer.Sign(r.body, unsigned)
+	if err == nil {
+		d.Signature = envelope.Keep(r.body, unsigned)
+	}
+	return r, err
 }
 
 // move is a dead letter that waits for its queue. It is kept in memory, with the
@@ -81,7 +125,7 @@ func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, made bool, reason s
 		s.drop(d, a, e, reason)
 		return nil
 	}
-	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.options.PublicURL, d.Subscription.Protocol == topic.SQS)
+	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
 	switch out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason)); out.Class {
 	case Success:
 		e.State, e.Reason = shard.DeliveryDeadLetter, reason

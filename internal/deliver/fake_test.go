@@ -53,6 +53,8 @@ type entry struct {
 	receives int
 	leased   bool
 	history  []shard.Attempt
+
+	signature []byte
 }
 
 type finished struct {
@@ -142,7 +144,7 @@ func (e *engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*shard.
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Message: en.m, Attempt: en.receives,
+			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Message: en.m, Attempt: en.receives, Signature: en.signature,
 		}
 		e.byLease[d] = en
 		taken = append(taken, d)
@@ -190,7 +192,7 @@ func (e *engine) Again(d *shard.Delivery, a shard.Attempt, due time.Time) error 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.end(d, a)
-	en.due = due
+	en.due, en.signature = due, d.Signature
 	if wait := due.Sub(e.clock.Now()); wait > 0 {
 		e.clock.AfterFunc(wait, func() {
 			e.mu.Lock()

@@ -37,6 +37,8 @@ type Options struct {
 	// PublicURL is the address of the server as subscribers reach it. SubscribeURL
 	// and UnsubscribeURL begin with it.
 	PublicURL string
+	// Signer signs envelopes; nil: they go out unsigned.
+	Signer Signer
 	// Jitter spreads delays by JitterShare, from 0 (not at all) to 1. Source and
 	// seed are the caller's; nil means no jitter.
 	Jitter      *clock.Jitter

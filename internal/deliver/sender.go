@@ -55,13 +55,21 @@ func StatusDetail(status int) string {
 // Request is one attempt to be made.
 type Request struct {
 	*shard.Delivery
-	At        time.Time       // when the attempt began, by the server's clock
-	PublicURL string          // without a slash at the end
-	NewID     func() queue.ID // makes the id of a message in a queue
+	At     time.Time // when the attempt began, by the server's clock
+	Issuer envelope.Issuer
+	NewID  func() queue.ID // makes the id of a message in a queue
+
+	body []byte // made by the scheduler, for attempts that leave this process
 }
 
-// Body is what an HTTP/S endpoint is sent.
-func (r *Request) Body() []byte { return envelope.Body(r.Message, r.PublicURL) }
+// Body is what an HTTP/S endpoint is sent. A request that no scheduler made is
+// not signed.
+func (r *Request) Body() []byte {
+	if r.body == nil {
+		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
+	}
+	return r.body
+}
 
 // Raw reports that Body is the bare message.
 func (r *Request) Raw() bool { return envelope.Raw(r.Message) }
@@ -73,7 +81,7 @@ func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
 // SQS makes the message that a subscribed queue gets. The error is a
 // client-side one: envelope.ErrTooManyAttributes.
 func (r *Request) SQS() (*queue.Message, error) {
-	return envelope.SQS(r.Message, r.NewID(), r.PublicURL)
+	return envelope.SQS(r.Message, r.NewID(), r.Issuer)
 }
 
 // Sender makes attempts over one protocol. It does not retry, and it logs

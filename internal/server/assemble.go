@@ -19,7 +19,6 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
-	"godwit.dev/godwit/internal/deliver/envelope"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
@@ -79,12 +78,13 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
+	signed := &envelopes{url: url}
 	engine, err := shard.Open(shard.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics:   deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
 		History:     deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
-		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
+		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
 		return Parts{}, err
@@ -102,17 +102,20 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	if err := signed.open(deps, engine); err != nil {
+		return Parts{}, err
+	}
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders(deps, engine),
-		PublicURL: url,
-		Jitter:    deps.Jitter, JitterShare: deps.Config.Jitter,
+		PublicURL: url, Signer: signed.keys.NewSigner(),
+		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
 
 	return Parts{
-		Wire: wire.NewHandler(wire.Options{
+		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
@@ -122,7 +125,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
 			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
-		}),
+		})),
 		Admin: map[string]http.Handler{
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),

@@ -23,6 +23,9 @@ type Delivery struct {
 	Throttle     int                // deliveries a second; 0: no limit
 	Message      *queue.Message
 	Attempt      int // the number of the attempt to be made, from 1
+	// Signature is the consumer's, of what it sends; nil: it has made none. It is
+	// kept with the attempts.
+	Signature []byte
 
 	history history
 	shard   *shard
@@ -82,7 +85,7 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	sh.mu.Lock()
-	s, ok := sh.topics.Subscription(sub)
+	s, ok := sh.topics.Deliverable(sub)
 	var qs *queueState
 	if ok {
 		qs = sh.backlogOf(s)
@@ -126,6 +129,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 				return nil, false, err
 			}
 			d.history = decodeHistory(value)
+			d.Signature = d.history.signature
 		}
 	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
@@ -160,6 +164,7 @@ func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
 // Again notes a failed attempt and makes the message due for the next one.
 func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
 	d.history.add(a)
+	d.history.signature = d.Signature
 	d.outcome(func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
 		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
@@ -199,7 +204,7 @@ func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]Deli
 	var err error
 	sh := e.shardOfSubscription(sub)
 	sh.mu.Lock()
-	s, ok := sh.topics.Subscription(sub)
+	s, ok := sh.topics.Deliverable(sub)
 	if ok {
 		if qs := sh.backlogOf(s); qs != nil {
 			infos, err = e.pendingDeliveries(sh, qs, limit)

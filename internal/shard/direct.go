@@ -17,7 +17,8 @@ import (
 // that cannot be rendered) goes the long way, which knows what to do about it.
 
 // Renderer makes the message that a subscribed queue gets of a notification,
-// with an id of its own, sealed.
+// with an id of its own, sealed or Unsigned: it is called under locks, and must
+// not wait for a signature.
 type Renderer func(notification *queue.Message) (*queue.Message, error)
 
 // plan is where publications go.

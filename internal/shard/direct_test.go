@@ -190,7 +190,9 @@ func (c *signallingClock) Now() time.Time {
 // shards of its queues is heeded.
 func TestDirectPublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
-	unsubscribe := func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }
+	unsubscribe := func(w *directWorld) error {
+		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.sub, Authenticated: true})
+	}
 	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }
 	raw := func(w *directWorld) error {
 		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")

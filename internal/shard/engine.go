@@ -57,6 +57,9 @@ type Options struct {
 	// Events is told what happens to the messages of SQS queues. It is called with
 	// locks held: it must be quick, and not call the engine. May be nil.
 	Events func(QueueEvent)
+	// Sign puts into the body of a message that is Unsigned what it lacks. It is
+	// called without any lock. Needed where messages are rendered so.
+	Sign func(body []byte, u *queue.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
 	// TopicLimits are the quotas of every topic.

@@ -329,7 +329,7 @@ func (s *script) reconfigure() {
 		}
 	case 1:
 		if !s.subscribed.IsZero() {
-			s.say("unsubscribe b: %v", s.engine.Unsubscribe(ctx, s.subscribed, true))
+			s.say("unsubscribe b: %v", s.engine.Unsubscribe(ctx, topic.Unsubscribe{Subscription: s.subscribed, Authenticated: true}))
 			s.subscribed = arn.ARN{}
 			return
 		}

@@ -169,7 +169,7 @@ func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
 	if err := sh.topics.Loaded(); err != nil {
 		return err
 	}
-	for sub := range sh.topics.AllSubscriptions() {
+	for sub := range sh.topics.AllDeliverable() {
 		if _, ok := counters[queue.Incarnation(sub.Incarnation)]; ok {
 			if err := sh.loadMachine(sh.openBacklog(sub), counters); err != nil {
 				return err

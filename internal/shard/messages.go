@@ -344,7 +344,7 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 			out[len(out)-1].FirstReceived = m.FirstReceived
 		}
 	}
-	return out, nil
+	return out, e.sign(out)
 }
 
 var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")

@@ -51,6 +51,7 @@ type subscriptionRecord struct {
 	AuthenticateOnUnsubscribe bool   `json:"authenticateOnUnsubscribe,omitempty"`
 	Token                     []byte `json:"token,omitempty"`   // SHA-256
 	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
+	Removed                   bool   `json:"removed,omitempty"` // can be restored by the token
 
 	Raw      bool   `json:"raw,omitempty"`
 	Scope    string `json:"scope,omitempty"`
@@ -161,7 +162,14 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 			return err
 		}
 	}
-	s.addSubscription(sub)
+	if sub.removed = r.Removed; !sub.removed {
+		s.addSubscription(sub)
+		return nil
+	}
+	if sub.confirmation == nil || sub.Pending {
+		return errors.New("a removed subscription that cannot be restored")
+	}
+	s.addRemoved(sub)
 	return nil
 }
 
@@ -186,6 +194,7 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Pending:                   sub.Pending,
 		Authenticated:             sub.Authenticated,
 		AuthenticateOnUnsubscribe: sub.AuthenticateOnUnsubscribe,
+		Removed:                   sub.removed,
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),

@@ -18,8 +18,8 @@ type State struct {
 	topics map[arn.ARN]*Topic
 	order  ordered[*Topic] // by account, region, name
 	owned  map[place]*ordered[*Subscription]
-	// pending are the subscriptions that wait to be confirmed, the one whose
-	// time runs out next first.
+	// pending are the subscriptions that wait to be confirmed, or can be restored,
+	// the one whose time runs out next first.
 	pending ordered[*Subscription]
 	limits  Limits
 }
@@ -185,6 +185,9 @@ func (s *State) removeTopic(t *Topic) {
 		owners[sub.place()] = true
 		s.unawait(sub)
 	}
+	for _, sub := range t.removed {
+		s.unawait(sub)
+	}
 	for at := range owners {
 		list := s.owned[at]
 		list.items = slices.DeleteFunc(list.items, func(sub *Subscription) bool { return sub.topic == t })
@@ -243,16 +246,3 @@ var (
 	ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 	ErrNoResource     = fault.New(fault.ResourceNotFound, "Resource does not exist") // of commands on tags
 )
-
-// AllSubscriptions yields every subscription of the shard, in no order.
-func (s *State) AllSubscriptions() iter.Seq[*Subscription] {
-	return func(yield func(*Subscription) bool) {
-		for _, t := range s.order.items {
-			for _, sub := range t.subscriptions.items {
-				if !yield(sub) {
-					return
-				}
-			}
-		}
-	}
-}

@@ -35,6 +35,7 @@ type Subscription struct {
 
 	topic        *Topic
 	confirmation *confirmation // nil if no token was ever needed
+	removed      bool          // see Unsubscribe; not among its topic's subscriptions then
 }
 
 // Settings are the attributes of a subscription that can be set.
@@ -47,7 +48,7 @@ type Settings struct {
 	Role     string                    // SubscriptionRoleArn, for deliveries to Firehose; empty: none
 }
 
-// confirmation is the token that confirms a subscription. Only its hash is
+// confirmation is the token that confirms a subscription, or restores it. Only its hash is
 // kept: whoever reads the store cannot confirm in another's name.
 type confirmation struct {
 	Token   tokenHash

@@ -32,7 +32,8 @@ type Topic struct {
 	subscriptions ordered[*Subscription]
 	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
 	endpoints     map[endpoint]*Subscription
-	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm
+	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
+	removed       map[string]*Subscription    // those that can be restored, by their ids
 	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
 }
 
@@ -50,6 +51,7 @@ func newTopic(name arn.ARN) *Topic {
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
+		removed:       map[string]*Subscription{},
 	}
 }
 
@@ -233,7 +235,8 @@ func (t *Topic) set(name, value string) {
 	}
 }
 
-// DeleteTopic removes a topic and all its subscriptions, and gives these back:
+// DeleteTopic removes a topic and all its subscriptions, and gives these back,
+// those that could have been restored among them:
 // their backlogs are to be dropped. Deleting what is not there succeeds.
 func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) []*Subscription {
 	t, ok := s.topics[name]
@@ -242,8 +245,12 @@ func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) []*Subscription {
 	}
 	s.removeTopic(t)
 	b.Delete(s.topicKey(name))
-	if len(t.subscriptions.items) > 0 {
+	all := t.subscriptions.items
+	for _, sub := range t.removed {
+		all = append(all, sub)
+	}
+	if len(all) > 0 {
 		b.DeleteRange(s.subscriptionRange(name))
 	}
-	return t.subscriptions.items
+	return all
 }

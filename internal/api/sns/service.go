@@ -34,7 +34,7 @@ type Engine interface {
 	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
 	// Unsubscribe succeeds for what is not there.
-	Unsubscribe(ctx context.Context, sub arn.ARN, authenticated bool) error
+	Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error
 	SubscriptionAttributes(ctx context.Context, sub arn.ARN) (map[string]string, error)
 	SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error
 	// ListSubscriptions gives up to limit subscriptions of an account behind
@@ -59,7 +59,7 @@ type Options struct {
 	// subscription.
 	NewID func() queue.ID
 	// NewToken gives a secret that cannot be guessed: what confirms a
-	// subscription.
+	// subscription, or restores it.
 	NewToken func() string
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.

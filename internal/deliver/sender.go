@@ -35,8 +35,8 @@ type Outcome struct {
 	Status  int           // the HTTP status; 0 where there is none
 	Detail  string        // why it failed, in a few words; no body, no secret, no address
 	Latency time.Duration // real time until the answer
-	// RetryAfter is what the endpoint asked for. Nothing follows it yet: AWS's
-	// policies do not know it.
+	// RetryAfter is how long, from the end of the attempt, the endpoint wants to be
+	// left alone; 0: it did not say. It counts for server-side errors only.
 	RetryAfter time.Duration
 	// Settled says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.

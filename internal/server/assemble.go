@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -102,8 +103,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	senders, err := senders(deps, engine)
+	if err != nil {
+		return Parts{}, err
+	}
 	scheduler := deliver.New(deliver.Options{
-		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders(deps, engine),
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders,
 		PublicURL: url,
 		Jitter:    deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
@@ -133,16 +138,28 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}, nil
 }
 
-func senders(deps Deps, engine *shard.Engine) map[topic.Protocol]deliver.Sender {
+func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender, error) {
+	var trust *tls.Config // nil: the system's roots
+	if file := deps.Config.EndpointCA; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
+		}
+		roots, err := httpsender.Roots(pem)
+		if err != nil {
+			return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
+		}
+		trust = &tls.Config{RootCAs: roots}
+	}
 	web := httpsender.New(httpsender.Options{
 		AllowPrivate: deps.Config.AllowPrivateEndpoints, Retry429: deps.Config.Retry429,
-		HostLimit: deps.Config.EndpointConcurrency,
+		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
 	})
 	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
 		web.Close()
 		return nil
 	})
-	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}
+	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}, nil
 }
 
 // exit ends the process after the store has failed: what is in memory may be

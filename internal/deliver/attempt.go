@@ -14,7 +14,7 @@ import (
 // queue cannot take it now; slow says that the host hung.
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 	at, began := s.clock.Now(), s.options.System.Now()
-	deadline := deadlineOf(d.Subscription.Protocol, d.Message.Sent)
+	deadline := deadlineOf(d)
 	if expired(deadline, at) { // between the choice and now
 		return s.fail(d, shard.Attempt{}, false, reasonExpired), false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -69,12 +70,13 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	return Action{Step: Again, Due: due}
 }
 
-// deadlineOf is the last moment at which an attempt at a message may begin: zero
-// where there is none. sent is in epoch milliseconds.
-func deadlineOf(p topic.Protocol, sent int64) time.Time {
-	switch p {
+// deadlineOf is the last moment at which an attempt at a delivery may begin: zero
+// where there is none. A subscription that was paused gives its messages a new
+// lifetime when it is resumed: nobody could have tried them.
+func deadlineOf(d *shard.Delivery) time.Time {
+	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:
-		return time.UnixMilli(sent).UTC().Add(Lifetime)
+		return time.UnixMilli(max(d.Message.Sent, d.Subscription.ResumedAt)).UTC().Add(Lifetime)
 	default:
 		return time.Time{}
 	}

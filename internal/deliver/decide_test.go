@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -96,8 +98,20 @@ func TestDeadline(t *testing.T) {
 	for p, want := range map[topic.Protocol]time.Time{
 		topic.HTTP: start.Add(time.Hour), topic.HTTPS: start.Add(time.Hour), topic.SQS: {},
 	} {
-		if got := deadlineOf(p, sent); !got.Equal(want) {
+		d := &shard.Delivery{Subscription: topic.Subscription{Protocol: p}, Message: &queue.Message{Sent: sent}}
+		if got := deadlineOf(d); !got.Equal(want) {
 			t.Errorf("%s: %s, want %s", p, got, want)
+		}
+		d.Subscription.ResumedAt = sent - 1
+		if got := deadlineOf(d); !got.Equal(want) {
+			t.Errorf("%s, published after a pause: %s, want %s", p, got, want)
+		}
+		if !want.IsZero() {
+			want = want.Add(time.Minute)
+		}
+		d.Subscription.ResumedAt = sent + time.Minute.Milliseconds()
+		if got := deadlineOf(d); !got.Equal(want) {
+			t.Errorf("%s, a pause that ended a minute after the publish: %s, want %s", p, got, want)
 		}
 	}
 	end := start.Add(time.Hour)

@@ -115,6 +115,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
+	operator := deliver.NewOperator(scheduler, engine)
 
 	return Parts{
 		Wire: wire.NewHandler(wire.Options{
@@ -133,6 +134,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+
+			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
+			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
+			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
 		Checks: guard.checks(),
 	}, nil

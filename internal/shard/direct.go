@@ -139,6 +139,9 @@ type directWriter struct {
 // possible at once.
 func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.ARN) bool {
 	e := from.engine
+	if sub.PausedAt != 0 {
+		return false
+	}
 	if qs := from.backlogOf(sub); qs != nil && !qs.machine.Empty() {
 		return false
 	}

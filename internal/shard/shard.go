@@ -60,7 +60,9 @@ type queueState struct {
 	backlog     bool
 	gone        bool
 	dirty       bool
-	readied     bool // the consumer was told, and has not come yet
+	readied     bool   // the consumer was told, and has not come yet
+	paused      bool   // the consumer is told nothing
+	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
 	timerIndex  int
 	waiters     waiterList
@@ -182,7 +184,7 @@ func (sh *shard) settle(qs *queueState) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && consumer != nil && sh.available(qs, now) {
+	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && !qs.paused && consumer != nil && sh.available(qs, now) {
 		qs.readied = true
 		(*consumer).Ready(qs.arn)
 	}

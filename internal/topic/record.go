@@ -52,6 +52,9 @@ type subscriptionRecord struct {
 	Token                     []byte `json:"token,omitempty"`   // SHA-256
 	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
 
+	Paused  int64 `json:"paused,omitempty"`  // Unix milliseconds
+	Resumed int64 `json:"resumed,omitempty"` // Unix milliseconds
+
 	Raw      bool   `json:"raw,omitempty"`
 	Scope    string `json:"scope,omitempty"`
 	Filter   string `json:"filter,omitempty"`
@@ -135,6 +138,8 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		Pending:                   r.Pending,
 		Authenticated:             r.Authenticated,
 		AuthenticateOnUnsubscribe: r.AuthenticateOnUnsubscribe,
+		PausedAt:                  r.Paused,
+		ResumedAt:                 r.Resumed,
 		topic:                     t,
 	}
 	if len(r.Token) == len(tokenHash{}) {
@@ -186,6 +191,8 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Pending:                   sub.Pending,
 		Authenticated:             sub.Authenticated,
 		AuthenticateOnUnsubscribe: sub.AuthenticateOnUnsubscribe,
+		Paused:                    sub.PausedAt,
+		Resumed:                   sub.ResumedAt,
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),

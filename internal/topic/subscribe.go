@@ -215,6 +215,33 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	return sub, nil
 }
 
+// Pause stops the deliveries of a subscription, if it has any to come, until
+// Resume. One that is paused stays so since it was. It fails with NotFound.
+func (s *State) Pause(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, ErrNoSubscription
+	}
+	if sub.PausedAt == 0 {
+		sub.PausedAt = now.UnixMilli()
+		s.putSubscription(b, sub)
+	}
+	return sub, nil
+}
+
+// Resume ends a Pause. It fails with NotFound.
+func (s *State) Resume(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, ErrNoSubscription
+	}
+	if sub.PausedAt != 0 {
+		sub.PausedAt, sub.ResumedAt = 0, now.UnixMilli()
+		s.putSubscription(b, sub)
+	}
+	return sub, nil
+}
+
 // Unsubscribe removes a subscription and gives it back: its backlog is to be
 // dropped. Removing what is not there succeeds with nil. authenticated says
 // that the request is signed; without it a subscription that demands a

@@ -110,7 +110,7 @@ func TestRefusedStarts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if status := run(tt.args, &stdout, &stderr, time.Now()); status != exitUsage {
+			if status := run(tt.args, nil, &stdout, &stderr, time.Now()); status != exitUsage {
 				t.Errorf("status %d, want %d", status, exitUsage)
 			}
 			if !strings.HasPrefix(stderr.String(), "godwit: ") || !strings.Contains(stderr.String(), tt.want) {
@@ -128,7 +128,7 @@ func TestHelpAndVersion(t *testing.T) {
 		"--help": "Commands:", "dev --help": "GODWIT_LISTEN", "version": "godwit " + config.Version + " ",
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(strings.Fields(args), &stdout, &stderr, time.Now()); status != 0 || stderr.Len() != 0 {
+		if status := run(strings.Fields(args), nil, &stdout, &stderr, time.Now()); status != 0 || stderr.Len() != 0 {
 			t.Errorf("%s: status %d, stderr %q", args, status, stderr.String())
 		}
 		if !strings.Contains(stdout.String(), want) {

@@ -69,7 +69,7 @@ func (p *planPolicy) plan(stdin io.Reader) (plan.Plan, error) {
 		if err != nil {
 			return plan.Plan{}, err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		from = file
 	}
 	document, err := io.ReadAll(io.LimitReader(from, maxPolicy+1))

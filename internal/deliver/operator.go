@@ -104,14 +104,16 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 		return func() {}, err
 	}
 	s := o.scheduler
-	e := Event{State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
+	e := Event{GaveUp: true, State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
 	if n, dest := d.Message.Notice, d.Subscription.Redrive; n != nil && n.Kind == queue.Notification && !dest.IsZero() {
 		m := envelope.DeadLetter(d.Message, s.options.NewID(), s.options.PublicURL, d.Subscription.Protocol == topic.SQS)
 		wait, err := o.engine.Evict(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
 		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {
 			return wait, err
 		}
-		switch out := TransferOutcome(err); out.Class {
+		out := TransferOutcome(err)
+		e.Redrive, e.Redrive.ID = out.Provider, m.ID
+		switch out.Class {
 		case Success:
 			done.DeadLettered++
 			e.State = shard.DeliveryDeadLetter

@@ -438,7 +438,7 @@ func (s *Scheduler) failExpired(b *backlog, now time.Time) {
 		}
 		b.failing++
 		s.work(b, func() { b.failing-- }, func() *move {
-			return s.fail(d, shard.Attempt{}, false, reasonExpired)
+			return s.fail(d, shard.Attempt{}, Event{GaveUp: true}, reasonExpired)
 		})
 	}
 	clear(b.waiting[len(kept):])

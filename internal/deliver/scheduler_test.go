@@ -216,7 +216,9 @@ func TestDeadLetters(t *testing.T) {
 
 type recorder struct{ all []Event }
 
-func (r *recorder) Delivery(e Event) { r.all = append(r.all, e) } // one delivery, one after the other
+func (r *recorder) Delivery(e *Event) { r.all = append(r.all, *e) } // one delivery, one after the other
+
+func (r *recorder) Published(*shard.Published) {}
 
 // TestDeadLetterWaitsForItsQueue: a queue that is out of reach loses nothing,
 // and the endpoint gets no further request.

@@ -80,8 +80,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
+	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
 	engine, err := shard.Open(shard.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		Published: events.Published,
+		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics:   deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
 		History:     deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
@@ -108,7 +110,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	scheduler := deliver.New(deliver.Options{
-		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders,
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url,
 		Jitter:    deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,

@@ -21,6 +21,7 @@ type Delivery struct {
 	Retry        retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
 	Throttle     int                // deliveries a second; 0: no limit
+	Feedback     topic.Feedback     // what the topic's delivery status log wants
 	Message      *queue.Message
 	Attempt      int // the number of the attempt to be made, from 1
 
@@ -102,6 +103,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}
 		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
 		d.Throttle, _ = s.Throttle()
+		d.Feedback = s.Topic().Feedback(s.Protocol)
 		taken[i] = d
 	}
 	more = found.err == nil && sh.available(qs, sh.now())

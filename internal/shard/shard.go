@@ -42,9 +42,10 @@ type shard struct {
 	fanouts   []uint64 // publications that are still being spread, oldest first
 	fanning   bool
 	nextFan   uint64
-	deletions map[arn.ARN]int64       // when queues were deleted, for the cool-down
-	sources   map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves     map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
+	reached   map[uint64]topic.Reached // by publications that are being spread, of this process
+	deletions map[arn.ARN]int64        // when queues were deleted, for the cool-down
+	sources   map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves     map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 

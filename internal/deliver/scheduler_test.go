@@ -351,6 +351,39 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
+// TestThrottleHoldsOverAMinute: attempts come within 5 % of the rate, in order,
+// from a backlog that is longer than the minute, at an endpoint that takes its
+// time and at one that does not; and each message has its first attempt only.
+func TestThrottleHoldsOverAMinute(t *testing.T) {
+	for _, rate := range []int{1, 7, 60} {
+		for _, slow := range []time.Duration{0, 300 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, clock.System, func(ctx context.Context, r *Request) Outcome {
+					if slow > 0 {
+						done, cancel := context.WithTimeout(ctx, slow)
+						defer cancel()
+						<-done.Done()
+					}
+					return Outcome{Class: Success}
+				}, nil)
+				sub := testSub("a", "host", topic.HTTP, testDLQ)
+				r.add(sub, retry.DefaultHTTP, rate)
+				r.publish(sub.ARN, 61*rate)
+				wait(t, time.Minute-time.Millisecond)
+				made := r.sender.attempts()
+				if n := len(made); float64(n) < 0.95*60*float64(rate) || float64(n) > 1.05*60*float64(rate) {
+					t.Errorf("%d attempts in a minute at %d a second, slow %s", n, rate, slow)
+				}
+				for i, a := range made {
+					if a.id != uint64(i+1) || a.attempt != 1 {
+						t.Fatalf("attempt %d of message %d where message %d was next", a.attempt, a.id, i+1)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestThrottleLetsMessagesExpire: what waits for the throttle expires on time.
 func TestThrottleLetsMessagesExpire(t *testing.T) {
 	v := clock.NewVirtual(start)

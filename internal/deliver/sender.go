@@ -110,7 +110,8 @@ func TransferOutcome(err error) Outcome {
 	if err == nil {
 		return Outcome{Class: Success, Settled: true, Provider: Provider{Status: 200}}
 	}
-	class, detail, p := ServerError, "", Provider{}
+	class, detail := ServerError, ""
+	var p Provider
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound:
 		class, detail = ClientError, "the queue does not exist"

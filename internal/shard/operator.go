@@ -389,6 +389,9 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *queue.Me
 		return func() {}, err
 	}
 	e.finish(d, Attempt{}, state, reason)
+	if m != nil {
+		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	}
 	return g.wait, nil
 }
 

@@ -15,9 +15,9 @@ import (
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 	r, err := s.request(d)
 	at, began := s.clock.Now(), s.options.System.Now()
-	deadline := deadlineOf(d.Subscription.Protocol, d.Message.Sent)
+	deadline := deadlineOf(d)
 	if expired(deadline, at) { // between the choice and now
-		return s.fail(d, shard.Attempt{}, false, reasonExpired), false
+		return s.fail(d, shard.Attempt{}, Event{GaveUp: true}, reasonExpired), false
 	}
 	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
 	if err == nil {
@@ -41,12 +41,12 @@ func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 		if !out.Settled {
 			s.check("delivered", d, s.engine.Delivered(d, a))
 		}
-		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryDelivered})
+		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryDelivered})
 	case Again:
 		s.check("again", d, s.engine.Again(d, a, next.Due))
-		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryPending, NextAttempt: next.Due})
+		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryPending, NextAttempt: next.Due})
 	case Fail:
-		parked = s.fail(d, a, true, next.Reason)
+		parked = s.fail(d, a, Event{GaveUp: true, Made: true, Attempt: a, Provider: out.Provider}, next.Reason)
 	}
 	return parked, slow
 }
@@ -113,20 +113,18 @@ type move struct {
 
 // fail ends a delivery for good: it becomes a dead letter if its subscription
 // has a queue for those, and is dropped if not. Only notifications become dead
-// letters. a is the last attempt, zero if there was none; made says that it has
-// just been made. parked is returned if the queue cannot take it now.
-func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, made bool, reason string) (parked *move) {
-	e := Event{Made: made}
-	if made {
-		e.Attempt = a
-	}
+// letters. a is the last attempt, zero if there was none; e is what is to be told
+// of how it came to that. parked is returned if the queue cannot take it now.
+func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason string) (parked *move) {
 	n, dest := d.Message.Notice, d.Subscription.Redrive
 	if n == nil || n.Kind != queue.Notification || dest.IsZero() {
 		s.drop(d, a, e, reason)
 		return nil
 	}
 	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
-	switch out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason)); out.Class {
+	out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason))
+	e.Redrive, e.Redrive.ID = out.Provider, m.ID
+	switch out.Class {
 	case Success:
 		e.State, e.Reason = shard.DeliveryDeadLetter, reason
 		s.tell(d, e)
@@ -177,7 +175,7 @@ func (s *Scheduler) retryMoves(b *backlog, now time.Time) {
 		b.parked = append(b.parked[:i:i], b.parked[i+1:]...)
 		b.moving = true
 		s.work(b, func() { b.moving = false }, func() *move {
-			return s.fail(m.d, m.a, false, m.reason) // the attempt itself has been told
+			return s.fail(m.d, m.a, Event{}, m.reason) // the failure itself has been told
 		})
 		return
 	}

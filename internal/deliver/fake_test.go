@@ -30,6 +30,8 @@ type engine struct {
 	// refuse is asked before every transfer.
 	refuse func(dest arn.ARN) error
 
+	feedback topic.Feedback // of every topic
+
 	mu       sync.Mutex
 	subs     map[arn.ARN]*subState
 	byLease  map[*shard.Delivery]*entry
@@ -144,7 +146,7 @@ func (e *engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*shard.
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Message: en.m, Attempt: en.receives, Signature: en.signature,
+			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Signature: en.signature,
 		}
 		e.byLease[d] = en
 		taken = append(taken, d)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -79,8 +80,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
 	signed := &envelopes{url: url}
+	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
 	engine, err := shard.Open(shard.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		Published: events.Published,
+		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics:   deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies},
 		History:     deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
@@ -105,14 +108,19 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	senders, err := senders(deps, engine)
+	if err != nil {
+		return Parts{}, err
+	}
 	scheduler := deliver.New(deliver.Options{
-		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders(deps, engine),
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
+	operator := deliver.NewOperator(scheduler, engine)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
@@ -131,21 +139,39 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+
+			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
+			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
+			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
 		Checks: guard.checks(),
 	}, nil
 }
 
-func senders(deps Deps, engine *shard.Engine) map[topic.Protocol]deliver.Sender {
+func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender, error) {
+	var trust *tls.Config // nil: the system's roots
+	if file := deps.Config.EndpointCA; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
+		}
+		roots, err := httpsender.Roots(pem)
+		if err != nil {
+			return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
+		}
+		trust = &tls.Config{RootCAs: roots}
+	}
 	web := httpsender.New(httpsender.Options{
 		AllowPrivate: deps.Config.AllowPrivateEndpoints, Retry429: deps.Config.Retry429,
-		HostLimit: deps.Config.EndpointConcurrency,
+		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
 	})
 	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
 		web.Close()
 		return nil
 	})
-	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}
+	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}, nil
 }
 
 // exit ends the process after the store has failed: what is in memory may be

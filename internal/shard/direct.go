@@ -44,11 +44,13 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 	for i := range fs {
 		f := &fs[i]
 		each := f.size()
+		f.reached = topic.Reached{}
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
 			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
 				return p, false
 			}
 			size += each
+			f.reached.Add(sub)
 			d := planned{f: f, sub: sub}
 			if sub.Protocol == topic.SQS {
 				d.queue, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
@@ -110,12 +112,17 @@ func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
 	for _, d := range p.deliveries {
 		if w.f != d.f {
 			w.f, w.raw = d.f, nil
+			d.f.delivered, d.f.direct = 0, nil
 		}
 		if !d.queue.IsZero() && w.deliver(sh, d.sub, d.queue) {
 			done = append(done, finished{
 				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
 				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
 			})
+			d.f.delivered++
+			if d.f.feedback.Success {
+				d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.note.Body, MessageID: w.id})
+			}
 			continue
 		}
 		sh.spreadTo(d.f, d.sub, now)
@@ -128,7 +135,8 @@ func (sh *shard) publishDirect(p plan) (g *group, ok bool) {
 // directWriter renders publications for queues, one after the other.
 // Subscriptions with raw delivery get the same record but for its id.
 type directWriter struct {
-	written int // bytes of records, of all publications
+	written int      // bytes of records, of all publications
+	id      queue.ID // of the last message
 	f       *fanout
 	now     int64
 	raw     []byte // the record of f, once made
@@ -140,6 +148,9 @@ type directWriter struct {
 // possible at once.
 func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.ARN) bool {
 	e := from.engine
+	if sub.PausedAt != 0 {
+		return false
+	}
 	if qs := from.backlogOf(sub); qs != nil && !qs.machine.Empty() {
 		return false
 	}
@@ -156,13 +167,14 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	var size int
 	if w.raw != nil && n.Notice.Raw && w.f.shared(sub) {
 		record, size = w.raw, w.size
-		queue.SetRecordID(record, e.options.NewID())
+		w.id = e.options.NewID()
+		queue.SetRecordID(record, w.id)
 	} else {
 		m, err := e.options.Render(n)
 		if err != nil {
 			return false
 		}
-		m.Sent = w.now
+		m.Sent, w.id = w.now, m.ID
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record

@@ -62,6 +62,9 @@ type Options struct {
 	Sign func(body []byte, u *queue.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// Published is told of every publish, if it is not nil. It may be called
+	// under locks and concurrently, and must be quick.
+	Published func(*Published)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
@@ -119,7 +122,8 @@ func Open(o Options) (*Engine, error) {
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
-			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
+			reached: map[uint64]topic.Reached{},
+			queues:  map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
 		}
 	}
 	if err := e.load(); err != nil {

@@ -170,6 +170,8 @@ type script struct {
 	out     []string
 
 	subscribed arn.ARN // b's subscription; zero without one
+	web        arn.ARN // the subscription of an endpoint
+	paused     bool    // the endpoint's subscription is
 }
 
 var queueB = QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
@@ -237,6 +239,7 @@ func (s *script) setup() {
 	must(err)
 	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
 	must(err)
+	s.web = sub.ARN
 	s.say("subscribed %s", sub.ARN)
 	s.settle()
 }
@@ -318,9 +321,16 @@ func (s *script) step() {
 // attributes of the queue a.
 func (s *script) reconfigure() {
 	ctx := context.Background()
-	switch s.rand.IntN(6) {
+	switch s.rand.IntN(9) {
 	default:
 		s.operate()
+	case 3:
+		s.togglePause()
+	case 4:
+		n, err := s.engine.RetryAllNow(ctx, s.web)
+		s.say("retried %d %v", n, err)
+	case 5:
+		s.evict()
 	case 0:
 		err := s.engine.DeleteQueue(ctx, queueB.ARN)
 		s.say("delete b: %v", err)
@@ -341,7 +351,7 @@ func (s *script) reconfigure() {
 			"MessageRetentionPeriod": fmt.Sprint(60 + s.rand.IntN(60)),
 		})
 		s.say("configure a: %v", err)
-	case 3:
+	case 6:
 		doc := [...]string{"", admitting(queueARN("a"), topicARN("t")), admitting(queueARN("a"), topicARN("u"))}[s.rand.IntN(3)]
 		s.say("policy of a: %v", s.engine.SetQueueAttributes(ctx, queueARN("a"), map[string]string{"Policy": doc}))
 	}

@@ -44,6 +44,12 @@ type fanout struct {
 	cursor      string // the id of the last subscription that has got it
 	p           Publication
 
+	// For the event; not kept on disk.
+	reached   topic.Reached
+	delivered int
+	direct    []DirectDelivery
+	feedback  topic.Feedback // of queues
+
 	note   queue.Message // reused by notification
 	record []byte        // reused by spreadTo
 }
@@ -58,18 +64,23 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	}
 	sh := e.shardOf(t)
 	sh.mu.Lock()
-	g, err := sh.publish(t, publications)
+	var events []*Published
+	g, err := sh.publish(t, publications, &events)
 	if g == nil { // nobody is subscribed; that there is a topic, or none, must be durable all the same
 		g = sh.catalog
 	}
 	sh.mu.Unlock()
 	g.wait()
+	for _, p := range events {
+		e.options.Published(p)
+	}
 	return err
 }
 
 // publish is Publish but for the waiting: everything is durable when the group
-// is. That is nil if nothing was written.
-func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, err error) {
+// is. That is nil if nothing was written. events gets what there is to be told
+// then.
+func (sh *shard) publish(t arn.ARN, publications []Publication, events *[]*Published) (last *group, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, topic.ErrNoTopic
@@ -78,25 +89,34 @@ func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, er
 	for i := range fs {
 		fs[i] = fanout{
 			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation,
-			p: publications[i],
+			p: publications[i], feedback: found.Feedback(topic.SQS),
+		}
+	}
+	tell := func(f *fanout, done bool) {
+		if p := sh.toldOf(f, done); p != nil {
+			*events = append(*events, p)
 		}
 	}
 	if g, ok := sh.publishAtOnce(fs); ok {
+		for i := range fs {
+			tell(&fs[i], true)
+		}
 		return g, nil
 	}
 	for i := range fs {
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
 			return sh.catalog, topic.ErrNoTopic
 		}
-		g, ok := (*group)(nil), false
+		g, ok, done := (*group)(nil), false, true
 		if len(fs) > 1 { // they may fit one by one
 			g, ok = sh.publishAtOnce(fs[i : i+1])
 		}
 		if !ok {
-			if g, err = sh.publishInSteps(&fs[i]); err != nil {
+			if g, done, err = sh.publishInSteps(&fs[i]); err != nil {
 				return g, err
 			}
 		}
+		tell(&fs[i], done)
 		if g != nil {
 			last = g // groups become durable in their order
 		}
@@ -105,18 +125,21 @@ func (sh *shard) publish(t arn.ARN, publications []Publication) (last *group, er
 }
 
 // publishInSteps makes the first step of a fan-out and leaves the others to the
-// background. It fails with NotFound.
-func (sh *shard) publishInSteps(f *fanout) (*group, error) {
+// background, unless it is done. It fails with NotFound.
+func (sh *shard) publishInSteps(f *fanout) (g *group, done bool, err error) {
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
-		return sh.catalog, topic.ErrNoTopic
+		return sh.catalog, false, topic.ErrNoTopic
 	}
-	if more := sh.spread(f); more {
+	f.reached, f.delivered, f.direct = topic.Reached{}, 0, nil
+	more := sh.spread(f)
+	if more {
 		sh.nextFan++
 		sh.batch.Set(fanoutKey(sh.id, sh.nextFan), f.encode())
 		sh.fanouts = append(sh.fanouts, sh.nextFan)
+		sh.reached[sh.nextFan] = f.reached
 		sh.startFanouts()
 	}
-	return sh.commit(true), nil
+	return sh.commit(true), !more, nil
 }
 
 // spread makes one step of a fan-out: it puts the message into the backlogs
@@ -131,6 +154,7 @@ func (sh *shard) spread(f *fanout) (more bool) {
 		if sub.Incarnation > f.incarnation {
 			continue // subscribed after the publish
 		}
+		f.reached.Add(sub)
 		size += sh.spreadTo(f, sub, now)
 		n++
 	}
@@ -217,7 +241,8 @@ func (sh *shard) fanoutOnce() bool {
 		sh.fanning = false
 		return false
 	}
-	key := fanoutKey(sh.id, sh.fanouts[0])
+	number := sh.fanouts[0]
+	key := fanoutKey(sh.id, number)
 	sh.readable()
 	value, ok, err := sh.engine.store.Get(nil, key)
 	if err == nil && !ok {
@@ -231,13 +256,24 @@ func (sh *shard) fanoutOnce() bool {
 		sh.engine.fatal(err)
 		return false
 	}
+	reached, known := sh.reached[number] // not of a fan-out that a restart interrupted
+	f.reached = reached
 	if sh.spread(f) {
 		sh.batch.Set(key, f.encode())
-	} else {
-		sh.batch.Delete(key)
-		sh.fanouts = sh.fanouts[1:]
+		if known {
+			sh.reached[number] = f.reached
+		}
+		sh.commit(false)
+		return true
 	}
+	sh.batch.Delete(key)
+	sh.fanouts = sh.fanouts[1:]
+	delete(sh.reached, number)
 	sh.commit(false)
+	if p := sh.toldOf(f, known); p != nil && known {
+		p.Later = true
+		sh.engine.options.Published(p)
+	}
 	return true
 }
 

@@ -45,9 +45,10 @@ type shard struct {
 	fanouts   []uint64 // publications that are still being spread, oldest first
 	fanning   bool
 	nextFan   uint64
-	deletions map[arn.ARN]int64       // when queues were deleted, for the cool-down
-	sources   map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves     map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
+	reached   map[uint64]topic.Reached // by publications that are being spread, of this process
+	deletions map[arn.ARN]int64        // when queues were deleted, for the cool-down
+	sources   map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves     map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 
@@ -64,7 +65,9 @@ type queueState struct {
 	backlog     bool
 	gone        bool
 	dirty       bool
-	readied     bool // the consumer was told, and has not come yet
+	readied     bool   // the consumer was told, and has not come yet
+	paused      bool   // the consumer is told nothing
+	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
 	timerIndex  int
 	waiters     waiterList
@@ -186,7 +189,7 @@ func (sh *shard) settle(qs *queueState) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && consumer != nil && sh.available(qs, now) {
+	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && !qs.paused && consumer != nil && sh.available(qs, now) {
 		qs.readied = true
 		(*consumer).Ready(qs.arn)
 	}

@@ -61,7 +61,12 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	}
 	to := e.home(dest)
 	if e.options.TwoStep {
-		return e.transferTwoStep(from, to, qs, l, dest, make)
+		return e.transferTwoStep(from, to, qs, l, dest, make, func() error {
+			if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
+				return errNotLeased
+			}
+			return nil
+		})
 	}
 	lockTwo(from, to)
 	defer unlockTwo(from, to)
@@ -118,15 +123,16 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 	sh.touch(qs)
 }
 
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival) (*group, error) {
+// transferTwoStep moves a message for which there, asked under the source's
+// lock, has no objection.
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, make arrival, there func() error) (*group, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	from.mu.Lock()
-	now, ok := qs.machine.Leased(l.Sequence)
-	ok = ok && now == l && !qs.gone
+	err := there()
 	from.mu.Unlock()
-	if !ok {
-		return nil, errNotLeased
+	if err != nil {
+		return nil, err
 	}
 
 	to.mu.Lock()
@@ -292,8 +298,23 @@ func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
+	g, err := e.transfer(d.shard, d.queue, d.lease, dest, e.newArrival(d, dest, m, state))
+	g.wait()
+	if errors.Is(err, errNotLeased) {
+		return nil // the subscription was deleted meanwhile, and its deliveries with it
+	}
+	if err == nil {
+		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+		e.finish(d, a, state, reason)
+	}
+	return err
+}
+
+// newArrival makes m, which another queue held as the message of d, enter the
+// queue dest, if its policy lets the topic send to it.
+func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState) arrival {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		// Under the lock of the destination, which was just found there.
 		if err := e.shardOf(dest).queues[dest].admits(topic, now); err != nil {
 			return queue.Arrival{}, err
@@ -306,14 +327,5 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 			m.Origin = d.Message.AppendRecord(nil)
 		}
 		return arrivalOf(m, now, cfg), nil
-	})
-	g.wait()
-	if errors.Is(err, errNotLeased) {
-		return nil // the subscription was deleted meanwhile, and its deliveries with it
 	}
-	if err == nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
-		e.finish(d, a, state, reason)
-	}
-	return err
 }

@@ -53,6 +53,9 @@ type subscriptionRecord struct {
 	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
 	Removed                   bool   `json:"removed,omitempty"` // can be restored by the token
 
+	Paused  int64 `json:"paused,omitempty"`  // Unix milliseconds
+	Resumed int64 `json:"resumed,omitempty"` // Unix milliseconds
+
 	Raw      bool   `json:"raw,omitempty"`
 	Scope    string `json:"scope,omitempty"`
 	Filter   string `json:"filter,omitempty"`
@@ -136,6 +139,8 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		Pending:                   r.Pending,
 		Authenticated:             r.Authenticated,
 		AuthenticateOnUnsubscribe: r.AuthenticateOnUnsubscribe,
+		PausedAt:                  r.Paused,
+		ResumedAt:                 r.Resumed,
 		topic:                     t,
 	}
 	if len(r.Token) == len(tokenHash{}) {
@@ -195,6 +200,8 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Authenticated:             sub.Authenticated,
 		AuthenticateOnUnsubscribe: sub.AuthenticateOnUnsubscribe,
 		Removed:                   sub.removed,
+		Paused:                    sub.PausedAt,
+		Resumed:                   sub.ResumedAt,
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),

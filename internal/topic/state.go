@@ -155,6 +155,46 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 	}
 }
 
+// Reached counts subscriptions with a filter policy, by its scope.
+type Reached [filter.Scopes]int
+
+// Add counts a subscription that a message reaches.
+func (r *Reached) Add(sub *Subscription) {
+	if sub.Filter != nil {
+		r[sub.Filter.Scope()]++
+	}
+}
+
+// FilteredOut counts the subscriptions of a topic that m does not reach, by why.
+// reached are those that it does. It costs the same however many they are, but
+// for the rare message whose refusal depends on the policy.
+func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reached) (counts [filter.Verdicts]int) {
+	t, ok := s.topics[name]
+	if !ok || reached == t.byScope {
+		return counts
+	}
+	message := m()
+	for scope, n := range t.byScope {
+		v, certain := message.Refusal(filter.Scope(scope))
+		if n -= reached[scope]; n <= 0 {
+			continue
+		}
+		if certain {
+			counts[v] += n
+			continue
+		}
+		for _, sub := range t.subscriptions.items {
+			if sub.Pending || sub.Filter == nil || sub.Filter.Scope() != filter.Scope(scope) {
+				continue
+			}
+			if v := sub.Filter.Match(message); v != filter.Match {
+				counts[v]++
+			}
+		}
+	}
+	return counts
+}
+
 // topic finds a topic or says that it is not there.
 func (s *State) topic(name arn.ARN) (*Topic, error) {
 	if t, ok := s.topics[name]; ok {

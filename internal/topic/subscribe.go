@@ -233,6 +233,33 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	return Confirmed{Subscription: sub}, nil
 }
 
+// Pause stops the deliveries of a subscription, if it has any to come, until
+// Resume. One that is paused stays so since it was. It fails with NotFound.
+func (s *State) Pause(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, ErrNoSubscription
+	}
+	if sub.PausedAt == 0 {
+		sub.PausedAt = now.UnixMilli()
+		s.putSubscription(b, sub)
+	}
+	return sub, nil
+}
+
+// Resume ends a Pause. It fails with NotFound.
+func (s *State) Resume(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, ErrNoSubscription
+	}
+	if sub.PausedAt != 0 {
+		sub.PausedAt, sub.ResumedAt = 0, now.UnixMilli()
+		s.putSubscription(b, sub)
+	}
+	return sub, nil
+}
+
 // confirmed notes who has confirmed a subscription.
 func (sub *Subscription) confirmed(cmd Confirm) {
 	sub.Pending = false

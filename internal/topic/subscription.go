@@ -31,6 +31,10 @@ type Subscription struct {
 	Authenticated bool
 	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
 	AuthenticateOnUnsubscribe bool
+	// PausedAt is when deliveries were stopped by an operator, in epoch
+	// milliseconds; 0: they go on. ResumedAt is when they last went on again; 0:
+	// they were never stopped.
+	PausedAt, ResumedAt int64
 	Settings
 
 	topic        *Topic

@@ -26,7 +26,8 @@ type Topic struct {
 	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
 	// all that ever were.
 	Confirmed, Pending, Deleted int
-	filtered                    int // of the confirmed, those with a filter policy
+	filtered                    int     // of the confirmed, those with a filter policy
+	byScope                     Reached // these by the policy's scope
 
 	attributes    map[string]string // what has been set, by name
 	subscriptions ordered[*Subscription]
@@ -94,6 +95,7 @@ func (t *Topic) count(sub *Subscription, n int) {
 	t.Confirmed += n
 	if sub.Filter != nil {
 		t.filtered += n
+		t.byScope[sub.Filter.Scope()] += n
 	}
 }
 

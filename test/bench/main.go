@@ -56,6 +56,8 @@ type sizes struct {
 	idle           time.Duration
 
 	rates []int // messages/s
+
+	hanging []int // web hooks; the first is 0
 }
 
 var fullSizes = sizes{
@@ -64,7 +66,8 @@ var fullSizes = sizes{
 	depth: 1_000_000, depthSize: 256, probe: 50_000, settle: 3 * time.Second,
 	subscriptions: []int{1, 10, 100}, deliveries: 100_000,
 	pollers: 2000, wakes: 500, idle: 10 * time.Second,
-	rates: []int{500, 2000},
+	rates:   []int{500, 2000},
+	hanging: []int{0, 1000},
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -74,7 +77,8 @@ var quickSizes = sizes{
 	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond,
 	subscriptions: []int{1, 10}, deliveries: 2000,
 	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
-	rates: []int{500},
+	rates:   []int{500},
+	hanging: []int{0, 20},
 }
 
 type scenario struct {
@@ -87,6 +91,7 @@ var scenarios = []scenario{
 	{"cycle", "send, receive and delete", runCycle},
 	{"open", "sends at a given rate, latency from the time when each was due", runOpen},
 	{"fanout", "publish to raw SQS subscriptions, until all is delivered", runFanout},
+	{"isolation", "deliveries to a live web hook beside many that hang", runIsolation},
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
 	{"depth", "a queue with many messages: memory, and what operations cost", runDepth},
 }

@@ -89,6 +89,7 @@ var scenarios = []scenario{
 	{"fanout", "publish to raw SQS subscriptions, until all is delivered", runFanout},
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
 	{"depth", "a queue with many messages: memory, and what operations cost", runDepth},
+	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }
 
 // bench is a run.

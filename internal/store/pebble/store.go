@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,9 @@ type Store struct {
 	room  *roomFS
 	lock  *pebble.Lock
 	fatal func(error)
+	log   *slog.Logger
+
+	dropped dropped
 
 	failure atomic.Pointer[error]
 	applied atomic.Uint64 // calls of Apply that wrote
@@ -156,8 +160,12 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return nil
 	}
 	pb := s.db.NewBatchWithSize(size + 64)
+	ranges := false
 	for _, b := range batches {
-		if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
+		if err := b.Each(func(op mutation.Op, key, value []byte) error {
+			ranges = ranges || op == mutation.DeleteRange
+			return add(pb, op, key, value)
+		}); err != nil {
 			return errors.Join(err, pb.Close()) // corrupt: nothing was written
 		}
 	}
@@ -168,6 +176,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	s.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
+	}
+	if ranges {
+		s.dropRanges(batches)
 	}
 	return pb.Close()
 }
@@ -307,6 +318,7 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls under way; a second Close
 // does nothing.
 func (s *Store) Close() error {
+	s.dropped.end()
 	s.room.close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()

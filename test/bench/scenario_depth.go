@@ -173,6 +173,8 @@ func (d *depthRun) restart(ctx context.Context) (took time.Duration, resident fl
 		return 0, 0, fmt.Errorf("after the restart: %w", err)
 	}
 	resident, _ = memory(d.s.pid)
+	fmt.Fprintf(d.progress, "%-7s %s: serves %s after a kill, rss %s MB\n",
+		"depth", d.state, d.s.readyIn.Round(time.Millisecond), figure(resident))
 	return d.s.readyIn, resident, nil
 }
 

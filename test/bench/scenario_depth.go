@@ -175,7 +175,7 @@ func (d *depthRun) restart(ctx context.Context) (took time.Duration, resident fl
 	resident, _ = memory(d.s.pid)
 	fmt.Fprintf(d.progress, "%-7s %s: serves %s after a kill, rss %s MB\n",
 		"depth", d.state, d.s.readyIn.Round(time.Millisecond), figure(resident))
-	return d.s.readyIn, resident, nil
+	return d.s.readyIn, resident, pause(ctx, d.settle)
 }
 
 // phase measures one part of a run and remembers the peak of memory.

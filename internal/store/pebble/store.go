@@ -130,6 +130,11 @@ func (i *iterator) Next() bool {
 	return i.it.Next()
 }
 
+func (i *iterator) Seek(key []byte) bool {
+	i.started = true
+	return i.it.SeekGE(key)
+}
+
 func (i *iterator) Key() []byte   { return i.it.Key() }
 func (i *iterator) Value() []byte { return i.it.Value() }
 func (i *iterator) Close() error  { return i.it.Close() }
@@ -137,10 +142,11 @@ func (i *iterator) Close() error  { return i.it.Close() }
 // none walks an empty range.
 type none struct{}
 
-func (none) Next() bool    { return false }
-func (none) Key() []byte   { return nil }
-func (none) Value() []byte { return nil }
-func (none) Close() error  { return nil }
+func (none) Next() bool       { return false }
+func (none) Seek([]byte) bool { return false }
+func (none) Key() []byte      { return nil }
+func (none) Value() []byte    { return nil }
+func (none) Close() error     { return nil }
 
 // Apply implements store.Store.
 func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {

@@ -48,6 +48,7 @@ type sizes struct {
 
 	depth, depthSize, probe int           // messages, bytes of a body, messages
 	settle                  time.Duration // before memory is read at depth
+	purged                  time.Duration // after a purge until the disk is judged
 
 	subscriptions []int
 	deliveries    int // messages that a fan-out delivers in all
@@ -63,7 +64,7 @@ type sizes struct {
 var fullSizes = sizes{
 	rounds: 5, warm: time.Second, window: 3 * time.Second,
 	size: 1024, connections: []int{16, 64}, batches: []int{1, maxBatch},
-	depth: 1_000_000, depthSize: 256, probe: 50_000, settle: 3 * time.Second,
+	depth: 1_000_000, depthSize: 256, probe: 50_000, settle: 3 * time.Second, purged: 60 * time.Second,
 	subscriptions: []int{1, 10, 100}, deliveries: 100_000,
 	pollers: 2000, wakes: 500, idle: 10 * time.Second,
 	rates:   []int{500, 2000},
@@ -74,7 +75,7 @@ var fullSizes = sizes{
 var quickSizes = sizes{
 	rounds: 1, warm: 100 * time.Millisecond, window: 300 * time.Millisecond,
 	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
-	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond,
+	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: time.Second,
 	subscriptions: []int{1, 10}, deliveries: 2000,
 	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
 	rates:   []int{500},
@@ -94,6 +95,7 @@ var scenarios = []scenario{
 	{"isolation", "deliveries to a live web hook beside many that hang", runIsolation},
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
 	{"depth", "a queue with many messages: memory, and what operations cost", runDepth},
+	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }
 
 // bench is a run.

@@ -8,8 +8,14 @@ import (
 	"time"
 )
 
-// depthTarget is what a server that holds the deep queue may keep resident, MB.
-const depthTarget = 150
+// What a server that holds the deep queue may keep resident, in MB; how soon it
+// must serve again after a kill; and how much more than on an empty queue an
+// operation may cost.
+const (
+	depthTarget   = 300
+	restartTarget = 3 * time.Second
+	costTarget    = 1.15
+)
 
 const (
 	depthConns    = 16
@@ -38,10 +44,11 @@ func runDepth(ctx context.Context, b *bench) error {
 		title: "Depth",
 		note: fmt.Sprintf("%d messages of %d bytes in one queue of a fresh server; %d connections, batches of %d. "+
 			"CPU in µs a message, and how many times that of an empty queue. "+
-			"Delayed: DelaySeconds %d. Returned: each received once with a visibility timeout of 0.",
+			"Delayed: DelaySeconds %d. Returned: each received once with a visibility timeout of 0. "+
+			"Restart: from the start after a kill -9 until it serves; the probes follow it, so that no message is in a cache.",
 			b.depth, b.depthSize, depthConns, maxBatch, depthDelay),
 		header: []string{
-			"state", "server", "RSS MB before", "full", "after the probes", "peak", "fill msg/s", "µs",
+			"state", "server", "RSS MB before", "full", "restart s", "RSS MB", "after the probes", "peak", "fill msg/s", "µs",
 			"return msg/s", "µs", "send µs", "× empty", "receive µs", "× empty", "delete µs", "× empty",
 		},
 	}
@@ -95,7 +102,11 @@ func (b *bench) depthState(ctx context.Context, sp spec, state string, from text
 			return err
 		}
 		full, _ := memory(s.pid)
-		if state == shallow { // the others are warm from the filling
+		restart, again, err := d.restart(ctx)
+		if err != nil {
+			return err
+		}
+		if state == shallow {
 			if _, err := d.probes(ctx); err != nil {
 				return err
 			}
@@ -106,7 +117,7 @@ func (b *bench) depthState(ctx context.Context, sp spec, state string, from text
 		}
 		after, _ := memory(s.pid)
 		row := []string{
-			state, s.name, figure(before), figure(full), figure(after), figure(d.peak),
+			state, s.name, figure(before), figure(full), figure(restart.Seconds()), figure(again), figure(after), figure(d.peak),
 			figure(fill.Throughput), figure(fill.ServerCPU), figure(back.Throughput), figure(back.ServerCPU),
 		}
 		for _, part := range cycleParts {
@@ -117,14 +128,54 @@ func (b *bench) depthState(ctx context.Context, sp spec, state string, from text
 		}
 		t.add(row...)
 		if state != shallow && s.role == subject {
-			b.report.Verdicts = append(b.report.Verdicts, verdict{
-				What: fmt.Sprintf("%d messages of %d bytes, %s: under %d MB resident", b.depth, b.depthSize, state, depthTarget),
-				Met:  full > 0 && max(full, after) < depthTarget,
-				Says: fmt.Sprintf("%s MB, %s after the probes, peak %s", figure(full), figure(after), figure(d.peak)),
-			})
+			b.judgeDepth(state, map[string]float64{"full": full, "restarted": again, "probed": after}, restart, probes, base)
 		}
 		return nil
 	})
+}
+
+// judgeDepth compares a state with the targets. resident is in MB.
+func (b *bench) judgeDepth(state string, resident map[string]float64, restart time.Duration, probes, base map[string]sample) {
+	of := fmt.Sprintf("%d messages of %d bytes, %s: ", b.depth, b.depthSize, state)
+	full, again, after := resident["full"], resident["restarted"], resident["probed"]
+	worst, costs := 0.0, ""
+	for _, part := range cycleParts {
+		r := ratio(probes[part].ServerCPU, base[part].ServerCPU)
+		worst, costs = max(worst, r), costs+fmt.Sprintf("%s %s ", part, figure(r))
+	}
+	b.report.Verdicts = append(b.report.Verdicts,
+		verdict{
+			What: of + fmt.Sprintf("under %d MB resident", depthTarget),
+			Met:  full > 0 && max(full, again, after) < depthTarget,
+			Says: fmt.Sprintf("%s MB, %s after a restart, %s after the probes", figure(full), figure(again), figure(after)),
+		},
+		verdict{
+			What: of + fmt.Sprintf("serves %s after a kill", restartTarget),
+			Met:  restart < restartTarget,
+			Says: fmt.Sprintf("%s s", figure(restart.Seconds())),
+		},
+		verdict{
+			What: of + fmt.Sprintf("at most %.2f × the CPU of an empty queue", costTarget),
+			Met:  worst <= costTarget,
+			Says: costs,
+		})
+}
+
+// restart kills the server and starts it again. It does nothing to a peer.
+func (d *depthRun) restart(ctx context.Context) (took time.Duration, resident float64, err error) {
+	if d.s.cmd == nil || d.s.role != subject {
+		return 0, 0, nil // the references do not load what they kept
+	}
+	if err := d.s.restart(ctx); err != nil {
+		return 0, 0, fmt.Errorf("restart: %w", err)
+	}
+	if err := d.check(); err != nil {
+		return 0, 0, fmt.Errorf("after the restart: %w", err)
+	}
+	resident, _ = memory(d.s.pid)
+	fmt.Fprintf(d.progress, "%-7s %s: serves %s after a kill, rss %s MB\n",
+		"depth", d.state, d.s.readyIn.Round(time.Millisecond), figure(resident))
+	return d.s.readyIn, resident, pause(ctx, d.settle)
 }
 
 // phase measures one part of a run and remembers the peak of memory.

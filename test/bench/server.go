@@ -50,7 +50,8 @@ type server struct {
 	pprofHost string // empty: no profiles
 	readyIn   time.Duration
 
-	cmd    *exec.Cmd
+	argv   []string
+	cmd    *exec.Cmd // nil: not started here
 	dir    string
 	output tail
 	exited chan struct{} // closed when the process has ended
@@ -93,7 +94,7 @@ func (sp spec) start(ctx context.Context, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: sp.name, role: sp.role, dir: data, exited: make(chan struct{})}
+	s := &server{name: sp.name, role: sp.role, dir: data}
 	if s.host, err = freeAddress(); err != nil {
 		return nil, err
 	}
@@ -104,23 +105,44 @@ func (sp spec) start(ctx context.Context, dir string) (*server, error) {
 		}
 		args = append(args, "--pprof", s.pprofHost)
 	}
-	s.cmd = exec.Command(sp.argv[0], args...)
-	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
-	detach(s.cmd)
-	began := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	s.argv = append([]string{sp.argv[0]}, args...)
+	if err := s.launch(ctx); err != nil {
 		return nil, err
 	}
-	s.pid = s.cmd.Process.Pid
+	return s, nil
+}
+
+// launch runs the program and waits until it is ready.
+func (s *server) launch(ctx context.Context) error {
+	cmd, exited := exec.Command(s.argv[0], s.argv[1:]...), make(chan struct{})
+	s.cmd, s.exited = cmd, exited
+	cmd.Stdout, cmd.Stderr = &s.output, &s.output
+	detach(cmd)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		s.cmd = nil
+		return errors.Join(err, os.RemoveAll(s.dir))
+	}
+	s.pid = cmd.Process.Pid
 	go func() {
-		_ = s.cmd.Wait()
-		close(s.exited)
+		_ = cmd.Wait()
+		close(exited)
 	}()
 	if err := s.awaitReady(ctx, began); err != nil {
 		s.stop()
-		return nil, fmt.Errorf("%w\n%s", err, s.output.String())
+		return fmt.Errorf("%w\n%s", err, s.output.String())
 	}
-	return s, nil
+	return nil
+}
+
+// restart kills a server that start has started, and starts it again on what
+// it kept.
+func (s *server) restart(ctx context.Context) error {
+	if err := s.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-s.exited
+	return s.launch(ctx)
 }
 
 // awaitReady polls until the server says that it takes requests.

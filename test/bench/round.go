@@ -92,7 +92,9 @@ func (b *bench) contest(ctx context.Context, name, label string, rounds int, con
 // leaveOut notes that a peer could not do something.
 func (b *bench) leaveOut(what string, s *server, err error) {
 	fact := fmt.Sprintf("%s is not in %q: %v.", s.name, what, err)
-	b.report.Facts = append(b.report.Facts, fact)
+	if !slices.Contains(b.report.Facts, fact) {
+		b.report.Facts = append(b.report.Facts, fact)
+	}
 	fmt.Fprintln(b.progress, "#", fact)
 }
 

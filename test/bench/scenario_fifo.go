@@ -81,12 +81,15 @@ func (b *bench) fifoDeep(ctx context.Context, s *server) error {
 		},
 	}
 	b.report.tables = append(b.report.tables, t)
-	for name, q := range map[string]*target{"standard": standard, "FIFO": ordered} {
-		one, err := q.send(ctx, b.fifoDepth, maxBatch, 0)
+	for _, c := range []struct {
+		name string
+		*target
+	}{{"standard", standard}, {"FIFO", ordered}} {
+		one, err := c.send(ctx, b.fifoDepth, maxBatch, 0)
 		if err != nil {
 			return err
 		}
-		b.note("fifo", "fill", name, 0, one, nil)
+		b.note("fifo", "fill", c.name, 0, one, nil)
 	}
 	for _, batch := range b.batches {
 		if _, err := b.settleDown(ctx, s); err != nil {

@@ -96,17 +96,14 @@ func (b *bench) httpRates(ctx context.Context, servers []*server, to *sink) erro
 			one, err := group.limit(ctx)
 			return one, nil, err
 		}}}
-		var kinds []delivery // of the contenders after the first
 		for _, s := range servers {
 			for _, kind := range group.kinds {
 				contenders = append(contenders, contender{
 					fmt.Sprintf("%s, %d subscriptions", s.name, kind.subscriptions), s,
 					func(ctx context.Context) (sample, map[string]float64, error) {
-						one, err := b.deliverAll(ctx, s, to, from, kind)
-						return one, nil, err
+						return b.deliverAll(ctx, s, to, from, kind)
 					},
 				})
-				kinds = append(kinds, kind)
 			}
 		}
 		results, err := b.contest(ctx, "http", group.label, b.rounds, contenders)
@@ -117,6 +114,9 @@ func (b *bench) httpRates(ctx context.Context, servers []*server, to *sink) erro
 			share := ratio(x.Throughput, results[0].Throughput)
 			t.add(group.label, x.name, figure(x.Throughput), figure(share), figure(x.ServerCPU), figure(x.ClientCPU),
 				fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS))
+			if unsigned := x.more["unsigned"]; unsigned > 0 && x.server.role == subject {
+				b.judge(false, fmt.Sprintf("%.0f envelopes were not signed", unsigned), "HTTP, %s: signed", group.label)
+			}
 			if x.server.role == subject {
 				b.judge(share >= group.share, fmt.Sprintf("%s × (%s against %s/s)", figure(share), figure(x.Throughput), figure(results[0].Throughput)),
 					"HTTP, %s, %s: at least %.1f × %s", group.label, x.name, group.share, group.what)
@@ -187,7 +187,7 @@ func (b *bench) signatures(ctx context.Context, key *rsa.PrivateKey) (sample, er
 
 // deliverAll publishes while the endpoint lets the first deliveries wait, then
 // lets it answer, and measures from there to the last delivery.
-func (b *bench) deliverAll(ctx context.Context, s *server, to *sink, from texts, kind delivery) (out sample, err error) {
+func (b *bench) deliverAll(ctx context.Context, s *server, to *sink, from texts, kind delivery) (out sample, more map[string]float64, err error) {
 	run := to.begin()
 	run.hang = make(chan struct{})
 	c := newConn(s.host)
@@ -196,22 +196,22 @@ func (b *bench) deliverAll(ctx context.Context, s *server, to *sink, from texts,
 		return "http://" + to.host + run.prefix + "/" + strconv.Itoa(i)
 	})
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
 	published, err := b.publishAll(ctx, s, topic, from, max(1, kind.deliveries/kind.subscriptions))
 	if err != nil {
 		close(run.hang)
-		return out, err
+		return out, nil, err
 	}
 	n := published * int64(kind.subscriptions)
 	run.expect(n)
 	begin := readUsage(s.pid)
 	close(run.hang)
 	if err := run.await(ctx); err != nil {
-		return out, err
+		return out, nil, err
 	}
 	out = newSample(s, begin, readUsage(s.pid), &tally{messages: n})
-	return out, dropTopic(c, topic)
+	return out, map[string]float64{"unsigned": float64(run.unsigned.Load())}, dropTopic(c, topic)
 }
 
 // topicWith makes a topic with confirmed subscriptions of HTTP endpoints.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ type sinkRun struct {
 
 	stamped   bool // only what begins with a stamp counts
 	delivered atomic.Int64
+	unsigned  atomic.Int64  // envelopes without a signature, of those delivered
 	want      atomic.Int64  // 0: not known yet
 	complete  chan struct{} // closed when want have been delivered
 	once      sync.Once
@@ -131,6 +133,12 @@ func (r *sinkRun) take(w http.ResponseWriter, request *http.Request) {
 		r.mu.Lock()
 		r.latencies.add(took)
 		r.mu.Unlock()
+	}
+	if bytes.HasPrefix(body, []byte("{")) {
+		var envelope struct{ Signature string }
+		if json.Unmarshal(body, &envelope) != nil || envelope.Signature == "" {
+			r.unsigned.Add(1)
+		}
 	}
 	r.count()
 }

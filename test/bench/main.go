@@ -125,7 +125,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	serverPath := flags.String("server", "", "`path` of the server's binary; built from ./cmd/godwit by default, \"none\" for the references alone")
 	serverArgs := flags.String("server-args", "", "more `arguments` of the server, separated by blanks")
-	referencePath := flags.String("reference", "", "`path` of the references' binary; built from ./test/bench/reference by default")
+	referencePath := flags.String("reference", "", "`path` of the references' binary; built from ./test/bench/reference by default, \"none\" for the server alone")
 	var peers []spec
 	flags.Func("peer", "`URL[,PID]` of another running SQS-compatible server (also PEER_URL, PEER_PID)", func(s string) error {
 		sp, err := parsePeer(s)
@@ -148,7 +148,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	markdown := flags.Bool("markdown", false, "print Markdown")
 	jsonPath := flags.String("json", "", "write every sample to this `file`")
 	fillPath := flags.String("fill", "", "put the results into this `document`, between its markers")
-	flags.StringVar(&b.profiles, "profile", "", "fetch CPU profiles of the server into this `directory`, in extra rounds that are not counted")
+	flags.StringVar(&b.profiles, "profile", "", "fetch profiles of the server's CPU and allocations into this `directory`, in extra rounds that are not counted")
 	data := flags.String("data", "", "`directory` below which the servers keep their data; on a disk, or a sync costs nothing")
 	limit := flags.Duration("max", 3*time.Hour, "give up after this time")
 	if err := flags.Parse(args); err != nil {
@@ -207,6 +207,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	b.specs = append(b.specs, peers...)
+	if len(b.of(subject, durable, inMemory)) == 0 {
+		return errors.New("with neither a server nor the references there is nothing to measure")
+	}
 	if b.report.Facts, err = facts(b.dir, b.sizes, *quick); err != nil {
 		return err
 	}
@@ -243,6 +246,9 @@ func (b *bench) servers(ctx context.Context, path string, args []string, referen
 	default:
 		argv := append([]string{path, "--log-level", "warn"}, args...)
 		specs = append(specs, spec{name: "godwit", role: subject, argv: argv, pprof: b.profiles != ""})
+	}
+	if reference == "none" {
+		return specs, nil
 	}
 	if reference == "" {
 		if reference, err = goBuild(ctx, b.dir, "reference", "./test/bench/reference"); err != nil {

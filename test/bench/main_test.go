@@ -132,13 +132,13 @@ func TestProfile(t *testing.T) {
 	defer pprof.Close()
 	s := &server{pprofHost: strings.TrimPrefix(pprof.URL, "http://")}
 	path := filepath.Join(t.TempDir(), "profiles", "send.pprof")
-	if err := s.profile(t.Context(), 4*time.Second, path); err != nil {
+	if err := s.profile(t.Context(), "profile", 4*time.Second, path); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := os.ReadFile(path); string(got) != "a profile" {
 		t.Errorf("profile %q", got)
 	}
-	if err := s.profile(t.Context(), 9*time.Second, path); err == nil {
+	if err := s.profile(t.Context(), "profile", 9*time.Second, path); err == nil {
 		t.Error("status 404 is taken for a profile")
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -157,8 +158,8 @@ func forget(dir string) error {
 		if err != nil {
 			return ignoreMissing(err)
 		}
-		defer file.Close()
-		return unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
+		err = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
+		return errors.Join(err, file.Close())
 	})
 }
 

@@ -105,8 +105,9 @@ func (b *bench) note(name, label, who string, round int, one sample, extra map[s
 		name, label, who, one.Throughput, one.ServerCPU, one.ClientCPU, one.P50, one.P99, one.RSS, one.OtherCores)
 }
 
-// profileAll repeats a case on each contender that serves profiles, while one is
-// taken. The figures of that round are not used: a profile costs.
+// profileAll repeats a case on each contender that serves profiles, while a
+// profile of its CPU and one of its allocations are taken. The figures of that
+// round are not used: a profile costs.
 func (b *bench) profileAll(ctx context.Context, name string, contenders []contender) error {
 	for _, c := range contenders {
 		if c.server.pprofHost == "" || b.profiles == "" {
@@ -116,11 +117,16 @@ func (b *bench) profileAll(ctx context.Context, name string, contenders []conten
 		if c.name != c.server.name {
 			file += " " + c.name
 		}
-		path := filepath.Join(b.profiles, strings.ReplaceAll(file, " ", "-")+".pprof")
-		fetched := make(chan error, 1)
-		go func() { fetched <- c.server.profile(ctx, b.warm+b.window, path) }()
+		fetched := make(chan error, len(profileKinds))
+		for kind, ending := range profileKinds {
+			path := filepath.Join(b.profiles, strings.ReplaceAll(file, " ", "-")+ending)
+			go func() { fetched <- c.server.profile(ctx, kind, b.warm+b.window, path) }()
+		}
 		_, _, err := c.try(ctx)
-		if err := errors.Join(err, <-fetched); err != nil {
+		for range profileKinds {
+			err = errors.Join(err, <-fetched)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -204,10 +204,13 @@ func (s *server) alive() error {
 	}
 }
 
-// profile fetches a CPU profile of the given length into a file.
-func (s *server) profile(ctx context.Context, length time.Duration, path string) error {
+// The kinds of profiles, as net/http/pprof names them, and what their files end with.
+var profileKinds = map[string]string{"profile": ".pprof", "allocs": ".allocs.pprof"}
+
+// profile fetches a profile of one kind and the given length into a file.
+func (s *server) profile(ctx context.Context, kind string, length time.Duration, path string) error {
 	seconds := max(1, int(length.Seconds()))
-	address := "http://" + s.pprofHost + "/debug/pprof/profile?seconds=" + strconv.Itoa(seconds)
+	address := "http://" + s.pprofHost + "/debug/pprof/" + kind + "?seconds=" + strconv.Itoa(seconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err

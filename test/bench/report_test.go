@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -133,20 +134,23 @@ func TestMeasure(t *testing.T) {
 // A stall counts for everything that was due during it, not for one call.
 func TestScheduleCountsWaiting(t *testing.T) {
 	const stall = 300 * time.Millisecond
-	calls := 0
-	out, err := schedule(t.Context(), &server{name: "none"}, 1000, stall, []func(time.Time) error{func(time.Time) error {
-		if calls++; calls == 1 {
-			time.Sleep(stall)
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		out, err := schedule(t.Context(), &server{name: "none"}, 1000, stall, []func(time.Time) error{func(time.Time) error {
+			if calls++; calls == 1 {
+				time.Sleep(stall)
+			}
+			return nil
+		}})
+		if err != nil || calls != 300 || out.Messages != 300 {
+			t.Fatalf("%d calls, %+v, %v", calls, out, err)
 		}
-		return nil
-	}})
-	if err != nil || calls != 300 || out.Messages != 300 {
-		t.Fatalf("%d calls, %+v, %v", calls, out, err)
-	}
-	// Due over 300 ms, all after a stall as long: evenly from 0 to 300 ms late.
-	if out.P50 < 140 || out.Max < 299 {
-		t.Errorf("p50 %v ms, max %v ms", out.P50, out.Max)
-	}
+		// The first is due after 1 ms and takes 300. The others are due from then
+		// on, one each ms, and done at once when it ends.
+		if out.Max != 300 || out.P50 < 147 || out.P50 > 153 {
+			t.Errorf("p50 %v ms, max %v ms", out.P50, out.Max)
+		}
+	})
 }
 
 func TestContest(t *testing.T) {

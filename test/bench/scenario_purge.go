@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -16,6 +15,7 @@ const (
 	// directory may hold a minute after a purge, in MiB.
 	purgeTarget = 64
 	purgeFew    = 10
+	purgeMany   = 1_000_000
 )
 
 var purgeQueue = sqsOperation("PurgeQueue")
@@ -27,11 +27,11 @@ func runPurge(ctx context.Context, b *bench) error {
 	t := &table{
 		title: "Purge",
 		note: fmt.Sprintf("PurgeQueue of a fresh server's queue with messages of %d bytes; the disk space that the data directory takes, in MiB; "+
-			"sends to another queue after the purge, on %d connections in batches of %d, CPU in µs a message.", b.depthSize, depthConns, maxBatch),
+			"sends to another queue after the purge, on %d connections in batches of %d, CPU in µs a message.", b.depthSize, probeConns, maxBatch),
 		header: []string{"messages", "purge ms", "µs CPU", "MiB empty", "full", fmt.Sprintf("after %s", b.purged/4), (b.purged / 2).String(), b.purged.String(), "sends µs before", "after", "p99 ms before", "after"},
 	}
 	b.report.tables = append(b.report.tables, t)
-	for _, n := range []int{purgeFew, b.depth} {
+	for _, n := range []int{purgeFew, min(purgeMany, b.depth)} {
 		if err := b.purgeOf(ctx, n, from, t); err != nil {
 			return err
 		}
@@ -51,14 +51,12 @@ func (b *bench) purgeOf(ctx context.Context, n int, from texts, t *table) error 
 	defer stop()
 	s := servers[0]
 	return b.withQueue(s, func(url string) error {
-		d := &depthRun{bench: b, s: s, url: url, state: "purge", from: from}
+		d := &target{bench: b, s: s, url: url, from: from}
 		empty, err := taken(s.dir)
 		if err != nil {
 			return err
 		}
-		var left atomic.Int64
-		left.Store(int64(n))
-		if _, err := d.phase(ctx, "fill", d.sender(&left, 0)); err != nil {
+		if _, err := d.send(ctx, n, maxBatch, 0); err != nil {
 			return err
 		}
 		before, err := d.sendElsewhere(ctx)
@@ -107,13 +105,11 @@ func (b *bench) purgeOf(ctx context.Context, n int, from texts, t *table) error 
 }
 
 // sendElsewhere measures sends to another queue, which is then dropped.
-func (d *depthRun) sendElsewhere(ctx context.Context) (out sample, err error) {
-	err = d.withQueue(d.s, func(url string) error {
-		other := *d
+func (t *target) sendElsewhere(ctx context.Context) (out sample, err error) {
+	err = t.withQueue(t.s, func(url string) error {
+		other := *t
 		other.url = url
-		var left atomic.Int64
-		left.Store(int64(d.probe))
-		out, err = other.phase(ctx, "send", other.sender(&left, 0))
+		out, err = other.send(ctx, t.bench.probe, maxBatch, 0)
 		return err
 	})
 	return out, err

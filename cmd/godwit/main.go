@@ -31,6 +31,7 @@ const exitUsage = 2
 type cli struct {
 	Dev     dev     `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
 	Serve   serve   `cmd:"" help:"Serve for production: credentials required. Not built yet."`
+	Policy  policy  `cmd:"" help:"Look at delivery policies."`
 	Version version `cmd:"" help:"Print the version."`
 }
 
@@ -50,11 +51,11 @@ type serve struct {
 type version struct{}
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, time.Now()))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, time.Now()))
 }
 
 // run is main with its surroundings as parameters. It returns the exit status.
-func run(args []string, stdout, stderr io.Writer, began time.Time) int {
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Time) int {
 	var flags cli
 	exited := -1
 	parser, err := newParser(&flags, kong.Writers(stdout, stderr), kong.Exit(func(status int) { exited = status }))
@@ -66,7 +67,7 @@ func run(args []string, stdout, stderr io.Writer, began time.Time) int {
 		return exited
 	}
 	if err == nil {
-		err = command.Run(&process{stdout: stdout, stderr: stderr, began: began})
+		err = command.Run(&process{stdin: stdin, stdout: stdout, stderr: stderr, began: began})
 	}
 	if err == nil {
 		return 0
@@ -90,6 +91,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 
 // process is what a command has of the process that it runs in.
 type process struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	began          time.Time
 }

@@ -38,7 +38,7 @@ func settingsFile(t *testing.T, text string) string {
 func TestDefaults(t *testing.T) {
 	want := config.Config{
 		Listen: "127.0.0.1:4566", Data: "./godwit-data", Region: "us-east-1", Account: "000000000000",
-		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, DeliveryHistory: time.Hour,
+		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, DeliveryHistory: time.Hour,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
 		Clock: config.SystemClock, Store: config.PebbleStore,
 	}
@@ -110,7 +110,7 @@ func TestRefusedStarts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			if status := run(tt.args, &stdout, &stderr, time.Now()); status != exitUsage {
+			if status := run(tt.args, nil, &stdout, &stderr, time.Now()); status != exitUsage {
 				t.Errorf("status %d, want %d", status, exitUsage)
 			}
 			if !strings.HasPrefix(stderr.String(), "godwit: ") || !strings.Contains(stderr.String(), tt.want) {
@@ -128,7 +128,7 @@ func TestHelpAndVersion(t *testing.T) {
 		"--help": "Commands:", "dev --help": "GODWIT_LISTEN", "version": "godwit " + config.Version + " ",
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(strings.Fields(args), &stdout, &stderr, time.Now()); status != 0 || stderr.Len() != 0 {
+		if status := run(strings.Fields(args), nil, &stdout, &stderr, time.Now()); status != 0 || stderr.Len() != 0 {
 			t.Errorf("%s: status %d, stderr %q", args, status, stderr.String())
 		}
 		if !strings.Contains(stdout.String(), want) {

@@ -30,9 +30,12 @@ type Config struct {
 
 	AllowPrivateEndpoints bool `default:"${private_endpoints}" negatable:"" help:"Deliver to loopback, link-local and private addresses (${default})."`
 
+	EndpointCA string `name:"endpoint-ca" placeholder:"FILE" help:"Certificates in PEM form to trust at https endpoints, beside the system's."`
+
 	Jitter     float64 `default:"0.1" placeholder:"SHARE" help:"Share of a retry's delay that is random, 0 to 1 (${default})."`
 	JitterSeed uint64  `default:"0" placeholder:"N" help:"Seed of the jitter, to repeat a run; 0 draws one (${default})."`
 	Retry429   bool    `name:"retry-429" default:"true" negatable:"" help:"Retry a delivery that was answered with status 429 (${default})."`
+	RetryAfter bool    `default:"true" negatable:"" help:"Wait as long as an endpoint asks for with Retry-After, if its message lives that long (${default}). AWS does not."`
 
 	SQSCooldowns bool `name:"sqs-cooldowns" default:"${cooldowns}" negatable:"" help:"As AWS does, wait 60 s between two purges and before a deleted queue's name is free (${default})."`
 

@@ -13,12 +13,17 @@ import (
 // attempt makes one attempt and concludes it. parked is a dead letter whose
 // queue cannot take it now; slow says that the host hung.
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
+	r, err := s.request(d)
 	at, began := s.clock.Now(), s.options.System.Now()
-	deadline := deadlineOf(d.Subscription.Protocol, d.Message.Sent)
+	deadline := deadlineOf(d)
 	if expired(deadline, at) { // between the choice and now
-		return s.fail(d, shard.Attempt{}, false, reasonExpired), false
+		return s.fail(d, shard.Attempt{}, Event{GaveUp: true}, reasonExpired), false
 	}
-	out := s.send(d, at)
+	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
+	if err == nil {
+		r.At = at
+		out = s.send(r)
+	}
 	slow = s.options.System.Now().Sub(began) >= slowAfter
 	if s.attempts.Err() != nil && out.Class != Success {
 		// Cut off by Stop: it says nothing about the endpoint, and does not count.
@@ -36,25 +41,64 @@ func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 		if !out.Settled {
 			s.check("delivered", d, s.engine.Delivered(d, a))
 		}
-		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryDelivered})
+		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryDelivered})
 	case Again:
 		s.check("again", d, s.engine.Again(d, a, next.Due))
-		s.tell(d, Event{Made: true, Attempt: a, State: shard.DeliveryPending, NextAttempt: next.Due})
+		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryPending, NextAttempt: next.Due})
 	case Fail:
-		parked = s.fail(d, a, true, next.Reason)
+		parked = s.fail(d, a, Event{GaveUp: true, Made: true, Attempt: a, Provider: out.Provider}, next.Reason)
 	}
 	return parked, slow
 }
 
 // send makes the attempt itself, within its time.
-func (s *Scheduler) send(d *shard.Delivery, at time.Time) Outcome {
-	sender, ok := s.options.Senders[d.Subscription.Protocol]
-	if !ok || d.Message.Notice == nil {
+func (s *Scheduler) send(r *Request) Outcome {
+	sender, ok := s.options.Senders[r.Subscription.Protocol]
+	if !ok || r.Message.Notice == nil {
 		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
 	}
 	ctx, cancel := context.WithTimeout(s.attempts, s.options.Timeout)
 	defer cancel()
-	return sender.Send(ctx, &Request{Delivery: d, At: at, PublicURL: s.options.PublicURL, NewID: s.options.NewID})
+	return sender.Send(ctx, r)
+}
+
+// Signer signs envelopes: *signing.Signer.
+type Signer interface {
+	// Key is the id of the key that signs now.
+	Key() [16]byte
+	// Sign puts into a body the signature that it lacks, the same each time.
+	// While the first key is being made it waits.
+	Sign(body []byte, u *queue.Unsigned) error
+}
+
+// issuer is this server as the envelope of m shows it.
+func (s *Scheduler) issuer(m *queue.Message) envelope.Issuer {
+	o := envelope.Issuer{URL: s.options.PublicURL}
+	if s.options.Signer != nil && m.Notice != nil && envelope.Signed(m) {
+		o.Key = s.options.Signer.Key()
+	}
+	return o
+}
+
+// request prepares an attempt. What leaves this process is rendered and signed
+// here, outside of the attempt's time; what goes to a queue is signed when it is
+// received.
+func (s *Scheduler) request(d *shard.Delivery) (*Request, error) {
+	r := &Request{Delivery: d, Issuer: s.issuer(d.Message), NewID: s.options.NewID}
+	sender, ok := s.options.Senders[d.Subscription.Protocol]
+	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
+		return r, nil
+	}
+	var unsigned *queue.Unsigned
+	r.body, unsigned = envelope.Body(d.Message, r.Issuer)
+	if envelope.Reuse(r.body, unsigned, d.Signature) {
+		return r, nil
+	}
+	err := s.options.Signer.Sign(r.body, unsigned)
+	if err == nil {
+		d.Signature = envelope.Keep(r.body, unsigned)
+	}
+	return r, err
 }
 
 // move is a dead letter that waits for its queue. It is kept in memory, with the
@@ -69,20 +113,18 @@ type move struct {
 
 // fail ends a delivery for good: it becomes a dead letter if its subscription
 // has a queue for those, and is dropped if not. Only notifications become dead
-// letters. a is the last attempt, zero if there was none; made says that it has
-// just been made. parked is returned if the queue cannot take it now.
-func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, made bool, reason string) (parked *move) {
-	e := Event{Made: made}
-	if made {
-		e.Attempt = a
-	}
+// letters. a is the last attempt, zero if there was none; e is what is to be told
+// of how it came to that. parked is returned if the queue cannot take it now.
+func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason string) (parked *move) {
 	n, dest := d.Message.Notice, d.Subscription.Redrive
 	if n == nil || n.Kind != queue.Notification || dest.IsZero() {
 		s.drop(d, a, e, reason)
 		return nil
 	}
-	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.options.PublicURL, d.Subscription.Protocol == topic.SQS)
-	switch out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason)); out.Class {
+	m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
+	out := TransferOutcome(s.engine.Transfer(s.attempts, d, a, dest, m, shard.DeliveryDeadLetter, reason))
+	e.Redrive, e.Redrive.ID = out.Provider, m.ID
+	switch out.Class {
 	case Success:
 		e.State, e.Reason = shard.DeliveryDeadLetter, reason
 		s.tell(d, e)
@@ -133,7 +175,7 @@ func (s *Scheduler) retryMoves(b *backlog, now time.Time) {
 		b.parked = append(b.parked[:i:i], b.parked[i+1:]...)
 		b.moving = true
 		s.work(b, func() { b.moving = false }, func() *move {
-			return s.fail(m.d, m.a, false, m.reason) // the attempt itself has been told
+			return s.fail(m.d, m.a, Event{}, m.reason) // the failure itself has been told
 		})
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -39,7 +40,8 @@ type spread struct {
 // attempt counts from 1; end is when the attempt ended, from where the delay
 // counts. No attempt falls due behind deadline, if that is not zero: a delivery
 // whose next attempt would is due right behind the deadline, when expired finds
-// it.
+// it. An endpoint that wants to be left alone for longer than the policy waits is,
+// unless that would be behind the deadline: then its wish would cost it the message.
 func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
 	switch out.Class {
 	case Success:
@@ -54,19 +56,27 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	}
 	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
 	// Due times are kept in milliseconds.
-	due := end.Truncate(time.Millisecond).Add(delay)
+	end = end.Truncate(time.Millisecond)
+	due := end.Add(delay)
+	if after := out.RetryAfter; after > delay && (deadline.IsZero() || !end.Add(after).After(deadline)) {
+		due = end.Add(retry.Jitter(after, after, j.share, j.r))
+		if !deadline.IsZero() && due.After(deadline) {
+			due = deadline
+		}
+	}
 	if !deadline.IsZero() && due.After(deadline) {
 		due = deadline.Add(time.Millisecond)
 	}
 	return Action{Step: Again, Due: due}
 }
 
-// deadlineOf is the last moment at which an attempt at a message may begin: zero
-// where there is none. sent is in epoch milliseconds.
-func deadlineOf(p topic.Protocol, sent int64) time.Time {
-	switch p {
+// deadlineOf is the last moment at which an attempt at a delivery may begin: zero
+// where there is none. A subscription that was paused gives its messages a new
+// lifetime when it is resumed: nobody could have tried them.
+func deadlineOf(d *shard.Delivery) time.Time {
+	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:
-		return time.UnixMilli(sent).UTC().Add(Lifetime)
+		return time.UnixMilli(max(d.Message.Sent, d.Subscription.ResumedAt)).UTC().Add(Lifetime)
 	default:
 		return time.Time{}
 	}

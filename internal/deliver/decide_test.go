@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -22,6 +24,9 @@ func TestDecide(t *testing.T) {
 	}
 	end := start.Add(30 * s)
 	busy := Outcome{Class: ServerError, Status: 503, Detail: "HTTP 503"}
+	asks := func(after time.Duration) Outcome {
+		return Outcome{Class: ServerError, Status: 503, Detail: "HTTP 503", RetryAfter: after}
+	}
 	for _, tt := range []struct {
 		name     string
 		attempt  int
@@ -49,6 +54,16 @@ func TestDecide(t *testing.T) {
 		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: spread{1, 0}, step: Again, wait: 10 * s},
 		{name: "post-backoff", attempt: 5, out: busy, step: Again, wait: 30 * s},
 		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: spread{0.5, 0}, step: Again, wait: 30 * s},
+		{name: "Retry-After, later", attempt: 2, out: asks(25 * s), step: Again, wait: 25 * s},
+		{name: "Retry-After, sooner", attempt: 2, out: asks(5 * s), step: Again, wait: 10 * s},
+		{name: "Retry-After of an immediate retry", attempt: 1, out: asks(5 * s), step: Again, wait: 5 * s},
+		{name: "Retry-After, spread upwards only", attempt: 2, out: asks(20 * s), j: spread{0.5, 0}, step: Again, wait: 20 * s},
+		{name: "Retry-After, half the jitter", attempt: 2, out: asks(20 * s), j: spread{0.5, 0.5}, step: Again, wait: 25 * s},
+		{name: "Retry-After at the deadline", attempt: 2, out: asks(60 * s), deadline: 60 * s, step: Again, wait: 60 * s},
+		{name: "Retry-After at the deadline, jitter", attempt: 2, out: asks(59 * s), deadline: 60 * s, j: spread{0.5, 0.9}, step: Again, wait: 60 * s},
+		{name: "Retry-After behind the deadline", attempt: 2, out: asks(61 * s), deadline: 60 * s, step: Again, wait: 10 * s},
+		{name: "Retry-After without retries", attempt: 6, out: asks(s), step: Fail, reason: "exhausted"},
+		{name: "Retry-After of a client error", attempt: 1, out: Outcome{Class: ClientError, RetryAfter: s}, step: Fail, reason: "client-side"},
 		{name: "exhausted", attempt: 6, out: busy, step: Fail, reason: "exhausted after 6 attempts, at last: HTTP 503"},
 		{name: "beyond a policy that was shortened", attempt: 40, out: busy, step: Fail, reason: "exhausted after 40"},
 		{name: "due at the deadline", attempt: 2, out: busy, deadline: 10 * s, step: Again, wait: 10 * s},
@@ -83,8 +98,20 @@ func TestDeadline(t *testing.T) {
 	for p, want := range map[topic.Protocol]time.Time{
 		topic.HTTP: start.Add(time.Hour), topic.HTTPS: start.Add(time.Hour), topic.SQS: {},
 	} {
-		if got := deadlineOf(p, sent); !got.Equal(want) {
+		d := &shard.Delivery{Subscription: topic.Subscription{Protocol: p}, Message: &queue.Message{Sent: sent}}
+		if got := deadlineOf(d); !got.Equal(want) {
 			t.Errorf("%s: %s, want %s", p, got, want)
+		}
+		d.Subscription.ResumedAt = sent - 1
+		if got := deadlineOf(d); !got.Equal(want) {
+			t.Errorf("%s, published after a pause: %s, want %s", p, got, want)
+		}
+		if !want.IsZero() {
+			want = want.Add(time.Minute)
+		}
+		d.Subscription.ResumedAt = sent + time.Minute.Milliseconds()
+		if got := deadlineOf(d); !got.Equal(want) {
+			t.Errorf("%s, a pause that ended a minute after the publish: %s, want %s", p, got, want)
 		}
 	}
 	end := start.Add(time.Hour)

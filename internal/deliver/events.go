@@ -23,12 +23,22 @@ type Event struct {
 	MessageID    queue.ID
 	Published    time.Time
 	Size         int // bytes of the message's body
+	At           time.Time
+	Feedback     topic.Feedback // what the topic's delivery status log wants
+	Endpoint     string         // without credentials, query and fragment
+	// BodyMD5 is the MD5 sum of the body, in hexadecimal; empty unless Feedback
+	// wants anything.
+	BodyMD5 string
 	// Number counts the attempts from 1. Made says that one was made: the move to
 	// a dead-letter queue after the deadline, or another try at that move, is an
 	// event without an attempt.
-	Number  int
-	Made    bool
-	Attempt shard.Attempt // zero unless Made
+	Number   int
+	Made     bool
+	Attempt  shard.Attempt // zero unless Made
+	Provider Provider      // of the attempt; zero unless a queue's
+	// GaveUp says that the delivery has failed for good with this event. Another
+	// try at a dead-letter queue is a later event of the same failure.
+	GaveUp bool
 	// State is where the delivery stands now: pending if it will be tried again
 	// (NextAttempt) or waits for its dead-letter queue.
 	State       shard.DeliveryState
@@ -38,12 +48,15 @@ type Event struct {
 	// RedriveFailed says that there is a dead-letter queue which does not take
 	// the message.
 	RedriveFailed bool
+	Redrive       Provider // what the dead-letter queue said; zero if it was not asked
 }
 
 // Events sees every event, for metrics and delivery logs. It is called
-// concurrently, and must be quick.
+// concurrently, also under locks, and must be quick. It keeps nothing that an
+// event leads to.
 type Events interface {
-	Delivery(e Event)
+	Delivery(e *Event)
+	Published(p *shard.Published)
 }
 
 // shownEndpoint is an endpoint fit for a log: without credentials, query and
@@ -63,12 +76,16 @@ func shownEndpoint(sub *topic.Subscription) string {
 func (s *Scheduler) tell(d *shard.Delivery, e Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
-	e.Number, e.DeadLetter = d.Attempt, d.Subscription.Redrive
+	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.Redrive, s.clock.Now(), d.Feedback
 	if n := d.Message.Notice; n != nil {
 		e.Kind = n.Kind
 	}
 	if s.options.Events != nil {
-		s.options.Events.Delivery(e)
+		e.Endpoint = shownEndpoint(&d.Subscription)
+		if e.Feedback.Success || e.Feedback.Failure {
+			e.BodyMD5 = bodyMD5(d.Message.Body)
+		}
+		s.options.Events.Delivery(&e)
 	}
 	if e.Made {
 		s.log(slog.LevelDebug, "delivery attempt", d, func() []slog.Attr {

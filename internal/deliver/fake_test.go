@@ -30,6 +30,8 @@ type engine struct {
 	// refuse is asked before every transfer.
 	refuse func(dest arn.ARN) error
 
+	feedback topic.Feedback // of every topic
+
 	mu       sync.Mutex
 	subs     map[arn.ARN]*subState
 	byLease  map[*shard.Delivery]*entry
@@ -53,6 +55,8 @@ type entry struct {
 	receives int
 	leased   bool
 	history  []shard.Attempt
+
+	signature []byte
 }
 
 type finished struct {
@@ -142,7 +146,7 @@ func (e *engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*shard.
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Message: en.m, Attempt: en.receives,
+			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Signature: en.signature,
 		}
 		e.byLease[d] = en
 		taken = append(taken, d)
@@ -190,7 +194,7 @@ func (e *engine) Again(d *shard.Delivery, a shard.Attempt, due time.Time) error 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.end(d, a)
-	en.due = due
+	en.due, en.signature = due, d.Signature
 	if wait := due.Sub(e.clock.Now()); wait > 0 {
 		e.clock.AfterFunc(wait, func() {
 			e.mu.Lock()

@@ -37,6 +37,8 @@ type Options struct {
 	// PublicURL is the address of the server as subscribers reach it. SubscribeURL
 	// and UnsubscribeURL begin with it.
 	PublicURL string
+	// Signer signs envelopes; nil: they go out unsigned.
+	Signer Signer
 	// Jitter spreads delays by JitterShare, from 0 (not at all) to 1. Source and
 	// seed are the caller's; nil means no jitter.
 	Jitter      *clock.Jitter
@@ -97,12 +99,13 @@ type Scheduler struct {
 
 // backlog is a subscription that has, or may have, something to do.
 type backlog struct {
-	arn     arn.ARN
-	release func() // of the clock; nil: not held
-	rung    bool   // told to be ready since the last look began
-	more    bool   // there may be more to take
-	taking  bool   // a look is under way, or lined up
-	takeAt  time.Time
+	arn      arn.ARN
+	release  func() // of the clock; nil: not held
+	rung     bool   // told to be ready since the last look began
+	more     bool   // there may be more to take
+	taking   bool   // a look is under way, or lined up
+	recalled bool   // what a look finds goes back
+	takeAt   time.Time
 
 	waiting []*shard.Delivery // taken and not begun, in order
 	host    *host             // nil until the first message is taken
@@ -295,7 +298,7 @@ func (s *Scheduler) nextMoment(b *backlog, now time.Time) (at time.Time) {
 		}
 	}
 	for _, d := range b.waiting {
-		if t := deadlineOf(d.Subscription.Protocol, d.Message.Sent); !t.IsZero() {
+		if t := deadlineOf(d); !t.IsZero() {
 			sooner(t.Add(time.Millisecond))
 		}
 	}
@@ -365,15 +368,10 @@ func (s *Scheduler) taken(b *backlog, taken []*shard.Delivery, more bool, err er
 		s.logger.Error("a subscription's backlog cannot be read", "subscription", b.arn.String(), "error", err)
 		b.more, b.takeAt = true, s.clock.Now().Add(takeWait)
 	}
-	if s.stopping {
-		b.more = false
-		b.working++
-		s.mu.Unlock()
-		for _, d := range taken {
-			s.check("release", d, s.engine.Release(d))
-		}
-		s.mu.Lock()
-		b.working--
+	if s.stopping || b.recalled {
+		b.recalled = false
+		b.more = b.rung && !s.stopping
+		s.giveBack(b, taken)
 		taken = nil
 	}
 	for _, d := range taken {
@@ -381,6 +379,37 @@ func (s *Scheduler) taken(b *backlog, taken []*shard.Delivery, more bool, err er
 		b.pace.limit(d.Throttle)
 		b.waiting = append(b.waiting, d)
 	}
+	s.settle(b)
+}
+
+// giveBack returns deliveries that were not begun. The caller has the lock,
+// which is open meanwhile.
+func (s *Scheduler) giveBack(b *backlog, back []*shard.Delivery) {
+	b.working++
+	s.mu.Unlock()
+	for _, d := range back {
+		s.check("release", d, s.engine.Release(d))
+	}
+	s.mu.Lock()
+	b.working--
+}
+
+// Recall gives back what was taken of a subscription and has not begun. Attempts
+// under way go on.
+func (s *Scheduler) Recall(subscription arn.ARN) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.backlogs[subscription]
+	if !ok || s.stopping {
+		return
+	}
+	back := b.waiting
+	b.waiting, b.more = nil, false
+	if b.listed {
+		b.host.drop(b)
+	}
+	b.recalled = b.taking
+	s.giveBack(b, back)
 	s.settle(b)
 }
 
@@ -405,13 +434,13 @@ func (s *Scheduler) settleHost(b *backlog, d *shard.Delivery) {
 func (s *Scheduler) failExpired(b *backlog, now time.Time) {
 	kept := b.waiting[:0]
 	for _, d := range b.waiting {
-		if !expired(deadlineOf(d.Subscription.Protocol, d.Message.Sent), now) {
+		if !expired(deadlineOf(d), now) {
 			kept = append(kept, d)
 			continue
 		}
 		b.failing++
 		s.work(b, func() { b.failing-- }, func() *move {
-			return s.fail(d, shard.Attempt{}, false, reasonExpired)
+			return s.fail(d, shard.Attempt{}, Event{GaveUp: true}, reasonExpired)
 		})
 	}
 	clear(b.waiting[len(kept):])

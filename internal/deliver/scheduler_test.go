@@ -216,7 +216,9 @@ func TestDeadLetters(t *testing.T) {
 
 type recorder struct{ all []Event }
 
-func (r *recorder) Delivery(e Event) { r.all = append(r.all, e) } // one delivery, one after the other
+func (r *recorder) Delivery(e *Event) { r.all = append(r.all, *e) } // one delivery, one after the other
+
+func (r *recorder) Published(*shard.Published) {}
 
 // TestDeadLetterWaitsForItsQueue: a queue that is out of reach loses nothing,
 // and the endpoint gets no further request.
@@ -346,6 +348,39 @@ func TestThrottle(t *testing.T) {
 	}
 	if n := r.remembered(); n != 0 {
 		t.Errorf("%d backlogs are remembered", n)
+	}
+}
+
+// TestThrottleHoldsOverAMinute: attempts come within 5 % of the rate, in order,
+// from a backlog that is longer than the minute, at an endpoint that takes its
+// time and at one that does not; and each message has its first attempt only.
+func TestThrottleHoldsOverAMinute(t *testing.T) {
+	for _, rate := range []int{1, 7, 30} {
+		for _, slow := range []time.Duration{0, 300 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, clock.System, func(ctx context.Context, r *Request) Outcome {
+					if slow > 0 {
+						done, cancel := context.WithTimeout(ctx, slow)
+						defer cancel()
+						<-done.Done()
+					}
+					return Outcome{Class: Success}
+				}, nil)
+				sub := testSub("a", "host", topic.HTTP, testDLQ)
+				r.add(sub, retry.DefaultHTTP, rate)
+				r.publish(sub.ARN, 61*rate)
+				wait(t, time.Minute-time.Millisecond)
+				made := r.sender.attempts()
+				if n := len(made); float64(n) < 0.95*60*float64(rate) || float64(n) > 1.05*60*float64(rate) {
+					t.Errorf("%d attempts in a minute at %d a second, slow %s", n, rate, slow)
+				}
+				for i, a := range made {
+					if a.id != uint64(i+1) || a.attempt != 1 {
+						t.Fatalf("attempt %d of message %d where message %d was next", a.attempt, a.id, i+1)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -35,12 +35,22 @@ type Outcome struct {
 	Status  int           // the HTTP status; 0 where there is none
 	Detail  string        // why it failed, in a few words; no body, no secret, no address
 	Latency time.Duration // real time until the answer
-	// RetryAfter is what the endpoint asked for. Nothing follows it yet: AWS's
-	// policies do not know it.
+	// RetryAfter is how long, from the end of the attempt, the endpoint wants to be
+	// left alone; 0: it did not say. It counts for server-side errors only.
 	RetryAfter time.Duration
+	// Provider is what the queue said, for the delivery status log.
+	Provider Provider
 	// Settled says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
 	Settled bool
+}
+
+// Provider is the answer of a queue in a delivery status log.
+type Provider struct {
+	Status  int    // as of the HTTP answer that SQS would have given
+	Code    string // of an error; empty: a success
+	Message string
+	ID      queue.ID // of the message in the queue
 }
 
 // StatusDetail words an HTTP status. The reason phrase is the standard's and not
@@ -55,13 +65,21 @@ func StatusDetail(status int) string {
 // Request is one attempt to be made.
 type Request struct {
 	*shard.Delivery
-	At        time.Time       // when the attempt began, by the server's clock
-	PublicURL string          // without a slash at the end
-	NewID     func() queue.ID // makes the id of a message in a queue
+	At     time.Time // when the attempt began, by the server's clock
+	Issuer envelope.Issuer
+	NewID  func() queue.ID // makes the id of a message in a queue
+
+	body []byte // made by the scheduler, for attempts that leave this process
 }
 
-// Body is what an HTTP/S endpoint is sent.
-func (r *Request) Body() []byte { return envelope.Body(r.Message, r.PublicURL) }
+// Body is what an HTTP/S endpoint is sent. A request that no scheduler made is
+// not signed.
+func (r *Request) Body() []byte {
+	if r.body == nil {
+		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
+	}
+	return r.body
+}
 
 // Raw reports that Body is the bare message.
 func (r *Request) Raw() bool { return envelope.Raw(r.Message) }
@@ -73,7 +91,7 @@ func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
 // SQS makes the message that a subscribed queue gets. The error is a
 // client-side one: envelope.ErrTooManyAttributes.
 func (r *Request) SQS() (*queue.Message, error) {
-	return envelope.SQS(r.Message, r.NewID(), r.PublicURL)
+	return envelope.SQS(r.Message, r.NewID(), r.Issuer)
 }
 
 // Sender makes attempts over one protocol. It does not retry, and it logs
@@ -98,22 +116,32 @@ type Sender interface {
 // refusal is our own fault and is tried again.
 func TransferOutcome(err error) Outcome {
 	if err == nil {
-		return Outcome{Class: Success, Settled: true}
+		return Outcome{Class: Success, Settled: true, Provider: Provider{Status: 200}}
 	}
+	class, detail := ServerError, ""
+	var p Provider
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound:
-		return Outcome{Class: ClientError, Detail: "the queue does not exist"}
+		class, detail = ClientError, "the queue does not exist"
+		p = Provider{Status: 400, Code: "AWS.SimpleQueueService.NonExistentQueue", Message: "The specified queue does not exist or you do not have access to it."}
 	case fault.AccessDenied:
-		return Outcome{Class: ClientError, Detail: "the queue's policy forbids it"}
+		class, detail = ClientError, "the queue's policy forbids it"
+		p = Provider{Status: 403, Code: "AccessDenied", Message: "Access to the resource is denied."}
 	case fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
-		return Outcome{Class: ClientError, Detail: "the queue does not take such a message"}
+		class, detail = ClientError, "the queue does not take such a message"
+		p = Provider{Status: 400, Code: "InvalidParameterValue", Message: "The message is not one that the queue takes."}
 	case fault.Throttled:
-		return Outcome{Class: ServerError, Detail: "the queue is throttled"}
+		detail = "the queue is throttled"
+		p = Provider{Status: 403, Code: "RequestThrottled", Message: "Rate exceeded."}
 	case fault.Unavailable:
-		return Outcome{Class: ServerError, Detail: "the queue is unavailable"}
+		detail = "the queue is unavailable"
+		p = Provider{Status: 503, Code: "ServiceUnavailable", Message: "The service is unavailable."}
 	case fault.InsufficientStorage:
-		return Outcome{Class: ServerError, Detail: "the disk has too little space"}
+		detail = "the disk has too little space"
+		p = Provider{Status: 503, Code: "ServiceUnavailable", Message: "The service is unavailable."}
 	default:
-		return Outcome{Class: ServerError, Detail: "internal error"}
+		detail = "internal error"
+		p = Provider{Status: 500, Code: "InternalFailure", Message: "The request processing has failed because of an unknown error."}
 	}
+	return Outcome{Class: class, Detail: detail, Provider: p}
 }

@@ -206,6 +206,24 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 	return nil
 }
 
+// Hasten makes a scheduled message due now. changed is false if it is due
+// already, is leased, or was never received. ErrGone says that there is none.
+func (q *Machine) Hasten(b *mutation.Batch, now int64, lane Lane, seq uint64) (changed bool, need Need, err error) {
+	at, s, need := q.locate(lane, seq)
+	switch {
+	case need.Kind != NeedNothing:
+		return false, need, nil
+	case at == gone:
+		return false, Need{}, ErrGone
+	case at != isScheduled || s.due <= now:
+		return false, Need{}, nil
+	}
+	q.unschedule(b, now, s)
+	s.due = now
+	q.schedule(b, now, *s)
+	return true, Need{}, nil
+}
+
 // Stay gives back a message that the dead-letter queue would not have: it is
 // delivered here once more.
 func (q *Machine) Stay(b *mutation.Batch, now int64, seq uint64) error {
@@ -292,10 +310,9 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	// Then all that is not leased is fresh: no need to pass what was deleted.
 	mainLane, delayed = q.c.head, q.c.next
 	for seq, s := range q.leases {
-		switch s.lane {
-		case MainLane:
+		if s.lane == MainLane {
 			mainLane = min(mainLane, seq)
-		case DelayedLane:
+		} else if s.lane == DelayedLane {
 			delayed = min(delayed, seq)
 		}
 	}

@@ -149,7 +149,8 @@ type Arrival struct {
 func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
 	seq := q.c.next
 	q.c.next++
-	lane, scheduled := MainLane, true
+	var lane Lane
+	scheduled := true
 	switch {
 	case q.kind.FIFO:
 		lane, scheduled = max(a.Lane, groupLanes), false
@@ -177,6 +178,9 @@ func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
 	default:
 		q.join(lane, ref{seq: seq, sent: a.Sent})
 		q.relist(b)
+	}
+	if q.filled != nil && q.filled.kind == NeedGroup {
+		q.filled = nil // read for this message, and true for no other
 	}
 	if !q.kind.Backlog && q.cfg.Retention > 0 {
 		q.sweepBy(a.Sent + q.cfg.Retention.Milliseconds())

@@ -65,6 +65,17 @@ type Message struct {
 	// Origin is, of a dead letter of a subscription, the record that the message
 	// had in its backlog, from which it can be delivered anew.
 	Origin []byte
+	// Unsigned is set while Body lacks its signature, and BodyMD5 with it.
+	Unsigned *Unsigned
+}
+
+// Unsigned says which signature a body still lacks, and where it goes. The body
+// has its final length already, with something in the place of the signature.
+type Unsigned struct {
+	Key     [16]byte // the id of the key that the body names
+	Version byte     // 1: RSA over SHA-1, 2: RSA over SHA-256
+	Digest  []byte   // of what is signed
+	Offset  int      // of the signature's first byte in the body
 }
 
 // NoticeKind says what a message in a subscription's backlog is.
@@ -86,7 +97,7 @@ type Notice struct {
 	Subject          string // empty: none was given
 	Token            string // for confirmations
 	Raw              bool   // RawMessageDelivery at the time of the publish
-	SignatureVersion byte   // 1 or 2
+	SignatureVersion byte   // 1 or 2; 0: it is not signed, as on a FIFO topic
 	Sequence         uint64 // of the message in its FIFO topic; 0: the topic is a standard one
 	Replayed         bool   // it comes out of the topic's archive
 }
@@ -124,9 +135,12 @@ const (
 	flagRaw
 	flagPast // Receives and FirstReceived
 	flagOrigin
-	flagSequence
-	flagReplayed
+	flagUnsigned
+	flagSequence // of the notice, with Replayed in its highest bit
 )
+
+// replayedBit marks the sequence of a replayed message.
+const replayedBit = 1 << 63
 
 // sentOffset is where a record keeps Sent, so that a scan need not decode it.
 const sentOffset = 2
@@ -154,9 +168,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		if m.Notice.Sequence != 0 {
 			flags |= flagSequence
 		}
-		if m.Notice.Replayed {
-			flags |= flagReplayed
-		}
+	}
+	if m.Unsigned != nil {
+		flags |= flagUnsigned
 	}
 	buf = append(buf, recordVersion, flags)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
@@ -183,8 +197,17 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = appendString(buf, n.Subject)
 		buf = appendString(buf, n.Token)
 		if n.Sequence != 0 {
-			buf = binary.BigEndian.AppendUint64(buf, n.Sequence)
+			sequence := n.Sequence
+			if n.Replayed {
+				sequence |= replayedBit
+			}
+			buf = binary.BigEndian.AppendUint64(buf, sequence)
 		}
+	}
+	if u := m.Unsigned; u != nil {
+		buf = append(append(buf, u.Key[:]...), u.Version)
+		buf = appendBytes(buf, u.Digest)
+		buf = binary.AppendUvarint(buf, uint64(u.Offset))
 	}
 	if flags&flagAttributes != 0 {
 		buf = append(buf, m.AttributesMD5[:]...)
@@ -199,8 +222,8 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	return append(buf, m.Body...)
 }
 
-// DecodeRecord reads what AppendRecord wrote. The body and the attributes'
-// values alias p.
+// DecodeRecord reads what AppendRecord wrote. The body, the attributes' values
+// and the digest of what is to be signed alias p.
 func DecodeRecord(p []byte) (*Message, error) {
 	if len(p) < 2 || p[0] != recordVersion {
 		return nil, fmt.Errorf("%w: version", ErrCorruptRecord)
@@ -225,11 +248,19 @@ func DecodeRecord(p []byte) (*Message, error) {
 		m.Notice = &Notice{
 			Kind: NoticeKind(head[0]), SignatureVersion: head[1], Raw: flags&flagRaw != 0,
 			Topic: r.string(), Subscription: r.string(), Subject: r.string(), Token: r.string(),
-			Replayed: flags&flagReplayed != 0,
 		}
 		if flags&flagSequence != 0 {
-			m.Notice.Sequence = r.uint64()
+			sequence := r.uint64()
+			m.Notice.Sequence, m.Notice.Replayed = sequence&^replayedBit, sequence&replayedBit != 0
 		}
+	}
+	var offset uint64
+	if flags&flagUnsigned != 0 {
+		u := &Unsigned{}
+		copy(u.Key[:], r.fixed(len(u.Key)))
+		u.Version, u.Digest = r.fixed(1)[0], r.bytes()
+		offset = r.uvarint()
+		m.Unsigned = u
 	}
 	if flags&flagAttributes != 0 {
 		copy(m.AttributesMD5[:], r.fixed(len(m.AttributesMD5)))
@@ -246,6 +277,12 @@ func DecodeRecord(p []byte) (*Message, error) {
 		return nil, fmt.Errorf("%w: truncated", ErrCorruptRecord)
 	}
 	m.Body = r.p
+	if m.Unsigned != nil {
+		if offset > uint64(len(m.Body)) {
+			return nil, fmt.Errorf("%w: signature", ErrCorruptRecord)
+		}
+		m.Unsigned.Offset = int(offset)
+	}
 	return m, nil
 }
 

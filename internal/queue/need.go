@@ -224,6 +224,7 @@ type Peeked struct {
 	Lane     Lane
 	Due      int64 // epoch milliseconds; 0 for a fresh message: due since it was sent
 	Receives uint32
+	Received int64 // epoch milliseconds of the latest receive; 0 if there was none, or if it is leased
 	Leased   bool
 }
 
@@ -239,13 +240,16 @@ func (q *Machine) Peek(limit int) []Peeked {
 	return peeked
 }
 
+// NextSequence is the sequence that the next message gets.
+func (q *Machine) NextSequence() uint64 { return q.c.next }
+
 // HeadSpan is where all fresh messages stand.
 func (q *Machine) HeadSpan() Span { return q.keys.Lane(MainLane, q.c.head) }
 
 // PeekDue reads an entry of AllDue, or one at HeldState.
 func PeekDue(key, value []byte) (Peeked, error) {
 	s, err := decodeState(KeySequence(key), value)
-	return Peeked{Sequence: s.seq, Lane: s.lane, Due: s.due, Receives: s.receives}, err
+	return Peeked{Sequence: s.seq, Lane: s.lane, Due: s.due, Receives: s.receives, Received: s.received}, err
 }
 
 // PeekFresh reads an entry of HeadSpan.

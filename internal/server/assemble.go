@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,7 +20,6 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
-	"godwit.dev/godwit/internal/deliver/envelope"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
@@ -79,14 +79,17 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
+	signed := &envelopes{url: url}
+	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
 	engine, err := shard.Open(shard.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		Published: events.Published,
+		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		History: deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
-		NewID: newID, Render: func(n *queue.Message) (*queue.Message, error) { return envelope.SQS(n, newID(), url) },
+		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
 		return Parts{}, err
@@ -104,17 +107,25 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	if err := signed.open(deps, engine); err != nil {
+		return Parts{}, err
+	}
+	senders, err := senders(deps, engine)
+	if err != nil {
+		return Parts{}, err
+	}
 	scheduler := deliver.New(deliver.Options{
-		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders(deps, engine),
-		PublicURL: url,
-		Jitter:    deps.Jitter, JitterShare: deps.Config.Jitter,
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
+		PublicURL: url, Signer: signed.keys.NewSigner(),
+		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
+	operator := deliver.NewOperator(scheduler, engine)
 
 	return Parts{
-		Wire: wire.NewHandler(wire.Options{
+		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
@@ -124,27 +135,45 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
 			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
-		}),
+		})),
 		Admin: map[string]http.Handler{
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+
+			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
+			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
+			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
 		Checks: guard.checks(),
 	}, nil
 }
 
-func senders(deps Deps, engine *shard.Engine) map[topic.Protocol]deliver.Sender {
+func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender, error) {
+	var trust *tls.Config // nil: the system's roots
+	if file := deps.Config.EndpointCA; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
+		}
+		roots, err := httpsender.Roots(pem)
+		if err != nil {
+			return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
+		}
+		trust = &tls.Config{RootCAs: roots}
+	}
 	web := httpsender.New(httpsender.Options{
 		AllowPrivate: deps.Config.AllowPrivateEndpoints, Retry429: deps.Config.Retry429,
-		HostLimit: deps.Config.EndpointConcurrency,
+		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
 	})
 	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
 		web.Close()
 		return nil
 	})
-	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}
+	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}, nil
 }
 
 // exit ends the process after the store has failed: what is in memory may be

@@ -21,8 +21,12 @@ type Delivery struct {
 	Retry        retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
 	Throttle     int                // deliveries a second; 0: no limit
+	Feedback     topic.Feedback     // what the topic's delivery status log wants
 	Message      *queue.Message
 	Attempt      int // the number of the attempt to be made, from 1
+	// Signature is the consumer's, of what it sends; nil: it has made none. It is
+	// kept with the attempts.
+	Signature []byte
 
 	history history
 	shard   *shard
@@ -59,7 +63,7 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 	inc := queue.Incarnation(sub.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true}
+		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true, paused: sub.PausedAt != 0}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
 		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
@@ -90,7 +94,7 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	sh.mu.Lock()
-	s, ok := sh.topics.Subscription(sub)
+	s, ok := sh.topics.Deliverable(sub)
 	var qs *queueState
 	if ok {
 		qs = sh.backlogOf(s)
@@ -100,12 +104,17 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		return nil, false, nil
 	}
 	qs.readied = false
+	if qs.paused {
+		sh.mu.Unlock()
+		return nil, false, nil
+	}
 	found := sh.receive(qs, most, 0, "")
 	taken = make([]*Delivery, len(found.leases))
 	for i, l := range found.leases {
 		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}
 		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
 		d.Throttle, _ = s.Throttle()
+		d.Feedback = s.Topic().Feedback(s.Protocol)
 		taken[i] = d
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
@@ -134,6 +143,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 				return nil, false, err
 			}
 			d.history = decodeHistory(value)
+			d.Signature = d.history.signature
 		}
 	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
@@ -168,6 +178,7 @@ func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
 // Again notes a failed attempt and makes the message due for the next one.
 func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
 	d.history.add(a)
+	d.history.signature = d.Signature
 	d.outcome(func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
 		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
@@ -175,10 +186,15 @@ func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
 	return nil
 }
 
-// Release gives a delivery back unattempted, due now.
+// Release gives a delivery back unattempted, due now. One that was never
+// attempted keeps its place before what was published later.
 func (e *Engine) Release(d *Delivery) error {
 	d.outcome(func(sh *shard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, d.lease, now, true, false)
+		due := now
+		if d.Attempt == 1 {
+			due = min(d.Message.Sent, now)
+		}
+		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false)
 	})
 	return nil
 }
@@ -207,7 +223,7 @@ func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]Deli
 	var err error
 	sh := e.shardOfSubscription(sub)
 	sh.mu.Lock()
-	s, ok := sh.topics.Subscription(sub)
+	s, ok := sh.topics.Deliverable(sub)
 	if ok {
 		if qs := sh.backlogOf(s); qs != nil {
 			infos, err = e.pendingDeliveries(sh, qs, limit)
@@ -245,7 +261,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		}
 		h := decodeHistory(value)
 		info := DeliveryInfo{
-			MessageID: uuid.UUID(m.ID).String(), Subscription: qs.arn, State: DeliveryPending,
+			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: uuid.UUID(m.ID).String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
 		}
 		if p.Leased {

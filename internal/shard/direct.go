@@ -18,7 +18,8 @@ import (
 // that cannot be rendered) goes the long way, which knows what to do about it.
 
 // Renderer makes the message that a subscribed queue gets of a notification,
-// with an id of its own, sealed.
+// with an id of its own, sealed or Unsigned: it is called under locks, and must
+// not wait for a signature.
 type Renderer func(notification *queue.Message) (*queue.Message, error)
 
 // plan is where publications go.
@@ -44,6 +45,7 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 	for i := range fs {
 		f := &fs[i]
 		each := f.size()
+		f.reached = topic.Reached{}
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
 			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
 				return p, false
@@ -52,6 +54,7 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 				continue
 			}
 			size += each
+			f.reached.Add(sub)
 			d := planned{f: f, sub: sub}
 			if sub.Protocol == topic.SQS {
 				d.queue, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
@@ -123,12 +126,17 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 		}
 		if w.f != d.f {
 			w.f, w.raw = d.f, rawRecord{}
+			d.f.delivered, d.f.direct = 0, nil
 		}
 		if !d.queue.IsZero() && w.deliver(sh, d.sub, d.queue) {
 			done = append(done, finished{
 				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
 				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
 			})
+			d.f.delivered++
+			if d.f.feedback.Success {
+				d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.note.Body, MessageID: w.id})
+			}
 			continue
 		}
 		sh.spreadTo(d.f, d.sub, now)
@@ -141,7 +149,8 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 // directWriter renders publications for queues, one after the other.
 // Subscriptions with raw delivery get the same record but for its id.
 type directWriter struct {
-	written int // bytes of records, of all publications
+	written int      // bytes of records, of all publications
+	id      queue.ID // of the last message
 	f       *fanout
 	now     int64
 	raw     rawRecord // of f
@@ -159,6 +168,9 @@ type rawRecord struct {
 // possible at once.
 func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.ARN) bool {
 	e := from.engine
+	if sub.PausedAt != 0 {
+		return false
+	}
 	if qs := from.backlogOf(sub); qs != nil && !qs.machine.Empty() {
 		return false
 	}
@@ -167,7 +179,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	}
 	to := e.shardOf(dest)
 	qs, ok := to.queues[dest]
-	if !ok || e.injected(dest) != nil {
+	if !ok || e.injected(dest) != nil || qs.admits(w.f.topic, w.now) != nil {
 		return false
 	}
 	n := w.f.notification(sub)
@@ -176,16 +188,16 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	}
 	var record []byte
 	var size int
-	var id queue.ID
 	if w.raw.record != nil && w.raw.fifo == dest.FIFO() && n.Notice.Raw && w.f.shared(sub) {
-		record, size, id = w.raw.record, w.raw.size, e.options.NewID()
-		queue.SetRecordID(record, id)
+		record, size = w.raw.record, w.raw.size
+		w.id = e.options.NewID()
+		queue.SetRecordID(record, w.id)
 	} else {
 		m, err := e.options.Render(n)
 		if err != nil {
 			return false
 		}
-		m.Sent, id = w.now, m.ID
+		m.Sent, w.id = w.now, m.ID
 		if !dest.FIFO() {
 			m.Dedup = ""
 		}
@@ -205,7 +217,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	sequence := to.accept(qs, w.now, queue.Arrival{
 		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(w.f.p.Group),
 	})
-	to.remember(qs, w.now, n, SendResult{ID: id, Sequence: sequence})
+	to.remember(qs, w.now, n, SendResult{ID: w.id, Sequence: sequence})
 	return true
 }
 

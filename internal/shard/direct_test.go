@@ -124,6 +124,14 @@ func TestDirectPublish(t *testing.T) {
 			w.publish("a")
 			w.createQueue()
 		}, "0 in the queue, 1 waiting"},
+		{"forbidden by the queue's policy", func(w *directWorld) {
+			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, topicARN("another")))
+			w.publish("a")
+		}, "0 in the queue, 1 waiting"},
+		{"allowed by the queue's policy", func(w *directWorld) {
+			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, topicARN("direct")))
+			w.publish("a")
+		}, "1 in the queue, 0 waiting"},
 		{"delayed by the queue", func(w *directWorld) {
 			if err := w.SetQueueAttributes(context.Background(), w.queue, map[string]string{"DelaySeconds": "900"}); err != nil {
 				w.t.Fatal(err)
@@ -182,7 +190,9 @@ func (c *signallingClock) Now() time.Time {
 // shards of its queues is heeded.
 func TestDirectPublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
-	unsubscribe := func(w *directWorld) error { return w.Unsubscribe(ctx, w.sub, true) }
+	unsubscribe := func(w *directWorld) error {
+		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.sub, Authenticated: true})
+	}
 	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }
 	raw := func(w *directWorld) error {
 		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")

@@ -57,8 +57,14 @@ type Options struct {
 	// Events is told what happens to the messages of SQS queues. It is called with
 	// locks held: it must be quick, and not call the engine. May be nil.
 	Events func(QueueEvent)
+	// Sign puts into the body of a message that is Unsigned what it lacks. It is
+	// called without any lock. Needed where messages are rendered so.
+	Sign func(body []byte, u *queue.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// Published is told of every publish, if it is not nil. It may be called
+	// under locks and concurrently, and must be quick.
+	Published func(*Published)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
@@ -116,7 +122,8 @@ func Open(o Options) (*Engine, error) {
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
-			queues: map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
+			reached: map[uint64]topic.Reached{},
+			queues:  map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
 			spreading: map[arn.ARN]int{}, streams: map[queue.Incarnation]*stream{},
 			replays: map[queue.Incarnation]*pendingReplay{},
 		}

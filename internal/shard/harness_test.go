@@ -178,6 +178,8 @@ type script struct {
 
 	subscribed arn.ARN // b's subscription; zero without one
 	ordered    arn.ARN // a.fifo's
+	web        arn.ARN // the subscription of an endpoint
+	paused     bool    // the endpoint's subscription is
 }
 
 var queueB = QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
@@ -251,6 +253,7 @@ func (s *script) setup() {
 	must(err)
 	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
 	must(err)
+	s.web = sub.ARN
 	s.say("subscribed %s", sub.ARN)
 	s.settle()
 }
@@ -335,14 +338,21 @@ func (s *script) step() {
 	}
 }
 
-// reconfigure changes what there is: the queue b, its subscription, or
-// attributes of the queue a.
+// reconfigure changes what there is: the queue b, its subscription,
+// attributes of the queue a, or b's policy.
 func (s *script) reconfigure() {
 	ctx := context.Background()
-	switch s.rand.IntN(7) {
+	switch s.rand.IntN(10) {
 	default:
 		s.operate()
 	case 3:
+		s.togglePause()
+	case 4:
+		n, err := s.engine.RetryAllNow(ctx, s.web)
+		s.say("retried %d %v", n, err)
+	case 5:
+		s.evict()
+	case 7:
 		policy := "{}"
 		if s.rand.IntN(4) > 0 {
 			from := s.clock.Now().Add(-time.Duration(s.rand.IntN(20)) * time.Second)
@@ -358,7 +368,7 @@ func (s *script) reconfigure() {
 		}
 	case 1:
 		if !s.subscribed.IsZero() {
-			s.say("unsubscribe b: %v", s.engine.Unsubscribe(ctx, s.subscribed, true))
+			s.say("unsubscribe b: %v", s.engine.Unsubscribe(ctx, topic.Unsubscribe{Subscription: s.subscribed, Authenticated: true}))
 			s.subscribed = arn.ARN{}
 			return
 		}
@@ -370,5 +380,10 @@ func (s *script) reconfigure() {
 			"MessageRetentionPeriod": fmt.Sprint(60 + s.rand.IntN(60)),
 		})
 		s.say("configure a: %v", err)
+	case 6:
+		// Not of a: ids are drawn in the order of subscriptions, and a forbidden
+		// delivery draws one later where publishes are delivered at once.
+		doc := [...]string{"", admitting(queueB.ARN, topicARN("t")), admitting(queueB.ARN, topicARN("u"))}[s.rand.IntN(3)]
+		s.say("policy of b: %v", s.engine.SetQueueAttributes(ctx, queueB.ARN, map[string]string{"Policy": doc}))
 	}
 }

@@ -23,6 +23,8 @@ type history struct {
 	total int
 	first []Attempt
 	last  []Attempt // oldest first
+	// signature goes with the record, and is nothing to the history itself.
+	signature []byte
 }
 
 func (h *history) add(a Attempt) {
@@ -41,10 +43,11 @@ func (h *history) attempts() []Attempt {
 	return append(append(make([]Attempt, 0, len(h.first)+len(h.last)), h.first...), h.last...)
 }
 
-const historyVersion = 1
+const historyVersion = 2
 
 func (h *history) encode() []byte {
 	buf := []byte{historyVersion}
+	buf = appendText(buf, string(h.signature))
 	buf = binary.AppendUvarint(buf, uint64(h.total))
 	for _, a := range h.attempts() {
 		buf = binary.AppendVarint(buf, a.At.UnixMilli())
@@ -59,14 +62,25 @@ func (h *history) encode() []byte {
 // decodeHistory reads what encode wrote. What cannot be read is left out: a
 // history is for people, and no delivery must fail for it.
 func decodeHistory(p []byte) (h history) {
-	if len(p) == 0 || p[0] != historyVersion {
+	if len(p) == 0 || p[0] == 0 || p[0] > historyVersion {
 		return h
 	}
-	total, w := binary.Uvarint(p[1:])
+	version := p[0]
+	p = p[1:]
+	if version >= 2 { // the first had no signature
+		signature, rest, ok := takeText(p)
+		if !ok {
+			return h
+		}
+		if p = rest; signature != "" {
+			h.signature = []byte(signature)
+		}
+	}
+	total, w := binary.Uvarint(p)
 	if w <= 0 {
 		return h
 	}
-	p = p[1+w:]
+	p = p[w:]
 	for len(p) > 0 {
 		var a Attempt
 		at, w := binary.Varint(p)

@@ -152,6 +152,7 @@ func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
 			return false
 		}
 		qs := &queueState{arn: a, incarnation: record.Incarnation, record: record}
+		qs.loadPolicy(sh.engine)
 		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.queues[a] = qs
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
@@ -176,7 +177,7 @@ func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
 	if err := sh.topics.Loaded(); err != nil {
 		return err
 	}
-	for sub := range sh.topics.AllSubscriptions() {
+	for sub := range sh.topics.AllDeliverable() {
 		if _, ok := counters[queue.Incarnation(sub.Incarnation)]; ok {
 			if err := sh.loadMachine(sh.openBacklog(sub), counters); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Send adds messages to a queue, all of them or none, and returns once they are
@@ -321,18 +323,25 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 		return nil, nil
 	}
 	qs := found.queue
+	names := queue.NewKeys(sh.id, qs.incarnation)
+	keys := make([][]byte, len(found.leases))
+	for i, l := range found.leases {
+		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
+	}
+	records := make([][]byte, len(keys)) // nil: deleted or expired meanwhile
+	if err := store.GetEach(e.store, keys, func(i int, record []byte) error {
+		records[i] = bytes.Clone(record)
+		return nil
+	}); err != nil {
+		e.fatal(err)
+		return nil, err
+	}
 	out := make([]Received, 0, len(found.leases))
-	keys := queue.NewKeys(sh.id, qs.incarnation)
-	for _, l := range found.leases {
-		record, ok, err := e.store.Get(nil, keys.Record(l.Lane, l.Sequence))
-		if err != nil {
-			e.fatal(err)
-			return nil, err
+	for i, l := range found.leases {
+		if records[i] == nil {
+			continue
 		}
-		if !ok {
-			continue // deleted or expired meanwhile
-		}
-		m, err := queue.DecodeRecord(record)
+		m, err := queue.DecodeRecord(records[i])
 		if err != nil {
 			return nil, err
 		}
@@ -344,7 +353,7 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 			out[len(out)-1].FirstReceived = m.FirstReceived
 		}
 	}
-	return out, nil
+	return out, e.sign(out)
 }
 
 var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")

@@ -245,7 +245,7 @@ func (e *Engine) takesDeadLetters(a arn.ARN) bool {
 	for _, sh := range e.shards {
 		sh.mu.Lock()
 		found := false
-		for sub := range sh.topics.AllSubscriptions() {
+		for sub := range sh.topics.AllDeliverable() {
 			if found = sub.Redrive == a; found {
 				break
 			}

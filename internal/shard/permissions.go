@@ -1,26 +1,34 @@
 package shard
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
-	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
 )
 
 // maxPolicyBytes bounds a queue's policy. Source: the quotas of SQS policies.
 const maxPolicyBytes = 8192
 
-// Permission lets accounts call actions on a queue.
+// Permission lets accounts call actions on a queue or topic.
 type Permission struct {
 	Label    string   // the Sid of its statement
 	Accounts []string // 12 digits each
-	Actions  []string // "SendMessage", …, or "*"
+	Actions  []string // without the service: "SendMessage", …, or "*"
+}
+
+// grant is the permission as a statement, with the prefix of the service, which
+// AWS writes in capitals.
+func (p *Permission) grant(prefix string, resource arn.ARN) policy.Grant {
+	g := policy.Grant{Sid: p.Label, Accounts: p.Accounts, Resource: resource.String()}
+	for _, action := range p.Actions {
+		g.Actions = append(g.Actions, prefix+action)
+	}
+	return g
 }
 
 // AddPermission adds a statement to a queue's policy. Errors:
@@ -47,6 +55,10 @@ func (e *Engine) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 		if err != nil {
 			return err
 		}
+		compiled, err := parseQueuePolicy(doc)
+		if err != nil {
+			return err
+		}
 		record := *qs.record
 		record.Attributes = make(map[string]string, len(qs.record.Attributes)+1)
 		maps.Copy(record.Attributes, qs.record.Attributes)
@@ -54,126 +66,16 @@ func (e *Engine) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 		if doc == "" {
 			delete(record.Attributes, attribute.Policy)
 		}
-		qs.record = &record
+		qs.record, qs.policy = &record, compiled
 		return sh.writeQueue(qs)
 	})
 }
 
-// policyDocument is a policy taken apart as far as statements are added to it
-// and removed from it. Everything else in it stays as its owner wrote it.
-type policyDocument struct {
-	members    map[string]json.RawMessage
-	statements []json.RawMessage
-}
-
-// policyOrder is how a policy's members are written.
-var policyOrder = []string{"Version", "Id", "Statement"}
-
-func parsePolicy(doc string) (p policyDocument, err error) {
-	if doc == "" {
-		return p, nil
+func addStatement(doc string, a arn.ARN, p Permission) (string, error) {
+	edited, err := policy.Add(doc, a.String()+"/SQSDefaultPolicy", p.grant("SQS:", a))
+	if errors.Is(err, policy.ErrTaken) {
+		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: Already exists.", p.Label)
 	}
-	if err := json.Unmarshal([]byte(doc), &p.members); err != nil {
-		return p, err
-	}
-	all, ok := p.members["Statement"]
-	if !ok {
-		return p, nil
-	}
-	if err := json.Unmarshal(all, &p.statements); err != nil { // a single one may stand without a list
-		p.statements = []json.RawMessage{all}
-	}
-	return p, nil
-}
-
-func (p *policyDocument) encode() (string, error) {
-	// Joined by hand: json.Marshal would rewrite what the owner wrote.
-	p.members["Statement"] = slices.Concat([]byte{'['}, bytes.Join(rawBytes(p.statements), []byte{','}), []byte{']'})
-	names := slices.Sorted(maps.Keys(p.members))
-	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
-	out := []byte{'{'}
-	for i, name := range names {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		key, err := json.Marshal(name)
-		if err != nil {
-			return "", err
-		}
-		out = append(append(append(out, key...), ':'), p.members[name]...)
-	}
-	return string(append(out, '}')), nil
-}
-
-func rawBytes(all []json.RawMessage) [][]byte {
-	out := make([][]byte, len(all))
-	for i := range all {
-		out[i] = all[i]
-	}
-	return out
-}
-
-func rank(name string) int {
-	if i := slices.Index(policyOrder, name); i >= 0 {
-		return i
-	}
-	return len(policyOrder)
-}
-
-// sid is the label of a statement; empty for one without, or no statement.
-func sid(statement json.RawMessage) string {
-	var s struct{ Sid string }
-	_ = json.Unmarshal(statement, &s)
-	return s.Sid
-}
-
-// oneOrMany is a list in the form of IAM: a single string stands by itself.
-type oneOrMany []string
-
-// MarshalJSON writes the list.
-func (l oneOrMany) MarshalJSON() ([]byte, error) {
-	if len(l) == 1 {
-		return json.Marshal(l[0])
-	}
-	return json.Marshal([]string(l))
-}
-
-// statement is a permission in the form of IAM.
-type statement struct {
-	Sid       string
-	Effect    string
-	Principal struct{ AWS oneOrMany }
-	Action    oneOrMany
-	Resource  string
-}
-
-func addStatement(doc string, a arn.ARN, permission Permission) (string, error) {
-	p, err := parsePolicy(doc)
-	if err != nil {
-		return "", err
-	}
-	if slices.ContainsFunc(p.statements, func(s json.RawMessage) bool { return sid(s) == permission.Label }) {
-		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: Already exists.", permission.Label)
-	}
-	s := statement{Sid: permission.Label, Effect: "Allow", Resource: a.String()}
-	for _, account := range permission.Accounts {
-		s.Principal.AWS = append(s.Principal.AWS, "arn:"+arn.Partition+":iam::"+account+":root")
-	}
-	for _, action := range permission.Actions {
-		s.Action = append(s.Action, "SQS:"+action)
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return "", err
-	}
-	if p.members == nil {
-		p.members = map[string]json.RawMessage{
-			"Version": json.RawMessage(`"2008-10-17"`),
-			"Id":      fmt.Appendf(nil, "%q", a.String()+"/SQSDefaultPolicy"),
-		}
-	}
-	p.statements = append(p.statements, text)
-	edited, err := p.encode()
 	if err != nil {
 		return "", err
 	}
@@ -187,17 +89,9 @@ func addStatement(doc string, a arn.ARN, permission Permission) (string, error) 
 }
 
 func removeStatement(doc, label string) (string, error) {
-	p, err := parsePolicy(doc)
-	if err != nil {
-		return "", err
-	}
-	n := len(p.statements)
-	p.statements = slices.DeleteFunc(p.statements, func(s json.RawMessage) bool { return sid(s) == label })
-	if len(p.statements) == n {
+	edited, err := policy.Remove(doc, label)
+	if errors.Is(err, policy.ErrNoStatement) {
 		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: can't find label.", label)
 	}
-	if len(p.statements) == 0 {
-		return "", nil
-	}
-	return p.encode()
+	return edited, err
 }

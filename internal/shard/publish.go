@@ -50,6 +50,12 @@ type fanout struct {
 	p           Publication
 	result      SendResult // what its publisher is told
 
+	// For the event; not kept on disk.
+	reached   topic.Reached
+	delivered int
+	direct    []DirectDelivery
+	feedback  topic.Feedback // of queues
+
 	note   queue.Message // reused by notification
 	record []byte        // reused by spreadTo
 }
@@ -66,7 +72,8 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	}
 	sh := e.shardOf(t)
 	sh.mu.Lock()
-	results, g, err := sh.publish(t, publications)
+	var events []*Published
+	results, g, err := sh.publish(t, publications, &events)
 	if t.FIFO() { // duplicates rest on their originals
 		g = sh.last
 	}
@@ -75,13 +82,17 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	}
 	sh.mu.Unlock()
 	g.wait()
+	for _, p := range events {
+		e.options.Published(p)
+	}
 	return results, err
 }
 
 // publish is Publish but for the waiting: everything is durable when the group
-// is. That is nil if nothing was written.
-func (sh *shard) publish(t arn.ARN, publications []Publication) (results []SendResult, last *group, err error) {
-	fs, last, err := sh.spreadAll(t, publications)
+// is. That is nil if nothing was written. events gets what there is to be told
+// then.
+func (sh *shard) publish(t arn.ARN, publications []Publication, events *[]*Published) (results []SendResult, last *group, err error) {
+	fs, last, err := sh.spreadAll(t, publications, events)
 	if err != nil {
 		return nil, last, err
 	}
@@ -96,7 +107,7 @@ var errNoDedup = fault.New(fault.InvalidParameter,
 	"Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 
 // spreadAll accepts publications and puts them where they go.
-func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, last *group, err error) {
+func (sh *shard) spreadAll(t arn.ARN, publications []Publication, events *[]*Published) (fs []fanout, last *group, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -116,25 +127,37 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 	for i := range fs {
 		fs[i] = fanout{
 			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation,
-			p: publications[i],
+			p: publications[i], feedback: found.Feedback(topic.SQS),
+		}
+	}
+	tell := func(f *fanout, done bool) {
+		if f.result.Duplicate {
+			return
+		}
+		if p := sh.toldOf(f, done); p != nil {
+			*events = append(*events, p)
 		}
 	}
 	if g, ok := sh.publishAtOnce(fs); ok {
+		for i := range fs {
+			tell(&fs[i], true)
+		}
 		return fs, g, nil
 	}
 	for i := range fs {
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
 			return nil, sh.catalog, topic.ErrNoTopic
 		}
-		g, ok := (*group)(nil), false
+		g, ok, done := (*group)(nil), false, true
 		if len(fs) > 1 { // they may fit one by one
 			g, ok = sh.publishAtOnce(fs[i : i+1])
 		}
 		if !ok {
-			if g, err = sh.publishInSteps(fs[i : i+1]); err != nil {
+			if g, done, err = sh.publishInSteps(fs[i : i+1]); err != nil {
 				return nil, g, err
 			}
 		}
+		tell(&fs[i], done)
 		if g != nil {
 			last = g // groups become durable in their order
 		}
@@ -143,22 +166,25 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 }
 
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
-// and leaves the others to the background; all of them where earlier messages
-// come first. It fails with NotFound.
-func (sh *shard) publishInSteps(fs []fanout) (*group, error) {
+// and leaves the others to the background, unless it is done; all of them where
+// earlier messages come first. It fails with NotFound.
+func (sh *shard) publishInSteps(fs []fanout) (g *group, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
-		return sh.catalog, topic.ErrNoTopic
+		return sh.catalog, false, topic.ErrNoTopic
 	}
 	if sh.admit(fs); f.result.Duplicate {
-		return nil, nil
+		return nil, true, nil
 	}
-	if sh.behind(f.topic) || sh.spread(f) {
+	f.reached, f.delivered, f.direct = topic.Reached{}, 0, nil
+	more := sh.behind(f.topic) || sh.spread(f)
+	if more {
 		n := sh.addFanout(f.topic)
 		sh.batch.Set(fanoutKey(sh.id, n), f.encode())
+		sh.reached[n] = f.reached
 		sh.startFanouts()
 	}
-	return sh.commit(true), nil
+	return sh.commit(true), !more, nil
 }
 
 // pendingFanout is a publication that is still being spread.
@@ -197,6 +223,7 @@ func (sh *shard) spread(f *fanout) (more bool) {
 		if sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
 			continue // subscribed after the publish, or it has a replay for that
 		}
+		f.reached.Add(sub)
 		size += sh.spreadTo(f, sub, now)
 		n++
 	}
@@ -294,7 +321,8 @@ func (sh *shard) fanoutOnce() bool {
 		sh.fanning = false
 		return false
 	}
-	key := fanoutKey(sh.id, sh.fanouts[0].n)
+	number := sh.fanouts[0].n
+	key := fanoutKey(sh.id, number)
 	sh.readable()
 	value, ok, err := sh.engine.store.Get(nil, key)
 	if err == nil && !ok {
@@ -308,13 +336,24 @@ func (sh *shard) fanoutOnce() bool {
 		sh.engine.fatal(err)
 		return false
 	}
+	reached, known := sh.reached[number] // not of a fan-out that a restart interrupted
+	f.reached = reached
 	if sh.spread(f) {
 		sh.batch.Set(key, f.encode())
-	} else {
-		sh.batch.Delete(key)
-		sh.fanoutDone()
+		if known {
+			sh.reached[number] = f.reached
+		}
+		sh.commit(false)
+		return true
 	}
+	sh.batch.Delete(key)
+	sh.fanoutDone()
+	delete(sh.reached, number)
 	sh.commit(false)
+	if p := sh.toldOf(f, known); p != nil && known {
+		p.Later = true
+		sh.engine.options.Published(p)
+	}
 	return true
 }
 

@@ -67,6 +67,9 @@ func (sh *shard) writeQueue(qs *queueState) error {
 // attributes that the request names is left as it is. Errors: QueueNameExists,
 // QueueDeletedRecently, and those of the attributes.
 func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
+	if _, err := parseQueuePolicy(spec.Attributes[attribute.Policy]); err != nil {
+		return err
+	}
 	return e.withCatalog(ctx, spec.ARN, func(sh *shard) error {
 		if qs, ok := sh.queues[spec.ARN]; ok {
 			return sameQueue(qs.record, spec)
@@ -99,6 +102,7 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 
 func (sh *shard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {
 	qs := &queueState{arn: a, incarnation: r.Incarnation, record: r}
+	qs.loadPolicy(sh.engine)
 	qs.machine = *queue.New(queue.NewKeys(sh.id, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	sh.queues[a] = qs
 	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
@@ -231,9 +235,15 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		if err != nil {
 			return err
 		}
+		compiled := qs.policy
+		if doc, named := set[attribute.Policy]; named {
+			if compiled, err = parseQueuePolicy(doc); err != nil {
+				return err
+			}
+		}
 		record := *qs.record
 		record.Attributes, record.Modified = merged, sh.now()
-		qs.record = &record
+		qs.record, qs.policy = &record, compiled
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
 		qs.machine.Configure(&sh.batch, sh.meta.now, cfg)
 		sh.touch(qs)

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/topic"
@@ -33,11 +34,13 @@ type shard struct {
 	queues     map[arn.ARN]*queueState
 	backlogs   map[queue.Incarnation]*queueState
 	topics     *topic.State
-	accepted   map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers     timerHeap
-	timer      clock.Timer
-	timerAt    int64
-	closed     bool
+	// topicPolicies are those that were asked for, by topic.
+	topicPolicies map[arn.ARN]compiledPolicy
+	accepted      map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	timers        timerHeap
+	timer         clock.Timer
+	timerAt       int64
+	closed        bool
 
 	fanouts   []pendingFanout // publications that are still being spread, oldest first
 	spreading map[arn.ARN]int // how many of them there are of a topic
@@ -49,9 +52,10 @@ type shard struct {
 	replays    map[queue.Incarnation]*pendingReplay
 	replayLine []*pendingReplay // those whose next step can be made
 	replaying  bool
-	deletions  map[arn.ARN]int64       // when queues were deleted, for the cool-down
-	sources    map[arn.ARN][]string    // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves      map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
+	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
+	deletions  map[arn.ARN]int64        // when queues were deleted, for the cool-down
+	sources    map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
+	moves      map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 
@@ -64,10 +68,13 @@ type queueState struct {
 	incarnation queue.Incarnation
 	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
 	record      *queueRecord
+	policy      *policy.Policy // of record; nil: none
 	backlog     bool
 	gone        bool
 	dirty       bool
-	readied     bool // the consumer was told, and has not come yet
+	readied     bool   // the consumer was told, and has not come yet
+	paused      bool   // the consumer is told nothing
+	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
 	timerIndex  int
 	waiters     waiterList
@@ -189,7 +196,7 @@ func (sh *shard) settle(qs *queueState) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && consumer != nil && sh.available(qs, now) {
+	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && !qs.paused && consumer != nil && sh.available(qs, now) {
 		qs.readied = true
 		(*consumer).Ready(qs.arn)
 	}

@@ -32,6 +32,9 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if full && !there {
 			return fault.New(fault.TopicLimitExceeded, "")
 		}
+		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
+			return topicRefusal("Attributes Reason: ", err)
+		}
 		cmd.Incarnation = sh.meta.incarnation + 1
 		t, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
 		if err == nil && !there && t.Incarnation != 0 {
@@ -80,7 +83,8 @@ func (e *Engine) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]stri
 // removes.
 const lapseStep = 256
 
-// removeLapsed removes subscriptions that nobody confirmed in time.
+// removeLapsed removes subscriptions that nobody confirmed in time, and what is
+// left of those that nobody restored.
 func (sh *shard) removeLapsed() {
 	gone := sh.topics.RemoveLapsed(sh.time(), lapseStep, &sh.batch)
 	if len(gone) == 0 {
@@ -120,6 +124,7 @@ func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 		if err != nil {
 			return err
 		}
+		delete(sh.topicPolicies, t)
 		if there {
 			sh.dropStream(found)
 		}
@@ -150,6 +155,11 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 // InvalidParameter.
 func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
+		if _, ok := sh.topics.Topic(t); ok && name == topicPolicy {
+			if err := checkTopicPolicy(value); err != nil {
+				return topicRefusal("", err)
+			}
+		}
 		var before time.Duration
 		found, ok := sh.topics.Topic(t)
 		if ok {
@@ -205,6 +215,10 @@ func (sh *shard) notify(sub *topic.Subscription, kind queue.NoticeKind, token st
 	now := sh.now()
 	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
 		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
+	if kind == queue.UnsubscribeConfirmation {
+		text = "You have chosen to deactivate subscription " + sub.ARN.String() +
+			".\nTo cancel this operation and restore the subscription, visit the SubscribeURL included in this message."
+	}
 	m := queue.Message{
 		ID:   queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
 		Sent: now, Body: []byte(text),
@@ -216,37 +230,52 @@ func (sh *shard) notify(sub *topic.Subscription, kind queue.NoticeKind, token st
 	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 }
 
+// signatureVersion is how the messages of a topic are signed; 0: not at all.
 func signatureVersion(t *topic.Topic) byte {
+	if t.ARN.FIFO() {
+		return 0
+	}
 	if t.Attribute("SignatureVersion") == "2" {
 		return 2
 	}
 	return 1
 }
 
-// ConfirmSubscription opens a pending subscription for deliveries and returns
-// its name. Errors: NotFound, InvalidParameter.
+// ConfirmSubscription opens a pending subscription for deliveries, or restores a
+// removed one, and returns its name. Errors: NotFound, InvalidParameter,
+// AccessDenied.
 func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
 	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
-		cmd.Next = sh.order(cmd.Topic)
-		sub, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
-		if err == nil {
-			name = sub.ARN
-			if sh.batch.Len() > 0 { // it was pending
-				sh.replayChanged(sub)
-			}
+		cmd.Incarnation, cmd.Next = sh.meta.incarnation+1, sh.order(cmd.Topic)
+		done, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
+		if err != nil {
+			return err
 		}
-		return err
+		if done.Restored {
+			sh.meta.incarnation++
+			sh.dropBacklog(queue.Incarnation(done.Dropped))
+		}
+		if sh.batch.Len() > 0 { // it was pending, or removed
+			sh.replayChanged(done.Subscription)
+		}
+		name = done.Subscription.ARN
+		return nil
 	})
 	return name, err
 }
 
-// Unsubscribe removes a subscription and its backlog. authenticated says that
-// the request is signed. Errors: AccessDenied.
-func (e *Engine) Unsubscribe(ctx context.Context, sub arn.ARN, authenticated bool) error {
-	return e.withSubscription(ctx, sub, func(sh *shard) error {
-		removed, err := sh.topics.Unsubscribe(sub, authenticated, &sh.batch)
-		if removed != nil {
-			sh.dropBacklog(queue.Incarnation(removed.Incarnation))
+// Unsubscribe removes a subscription and its backlog; the incarnation of the
+// one for telling its endpoint is given by the shard. Errors: AccessDenied.
+func (e *Engine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
+	return e.withSubscription(ctx, cmd.Subscription, func(sh *shard) error {
+		cmd.Incarnation = sh.meta.incarnation + 1
+		done, err := sh.topics.Unsubscribe(sh.time(), cmd, &sh.batch)
+		if done.Subscription != nil {
+			sh.dropBacklog(queue.Incarnation(done.Dropped))
+		}
+		if done.Confirm {
+			sh.meta.incarnation++
+			sh.notify(done.Subscription, queue.UnsubscribeConfirmation, cmd.Token)
 		}
 		return err
 	})

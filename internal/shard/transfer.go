@@ -63,7 +63,12 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	}
 	to := e.home(dest)
 	if e.options.TwoStep {
-		return e.transferTwoStep(from, to, qs, l, dest, fresh, make)
+		return e.transferTwoStep(from, to, qs, l, dest, fresh, make, func() error {
+			if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
+				return errNotLeased
+			}
+			return nil
+		})
 	}
 	lockTwo(from, to)
 	defer unlockTwo(from, to)
@@ -128,15 +133,16 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 	sh.delivered(qs)
 }
 
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival) (*group, error) {
+// transferTwoStep moves a message for which there, asked under the source's
+// lock, has no objection.
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival, there func() error) (*group, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	from.mu.Lock()
-	now, ok := qs.machine.Leased(l.Sequence)
-	ok = ok && now == l && !qs.gone
+	err := there()
 	from.mu.Unlock()
-	if !ok {
-		return nil, errNotLeased
+	if err != nil {
+		return nil, err
 	}
 
 	to.mu.Lock()
@@ -302,23 +308,8 @@ func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
-	if !dest.FIFO() {
-		m.Dedup = ""
-	}
-	fresh := m
-	if state == DeliveryDeadLetter { // of two that failed with one id, none is lost
-		fresh = nil
-	}
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, func(now int64, cfg queue.Config) (queue.Arrival, error) {
-		if m.Size() > cfg.MaxMessageSize {
-			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
-		}
-		m.Sent = now
-		if state == DeliveryDeadLetter {
-			m.Origin = d.Message.AppendRecord(nil)
-		}
-		return arrivalOf(m, now, cfg), nil
-	})
+	fresh := freshOf(dest, m, state)
+	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, e.newArrival(d, dest, m, state))
 	g.wait()
 	if errors.Is(err, errNotLeased) {
 		return nil // the subscription was deleted meanwhile, and its deliveries with it
@@ -328,4 +319,37 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 		e.finish(d, a, state, reason)
 	}
 	return err
+}
+
+// freshOf is m where a FIFO queue must tell it from those that it has accepted;
+// of two dead letters with one id none is lost. A standard queue has no use for
+// the id.
+func freshOf(dest arn.ARN, m *queue.Message, state DeliveryState) *queue.Message {
+	if m != nil && !dest.FIFO() {
+		m.Dedup = ""
+	}
+	if state == DeliveryDeadLetter {
+		return nil
+	}
+	return m
+}
+
+// newArrival makes m, which another queue held as the message of d, enter the
+// queue dest, if its policy lets the topic send to it.
+func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState) arrival {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		// Under the lock of the destination, which was just found there.
+		if err := e.shardOf(dest).queues[dest].admits(topic, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		if m.Size() > cfg.MaxMessageSize {
+			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+		}
+		m.Sent = now
+		if state == DeliveryDeadLetter {
+			m.Origin = d.Message.AppendRecord(nil)
+		}
+		return arrivalOf(m, now, cfg), nil
+	}
 }

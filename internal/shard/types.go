@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // QueueInfo is what a queue tells about itself.
@@ -77,8 +78,21 @@ const (
 	DeliveryDropped    DeliveryState = "dropped"     // failed for good, and there is no dead-letter queue that takes it
 )
 
+// BacklogInfo is an operator's view of what a subscription is owed.
+type BacklogInfo struct {
+	Subscription topic.Subscription
+	Due          int64     // deliveries that could be attempted now
+	Waiting      int64     // for their next attempt's time
+	InFlight     int64     // given to the consumer
+	Oldest       time.Time // publish of the oldest message; zero: there is none
+	Now          time.Time // by the server's clock
+}
+
 // DeliveryInfo is an operator's view of one delivery.
 type DeliveryInfo struct {
+	// ID names the delivery among those of its subscription while it waits or is
+	// under way; empty afterwards.
+	ID            string
 	MessageID     string
 	Subscription  arn.ARN
 	State         DeliveryState

@@ -29,7 +29,10 @@ type Reader interface {
 type Iterator interface {
 	// Next moves to the next key; the first call moves to the first.
 	Next() bool
-	// Key and Value are valid until the next call of Next or Close.
+	// Seek moves to the first key from key on, which does not lie before where
+	// the iterator stands; false says that there is none in the range.
+	Seek(key []byte) bool
+	// Key and Value are valid until the next call of Next, Seek or Close.
 	Key() []byte
 	Value() []byte
 	// Close ends the walk and returns the error that ended it early, if any.

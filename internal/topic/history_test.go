@@ -86,8 +86,11 @@ func TestHistoriesReplay(t *testing.T) {
 			},
 			"confirm": func(t *rapid.T) {
 				token := fmt.Sprintf("token-%d", rapid.IntRange(0, w.ids+1).Draw(t, "token"))
+				if rapid.Bool().Draw(t, "restore") {
+					token = fmt.Sprintf("regret-%d", rapid.IntRange(1, w.told+1).Draw(t, "regret"))
+				}
 				_, err := w.ConfirmSubscription(w.now, Confirm{
-					Topic: topic(t), Token: token,
+					Topic: topic(t), Token: token, Incarnation: uint64(w.ids + 1000),
 					Authenticated:             rapid.Bool().Draw(t, "signed"),
 					AuthenticateOnUnsubscribe: rapid.Bool().Draw(t, "protect"),
 				}, &w.batch)
@@ -98,7 +101,7 @@ func TestHistoriesReplay(t *testing.T) {
 				w.settle(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, &w.batch))
 			},
 			"unsubscribe": func(t *rapid.T) {
-				_, err := w.Unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), &w.batch)
+				_, err := w.unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), "")
 				w.settle(t, err)
 			},
 			"wait": func(*rapid.T) { w.now = w.now.Add(time.Duration(1+w.ids%7) * 7 * time.Hour) },

@@ -11,32 +11,36 @@ import (
 // removed: a day longer than its token can confirm it.
 const PendingLife = 72 * time.Hour
 
-// lapses is when a pending subscription is removed.
+// lapses is when a pending subscription is removed, or a removed one forgotten.
 func (sub *Subscription) lapses() time.Time {
+	if sub.removed {
+		return sub.confirmation.Expires
+	}
 	return sub.confirmation.Expires.Add(PendingLife - TokenLife)
 }
 
-// compareLapses orders pending subscriptions, the one to be removed first.
+// compareLapses orders pending subscriptions, and removed ones that can be
+// restored, the one whose time runs out next first.
 func compareLapses(a, b *Subscription) int {
 	return cmp.Or(a.lapses().Compare(b.lapses()), CompareSubscriptions(a.ARN, b.ARN))
 }
 
-// await and unawait keep the order of pending subscriptions; they are called
+// await and unawait keep that order; they are called
 // before and after anything that it depends on changes.
 func (s *State) await(sub *Subscription) {
-	if sub.Pending && sub.confirmation != nil {
+	if (sub.Pending || sub.removed) && sub.confirmation != nil {
 		s.pending.add(sub)
 	}
 }
 
 func (s *State) unawait(sub *Subscription) {
-	if sub.Pending && sub.confirmation != nil {
+	if (sub.Pending || sub.removed) && sub.confirmation != nil {
 		s.pending.remove(sub)
 	}
 }
 
-// NextLapse is when the next pending subscription is to be removed; ok is false
-// if none is pending.
+// NextLapse is when the next subscription is for RemoveLapsed; ok is false if
+// none ever is.
 func (s *State) NextLapse() (at time.Time, ok bool) {
 	if len(s.pending.items) == 0 {
 		return time.Time{}, false
@@ -44,8 +48,8 @@ func (s *State) NextLapse() (at time.Time, ok bool) {
 	return s.pending.items[0].lapses(), true
 }
 
-// RemoveLapsed removes up to limit subscriptions that were not confirmed in
-// time, and gives them back: their backlogs are to be dropped.
+// RemoveLapsed removes up to limit subscriptions that were not confirmed, or not
+// restored, in time, and gives them back: their backlogs are to be dropped.
 func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Subscription {
 	var gone []*Subscription
 	for len(gone) < limit {
@@ -54,7 +58,12 @@ func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Sub
 			break
 		}
 		sub := s.pending.items[0]
-		s.discard(sub, b)
+		if sub.removed {
+			s.dropRemoved(sub)
+			b.Delete(s.subscriptionKey(sub.ARN))
+		} else {
+			s.discard(sub, b)
+		}
 		gone = append(gone, sub)
 	}
 	return gone

@@ -54,6 +54,10 @@ type subscriptionRecord struct {
 	AuthenticateOnUnsubscribe bool   `json:"authenticateOnUnsubscribe,omitempty"`
 	Token                     []byte `json:"token,omitempty"`   // SHA-256
 	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
+	Removed                   bool   `json:"removed,omitempty"` // can be restored by the token
+
+	Paused  int64 `json:"paused,omitempty"`  // Unix milliseconds
+	Resumed int64 `json:"resumed,omitempty"` // Unix milliseconds
 
 	Raw      bool   `json:"raw,omitempty"`
 	Scope    string `json:"scope,omitempty"`
@@ -148,6 +152,8 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		Pending:                   r.Pending,
 		Authenticated:             r.Authenticated,
 		AuthenticateOnUnsubscribe: r.AuthenticateOnUnsubscribe,
+		PausedAt:                  r.Paused,
+		ResumedAt:                 r.Resumed,
 		topic:                     t,
 	}
 	if len(r.Token) == len(tokenHash{}) {
@@ -180,7 +186,14 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		}
 	}
 	sub.Progress = Replay{Status: ReplayStatus(r.ReplayStatus), Number: r.ReplayNumber, From: r.ReplayFrom, Until: r.ReplayUntil}
-	s.addSubscription(sub)
+	if sub.removed = r.Removed; !sub.removed {
+		s.addSubscription(sub)
+		return nil
+	}
+	if sub.confirmation == nil || sub.Pending {
+		return errors.New("a removed subscription that cannot be restored")
+	}
+	s.addRemoved(sub)
 	return nil
 }
 
@@ -210,6 +223,9 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Pending:                   sub.Pending,
 		Authenticated:             sub.Authenticated,
 		AuthenticateOnUnsubscribe: sub.AuthenticateOnUnsubscribe,
+		Removed:                   sub.removed,
+		Paused:                    sub.PausedAt,
+		Resumed:                   sub.ResumedAt,
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.Redrive.String(),

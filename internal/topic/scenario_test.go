@@ -138,22 +138,31 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 
 	case "confirm":
 		got, err := w.ConfirmSubscription(w.now, Confirm{
-			Topic: topic, Token: arg("token", ""), Authenticated: d.HasArg("signed"), AuthenticateOnUnsubscribe: d.HasArg("authenticate-on-unsubscribe"),
+			Incarnation: uint64(w.ids + 1000),
+			Topic:       topic, Token: arg("token", ""), Authenticated: d.HasArg("signed"), AuthenticateOnUnsubscribe: d.HasArg("authenticate-on-unsubscribe"),
 		}, &w.batch)
 		if err != nil {
 			return "", err
 		}
-		return got.ShownEndpoint() + "\n", nil
+		out := got.Subscription.ShownEndpoint() + "\n"
+		if got.Restored {
+			out += fmt.Sprintf("restored, without incarnation %d\n", got.Dropped)
+		}
+		return out, nil
 
 	case "unsubscribe":
-		gone, err := w.Unsubscribe(sub, d.HasArg("signed"), &w.batch)
+		got, err := w.unsubscribe(sub, d.HasArg("signed"), arg("token", ""))
 		if err != nil {
 			return "", err
 		}
-		if gone == nil {
+		if got.Subscription == nil {
 			return "nothing there\n", nil
 		}
-		return fmt.Sprintf("gone: %s, incarnation %d\n", gone.ShownEndpoint(), gone.Incarnation), nil
+		out := fmt.Sprintf("gone: %s, incarnation %d\n", got.Subscription.ShownEndpoint(), got.Dropped)
+		if got.Confirm {
+			out += fmt.Sprintf("told: incarnation %d\n", got.Subscription.Incarnation)
+		}
+		return out, nil
 
 	case "set-sub":
 		for _, name := range slices.Sorted(maps.Keys(input)) {

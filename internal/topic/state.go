@@ -18,8 +18,8 @@ type State struct {
 	topics map[arn.ARN]*Topic
 	order  ordered[*Topic] // by account, region, name
 	owned  map[place]*ordered[*Subscription]
-	// pending are the subscriptions that wait to be confirmed, the one whose
-	// time runs out next first.
+	// pending are the subscriptions that wait to be confirmed, or can be restored,
+	// the one whose time runs out next first.
 	pending ordered[*Subscription]
 	limits  Limits
 }
@@ -155,6 +155,46 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 	}
 }
 
+// Reached counts subscriptions with a filter policy, by its scope.
+type Reached [filter.Scopes]int
+
+// Add counts a subscription that a message reaches.
+func (r *Reached) Add(sub *Subscription) {
+	if sub.Filter != nil {
+		r[sub.Filter.Scope()]++
+	}
+}
+
+// FilteredOut counts the subscriptions of a topic that m does not reach, by why.
+// reached are those that it does. It costs the same however many they are, but
+// for the rare message whose refusal depends on the policy.
+func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reached) (counts [filter.Verdicts]int) {
+	t, ok := s.topics[name]
+	if !ok || reached == t.byScope {
+		return counts
+	}
+	message := m()
+	for scope, n := range t.byScope {
+		v, certain := message.Refusal(filter.Scope(scope))
+		if n -= reached[scope]; n <= 0 {
+			continue
+		}
+		if certain {
+			counts[v] += n
+			continue
+		}
+		for _, sub := range t.subscriptions.items {
+			if sub.Pending || sub.Filter == nil || sub.Filter.Scope() != filter.Scope(scope) {
+				continue
+			}
+			if v := sub.Filter.Match(message); v != filter.Match {
+				counts[v]++
+			}
+		}
+	}
+	return counts
+}
+
 // topic finds a topic or says that it is not there.
 func (s *State) topic(name arn.ARN) (*Topic, error) {
 	if t, ok := s.topics[name]; ok {
@@ -183,6 +223,9 @@ func (s *State) removeTopic(t *Topic) {
 	owners := map[place]bool{}
 	for _, sub := range t.subscriptions.items {
 		owners[sub.place()] = true
+		s.unawait(sub)
+	}
+	for _, sub := range t.removed {
 		s.unawait(sub)
 	}
 	for at := range owners {
@@ -243,16 +286,3 @@ var (
 	ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 	ErrNoResource     = fault.New(fault.ResourceNotFound, "Resource does not exist") // of commands on tags
 )
-
-// AllSubscriptions yields every subscription of the shard, in no order.
-func (s *State) AllSubscriptions() iter.Seq[*Subscription] {
-	return func(yield func(*Subscription) bool) {
-		for _, t := range s.order.items {
-			for _, sub := range t.subscriptions.items {
-				if !yield(sub) {
-					return
-				}
-			}
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type world struct {
 	*State
 	now     time.Time
 	ids     int
+	told    int
 	batch   mutation.Batch
 	records map[string][]byte
 }
@@ -47,6 +49,15 @@ func (w *world) subscribe(cmd Subscribe) (Subscribed, error) {
 		cmd.Token = fmt.Sprintf("token-%d", w.ids)
 	}
 	return w.Subscribe(w.now, cmd, &w.batch)
+}
+
+func (w *world) unsubscribe(sub arn.ARN, signed bool, token string) (Unsubscribed, error) {
+	w.told++
+	if token == "" {
+		token = fmt.Sprintf("regret-%d", w.told)
+	}
+	cmd := Unsubscribe{Subscription: sub, Authenticated: signed, Token: token, Incarnation: uint64(2000 + w.told)}
+	return w.Unsubscribe(w.now, cmd, &w.batch)
 }
 
 // settle applies the mutations of a command, and fails unless a state loaded
@@ -105,6 +116,13 @@ func dump(s *State) map[string]any {
 			}
 		}
 	}
+	for i, sub := range s.pending.items {
+		if sub.removed {
+			all["removed "+sub.ARN.String()] = map[string]any{
+				"position": i, "attributes": sub.Attributes(), "incarnation": sub.Incarnation, "endpoint": sub.Endpoint, "confirmation": sub.confirmation,
+			}
+		}
+	}
 	for at, list := range s.owned {
 		var arns []string
 		for _, sub := range list.items {
@@ -144,6 +162,16 @@ func consistent(s *State) error {
 			}
 			if t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] != sub {
 				return fmt.Errorf("%v is not found by its endpoint", sub.ARN)
+			}
+		}
+		for id, sub := range t.removed {
+			tokens++
+			pending++
+			if found, ok := s.Deliverable(sub.ARN); t.tokens[sub.confirmation.Token] != sub || sub.ID() != id || !ok || found != sub {
+				return fmt.Errorf("%v, removed, is not found", sub.ARN)
+			}
+			if _, ok := s.Subscription(sub.ARN); ok {
+				return fmt.Errorf("%v is found though it is removed", sub.ARN)
 			}
 		}
 		n := len(t.subscriptions.items)
@@ -279,7 +307,7 @@ func TestPaging(t *testing.T) {
 		t.Errorf("another account sees %v", page)
 	}
 	first, _ := w.Subscriptions(account, region, arn.ARN{}, 2)
-	if _, err := w.Unsubscribe(first[0].ARN, false, &w.batch); err != nil {
+	if _, err := w.unsubscribe(first[0].ARN, false, ""); err != nil {
 		t.Fatal(err)
 	}
 	if next, _ := w.Subscriptions(account, region, first[0].ARN, 1); next[0] != first[1] {
@@ -359,7 +387,7 @@ func TestMatchForgetsOldPolicies(t *testing.T) {
 			t.Errorf("with %s: %v", policy, got)
 		}
 	}
-	if _, err := w.Unsubscribe(sub.ARN, true, &w.batch); err != nil {
+	if _, err := w.unsubscribe(sub.ARN, true, ""); err != nil {
 		t.Fatal(err)
 	}
 	for range w.Match(topic, "", m, nil) {
@@ -412,6 +440,7 @@ func TestLoadRefusesWhatItDidNotWrite(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add(byte('T'), account+"/"+region+"/Orders", `{"created":1,"attributes":{"DeliveryPolicy":"{\"http\":{}}"}}`)
 	f.Add(byte('S'), account+"/"+region+"/Orders\x00id", `{"protocol":"https","endpoint":"https://u@h/","filter":"{}","redrive":"arn:aws:sqs:r:a:q","token":"AAAA"}`)
+	f.Add(byte('S'), account+"/"+region+"/Orders\x00id", `{"protocol":"http","endpoint":"http://h/","removed":true,"expires":1,"token":"`+strings.Repeat("A", 43)+`="}`)
 	f.Add(byte('S'), account+"/"+region+"/Orders\x00", `{}`)
 	f.Fuzz(func(t *testing.T, kind byte, name, value string) {
 		s := New(shard, Limits{})
@@ -423,6 +452,9 @@ func FuzzLoad(f *testing.F) {
 		for _, topic := range s.order.items {
 			s.put(&b, topic)
 			for _, sub := range topic.subscriptions.items {
+				s.putSubscription(&b, sub)
+			}
+			for _, sub := range topic.removed {
 				s.putSubscription(&b, sub)
 			}
 		}

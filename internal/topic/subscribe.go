@@ -195,56 +195,92 @@ type Confirm struct {
 	Token string
 	// Authenticated says that the request is signed.
 	Authenticated bool
-	// AuthenticateOnUnsubscribe has an effect on a signed request only.
+	// AuthenticateOnUnsubscribe needs a signed request.
 	AuthenticateOnUnsubscribe bool
 	// Next is the sequence of the topic's next message, for FIFO topics.
 	Next uint64
+	// Incarnation is of the subscription's backlog if it is restored.
+	Incarnation uint64
 }
 
-// ConfirmSubscription opens a pending subscription for deliveries. The token
-// of one that is confirmed already finds it and changes nothing. It fails with
-// NotFound or InvalidParameter, or where one of the Limits is reached.
-func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (*Subscription, error) {
+// Confirmed is the answer to Confirm.
+type Confirmed struct {
+	Subscription *Subscription
+	// Restored says that the subscription had been removed; Dropped is the
+	// incarnation of the backlog that it had then.
+	Restored bool
+	Dropped  uint64
+}
+
+var errToken = invalid("Token")
+
+// ConfirmSubscription opens a pending subscription for deliveries, or restores
+// one whose removal the token is from. The token of one that is confirmed
+// already finds it and changes nothing. It fails with NotFound, InvalidParameter
+// or AccessDenied, or where one of the Limits is reached.
+func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
 	t, err := s.topic(cmd.Topic)
 	if err != nil {
-		return nil, err
+		return Confirmed{}, err
+	}
+	if cmd.AuthenticateOnUnsubscribe && !cmd.Authenticated {
+		return Confirmed{}, fault.New(fault.AccessDenied, "AuthenticateOnUnsubscribe needs a signed request")
 	}
 	sub, ok := t.tokens[hashToken(cmd.Token)]
-	if !ok || cmd.Token == "" || !now.Before(sub.confirmation.Expires) {
-		return nil, invalid("Token")
-	}
-	if !sub.Pending {
-		return sub, nil
+	switch {
+	case !ok || cmd.Token == "" || !now.Before(sub.confirmation.Expires):
+		return Confirmed{}, errToken
+	case !sub.Pending && !sub.removed:
+		return Confirmed{Subscription: sub}, nil
 	}
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
-		return nil, err
+		return Confirmed{}, err
+	}
+	if sub.removed {
+		return s.restore(sub, cmd, b)
 	}
 	if sub.Replay != nil && s.limits.Replays > 0 && t.replaying >= s.limits.Replays {
-		return nil, fault.New(fault.ReplayLimitExceeded, "")
+		return Confirmed{}, fault.New(fault.ReplayLimitExceeded, "")
 	}
 	s.unawait(sub)
 	t.count(sub, -1)
-	sub.Pending = false
-	t.count(sub, +1)
+	sub.confirmed(cmd)
 	sub.beginReplay(cmd.Next)
-	sub.Authenticated = cmd.Authenticated
-	sub.AuthenticateOnUnsubscribe = cmd.Authenticated && cmd.AuthenticateOnUnsubscribe
+	t.count(sub, +1)
 	s.putSubscription(b, sub)
+	return Confirmed{Subscription: sub}, nil
+}
+
+// Pause stops the deliveries of a subscription, if it has any to come, until
+// Resume. One that is paused stays so since it was. It fails with NotFound.
+func (s *State) Pause(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
+	sub, ok := s.Subscription(name)
+	if !ok {
+		return nil, ErrNoSubscription
+	}
+	if sub.PausedAt == 0 {
+		sub.PausedAt = now.UnixMilli()
+		s.putSubscription(b, sub)
+	}
 	return sub, nil
 }
 
-// Unsubscribe removes a subscription and gives it back: its backlog is to be
-// dropped. Removing what is not there succeeds with nil. authenticated says
-// that the request is signed; without it a subscription that demands a
-// signature is refused with AccessDenied.
-func (s *State) Unsubscribe(name arn.ARN, authenticated bool, b *mutation.Batch) (*Subscription, error) {
+// Resume ends a Pause. It fails with NotFound.
+func (s *State) Resume(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
 	sub, ok := s.Subscription(name)
 	if !ok {
-		return nil, nil
+		return nil, ErrNoSubscription
 	}
-	if sub.AuthenticateOnUnsubscribe && !authenticated {
-		return nil, fault.New(fault.AccessDenied, "This subscription can be removed by a signed request only")
+	if sub.PausedAt != 0 {
+		sub.PausedAt, sub.ResumedAt = 0, now.UnixMilli()
+		s.putSubscription(b, sub)
 	}
-	s.discard(sub, b)
 	return sub, nil
+}
+
+// confirmed notes who has confirmed a subscription.
+func (sub *Subscription) confirmed(cmd Confirm) {
+	sub.Pending = false
+	sub.Authenticated = cmd.Authenticated
+	sub.AuthenticateOnUnsubscribe = cmd.AuthenticateOnUnsubscribe
 }

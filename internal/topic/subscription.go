@@ -31,12 +31,17 @@ type Subscription struct {
 	Authenticated bool
 	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
 	AuthenticateOnUnsubscribe bool
+	// PausedAt is when deliveries were stopped by an operator, in epoch
+	// milliseconds; 0: they go on. ResumedAt is when they last went on again; 0:
+	// they were never stopped.
+	PausedAt, ResumedAt int64
 	Settings
 	// Progress is where the replay stands that Settings ask for.
 	Progress Replay
 
 	topic        *Topic
 	confirmation *confirmation // nil if no token was ever needed
+	removed      bool          // see Unsubscribe; not among its topic's subscriptions then
 }
 
 // Settings are the attributes of a subscription that can be set.
@@ -50,7 +55,7 @@ type Settings struct {
 	Replay   *ReplayPolicy             // nil: none
 }
 
-// confirmation is the token that confirms a subscription. Only its hash is
+// confirmation is the token that confirms a subscription, or restores it. Only its hash is
 // kept: whoever reads the store cannot confirm in another's name.
 type confirmation struct {
 	Token   tokenHash

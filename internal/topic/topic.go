@@ -31,8 +31,9 @@ type Topic struct {
 	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
 	// all that ever were.
 	Confirmed, Pending, Deleted int
-	filtered                    int // of the confirmed, those with a filter policy
-	replaying                   int // of all, those with a replay under way
+	filtered                    int     // of the confirmed, those with a filter policy
+	byScope                     Reached // these by the policy's scope
+	replaying                   int     // of all, those with a replay under way
 
 	archivedFrom time.Time // no earlier message is in the archive
 
@@ -40,7 +41,8 @@ type Topic struct {
 	subscriptions ordered[*Subscription]
 	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
 	endpoints     map[endpoint]*Subscription
-	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm
+	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
+	removed       map[string]*Subscription    // those that can be restored, by their ids
 	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
 }
 
@@ -58,6 +60,7 @@ func newTopic(name arn.ARN) *Topic {
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
+		removed:       map[string]*Subscription{},
 	}
 }
 
@@ -106,6 +109,7 @@ func (t *Topic) count(sub *Subscription, n int) {
 	t.Confirmed += n
 	if sub.Filter != nil {
 		t.filtered += n
+		t.byScope[sub.Filter.Scope()] += n
 	}
 }
 
@@ -282,7 +286,8 @@ func (t *Topic) set(name, value string) {
 	}
 }
 
-// DeleteTopic removes a topic and all its subscriptions, and gives these back:
+// DeleteTopic removes a topic and all its subscriptions, and gives these back,
+// those that could have been restored among them:
 // their backlogs are to be dropped. Deleting what is not there succeeds. It
 // fails with InvalidState for a topic with an archive.
 func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, error) {
@@ -295,8 +300,12 @@ func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, e
 	}
 	s.removeTopic(t)
 	b.Delete(s.topicKey(name))
-	if len(t.subscriptions.items) > 0 {
+	all := t.subscriptions.items
+	for _, sub := range t.removed {
+		all = append(all, sub)
+	}
+	if len(all) > 0 {
 		b.DeleteRange(s.subscriptionRange(name))
 	}
-	return t.subscriptions.items, nil
+	return all, nil
 }

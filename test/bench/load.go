@@ -173,9 +173,10 @@ func middle(samples []sample) sample {
 		Cores:      figure(func(s sample) float64 { return s.Cores }),
 		OtherCores: figure(func(s sample) float64 { return s.OtherCores }),
 		latency: latency{
-			P50: figure(func(s sample) float64 { return s.P50 }),
-			P99: figure(func(s sample) float64 { return s.P99 }),
-			Max: figure(func(s sample) float64 { return s.Max }),
+			P50:  figure(func(s sample) float64 { return s.P50 }),
+			P99:  figure(func(s sample) float64 { return s.P99 }),
+			P999: figure(func(s sample) float64 { return s.P999 }),
+			Max:  figure(func(s sample) float64 { return s.Max }),
 		},
 		RSS:  figure(func(s sample) float64 { return s.RSS }),
 		Peak: figure(func(s sample) float64 { return s.Peak }),

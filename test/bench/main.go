@@ -47,7 +47,11 @@ type sizes struct {
 	batches     []int
 
 	depth, depthSize, probe int           // messages, bytes of a body, messages
-	settle                  time.Duration // before memory is read at depth
+	settle                  time.Duration // at most, before memory is read
+	purged                  time.Duration // after a purge until the disk is judged
+
+	fifoDepth, groups, locked int // messages, groups that are free, messages of a locked one
+	queues, busy              int
 
 	subscriptions []int
 	deliveries    int // messages that a fan-out delivers in all
@@ -55,26 +59,36 @@ type sizes struct {
 	pollers, wakes int
 	idle           time.Duration
 
-	rates []int // messages/s
+	rates []int // messages/s, beside half the maximum
+
+	posts     int // deliveries over HTTP
+	publishes int // a second, to see what a delivery takes
+	hanging   int // endpoints that never answer
 }
 
 var fullSizes = sizes{
 	rounds: 5, warm: time.Second, window: 3 * time.Second,
 	size: 1024, connections: []int{16, 64}, batches: []int{1, maxBatch},
-	depth: 1_000_000, depthSize: 256, probe: 50_000, settle: 3 * time.Second,
+	depth: 10_000_000, depthSize: 256, probe: 50_000, settle: 2 * time.Minute, purged: 60 * time.Second,
+	fifoDepth: 1_000_000, groups: 1000, locked: 216_000,
+	queues: 100_000, busy: 1000,
 	subscriptions: []int{1, 10, 100}, deliveries: 100_000,
 	pollers: 2000, wakes: 500, idle: 10 * time.Second,
-	rates: []int{500, 2000},
+	rates: []int{2000},
+	posts: 20_000, publishes: 1000, hanging: 1000,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
 var quickSizes = sizes{
 	rounds: 1, warm: 100 * time.Millisecond, window: 300 * time.Millisecond,
 	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
-	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond,
+	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: time.Second,
+	fifoDepth: 3000, groups: 100, locked: 500,
+	queues: 500, busy: 50,
 	subscriptions: []int{1, 10}, deliveries: 2000,
 	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
 	rates: []int{500},
+	posts: 500, publishes: 200, hanging: 20,
 }
 
 type scenario struct {
@@ -85,10 +99,15 @@ type scenario struct {
 var scenarios = []scenario{
 	{"send", "SendMessage and SendMessageBatch on each number of connections", runSend},
 	{"cycle", "send, receive and delete", runCycle},
-	{"open", "sends at a given rate, latency from the time when each was due", runOpen},
+	{"open", "sends by a schedule at half the maximum rate, latency from the time when each was due", runOpen},
 	{"fanout", "publish to raw SQS subscriptions, until all is delivered", runFanout},
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
-	{"depth", "a queue with many messages: memory, and what operations cost", runDepth},
+	{"fifo", "a FIFO queue beside a standard one at depth, and beside a locked group", runFIFO},
+	{"queues", "many queues, of which few are busy: work and memory", runQueues},
+	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
+	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
+	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
+	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }
 
 // bench is a run.
@@ -108,9 +127,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	serverPath := flags.String("server", "", "`path` of the server's binary; built from ./cmd/godwit by default, \"none\" for the references alone")
 	serverArgs := flags.String("server-args", "", "more `arguments` of the server, separated by blanks")
-	referencePath := flags.String("reference", "", "`path` of the references' binary; built from ./test/bench/reference by default")
+	referencePath := flags.String("reference", "", "`path` of the references' binary; built from ./test/bench/reference by default, \"none\" for the server alone")
 	var peers []spec
-	flags.Func("peer", "`URL[,PID]` of another running SQS-compatible server (also PEER_URL)", func(s string) error {
+	flags.Func("peer", "`URL[,PID]` of another running SQS-compatible server (also PEER_URL, PEER_PID)", func(s string) error {
 		sp, err := parsePeer(s)
 		peers = append(peers, sp)
 		return err
@@ -121,15 +140,19 @@ func run(args []string, stdout, stderr io.Writer) error {
 	window := flags.Duration("window", 0, "length of a measurement (3s)")
 	size := flags.Int("size", 0, "`bytes` of a body, except at depth (1024)")
 	escapes := flags.Bool("escapes", false, "bodies with quotes in them, as JSON in JSON has")
-	depth := flags.Int("depth", 0, "`messages` of the deep queue (1000000)")
+	depth := flags.Int("depth", 0, "`messages` of the deep queue (10000000)")
+	fifoDepth := flags.Int("fifo-depth", 0, "`messages` of the deep FIFO queue (1000000)")
+	locked := flags.Int("locked", 0, "`messages` of the locked group (216000)")
+	queues := flags.Int("queues", 0, "`number` of queues of which few are busy (100000)")
+	hanging := flags.Int("hanging", 0, "`number` of endpoints that never answer (1000)")
 	pollers := flags.Int("pollers", 0, "`number` of idle long polls (2000)")
-	rates := flags.String("rates", "", "`messages/s` of the open loop, separated by commas (500,2000)")
+	rates := flags.String("rates", "", "`messages/s` of the open loop beside half the maximum, separated by commas (2000)")
 	markdown := flags.Bool("markdown", false, "print Markdown")
 	jsonPath := flags.String("json", "", "write every sample to this `file`")
 	fillPath := flags.String("fill", "", "put the results into this `document`, between its markers")
-	flags.StringVar(&b.profiles, "profile", "", "fetch CPU profiles of the server into this `directory`, in extra rounds that are not counted")
+	flags.StringVar(&b.profiles, "profile", "", "fetch profiles of the server's CPU and allocations into this `directory`, in extra rounds that are not counted")
 	data := flags.String("data", "", "`directory` below which the servers keep their data; on a disk, or a sync costs nothing")
-	limit := flags.Duration("max", 45*time.Minute, "give up after this time")
+	limit := flags.Duration("max", 3*time.Hour, "give up after this time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -142,10 +165,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 	b.rounds, b.window = cmp.Or(*rounds, b.rounds), cmp.Or(*window, b.window)
 	b.size, b.escapes = cmp.Or(*size, b.size), *escapes
 	b.depth, b.pollers = cmp.Or(*depth, b.depth), cmp.Or(*pollers, b.pollers)
-	if b.rounds < 1 || b.window <= 0 || b.size < 1 || b.depth < 1 || b.pollers < 1 {
+	b.fifoDepth, b.locked = cmp.Or(*fifoDepth, b.fifoDepth), cmp.Or(*locked, b.locked)
+	b.queues, b.hanging = cmp.Or(*queues, b.queues), cmp.Or(*hanging, b.hanging)
+	if b.rounds < 1 || b.window <= 0 || min(b.size, b.depth, b.pollers, b.fifoDepth, b.locked, b.queues, b.hanging) < 1 {
 		return errors.New("sizes must be greater than 0")
 	}
 	b.probe, b.wakes = min(b.probe, b.depth), min(b.wakes, b.pollers)
+	b.busy = min(b.busy, b.queues)
 	if *rates != "" {
 		b.rates = nil
 		for field := range strings.SplitSeq(*rates, ",") {
@@ -161,6 +187,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if address := os.Getenv("PEER_URL"); address != "" && len(peers) == 0 {
+		if pid := os.Getenv("PEER_PID"); pid != "" {
+			address += "," + pid
+		}
 		sp, err := parsePeer(address)
 		if err != nil {
 			return err
@@ -180,6 +209,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	b.specs = append(b.specs, peers...)
+	if len(b.of(subject, durable, inMemory)) == 0 {
+		return errors.New("with neither a server nor the references there is nothing to measure")
+	}
 	if b.report.Facts, err = facts(b.dir, b.sizes, *quick); err != nil {
 		return err
 	}
@@ -216,6 +248,9 @@ func (b *bench) servers(ctx context.Context, path string, args []string, referen
 	default:
 		argv := append([]string{path, "--log-level", "warn"}, args...)
 		specs = append(specs, spec{name: "godwit", role: subject, argv: argv, pprof: b.profiles != ""})
+	}
+	if reference == "none" {
+		return specs, nil
 	}
 	if reference == "" {
 		if reference, err = goBuild(ctx, b.dir, "reference", "./test/bench/reference"); err != nil {

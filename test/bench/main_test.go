@@ -6,35 +6,56 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// The references go through every scenario that they know, as a server would.
+// Every scenario once, in a small size: the server, the references, and a peer,
+// which is another of the references.
 func TestQuickRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	t.Chdir("../..")
 	dir := t.TempDir()
+	built := t.TempDir()
+	godwit, err := goBuild(t.Context(), built, "godwit", "./cmd/godwit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := goBuild(t.Context(), built, "reference", "./test/bench/reference")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, stop, err := startAll(t.Context(), []spec{{name: "other", role: inMemory, argv: []string{reference, "--kind", "memory"}}}, built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	t.Setenv("PEER_URL", "http://"+other[0].host)
+	t.Setenv("PEER_PID", strconv.Itoa(other[0].pid))
+
 	jsonPath, doc := filepath.Join(dir, "all.json"), filepath.Join(dir, "doc.md")
 	if err := os.WriteFile(doc, []byte(fillBegin+"\n"+fillEnd+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, progress strings.Builder
-	args := []string{"--quick", "--server", "none", "--data", dir, "--json", jsonPath, "--fill", doc}
+	args := []string{"--quick", "--server", godwit, "--reference", reference, "--data", dir, "--json", jsonPath, "--fill", doc}
 	if err := run(args, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, progress.String())
 	}
-	for _, want := range []string{"\nSend\n", "\nCycle\n", "\nOpen loop\n", "\nIdle long polls\n", "\nDepth\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
+	t.Log(out.String())
 	filled, _ := os.ReadFile(doc)
-	if !strings.Contains(string(filled), "### Depth") {
-		t.Errorf("document:\n%s", filled)
+	for _, want := range []string{
+		"Send", "Cycle", "Open loop", "Fan-out", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
+		"Many queues: work", "Many queues: memory", "Deliveries over HTTP", "From a publish to its delivery",
+		"Beside endpoints that hang", "Depth: memory and restarts", "Depth: operations", "Against the targets",
+	} {
+		if !strings.Contains(out.String(), "\n"+want+"\n") || !strings.Contains(string(filled), "### "+want+"\n") {
+			t.Errorf("no %q", want)
+		}
 	}
 	b, _ := os.ReadFile(jsonPath)
 	var r report
@@ -43,14 +64,23 @@ func TestQuickRun(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, rec := range r.Records {
-		seen[rec.Scenario+" "+rec.Server] = true
-		if rec.Sample.Messages < 1 || rec.Sample.Throughput <= 0 || rec.Sample.RSS <= 0 {
+		who, _, _ := strings.Cut(rec.Server, ",")
+		seen[rec.Scenario+" "+who] = true
+		limit := who == "bare client" || who == "signing" // in this process
+		if rec.Sample.Messages < 1 || rec.Sample.Throughput <= 0 || rec.Sample.RSS <= 0 && !limit {
 			t.Errorf("%+v", rec)
 		}
 	}
-	for _, want := range []string{"send r", "send m", "cycle m", "open r", "open m", "poll m", "depth m"} {
+	atPeer := "peer :" + other[0].host[strings.LastIndexByte(other[0].host, ':')+1:]
+	for _, want := range []string{
+		"send godwit", "send r", "send m", "send " + atPeer, "cycle godwit", "cycle m", "cycle " + atPeer,
+		"open godwit", "open r", "open m", "open " + atPeer, "fanout godwit", "poll godwit", "poll m",
+		"fifo standard", "fifo FIFO", "fifo alone", "fifo beside", "queues 50 queues", "queues 500 queues",
+		"http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
+		"depth empty", "depth untouched", "depth delayed", "depth returned",
+	} {
 		if !seen[want] {
-			t.Errorf("no sample of %s", want)
+			t.Errorf("no sample of %s in %v", want, seen)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "bench-*")); len(left) > 0 {
@@ -58,10 +88,27 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
+// The references alone go through what they know.
+func TestReferencesAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Chdir("../..")
+	var out, progress strings.Builder
+	args := []string{"--quick", "--server", "none", "--data", t.TempDir(), "--only", "queues,fifo,http,isolation,depth"}
+	if err := run(args, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, progress.String())
+	}
+	if !strings.Contains(out.String(), "\nDepth: operations\n") {
+		t.Error(out.String())
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--only", "send,nonsense"},
 		{"--rates", "0"},
+		{"--hanging", "-1"},
 		{"--rounds", "-1"},
 		{"stray"},
 		{"--peer", "http://10.0.0.1:80"},
@@ -85,13 +132,13 @@ func TestProfile(t *testing.T) {
 	defer pprof.Close()
 	s := &server{pprofHost: strings.TrimPrefix(pprof.URL, "http://")}
 	path := filepath.Join(t.TempDir(), "profiles", "send.pprof")
-	if err := s.profile(t.Context(), 4*time.Second, path); err != nil {
+	if err := s.profile(t.Context(), "profile", 4*time.Second, path); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := os.ReadFile(path); string(got) != "a profile" {
 		t.Errorf("profile %q", got)
 	}
-	if err := s.profile(t.Context(), 9*time.Second, path); err == nil {
+	if err := s.profile(t.Context(), "profile", 9*time.Second, path); err == nil {
 		t.Error("status 404 is taken for a profile")
 	}
 }

@@ -2,14 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // tick is the unit of CPU times in /proc: USER_HZ is 100 on every Linux that
@@ -140,6 +145,22 @@ func resetPeak(pid int) {
 	for _, p := range family(pid) {
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p), []byte("5"), 0o600)
 	}
+}
+
+// forget drops the files below dir from the page cache, as far as they are on
+// disk, so that what is read next comes from there.
+func forget(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return ignoreMissing(err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		err = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
+		return errors.Join(err, file.Close())
+	})
 }
 
 // detach puts a server into a process group of its own, so that an interrupt

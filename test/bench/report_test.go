@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -75,7 +77,7 @@ func TestFigure(t *testing.T) {
 	}
 }
 
-func TestJudgeSend(t *testing.T) {
+func TestJudgeCPU(t *testing.T) {
 	of := func(r role, cpu float64) result {
 		return result{server: &server{name: string(r), role: r}, sample: sample{ServerCPU: cpu}}
 	}
@@ -90,7 +92,7 @@ func TestJudgeSend(t *testing.T) {
 		{[]result{of(durable, 100), of(inMemory, 50)}, 0, false},
 	} {
 		b := &bench{}
-		b.judgeSend("case", c.results)
+		b.judgeCPU("send", "case", 1.3, c.results, durable)
 		if len(b.report.Verdicts) != c.want || c.want == 1 && b.report.Verdicts[0].Met != c.met {
 			t.Errorf("%v: %+v", c.results, b.report.Verdicts)
 		}
@@ -126,6 +128,54 @@ func TestMeasure(t *testing.T) {
 	cancel(broken)
 	if _, err := measure(ctx, s, time.Minute, time.Minute, []step{endless}); !errors.Is(err, broken) {
 		t.Errorf("a cancelled window gave %v", err)
+	}
+}
+
+// A stall counts for everything that was due during it, not for one call.
+func TestScheduleCountsWaiting(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		out, err := schedule(t.Context(), &server{name: "none"}, 1000, stall, []func(time.Time) error{func(time.Time) error {
+			if calls++; calls == 1 {
+				time.Sleep(stall)
+			}
+			return nil
+		}})
+		if err != nil || calls != 300 || out.Messages != 300 {
+			t.Fatalf("%d calls, %+v, %v", calls, out, err)
+		}
+		// The first is due after 1 ms and takes 300. The others are due from then
+		// on, one each ms, and done at once when it ends.
+		if out.Max != 300 || out.P50 < 147 || out.P50 > 153 {
+			t.Errorf("p50 %v ms, max %v ms", out.P50, out.Max)
+		}
+	})
+}
+
+func TestContest(t *testing.T) {
+	broken := errors.New("broken")
+	of := func(name string, r role, cpu float64, err error) contender {
+		return contender{name, &server{name: name, role: r}, func(context.Context) (sample, map[string]float64, error) {
+			return sample{ServerCPU: cpu}, map[string]float64{"k": cpu}, err
+		}}
+	}
+	b := &bench{progress: io.Discard, specs: []spec{{role: peer}}}
+	results, err := b.contest(t.Context(), "s", "l", 3, []contender{
+		of("x", subject, 4, nil), of("bad", peer, 9, broken), of("good", peer, 2, nil),
+	})
+	if err != nil || len(results) != 2 || results[0].more["k"] != 4 || len(b.report.Facts) != 1 || !strings.Contains(b.report.Facts[0], "bad") {
+		t.Errorf("%+v, %v, %q", results, err, b.report.Facts)
+	}
+	if len(b.report.Records) != 6 {
+		t.Errorf("%d records", len(b.report.Records))
+	}
+	header, cells := b.loadHeader("first"), b.loadCells(results[0], results, "1")
+	if len(header) != len(cells) || header[5] != "× peer" || cells[5] != "2.00" {
+		t.Errorf("%q\n%q", header, cells)
+	}
+	if _, err := b.contest(t.Context(), "s", "l", 1, []contender{of("x", subject, 4, broken)}); !errors.Is(err, broken) {
+		t.Errorf("a failure of the server gave %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,8 +10,9 @@ import (
 	"time"
 )
 
-// result is what one server showed in all rounds of a case: medians.
+// result is what one contender showed in all rounds of a case: medians.
 type result struct {
+	name   string
 	server *server
 	sample
 	more map[string]float64
@@ -19,23 +21,51 @@ type result struct {
 // attempt is one measurement of one server.
 type attempt func(context.Context, *server) (sample, map[string]float64, error)
 
-// compare measures the servers in turn, round after round, so that a change of
-// the machine's mood meets them all, and each round begins with another one.
+// compare measures servers against each other.
 func (b *bench) compare(ctx context.Context, name, label string, rounds int, servers []*server, try attempt) ([]result, error) {
-	samples := make([][]sample, len(servers))
-	more := make([]map[string][]float64, len(servers))
+	contenders := make([]contender, len(servers))
+	for i, s := range servers {
+		contenders[i] = contender{s.name, s, func(ctx context.Context) (sample, map[string]float64, error) { return try(ctx, s) }}
+	}
+	return b.contest(ctx, name, label, rounds, contenders)
+}
+
+// contender is what is measured against others: a server, or one of several
+// states or queues of the same.
+type contender struct {
+	name   string
+	server *server
+	try    func(context.Context) (sample, map[string]float64, error)
+}
+
+// contest measures the contenders in turn, round after round, so that a change
+// of the machine's mood meets them all, and each round begins with another one.
+// A failure ends the run, but a peer's: that peer is left out, and the report
+// says so.
+func (b *bench) contest(ctx context.Context, name, label string, rounds int, contenders []contender) ([]result, error) {
+	samples := make([][]sample, len(contenders))
+	more := make([]map[string][]float64, len(contenders))
+	out := make([]bool, len(contenders))
 	for round := range rounds {
-		for i := range servers {
-			i = (i + round) % len(servers)
-			s := servers[i]
-			one, extra, err := try(ctx, s)
+		for i := range contenders {
+			i = (i + round) % len(contenders)
+			if out[i] {
+				continue
+			}
+			c := contenders[i]
+			one, extra, err := c.try(ctx)
 			if err == nil {
-				err = s.alive()
+				err = c.server.alive()
+			}
+			if err != nil && c.server.role == peer && ctx.Err() == nil {
+				out[i] = true
+				b.leaveOut(name+" "+label, c.server, err)
+				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s on %s: %w", label, s.name, err)
+				return nil, fmt.Errorf("%s on %s: %w", label, c.name, err)
 			}
-			b.note(name, label, s, round, one, extra)
+			b.note(name, label, c.name, round, one, extra)
 			samples[i] = append(samples[i], one)
 			if more[i] == nil {
 				more[i] = map[string][]float64{}
@@ -45,38 +75,62 @@ func (b *bench) compare(ctx context.Context, name, label string, rounds int, ser
 			}
 		}
 	}
-	results := make([]result, len(servers))
-	for i, s := range servers {
-		results[i] = result{server: s, sample: middle(samples[i]), more: map[string]float64{}}
-		for key, values := range more[i] {
-			results[i].more[key] = median(values)
+	var results []result
+	for i, c := range contenders {
+		if out[i] {
+			continue
 		}
+		x := result{name: c.name, server: c.server, sample: middle(samples[i]), more: map[string]float64{}}
+		for key, values := range more[i] {
+			x.more[key] = median(values)
+		}
+		results = append(results, x)
 	}
-	return results, b.profileOne(ctx, name, label, servers, try)
+	return results, b.profileAll(ctx, name+" "+label, contenders)
+}
+
+// leaveOut notes that a peer could not do something.
+func (b *bench) leaveOut(what string, s *server, err error) {
+	fact := fmt.Sprintf("%s is not in %q: %v.", s.name, what, err)
+	if !slices.Contains(b.report.Facts, fact) {
+		b.report.Facts = append(b.report.Facts, fact)
+	}
+	fmt.Fprintln(b.progress, "#", fact)
 }
 
 // note keeps a sample and shows it.
-func (b *bench) note(name, label string, s *server, round int, one sample, extra map[string]float64) {
-	b.report.Records = append(b.report.Records, record{name, label, s.name, round, one, extra})
-	fmt.Fprintf(b.progress, "%-7s %-24s %-10s %9.0f msg/s  server %7.2f µs/msg  client %6.2f  p50 %.2f p99 %.2f ms  rss %.0f MB  other %.2f\n",
-		name, label, s.name, one.Throughput, one.ServerCPU, one.ClientCPU, one.P50, one.P99, one.RSS, one.OtherCores)
+func (b *bench) note(name, label, who string, round int, one sample, extra map[string]float64) {
+	b.report.Records = append(b.report.Records, record{name, label, who, round, one, extra})
+	fmt.Fprintf(b.progress, "%-9s %-24s %-10s %9.0f msg/s  server %7.2f µs/msg  client %6.2f  p50 %.2f p99 %.2f ms  rss %.0f MB  other %.2f\n",
+		name, label, who, one.Throughput, one.ServerCPU, one.ClientCPU, one.P50, one.P99, one.RSS, one.OtherCores)
 }
 
-// profileOne repeats a case on the server while its profile is taken. The
-// figures of that round are not used: a profile costs.
-func (b *bench) profileOne(ctx context.Context, name, label string, servers []*server, try attempt) error {
-	i := slices.IndexFunc(servers, func(s *server) bool { return s.pprofHost != "" })
-	if i < 0 || b.profiles == "" {
-		return nil
+// profileAll repeats a case on each contender that serves profiles, while a
+// profile of its CPU and one of its allocations are taken. The figures of that
+// round are not used: a profile costs.
+func (b *bench) profileAll(ctx context.Context, name string, contenders []contender) error {
+	for _, c := range contenders {
+		if c.server.pprofHost == "" || b.profiles == "" {
+			continue
+		}
+		file := name
+		if c.name != c.server.name {
+			file += " " + c.name
+		}
+		fetched := make(chan error, len(profileKinds))
+		for kind, ending := range profileKinds {
+			path := filepath.Join(b.profiles, strings.ReplaceAll(file, " ", "-")+ending)
+			go func() { fetched <- c.server.profile(ctx, kind, b.warm+b.window, path) }()
+		}
+		_, _, err := c.try(ctx)
+		for range profileKinds {
+			err = errors.Join(err, <-fetched)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(b.profiles, strings.ReplaceAll(name+" "+label, " ", "-")+".pprof")
-	fetched := make(chan error, 1)
-	go func() { fetched <- servers[i].profile(ctx, b.warm+b.window, path) }()
-	_, _, err := try(ctx, servers[i])
-	if fetchErr := <-fetched; fetchErr != nil {
-		return fetchErr
-	}
-	return err
+	return nil
 }
 
 // of picks the specs with one of the roles.
@@ -119,21 +173,42 @@ func find(results []result, r role) (result, bool) {
 	return results[i], true
 }
 
-// The columns that every scenario with requests has.
-var loadHeader = []string{
-	"server", "CPU µs/msg", "× r", "× m", "msg/s", "× r", "× m",
-	"p50 ms", "p99 ms", "max ms", "client µs/msg", "other cores", "RSS MB",
+// judge notes whether a target is met.
+func (b *bench) judge(met bool, says, what string, args ...any) {
+	b.report.Verdicts = append(b.report.Verdicts, verdict{What: fmt.Sprintf(what, args...), Met: met, Says: says})
 }
 
-// loadCells are those columns of one server, beside the references.
-func loadCells(x result, all []result) []string {
-	r, _ := find(all, durable)
-	m, _ := find(all, inMemory)
-	return []string{
-		x.server.name,
-		figure(x.ServerCPU), figure(ratio(x.ServerCPU, r.ServerCPU)), figure(ratio(x.ServerCPU, m.ServerCPU)),
-		figure(x.Throughput), figure(ratio(x.Throughput, r.Throughput)), figure(ratio(x.Throughput, m.Throughput)),
-		figure(x.P50), figure(x.P99), figure(x.Max),
-		figure(x.ClientCPU), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS),
+// loadHeader is the head of the columns that every scenario with requests has:
+// each figure beside that of the references, and of a peer if there is one.
+func (b *bench) loadHeader(first ...string) []string {
+	times := []string{"× r", "× m"}
+	if len(b.of(peer)) > 0 {
+		times = append(times, "× peer")
 	}
+	return slices.Concat(first, []string{"server", "CPU µs/msg"}, times, []string{"msg/s"}, times,
+		[]string{"p50 ms", "p99 ms", "p99.9 ms", "max ms", "client µs/msg", "other cores", "RSS MB"})
+}
+
+// loadCells are those columns of one server.
+func (b *bench) loadCells(x result, all []result, first ...string) []string {
+	times := func(of func(result) float64) (cells []string) {
+		roles := []role{durable, inMemory}
+		if len(b.of(peer)) > 0 {
+			roles = append(roles, peer)
+		}
+		for _, r := range roles {
+			other, _ := find(all, r)
+			cells = append(cells, figure(ratio(of(x), of(other))))
+		}
+		return cells
+	}
+	cpu := func(x result) float64 { return x.ServerCPU }
+	throughput := func(x result) float64 { return x.Throughput }
+	return slices.Concat(first,
+		[]string{x.name, figure(x.ServerCPU)}, times(cpu),
+		[]string{figure(x.Throughput)}, times(throughput),
+		[]string{
+			figure(x.P50), figure(x.P99), figure(x.P999), figure(x.Max),
+			figure(x.ClientCPU), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS),
+		})
 }

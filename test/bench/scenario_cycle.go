@@ -19,7 +19,7 @@ func runCycle(ctx context.Context, b *bench) error {
 	t := &table{
 		title:  "Cycle",
 		note:   "Send, receive and delete of one queue; a message counts when it is deleted, the latency is that of all three.",
-		header: append(append([]string{"batch", "conns"}, loadHeader...), "send p50", "p99", "receive p50", "p99", "delete p50", "p99"),
+		header: append(b.loadHeader("batch", "conns"), "send p50", "p99", "receive p50", "p99", "delete p50", "p99"),
 	}
 	b.report.tables = append(b.report.tables, t)
 	for _, batch := range b.batches {
@@ -32,16 +32,27 @@ func runCycle(ctx context.Context, b *bench) error {
 				return err
 			}
 			for _, x := range results {
-				row := append([]string{strconv.Itoa(batch), strconv.Itoa(width)}, loadCells(x, results)...)
+				row := b.loadCells(x, results, strconv.Itoa(batch), strconv.Itoa(width))
 				for _, part := range cycleParts {
 					row = append(row, figure(x.more[part+"_p50_ms"]), figure(x.more[part+"_p99_ms"]))
 				}
 				t.add(row...)
 			}
+			target := cycleTarget
+			if batch > 1 {
+				target = cycleBatchTarget
+			}
+			b.judgeCPU("cycle", label, target, results, inMemory)
 		}
 	}
 	return nil
 }
+
+// How many times the in-memory reference's CPU a cycle may cost.
+const (
+	cycleTarget      = 1.5 // of single messages
+	cycleBatchTarget = 1.3
+)
 
 var cycleParts = [3]string{"send", "receive", "delete"}
 

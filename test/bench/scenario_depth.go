@@ -2,23 +2,27 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"io/fs"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 )
 
-// depthTarget is what a server that holds the deep queue may keep resident, MB.
-const depthTarget = 150
+// The targets of a deep queue.
+const (
+	depthMemory  = 300.0 // MB resident
+	depthTimes   = 1.15  // of the CPU of the same operation on an empty queue
+	depthRestart = 3.0   // seconds until it serves
+)
 
 const (
-	depthConns    = 16
 	depthDelay    = 900 // seconds
-	phaseWithin   = 10 * time.Minute
 	returnsAtMost = 1.2 // receives for each message until all have come once
 )
 
-// The states of a deep queue. The first is the queue to compare with.
+// The states of a deep queue, and the one that they are compared with.
 const (
 	shallow   = "empty"
 	untouched = "untouched"
@@ -27,29 +31,36 @@ const (
 )
 
 // runDepth fills one queue of a fresh server and measures what it costs to
-// hold it, and to work on it.
+// hold it, to start with it, and to work on it.
 func runDepth(ctx context.Context, b *bench) error {
-	specs := b.of(subject, peer)
+	specs := b.of(subject)
 	if len(specs) == 0 {
 		specs = b.of(inMemory)
 	}
 	from := newTexts(b.depthSize, b.escapes)
-	t := &table{
-		title: "Depth",
-		note: fmt.Sprintf("%d messages of %d bytes in one queue of a fresh server; %d connections, batches of %d. "+
-			"CPU in µs a message, and how many times that of an empty queue. "+
-			"Delayed: DelaySeconds %d. Returned: each received once with a visibility timeout of 0.",
-			b.depth, b.depthSize, depthConns, maxBatch, depthDelay),
+	memories := &table{
+		title: "Depth: memory and restarts",
+		note: fmt.Sprintf("%d messages of %d bytes in one queue of a fresh server, sent in batches of %d on %d connections. "+
+			"Delayed: DelaySeconds %d. Returned: each received once with a visibility timeout of 0. "+
+			"Settled: until the server does nothing by itself. Serving: from the start of the process to its first answered ReceiveMessage, "+
+			"after an orderly end with its files dropped from the page cache, and after a kill -9 in the end.",
+			b.depth, b.depthSize, maxBatch, probeConns, depthDelay),
 		header: []string{
-			"state", "server", "RSS MB before", "full", "after the probes", "peak", "fill msg/s", "µs",
-			"return msg/s", "µs", "send µs", "× empty", "receive µs", "× empty", "delete µs", "× empty",
+			"state", "server", "RSS MB before", "full", "restarted", "after the probes", "peak", "data MB",
+			"fill msg/s", "µs", "return msg/s", "µs", "settled s", "serving s", "killed s",
 		},
 	}
-	b.report.tables = append(b.report.tables, t)
+	costs := &table{
+		title: "Depth: operations",
+		note: fmt.Sprintf("%d messages sent, received and deleted in batches of %d, against an empty queue of a fresh server in turn. "+
+			"The deep queue's server was started anew, and its files are not in the page cache when a round begins. CPU in µs a message.",
+			b.probe, maxBatch),
+		header: []string{"state", "server", "send", "× empty", "receive", "× empty", "delete", "× empty", "other cores"},
+	}
+	b.report.tables = append(b.report.tables, memories, costs)
 	for _, sp := range specs {
-		base := map[string]sample{}
-		for _, state := range []string{shallow, untouched, delayed, returned} {
-			if err := b.depthState(ctx, sp, state, from, t, base); err != nil {
+		for _, state := range []string{untouched, delayed, returned} {
+			if err := b.depthState(ctx, sp, state, from, memories, costs); err != nil {
 				return fmt.Errorf("%s: %w", state, err)
 			}
 		}
@@ -59,115 +70,132 @@ func runDepth(ctx context.Context, b *bench) error {
 
 // depthRun is one state of one server.
 type depthRun struct {
-	*bench
-	s     *server
-	url   string
+	target
 	state string
-	from  texts
-	peak  float64
+
+	before, full, restarted, after float64 // MB resident
+	data                           float64 // MB on disk
+	fill, back                     sample
+	settled, serving, killed       time.Duration
 }
 
-func (b *bench) depthState(ctx context.Context, sp spec, state string, from texts, t *table, base map[string]sample) error {
+func (b *bench) depthState(ctx context.Context, sp spec, state string, from texts, memories, costs *table) error {
 	servers, stop, err := startAll(ctx, []spec{sp}, b.dir)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	s := servers[0]
-	return b.withQueue(s, func(url string) error {
-		d := &depthRun{bench: b, s: s, url: url, state: state, from: from}
-		before, _ := memory(s.pid)
-		var fill, back sample
-		if state != shallow {
-			if fill, err = d.fill(ctx); err != nil {
-				return err
-			}
-		}
-		if state == returned {
-			if back, err = d.giveBack(ctx); err != nil {
-				return err
-			}
-		}
-		if err := pause(ctx, b.settle); err != nil {
-			return err
-		}
-		if err := d.check(); err != nil {
-			return err
-		}
-		full, _ := memory(s.pid)
-		if state == shallow { // the others are warm from the filling
-			if _, err := d.probes(ctx); err != nil {
-				return err
-			}
-		}
-		probes, err := d.probes(ctx)
-		if err != nil {
-			return err
-		}
-		after, _ := memory(s.pid)
-		row := []string{
-			state, s.name, figure(before), figure(full), figure(after), figure(d.peak),
-			figure(fill.Throughput), figure(fill.ServerCPU), figure(back.Throughput), figure(back.ServerCPU),
-		}
-		for _, part := range cycleParts {
-			if state == shallow {
-				base[part] = probes[part]
-			}
-			row = append(row, figure(probes[part].ServerCPU), figure(ratio(probes[part].ServerCPU, base[part].ServerCPU)))
-		}
-		t.add(row...)
-		if state != shallow && s.role == subject {
-			b.report.Verdicts = append(b.report.Verdicts, verdict{
-				What: fmt.Sprintf("%d messages of %d bytes, %s: under %d MB resident", b.depth, b.depthSize, state, depthTarget),
-				Met:  full > 0 && max(full, after) < depthTarget,
-				Says: fmt.Sprintf("%s MB, %s after the probes, peak %s", figure(full), figure(after), figure(d.peak)),
-			})
-		}
-		return nil
-	})
-}
-
-// phase measures one part of a run and remembers the peak of memory.
-func (d *depthRun) phase(ctx context.Context, name string, makeStep func(*queue) step) (sample, error) {
-	all, release := conns(d.s, depthConns)
-	defer release()
-	steps := make([]step, len(all))
-	for i, c := range all {
-		steps[i] = makeStep(openQueue(c, d.url, uint64(i)))
-	}
-	out, err := measure(ctx, d.s, 0, phaseWithin, steps)
-	if err == nil {
-		err = d.s.alive()
-	}
+	url, err := b.makeQueues(s, 1)
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", name, err)
+		return err
 	}
-	d.peak = max(d.peak, out.Peak)
-	d.note("depth", d.state+" "+name, d.s, 0, out, nil)
-	return out, nil
-}
-
-// sender sends n messages, in batches, together with the other connections.
-func (d *depthRun) sender(left *atomic.Int64, delay int) func(*queue) step {
-	return func(q *queue) step {
-		return func() (work, error) {
-			n := int(min(maxBatch, left.Add(-maxBatch)+maxBatch))
-			if n <= 0 {
-				return work{}, errDone
-			}
-			return work{messages: n}, q.send(d.from, n, delay)
+	d := &depthRun{target: target{bench: b, s: s, url: url[0], from: from}, state: state}
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	results, err := d.probes(ctx, sp)
+	if err != nil {
+		return err
+	}
+	d.after, _ = memory(s.pid)
+	if s.role == subject {
+		if d.killed, err = d.restart(ctx, true); err != nil {
+			return err
 		}
 	}
+	memories.add(state, s.name, figure(d.before), figure(d.full), figure(d.restarted), figure(d.after), figure(d.maxPeak), figure(d.data),
+		figure(d.fill.Throughput), figure(d.fill.ServerCPU), figure(d.back.Throughput), figure(d.back.ServerCPU),
+		figure(d.settled.Seconds()), figure(d.serving.Seconds()), figure(d.killed.Seconds()))
+	empty, deep := results[0], results[1]
+	for _, x := range results {
+		row := []string{x.name, s.name}
+		for _, part := range cycleParts {
+			cpu := x.more[part+"_us"]
+			row = append(row, figure(cpu), figure(ratio(cpu, empty.more[part+"_us"])))
+		}
+		costs.add(append(row, fmt.Sprintf("%.2f", x.OtherCores))...)
+	}
+	if s.role == subject {
+		d.judgeAll(empty, deep)
+	}
+	return nil
 }
 
-func (d *depthRun) fill(ctx context.Context) (sample, error) {
+func (d *depthRun) judgeAll(empty, deep result) {
+	most := max(d.full, d.restarted, d.after)
+	what := fmt.Sprintf("%d messages of %d bytes, %s", d.depth, d.depthSize, d.state)
+	d.judge(most > 0 && most < depthMemory,
+		fmt.Sprintf("%s MB, %s restarted, %s after the probes, peak %s", figure(d.full), figure(d.restarted), figure(d.after), figure(d.maxPeak)),
+		"%s: under %.0f MB resident", what, depthMemory)
+	slowest := max(d.serving, d.killed).Seconds()
+	d.judge(slowest > 0 && slowest < depthRestart,
+		fmt.Sprintf("%s s, %s after kill -9", figure(d.serving.Seconds()), figure(d.killed.Seconds())),
+		"%s: serving again in under %.0f s", what, depthRestart)
+	for _, part := range cycleParts {
+		a, e := deep.more[part+"_us"], empty.more[part+"_us"]
+		times := ratio(a, e)
+		d.judge(times > 0 && times <= depthTimes, fmt.Sprintf("%s × (%s against %s µs)", figure(times), figure(a), figure(e)),
+			"%s, %s: at most %.2f × the CPU of an empty queue", what, part, depthTimes)
+	}
+}
+
+// prepare brings the queue into its state, and the server to rest, started anew.
+func (d *depthRun) prepare(ctx context.Context) (err error) {
+	d.before, _ = memory(d.s.pid)
 	delay := 0
 	if d.state == delayed {
 		delay = depthDelay
 	}
-	var left atomic.Int64
-	left.Store(int64(d.depth))
-	return d.phase(ctx, "fill", d.sender(&left, delay))
+	if d.fill, err = d.send(ctx, d.depth, maxBatch, delay); err != nil {
+		return err
+	}
+	d.note("depth", d.state+" fill", d.s.name, 0, d.fill, nil)
+	if d.state == returned {
+		if d.back, err = d.giveBack(ctx); err != nil {
+			return err
+		}
+		d.note("depth", d.state+" return", d.s.name, 0, d.back, nil)
+	}
+	if d.settled, err = d.settleDown(ctx, d.s); err != nil {
+		return err
+	}
+	if err := d.check(); err != nil {
+		return err
+	}
+	d.full, _ = memory(d.s.pid)
+	d.data = dirSize(d.s.dir)
+	if d.s.role != subject { // the references keep nothing
+		return nil
+	}
+	if d.serving, err = d.restart(ctx, false); err != nil {
+		return err
+	}
+	if _, err := d.settleDown(ctx, d.s); err != nil {
+		return err
+	}
+	d.restarted, _ = memory(d.s.pid)
+	return d.check()
+}
+
+// restart says how long it took until the server answered a receive. The
+// message is given back.
+func (d *depthRun) restart(ctx context.Context, killed bool) (time.Duration, error) {
+	if err := forget(d.s.dir); err != nil {
+		return 0, err
+	}
+	if err := d.s.restart(ctx, killed); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	c := newConn(d.s.host)
+	defer c.close()
+	messages, err := openQueue(c, d.url, 0).receive(nil, 1, 0, 0)
+	took := d.s.readyIn + time.Since(began)
+	if err == nil && len(messages) == 0 && d.state != delayed {
+		err = errors.New("nothing to receive after a restart")
+	}
+	return took, err
 }
 
 // giveBack receives each message once, with a visibility timeout of 0 that
@@ -179,7 +207,7 @@ func (d *depthRun) giveBack(ctx context.Context) (sample, error) {
 	out, err := d.phase(ctx, "return", func(q *queue) step {
 		var messages []got
 		return func() (work, error) {
-			if firsts.Load() >= depth || receives.Load() >= int64(returnsAtMost*float64(depth))+depthConns*maxBatch {
+			if firsts.Load() >= depth || receives.Load() >= int64(returnsAtMost*float64(depth))+probeConns*maxBatch {
 				return work{}, errDone
 			}
 			var err error
@@ -206,9 +234,6 @@ func (d *depthRun) giveBack(ctx context.Context) (sample, error) {
 
 // check compares the queue's counts with what was sent.
 func (d *depthRun) check() error {
-	if d.state == shallow {
-		return nil
-	}
 	c := newConn(d.s.host)
 	defer c.close()
 	q := openQueue(c, d.url, 0)
@@ -217,63 +242,83 @@ func (d *depthRun) check() error {
 	}
 	a, err := q.attributes()
 	if err == nil && a.delayed == 0 {
-		err = fmt.Errorf("no message is delayed")
+		err = errors.New("no message is delayed")
 	}
 	return err
 }
 
-// probes send, receive and delete some messages.
-func (d *depthRun) probes(ctx context.Context) (map[string]sample, error) {
-	out := map[string]sample{}
-	var err error
-	var left atomic.Int64
-	left.Store(int64(d.probe))
-	if out["send"], err = d.phase(ctx, "send", d.sender(&left, 0)); err != nil {
-		return nil, err
-	}
-
-	var mu sync.Mutex
-	var receipts [][]byte
-	left.Store(int64(d.probe))
-	out["receive"], err = d.phase(ctx, "receive", func(q *queue) step {
-		var messages []got
-		return func() (work, error) {
-			if left.Load() <= 0 {
-				return work{}, errDone
-			}
-			var err error
-			if messages, err = q.receive(messages[:0], maxBatch, 0, -1); err != nil {
-				return work{}, err
-			}
-			if len(messages) == 0 {
-				return work{}, errDone
-			}
-			left.Add(-int64(len(messages)))
-			mu.Lock()
-			defer mu.Unlock()
-			for _, m := range messages {
-				receipts = append(receipts, append([]byte(nil), m.receipt...))
-			}
-			return work{messages: len(messages)}, nil
-		}
-	})
+// probes compares the deep queue with an empty one of a fresh server. Both are
+// warm from other work, of which the deep queue's messages were no part.
+func (d *depthRun) probes(ctx context.Context, sp spec) ([]result, error) {
+	fresh, stop, err := startAll(ctx, []spec{sp}, d.dir)
 	if err != nil {
 		return nil, err
 	}
-	if short := d.probe - len(receipts); short > d.probe/100 {
-		return nil, fmt.Errorf("only %d of %d messages could be received", len(receipts), d.probe)
-	}
-
-	var next atomic.Int64
-	out["delete"], err = d.phase(ctx, "delete", func(q *queue) step {
-		return func() (work, error) {
-			end := int(next.Add(maxBatch))
-			if end-maxBatch >= len(receipts) {
-				return work{}, errDone
-			}
-			some := receipts[end-maxBatch : min(end, len(receipts))]
-			return work{messages: len(some)}, q.remove(some)
+	defer stop()
+	var contenders []contender
+	for _, s := range []*server{fresh[0], d.s} {
+		urls, err := d.makeQueues(s, 1)
+		if err != nil {
+			return nil, err
 		}
+		empty := &target{bench: d.bench, s: s, url: urls[0], from: d.from}
+		if _, _, err := empty.probe(ctx); err != nil {
+			return nil, err
+		}
+		if s != d.s {
+			contenders = append(contenders, contender{shallow, s, empty.probe})
+			continue
+		}
+		contenders = append(contenders, contender{d.state, s, func(ctx context.Context) (sample, map[string]float64, error) {
+			if s.dir != "" {
+				if err := forget(s.dir); err != nil {
+					return sample{}, nil, err
+				}
+			}
+			return d.probe(ctx)
+		}})
+	}
+	return d.contest(ctx, "depth", d.state+" probes", d.rounds, contenders)
+}
+
+// probe sends, receives and deletes some messages. The sample is the send's;
+// the CPU of each part stands beside it.
+func (t *target) probe(ctx context.Context) (sample, map[string]float64, error) {
+	sent, err := t.send(ctx, t.bench.probe, maxBatch, 0)
+	if err != nil {
+		return sent, nil, err
+	}
+	receipts, received, err := t.receive(ctx, t.bench.probe, maxBatch)
+	if err != nil {
+		return sent, nil, err
+	}
+	removed, err := t.remove(ctx, receipts, maxBatch)
+	more := map[string]float64{}
+	for i, part := range []sample{sent, received, removed} {
+		more[cycleParts[i]+"_us"], more[cycleParts[i]+"_per_s"] = part.ServerCPU, part.Throughput
+	}
+	sent.OtherCores = max(sent.OtherCores, received.OtherCores, removed.OtherCores)
+	return sent, more, err
+}
+
+// dirSize is the length of all files below dir, in MB.
+func dirSize(dir string) (size float64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			size += float64(info.Size())
+		}
+		return nil
 	})
-	return out, err
+	return size / 1e6
+}
+
+// ignoreMissing: a server removes files while they are looked at.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

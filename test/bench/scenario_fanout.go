@@ -15,6 +15,10 @@ const (
 	settleInterval = 5 * time.Millisecond
 )
 
+// fanoutTargets are what a publish may cost in the server's CPU, in µs, all its
+// deliveries included, by the number of queues.
+var fanoutTargets = map[int]float64{1: 45, 10: 80, 100: 560}
+
 // runFanout publishes to topics with more and more queues. The server's CPU
 // counts until every queue holds every message.
 func runFanout(ctx context.Context, b *bench) error {
@@ -47,10 +51,15 @@ func runFanout(ctx context.Context, b *bench) error {
 			return err
 		}
 		for _, x := range results {
-			t.add(strconv.Itoa(queues), x.server.name,
+			t.add(strconv.Itoa(queues), x.name,
 				figure(x.ServerCPU), figure(x.ServerCPU/float64(queues)),
 				figure(x.more["publishes_per_s"]), figure(x.Throughput*float64(queues)), figure(x.more["lag_ms"]),
 				figure(x.P50), figure(x.P99), figure(x.Max), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS))
+		}
+		x, ok := find(results, subject)
+		if target := fanoutTargets[queues]; ok && target > 0 {
+			b.judge(x.ServerCPU > 0 && x.ServerCPU <= target, figure(x.ServerCPU)+" µs",
+				"publish to %d raw queues: at most %.0f µs of the server's CPU", queues, target)
 		}
 	}
 	return nil
@@ -120,7 +129,7 @@ func (b *bench) makeFanout(c *conn, queues int) (topic string, urls []string, er
 		if err != nil {
 			return "", nil, err
 		}
-		if err := subscribeRaw(c, topic, a.arn); err != nil {
+		if err := subscribe(c, topic, "sqs", a.arn, true); err != nil {
 			return "", nil, err
 		}
 		urls = append(urls, url)

@@ -17,6 +17,13 @@ const (
 	makeConns    = 16 // connections that create the queues
 )
 
+// The targets of idle polls, and of waking one.
+const (
+	pollMemory       = 100.0 // MB of the server
+	pollCores        = 0.02
+	pollP50, pollP99 = 1.0, 5.0 // ms
+)
+
 // runPoll parks a long poll on each of many queues, watches what they cost
 // while nothing happens, and then sends to one after the other.
 func runPoll(ctx context.Context, b *bench) error {
@@ -45,9 +52,18 @@ func runPoll(ctx context.Context, b *bench) error {
 		if x.server.pid != 0 {
 			idle = fmt.Sprintf("%.1f", x.more["idle_cores"]*100)
 		}
-		t.add(x.server.name, strconv.Itoa(b.pollers),
+		t.add(x.name, strconv.Itoa(b.pollers),
 			figure(x.more["before_mb"]), figure(x.more["queues_mb"]), figure(x.more["parked_mb"]), figure(kilobytes),
 			idle, figure(x.P50), figure(x.P99), figure(x.Max), fmt.Sprintf("%.2f", x.OtherCores))
+	}
+	if x, ok := find(results, subject); ok {
+		parked := x.more["parked_mb"]
+		b.judge(parked > 0 && parked < pollMemory && x.more["idle_cores"] < pollCores,
+			fmt.Sprintf("%s MB, %s %%", figure(parked), figure(x.more["idle_cores"]*100)),
+			"%d idle long polls: under %.0f MB resident and %.0f %% of a core", b.pollers, pollMemory, pollCores*100)
+		b.judge(x.P50 < pollP50 && x.P99 < pollP99,
+			fmt.Sprintf("%s ms, p99 %s", figure(x.P50), figure(x.P99)),
+			"from a send to a waiting receive: median under %.0f ms, p99 under %.0f ms", pollP50, pollP99)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ type server struct {
 	pprofHost string // empty: no profiles
 	readyIn   time.Duration
 
+	argv   []string
 	cmd    *exec.Cmd
 	dir    string
 	output tail
@@ -76,7 +78,7 @@ func startAll(ctx context.Context, specs []spec, dir string) (all []*server, sto
 }
 
 const (
-	readyWithin = 15 * time.Second
+	readyWithin = time.Minute
 	stopWithin  = 15 * time.Second
 )
 
@@ -93,34 +95,66 @@ func (sp spec) start(ctx context.Context, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{name: sp.name, role: sp.role, dir: data, exited: make(chan struct{})}
+	s := &server{name: sp.name, role: sp.role, dir: data}
 	if s.host, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	args := append(sp.argv[1:len(sp.argv):len(sp.argv)], "--listen", s.host, "--data", data)
+	s.argv = append(slices.Clip(sp.argv), "--listen", s.host, "--data", data)
 	if sp.pprof {
 		if s.pprofHost, err = freeAddress(); err != nil {
 			return nil, err
 		}
-		args = append(args, "--pprof", s.pprofHost)
+		s.argv = append(s.argv, "--pprof", s.pprofHost)
 	}
-	s.cmd = exec.Command(sp.argv[0], args...)
-	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
-	detach(s.cmd)
-	began := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	if err := s.launch(ctx); err != nil {
+		s.stop()
 		return nil, err
 	}
-	s.pid = s.cmd.Process.Pid
+	return s, nil
+}
+
+// launch starts the process and waits until it serves.
+func (s *server) launch(ctx context.Context) error {
+	cmd, exited := exec.Command(s.argv[0], s.argv[1:]...), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = &s.output, &s.output
+	detach(cmd)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd, s.exited, s.pid = cmd, exited, cmd.Process.Pid
 	go func() {
-		_ = s.cmd.Wait()
-		close(s.exited)
+		_ = cmd.Wait()
+		close(exited)
 	}()
 	if err := s.awaitReady(ctx, began); err != nil {
-		s.stop()
-		return nil, fmt.Errorf("%w\n%s", err, s.output.String())
+		return fmt.Errorf("%w\n%s", err, s.output.String())
 	}
-	return s, nil
+	return nil
+}
+
+// restart ends a server that start has started, by force if killed, and starts
+// it again on what it has kept. Its readyIn is then that of the second start.
+func (s *server) restart(ctx context.Context, killed bool) error {
+	s.end(killed)
+	if err := s.launch(ctx); err != nil {
+		return fmt.Errorf("restart %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// end ends the process, by force if killed or if it takes too long.
+func (s *server) end(killed bool) {
+	if !killed {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-s.exited:
+			return
+		case <-time.After(stopWithin):
+		}
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.exited
 }
 
 // awaitReady polls until the server says that it takes requests.
@@ -147,19 +181,14 @@ func (s *server) awaitReady(ctx context.Context, began time.Time) error {
 	return fmt.Errorf("not ready within %s", readyWithin)
 }
 
-// stop ends a server that start has started, by force if it takes too long.
+// stop ends a server that start has started, and removes what it kept.
 func (s *server) stop() {
-	if s.cmd == nil {
-		return
+	if s.cmd != nil {
+		s.end(false)
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.exited:
-	case <-time.After(stopWithin):
-		_ = s.cmd.Process.Kill()
-		<-s.exited
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
 	}
-	_ = os.RemoveAll(s.dir)
 }
 
 // alive reports how a started server ended, nil while it runs.
@@ -175,10 +204,13 @@ func (s *server) alive() error {
 	}
 }
 
-// profile fetches a CPU profile of the given length into a file.
-func (s *server) profile(ctx context.Context, length time.Duration, path string) error {
+// The kinds of profiles, as net/http/pprof names them, and what their files end with.
+var profileKinds = map[string]string{"profile": ".pprof", "allocs": ".allocs.pprof"}
+
+// profile fetches a profile of one kind and the given length into a file.
+func (s *server) profile(ctx context.Context, kind string, length time.Duration, path string) error {
 	seconds := max(1, int(length.Seconds()))
-	address := "http://" + s.pprofHost + "/debug/pprof/profile?seconds=" + strconv.Itoa(seconds)
+	address := "http://" + s.pprofHost + "/debug/pprof/" + kind + "?seconds=" + strconv.Itoa(seconds)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err

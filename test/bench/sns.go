@@ -6,6 +6,7 @@ import (
 	"html"
 	"math/rand/v2"
 	"net/url"
+	"strconv"
 )
 
 // snsOperation is the only one there is: in the Query protocol the body says
@@ -45,16 +46,21 @@ func dropTopic(c *conn, arn string) error {
 	return err
 }
 
-// subscribeRaw subscribes a queue with raw delivery.
-func subscribeRaw(c *conn, topic, queueARN string) error {
+// subscribe subscribes an endpoint. Those that are not queues must be confirmed.
+func subscribe(c *conn, topic, protocol, endpoint string, raw bool) error {
 	_, err := query(c, "SubscriptionArn", "Subscribe", url.Values{
 		"TopicArn":                 {topic},
-		"Protocol":                 {"sqs"},
-		"Endpoint":                 {queueARN},
+		"Protocol":                 {protocol},
+		"Endpoint":                 {endpoint},
 		"ReturnSubscriptionArn":    {"true"},
 		"Attributes.entry.1.key":   {"RawMessageDelivery"},
-		"Attributes.entry.1.value": {"true"},
+		"Attributes.entry.1.value": {strconv.FormatBool(raw)},
 	})
+	return err
+}
+
+func confirmSubscription(c *conn, t token) error {
+	_, err := query(c, "SubscriptionArn", "ConfirmSubscription", url.Values{"TopicArn": {t.topic}, "Token": {t.token}})
 	return err
 }
 
@@ -75,9 +81,13 @@ func newPublisher(c *conn, topic string, seed uint64) *publisher {
 }
 
 // publish publishes a random text.
-func (p *publisher) publish(from texts) error {
+func (p *publisher) publish(from texts) error { return p.publishStamped(from, nil) }
+
+// publishStamped publishes a random text whose beginning is the stamp.
+func (p *publisher) publishStamped(from texts, stamp []byte) error {
 	t := &from[p.rng.IntN(len(from))]
-	p.body = append(append(p.body[:0], p.head...), url.QueryEscape(string(t.plain))...)
+	p.body = append(append(p.body[:0], p.head...), stamp...) // digits need no escape
+	p.body = append(p.body, url.QueryEscape(string(t.plain[min(len(stamp), len(t.plain)):]))...)
 	answer, err := p.c.do(snsOperation, p.body)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)

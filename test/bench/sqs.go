@@ -10,6 +10,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 )
 
 func sqsOperation(action string) *operation {
@@ -27,7 +28,10 @@ var (
 	deleteBatch   = sqsOperation("DeleteMessageBatch")
 )
 
-const maxBatch = 10
+const (
+	maxBatch   = 10
+	fifoSuffix = ".fifo"
+)
 
 // text is a message body: as it stands in JSON, and its digest as a server
 // must answer it.
@@ -73,6 +77,15 @@ type queue struct {
 	rng  *rand.Rand
 	body []byte // of the request
 	sent []*text
+	fifo *fifo // nil: a standard queue
+}
+
+// fifo is what a FIFO queue's messages have more.
+type fifo struct {
+	groups int    // a message goes to a random one of so many
+	name   string // of the one group of all messages, if groups is 0
+	prefix string // of deduplication ids; no two queue values share it
+	sent   uint64
 }
 
 func openQueue(c *conn, url string, seed uint64) *queue {
@@ -80,9 +93,13 @@ func openQueue(c *conn, url string, seed uint64) *queue {
 }
 
 // makeQueue creates a queue and returns its URL. Leases last: no message of a
-// benchmark comes back by itself.
+// benchmark comes back by itself. A name that ends as a FIFO queue's is one.
 func makeQueue(c *conn, name string) (string, error) {
-	body, err := json.Marshal(map[string]any{"QueueName": name, "Attributes": map[string]string{"VisibilityTimeout": "3600"}})
+	attributes := map[string]string{"VisibilityTimeout": "3600"}
+	if strings.HasSuffix(name, fifoSuffix) {
+		attributes["FifoQueue"] = "true"
+	}
+	body, err := json.Marshal(map[string]any{"QueueName": name, "Attributes": attributes})
 	if err != nil {
 		return "", err
 	}
@@ -165,6 +182,9 @@ func (q *queue) send(from texts, n, delay int) error {
 		if delay > 0 {
 			b = strconv.AppendInt(append(b, `,"DelaySeconds":`...), int64(delay), 10)
 		}
+		if q.fifo != nil {
+			b = q.fifo.append(b, q.rng)
+		}
 		if n > 1 {
 			b = append(b, '}')
 		}
@@ -186,6 +206,19 @@ func (q *queue) send(from texts, n, delay int) error {
 		rest = after
 	}
 	return nil
+}
+
+// append appends the members of one more message.
+func (f *fifo) append(b []byte, rng *rand.Rand) []byte {
+	b = append(b, `,"MessageGroupId":"`...)
+	if f.groups > 0 {
+		b = strconv.AppendInt(append(b, "group-"...), int64(rng.IntN(f.groups)), 10)
+	} else {
+		b = append(b, f.name...)
+	}
+	f.sent++
+	b = append(append(b, `","MessageDeduplicationId":"`...), f.prefix...)
+	return append(strconv.AppendUint(b, f.sent, 10), '"')
 }
 
 // got is a received message, as it stands in the answer; valid until the next

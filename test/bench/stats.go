@@ -71,13 +71,17 @@ func (h *histogram) quantile(q float64) time.Duration {
 
 // latency is what is reported of a histogram, in milliseconds.
 type latency struct {
-	P50 float64 `json:"p50_ms"`
-	P99 float64 `json:"p99_ms"`
-	Max float64 `json:"max_ms"`
+	P50  float64 `json:"p50_ms"`
+	P99  float64 `json:"p99_ms"`
+	P999 float64 `json:"p999_ms"`
+	Max  float64 `json:"max_ms"`
 }
 
 func (h *histogram) latency() latency {
-	return latency{milliseconds(h.quantile(0.5)), milliseconds(h.quantile(0.99)), milliseconds(h.max)}
+	return latency{
+		P50: milliseconds(h.quantile(0.5)), P99: milliseconds(h.quantile(0.99)),
+		P999: milliseconds(h.quantile(0.999)), Max: milliseconds(h.max),
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

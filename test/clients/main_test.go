@@ -27,8 +27,11 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 30 * time.Second
 
-// serverURL is where the server under test answers.
-var serverURL *url.URL
+// serverURL is where the server under test answers, binary what it runs.
+var (
+	serverURL *url.URL
+	binary    string
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -39,11 +42,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	stop, err := startServer(dir)
+	if err := build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	started, stop, err := startServer(filepath.Join(dir, "data"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	serverURL = started
 	code := m.Run()
 	logged := stop()
 	if code != 0 {
@@ -53,25 +61,30 @@ func run(m *testing.M) int {
 	return code
 }
 
-// startServer builds the server and runs it until stop is called, which
-// returns what it has logged.
-func startServer(dir string) (stop func() (logged string), err error) {
-	binary := filepath.Join(dir, "godwit")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/godwit")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+// build makes the server's binary.
+func build(dir string) error {
+	binary = filepath.Join(dir, "godwit")
+	cmd := exec.Command("go", "build", "-o", binary, "./cmd/godwit")
+	cmd.Dir = filepath.Join("..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
+	return nil
+}
+
+// startServer runs a server until stop is called, which returns what it has
+// logged.
+func startServer(data string, flags ...string) (at *url.URL, stop func() (logged string), err error) {
 	address, err := freeAddress()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	serverURL = &url.URL{Scheme: "http", Host: address}
+	at = &url.URL{Scheme: "http", Host: address}
 	var output bytes.Buffer
-	cmd := exec.Command(binary, "--listen", address, "--data", filepath.Join(dir, "data"), "--log-level", "warn")
+	cmd := exec.Command(binary, append([]string{"--listen", address, "--data", data, "--log-level", "warn"}, flags...)...)
 	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -88,19 +101,19 @@ func startServer(dir string) (stop func() (logged string), err error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		resp, err := http.Get(serverURL.String() + "/_godwit/ready")
+		resp, err := http.Get(at.String() + "/_godwit/ready")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return stop, nil
+				return at, stop, nil
 			}
 		}
 		select {
 		case <-tick.C:
 		case <-ended:
-			return nil, fmt.Errorf("the server ended:\n%s", output.String())
+			return nil, nil, fmt.Errorf("the server ended:\n%s", output.String())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the server is not ready after %v:\n%s", patience, stop())
+			return nil, nil, fmt.Errorf("the server is not ready after %v:\n%s", patience, stop())
 		}
 	}
 }

@@ -3,7 +3,11 @@ package clients_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,11 +28,45 @@ func TestSQSConsumer(t *testing.T) {
 	runNode(t, "sqs-consumer", "sqs-consumer.test.js", "sqs json")
 }
 
+// TestSNSValidator has a server of its own, whose messages name it by an https
+// address: the validator takes certificates from no other.
+func TestSNSValidator(t *testing.T) {
+	t.Parallel()
+	modules := nodeModules(t, "sns-validator")
+	var to *url.URL
+	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	defer front.Close()
+	dir := t.TempDir()
+	authority := filepath.Join(dir, "authority.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to, stop, err := startServer(filepath.Join(dir, "data"), "--public-url", front.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if logged := stop(); t.Failed() {
+			t.Logf("the server logged:\n%s", logged)
+		}
+	}()
+	runNodeAt(t, modules, "sns-validator.test.js", to.String(),
+		"GODWIT_PUBLIC_URL="+front.URL, "NODE_EXTRA_CA_CERTS="+authority, "NODE_NO_WARNINGS=1")
+}
+
 // runNode runs a file of tests in node/, which has to speak these protocols.
 func runNode(t *testing.T, client, file string, spoken ...string) {
 	t.Helper()
 	modules := nodeModules(t, client)
 	w := openWindow(t)
+	runNodeAt(t, modules, file, w.url)
+	w.wantSpoken(t, spoken...)
+}
+
+// runNodeAt runs a file of tests with an endpoint and more of an environment.
+func runNodeAt(t *testing.T, modules, file, endpoint string, env ...string) {
+	t.Helper()
 	// Node finds packages from where a file is.
 	dir := t.TempDir()
 	for _, name := range []string{file, "godwit.js", "package.json"} {
@@ -45,13 +83,12 @@ func runNode(t *testing.T, client, file string, spoken ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
 	cmd.Dir = dir
-	cmd.Env = environment(dir, w.url)
+	cmd.Env = append(environment(dir, endpoint), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("node --test %s: %v\n%s", file, err, out)
 	}
 	t.Logf("%s", out)
-	w.wantSpoken(t, spoken...)
 }
 
 // installing is held by the test that installs, while others wait for it.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"strings"
@@ -121,6 +122,8 @@ type hook struct {
 	status   atomic.Int64
 }
 
+func (h *hook) answer(status int) { h.status.Store(int64(status)) }
+
 func newHook(t *testing.T) *hook {
 	t.Helper()
 	h := &hook{requests: make(chan hookRequest, 100)}
@@ -194,4 +197,14 @@ func without(m map[string]string, names ...string) map[string]string {
 		delete(rest, name)
 	}
 	return rest
+}
+
+// proxyTo passes requests on to a server.
+func proxyTo(t *testing.T, target string) http.Handler {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }}
 }

@@ -37,11 +37,6 @@ func publishTo(t *testing.T, c *sns.Client, topic, group, body string, id ...str
 	return must(c.Publish(t.Context(), in))(t)
 }
 
-func setTopic(t *testing.T, c *sns.Client, topic, name, value string) {
-	t.Helper()
-	must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &name, AttributeValue: &value}))(t)
-}
-
 func TestFIFOTopicAttributes(t *testing.T) {
 	c := topicsClient(start(t))
 	topic := createFIFOTopic(t, c, "orders.fifo")

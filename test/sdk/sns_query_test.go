@@ -27,10 +27,10 @@ func TestTopicQueries(t *testing.T) {
 			"Tags.member.1.Key", "team", "Tags.member.1.Value", "rental",
 		}, "<TopicArn>" + topic + "</TopicArn>"},
 		{"ListTopics", nil, "<Topics><member><TopicArn>" + topic + "</TopicArn></member></Topics>"},
-		{"SetTopicAttributes", []string{"TopicArn", topic, "AttributeName", "Policy", "AttributeValue", "{}"}, "-"},
+		{"SetTopicAttributes", []string{"TopicArn", topic, "AttributeName", "Policy", "AttributeValue", `{"Statement":` + allowAll("SNS:Publish") + `}`}, "-"},
 		{"GetTopicAttributes", []string{"TopicArn", topic}, "<Attributes>" + xmlEntries(
 			"DisplayName", "A &amp; B", "EffectiveDeliveryPolicy", strings.ReplaceAll(defaultDeliveryPolicy, `"`, "&quot;"), "Owner", account,
-			"Policy", "{}", "SubscriptionsConfirmed", "0", "SubscriptionsDeleted", "0", "SubscriptionsPending", "0", "TopicArn", topic,
+			"Policy", strings.ReplaceAll(`{"Statement":`+allowAll("SNS:Publish")+`}`, `"`, "&quot;"), "SubscriptionsConfirmed", "0", "SubscriptionsDeleted", "0", "SubscriptionsPending", "0", "TopicArn", topic,
 		) + "</Attributes>"},
 		{"Subscribe", []string{
 			"TopicArn", topic, "Protocol", "sqs", "Endpoint", queue, "ReturnSubscriptionArn", "true",
@@ -107,7 +107,7 @@ func TestTopicQueryRefusals(t *testing.T) {
 		{"GetTopicAttributes", []string{"TopicArn", topicARN("none")}, 404, "NotFound", "Topic does not exist"},
 		{"GetTopicAttributes", []string{"TopicArn", "a:b"}, 400, "InvalidParameter", "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 2"},
 		{"DeleteTopic", []string{"TopicArn", "orders"}, 400, "InvalidParameter", "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
-		{"SetTopicAttributes", []string{"TopicArn", orders, "AttributeName", "Policy", "AttributeValue", "{"}, 400, "InvalidParameter", "Invalid parameter: Policy: failed to parse JSON."},
+		{"SetTopicAttributes", []string{"TopicArn", orders, "AttributeName", "Policy", "AttributeValue", "{"}, 400, "InvalidParameter", "Invalid parameter: Policy Error: null"},
 		{"Subscribe", []string{"TopicArn", orders, "Protocol", "sqs"}, 400, "InvalidParameter", "Invalid parameter: Endpoint"},
 		{"ConfirmSubscription", []string{"TopicArn", orders, "Token", "x"}, 400, "InvalidParameter", "Invalid parameter: Token"},
 		{"ConfirmSubscription", []string{"TopicArn", topicARN("none"), "Token", "x"}, 404, "NotFound", "Topic does not exist"},

@@ -293,7 +293,8 @@ func TestReplayQuota(t *testing.T) {
 		}
 		// A queue of another account confirms before its replay begins.
 		foreign := clientOf(w.endpoint, region, "111122223333")
-		foreignURL := createQueue(t, foreign, "foreign")
+		foreignURL := createQueue(t, foreign, "foreign", "Policy",
+			`{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*"}]}`)
 		subscribe(t, w.c, w.topic, "sqs", "arn:aws:sqs:"+region+":111122223333:foreign", "ReplayPolicy", replayFrom(start))
 		token, _ := decode(t, *takeMessage(t, foreign, foreignURL).Body)["Token"].(string)
 

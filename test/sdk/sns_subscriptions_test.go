@@ -235,24 +235,6 @@ func TestWebHookLifeCycle(t *testing.T) {
 	equal(t, "subscriptions left", 0, len(list()))
 }
 
-// Who confirms with AuthenticateOnUnsubscribe cannot be removed by a link.
-func TestAuthenticateOnUnsubscribe(t *testing.T) {
-	endpoint := start(t)
-	c := topicsClient(endpoint)
-	topic, h := createTopic(t, c, "orders"), newHook(t)
-	arn := subscribe(t, c, topic, "http", h.URL)
-	token, _ := decode(t, h.next(t).Body)["Token"].(string)
-	must(c.ConfirmSubscription(t.Context(), &sns.ConfirmSubscriptionInput{
-		TopicArn: &topic, Token: &token, AuthenticateOnUnsubscribe: aws.String("true"),
-	}))(t)
-	equal(t, "ConfirmationWasAuthenticated", "true", subscriptionAttributes(t, c, arn)["ConfirmationWasAuthenticated"])
-	if page := visit(t, endpoint+"/?Action=Unsubscribe&SubscriptionArn="+arn); page.Status != http.StatusForbidden || !strings.Contains(page.Body, "<Code>AuthorizationError</Code>") {
-		t.Errorf("without credentials: %d %s", page.Status, page.Body)
-	}
-	equal(t, "it is still there", arn, subscriptionAttributes(t, c, arn)["SubscriptionArn"])
-	must(c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &arn}))(t)
-}
-
 // Credentials inside an endpoint are never shown again.
 func TestEndpointCredentialsAreHidden(t *testing.T) {
 	c := topicsClient(start(t))

@@ -76,7 +76,7 @@ func TestTopicAttributes(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"DisplayName", "Orders of today"},
 		{"SignatureVersion", "2"},
-		{"Policy", `{ "Version": "2012-10-17", "Statement": [] }`},
+		{"Policy", `{ "Version": "2012-10-17", "Statement": ` + allowAll("SNS:Publish") + ` }`},
 		{"HTTPSuccessFeedbackSampleRate", "50"},
 		{"LambdaFailureFeedbackRoleArn", "arn:aws:iam::000000000000:role/logs"},
 		{"KmsMasterKeyId", "alias/aws/sns"},
@@ -91,7 +91,7 @@ func TestTopicAttributes(t *testing.T) {
 	const retries = `{"minDelayTarget":1,"maxDelayTarget":60,"numRetries":50,"numMaxDelayRetries":35,"numNoDelayRetries":3,"numMinDelayRetries":2,"backoffFunction":"exponential"}`
 	equal(t, "after SetTopicAttributes", map[string]string{
 		"TopicArn": arn, "Owner": account, "DisplayName": "Orders of today", "SignatureVersion": "2",
-		"Policy": `{"Version":"2012-10-17","Statement":[]}`, "HTTPSuccessFeedbackSampleRate": "50",
+		"Policy": `{"Version":"2012-10-17","Statement":` + allowAll("SNS:Publish") + `}`, "HTTPSuccessFeedbackSampleRate": "50",
 		"LambdaFailureFeedbackRoleArn": "arn:aws:iam::000000000000:role/logs", "KmsMasterKeyId": "alias/aws/sns", "TracingConfig": "Active",
 		"SubscriptionsConfirmed": "0", "SubscriptionsPending": "0", "SubscriptionsDeleted": "0",
 		"DeliveryPolicy": `{"http":{"defaultHealthyRetryPolicy":` + retries + `,"disableSubscriptionOverrides":false}}`,

@@ -103,7 +103,7 @@ func (s *script) queues() {
 	redrive := `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":100}`
 	s.call("CreateQueue", members{"QueueName": "dead"}, members{"QueueUrl": dead})
 	s.call("CreateQueue", members{
-		"QueueName": "q", "Attributes": members{"VisibilityTimeout": "45", "Policy": `{"Id":"<&\"é>"}`}, "tags": members{"team": "rental", "empty": ""},
+		"QueueName": "q", "Attributes": members{"VisibilityTimeout": "45", "Policy": `{"Id":"<&\"é>","Statement":` + allowAll("sqs:*") + `}`}, "tags": members{"team": "rental", "empty": ""},
 	}, members{"QueueUrl": q})
 	s.call("CreateQueue", members{"QueueName": "q2"}, members{"QueueUrl": other})
 	s.call("GetQueueUrl", members{"QueueName": "q", "QueueOwnerAWSAccountId": account}, members{"QueueUrl": q})
@@ -119,7 +119,7 @@ func (s *script) queues() {
 	}
 	s.call("SetQueueAttributes", members{"QueueUrl": q, "Attributes": set}, members{})
 	want := members{
-		"Policy": `{"Id":"<&\"é>"}`, "SqsManagedSseEnabled": "false", "QueueArn": queueARN("q"), "CreatedTimestamp": "$created", "LastModifiedTimestamp": "$modified",
+		"Policy": `{"Id":"<&\"é>","Statement":` + allowAll("sqs:*") + `}`, "SqsManagedSseEnabled": "false", "QueueArn": queueARN("q"), "CreatedTimestamp": "$created", "LastModifiedTimestamp": "$modified",
 		"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0", "ApproximateNumberOfMessagesDelayed": "0",
 	}
 	maps.Copy(want, set)

@@ -72,7 +72,7 @@ func TestQueueAttributes(t *testing.T) {
 	set := map[string]string{
 		"DelaySeconds": "900", "MaximumMessageSize": "1024", "MessageRetentionPeriod": "60",
 		"ReceiveMessageWaitTimeSeconds": "20", "VisibilityTimeout": "43200",
-		"Policy":             `{ "Version": "2012-10-17", "Statement": [] }`,
+		"Policy":             `{ "Version": "2012-10-17", "Statement": ` + allowAll("sqs:*") + ` }`,
 		"RedrivePolicy":      `{ "maxReceiveCount": "3", "deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead" }`,
 		"RedriveAllowPolicy": `{ "redrivePermission": "denyAll" }`,
 		"KmsMasterKeyId":     "alias/aws/sqs",
@@ -83,7 +83,7 @@ func TestQueueAttributes(t *testing.T) {
 	maps.Copy(want, set)
 	n, _ := strconv.ParseInt(created, 10, 64)
 	want["LastModifiedTimestamp"] = strconv.FormatInt(n+10, 10)
-	want["Policy"] = `{"Version":"2012-10-17","Statement":[]}`
+	want["Policy"] = `{"Version":"2012-10-17","Statement":` + allowAll("sqs:*") + `}`
 	want["RedrivePolicy"] = `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":3}`
 	want["RedriveAllowPolicy"] = `{"redrivePermission":"denyAll"}`
 	want["SqsManagedSseEnabled"] = "false"

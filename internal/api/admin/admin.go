@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 )
 
 // maxBody is the most that a request's body may have, in bytes.
@@ -47,6 +48,14 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	}
 	writeError(w, status, "the body cannot be read: "+err.Error())
 	return false
+}
+
+// liftDeadlines lets an answer take as long as it takes.
+func liftDeadlines(w http.ResponseWriter) {
+	lift := http.NewResponseController(w)
+	// Where the writer has no deadlines, there is none to lift.
+	_ = lift.SetReadDeadline(time.Time{})
+	_ = lift.SetWriteDeadline(time.Time{})
 }
 
 // NotFound answers for paths under /_godwit/ that lead nowhere.

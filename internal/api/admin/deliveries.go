@@ -24,6 +24,7 @@ type DeliveryLister interface {
 
 // delivery is one delivery as it is shown. Times are null where there is none.
 type delivery struct {
+	ID            string     `json:"id,omitempty"` // while it waits or is under way
 	MessageID     string     `json:"messageId"`
 	State         string     `json:"state"`
 	Attempt       int        `json:"attempt"` // made so far
@@ -49,13 +50,13 @@ type attempt struct {
 func Deliveries(lister DeliveryLister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		subscription, err := arn.Parse(query.Get("subscription"))
-		if _, _, ok := subscription.SplitSubscription(); err != nil || !ok {
-			writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription")
+		subscription, ok := subscriptionOf(w, query.Get("subscription"))
+		if !ok {
 			return
 		}
 		limit := defaultDeliveries
 		if text := query.Get("limit"); text != "" {
+			var err error
 			if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxDeliveries {
 				writeError(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
 				return
@@ -76,9 +77,20 @@ func Deliveries(lister DeliveryLister) http.Handler {
 	})
 }
 
+// subscriptionOf reads the name of a subscription. If it fails it has answered,
+// and ok is false.
+func subscriptionOf(w http.ResponseWriter, name string) (subscription arn.ARN, ok bool) {
+	subscription, err := arn.Parse(name)
+	if _, _, ok = subscription.SplitSubscription(); err != nil || !ok {
+		writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription")
+		return arn.ARN{}, false
+	}
+	return subscription, true
+}
+
 func shown(info *shard.DeliveryInfo) delivery {
 	d := delivery{
-		MessageID: info.MessageID, State: string(info.State), Attempt: info.Attempts, Reason: info.Reason,
+		ID: info.ID, MessageID: info.MessageID, State: string(info.State), Attempt: info.Attempts, Reason: info.Reason,
 		NextAttemptAt: moment(info.NextAttemptAt), PublishedAt: moment(info.PublishedAt), FinishedAt: moment(info.FinishedAt),
 		Attempts: make([]attempt, len(info.History)),
 	}

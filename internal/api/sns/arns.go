@@ -37,17 +37,24 @@ func parseARN(call *api.Call, member, value string) (arn.ARN, error) {
 }
 
 // parseTopic reads the ARN of a topic that the caller may use. It fails with
-// InvalidParameter, or with AccessDenied for another account's: topic policies
-// that would admit the caller are not evaluated yet.
+// InvalidParameter, or with AccessDenied for another account's: only publishing
+// goes by what the topic's policy says about other accounts.
 func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
-	a, err := parseARN(call, member, value)
+	a, err := parseAnyTopic(call, member, value)
 	if err != nil {
 		return arn.ARN{}, err
 	}
-	if !topicName.MatchString(a.Resource) {
-		return arn.ARN{}, invalid("%s", member)
-	}
 	return a, owned(call, a)
+}
+
+// parseAnyTopic reads the ARN of a topic of any account. It fails with
+// InvalidParameter.
+func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
+	a, err := parseARN(call, member, value)
+	if err == nil && !topicName.MatchString(a.Resource) {
+		err = invalid("%s", member)
+	}
+	return a, err
 }
 
 // parseSubscription reads the ARN of a subscription that the caller may use.

@@ -24,7 +24,7 @@ func (w wholeCall) Unwrap() error { return w.error }
 // publishBatch answers PublishBatch. The entries that are accepted are
 // published in their order.
 func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
-	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	t, err := s.publishTopic(ctx, call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ const (
 
 // publish answers Publish.
 func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput) (*PublishOutput, error) {
-	target, err := publishTarget(call, in)
+	target, err := s.publishTarget(ctx, call, in)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 }
 
 // publishTarget finds the topic that a publish is for.
-func publishTarget(call *api.Call, in *PublishInput) (arn.ARN, error) {
+func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *PublishInput) (arn.ARN, error) {
 	given := 0
 	for _, member := range []*string{in.TopicArn, in.TargetArn, in.PhoneNumber} {
 		if member != nil {
@@ -77,10 +77,22 @@ func publishTarget(call *api.Call, in *PublishInput) (arn.ARN, error) {
 		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
 			return arn.ARN{}, invalid("TargetArn Reason: this server does not deliver to platform endpoints yet")
 		}
-		return parseTopic(call, "TargetArn", *in.TargetArn)
+		return s.publishTopic(ctx, call, "TargetArn", *in.TargetArn)
 	default:
-		return parseTopic(call, "TopicArn", *in.TopicArn)
+		return s.publishTopic(ctx, call, "TopicArn", *in.TopicArn)
 	}
+}
+
+// publishTopic reads the ARN of a topic that the caller may publish to: one of
+// its own account, or one whose policy lets it.
+func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, value string) (arn.ARN, error) {
+	t, err := parseAnyTopic(call, member, value)
+	if err == nil {
+		if err = owned(call, t); err != nil && s.engine.AdmitsPublisher(ctx, t, call.Account, call.RemoteAddr) {
+			err = nil
+		}
+	}
+	return t, err
 }
 
 // publication checks the message itself. Refusals are InvalidParameter, and

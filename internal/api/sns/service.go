@@ -19,6 +19,9 @@ type Engine interface {
 	DeleteTopic(ctx context.Context, t arn.ARN) error
 	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
 	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
+	AddTopicPermission(ctx context.Context, t arn.ARN, p shard.Permission) error
+	// RemoveTopicPermission succeeds for a label that is not there.
+	RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error
 	// ListTopics gives up to limit topics in the order of their names, those
 	// whose names are greater than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
@@ -31,7 +34,7 @@ type Engine interface {
 	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
 	// Unsubscribe succeeds for what is not there.
-	Unsubscribe(ctx context.Context, sub arn.ARN, authenticated bool) error
+	Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error
 	SubscriptionAttributes(ctx context.Context, sub arn.ARN) (map[string]string, error)
 	SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error
 	// ListSubscriptions gives up to limit subscriptions of an account behind
@@ -41,6 +44,9 @@ type Engine interface {
 	// the order of their ids, those whose ids are greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
+	// AdmitsPublisher reports whether a topic's policy lets another account
+	// publish; address is the caller's host and port.
+	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	// Publish accepts messages, in their order; they are durable on return. It
 	// gives a result for each.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
@@ -54,7 +60,7 @@ type Options struct {
 	// subscription.
 	NewID func() queue.ID
 	// NewToken gives a secret that cannot be guessed: what confirms a
-	// subscription.
+	// subscription, or restores it.
 	NewToken func() string
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.
@@ -82,6 +88,8 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListTopics", s.listTopics),
 		api.Op("GetTopicAttributes", s.getTopicAttributes),
 		api.Op("SetTopicAttributes", s.setTopicAttributes),
+		api.Op("AddPermission", s.addPermission),
+		api.Op("RemovePermission", s.removePermission),
 		api.Op("Subscribe", s.subscribe),
 		api.Op("ConfirmSubscription", s.confirmSubscription),
 		api.Op("Unsubscribe", s.unsubscribe),

@@ -69,6 +69,26 @@ type SetTopicAttributesInput struct {
 // SetTopicAttributesOutput is the empty answer of SetTopicAttributes.
 type SetTopicAttributesOutput struct{}
 
+// AddPermissionInput is the request of AddPermission.
+type AddPermissionInput struct {
+	TopicArn     string   `wire:"required"`
+	Label        string   `wire:"required"`
+	AWSAccountId []string `wire:"required"`
+	ActionName   []string `wire:"required"`
+}
+
+// AddPermissionOutput is the empty answer of AddPermission.
+type AddPermissionOutput struct{}
+
+// RemovePermissionInput is the request of RemovePermission.
+type RemovePermissionInput struct {
+	TopicArn string `wire:"required"`
+	Label    string `wire:"required"`
+}
+
+// RemovePermissionOutput is the empty answer of RemovePermission.
+type RemovePermissionOutput struct{}
+
 // SubscribeInput is the request of Subscribe.
 type SubscribeInput struct {
 	TopicArn              string `wire:"required"`

@@ -32,7 +32,8 @@ type recorder struct {
 	confirm   topic.Confirm
 	subscribe topic.Subscribe
 	pending   bool
-	signed    bool
+
+	unsubscribe topic.Unsubscribe
 }
 
 func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error) {
@@ -45,6 +46,8 @@ func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.P
 	return results, nil
 }
 
+func (r *recorder) AdmitsPublisher(context.Context, arn.ARN, string, string) bool { return false }
+
 func (r *recorder) ListTopics(_ context.Context, _, _, after string, limit int) ([]arn.ARN, bool, error) {
 	i, _ := slices.BinarySearchFunc(r.topics, after+"\x00", func(t arn.ARN, name string) int { return cmp.Compare(t.Resource, name) })
 	rest := r.topics[i:]
@@ -56,8 +59,8 @@ func (r *recorder) ConfirmSubscription(_ context.Context, cmd topic.Confirm) (ar
 	return cmd.Topic.Subscription("id"), nil
 }
 
-func (r *recorder) Unsubscribe(_ context.Context, sub arn.ARN, authenticated bool) error {
-	r.target, r.signed = sub, authenticated
+func (r *recorder) Unsubscribe(_ context.Context, cmd topic.Unsubscribe) error {
+	r.unsubscribe = cmd
 	return nil
 }
 
@@ -306,8 +309,9 @@ func TestLinksWorkUnsigned(t *testing.T) {
 		t.Errorf("command (-want +got):\n%s", d)
 	}
 	in := &UnsubscribeInput{SubscriptionArn: elsewhere.Subscription("id").String()}
-	if _, err := s.unsubscribe(t.Context(), unsigned("Unsubscribe"), in); err != nil || r.signed || r.target.String() != in.SubscriptionArn {
-		t.Errorf("unsubscribed %s, signed %v: %v", r.target, r.signed, err)
+	wantGone := topic.Unsubscribe{Subscription: elsewhere.Subscription("id"), Token: "secret"}
+	if _, err := s.unsubscribe(t.Context(), unsigned("Unsubscribe"), in); err != nil || r.unsubscribe != wantGone {
+		t.Errorf("unsubscribed %+v: %v", r.unsubscribe, err)
 	}
 	// With credentials it is another region's and another account's.
 	if _, err := s.unsubscribe(t.Context(), signed("Unsubscribe"), in); fault.KindOf(err) != fault.InvalidParameter {

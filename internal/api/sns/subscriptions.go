@@ -74,13 +74,16 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 }
 
 // unsubscribe answers Unsubscribe, which is also what a visit to an
-// UnsubscribeURL calls. It succeeds for what is not there.
+// UnsubscribeURL calls: then the endpoint is told, and can undo it. It succeeds
+// for what is not there.
 func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
 	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
 	if err != nil {
 		return nil, err
 	}
-	return &UnsubscribeOutput{}, s.engine.Unsubscribe(ctx, sub, !call.Unsigned())
+	return &UnsubscribeOutput{}, s.engine.Unsubscribe(ctx, topic.Unsubscribe{
+		Subscription: sub, Authenticated: !call.Unsigned(), Token: s.newToken(),
+	})
 }
 
 // listSubscriptions answers ListSubscriptions.

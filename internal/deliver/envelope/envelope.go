@@ -1,16 +1,17 @@
 // Package envelope renders what subscribers get: the JSON envelope around a
 // message, and the SQS messages that carry it to queues.
 //
-// Messages are not signed in this version. An envelope therefore has none of
-// SignatureVersion, Signature and SigningCertURL, which is AWS's own form of an
-// unsigned message (a FIFO topic's). SignatureVersion is left out with the
-// other two because it says how Signature was made: alone it would make a
-// verifier look for a signature and call the message forged, where a message
-// without all three is plainly an unsigned one.
+// A signature costs a thousand times what the rest of an envelope does, so that
+// rendering and signing are two steps: an envelope is rendered with room for its
+// signature and with the digest of what is to be signed (queue.Unsigned), and
+// package signing fills the room when the first copy leaves. An envelope that
+// is not to be signed, as those of FIFO topics are not, has none of
+// SignatureVersion, Signature and SigningCertURL.
 package envelope
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
@@ -46,11 +47,28 @@ var kinds = map[queue.NoticeKind]string{
 // x-amz-sns-message-type.
 func Type(k queue.NoticeKind) string { return kinds[k] }
 
+// Issuer is this server as its envelopes show it.
+type Issuer struct {
+	URL string   // as subscribers reach it, without a slash at the end
+	Key [16]byte // the id of the key that signs; zero: nothing is signed
+}
+
+// CertificatePath is where the certificate of a signing key is served.
+func CertificatePath(key [16]byte) string {
+	return CertificatePrefix + hex.EncodeToString(key[:]) + CertificateSuffix
+}
+
+// What a CertificatePath begins and ends with.
+const (
+	CertificatePrefix = "/SimpleNotificationService-"
+	CertificateSuffix = ".pem"
+)
+
 // Append adds the JSON envelope of m, which must have a Notice, to dst.
-// publicURL is the server's address as subscribers reach it, without a slash at
-// the end. Members, their order and the white space are AWS's; characters that
-// matter in HTML are not escaped.
-func Append(dst []byte, m *queue.Message, publicURL string) []byte {
+// Members, their order and the white space are AWS's; characters that matter in
+// HTML are not escaped. unsigned, with an offset from the start of dst, is nil
+// if the envelope is whole as it is.
+func Append(dst []byte, m *queue.Message, o Issuer) (_ []byte, unsigned *queue.Unsigned) {
 	n := m.Notice
 	confirmation := n.Kind != queue.Notification
 	dst = append(dst, "{\n  \"Type\" : \""...)
@@ -70,18 +88,27 @@ func Append(dst []byte, m *queue.Message, publicURL string) []byte {
 	}
 	dst = member(dst, "Message", string(m.Body))
 	if confirmation {
-		dst = member(dst, "SubscribeURL",
-			publicURL+"/?Action=ConfirmSubscription&TopicArn="+n.Topic+"&Token="+n.Token)
+		dst = member(dst, "SubscribeURL", subscribeURL(n, o))
 	}
 	dst = append(dst, ",\n  \"Timestamp\" : \""...)
-	dst = time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
+	dst = appendTime(dst, m)
 	dst = append(dst, '"')
 	if n.Replayed {
 		dst = member(dst, replayed, "true")
 	}
+	if o.Key != [16]byte{} && n.SignatureVersion != 0 {
+		unsigned = &queue.Unsigned{Key: o.Key, Version: n.SignatureVersion, Digest: digest(m, o)}
+		dst = append(dst, ",\n  \"SignatureVersion\" : \""...)
+		dst = append(dst, '0'+n.SignatureVersion)
+		dst = append(dst, "\",\n  \"Signature\" : \""...)
+		unsigned.Offset = len(dst)
+		dst = append(dst, room...)
+		dst = append(dst, '"')
+		dst = member(dst, "SigningCertURL", o.URL+CertificatePath(o.Key))
+	}
 	if !confirmation {
 		dst = member(dst, "UnsubscribeURL",
-			publicURL+"/?Action=Unsubscribe&SubscriptionArn="+n.Subscription)
+			o.URL+"/?Action=Unsubscribe&SubscriptionArn="+n.Subscription)
 	}
 	if len(m.Attributes) > 0 {
 		dst = append(dst, ",\n  \"MessageAttributes\" : {"...)
@@ -93,7 +120,15 @@ func Append(dst []byte, m *queue.Message, publicURL string) []byte {
 		}
 		dst = append(dst, "\n  }"...)
 	}
-	return append(dst, "\n}"...)
+	return append(dst, "\n}"...), unsigned
+}
+
+func subscribeURL(n *queue.Notice, o Issuer) string {
+	return o.URL + "/?Action=ConfirmSubscription&TopicArn=" + n.Topic + "&Token=" + n.Token
+}
+
+func appendTime(dst []byte, m *queue.Message) []byte {
+	return time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
 }
 
 func member(dst []byte, name, value string) []byte {
@@ -122,43 +157,46 @@ func attribute(dst []byte, a *queue.Attribute) []byte {
 // Raw reports that m goes out bare. Confirmations never do.
 func Raw(m *queue.Message) bool { return m.Notice.Raw && m.Notice.Kind == queue.Notification }
 
+// Signed reports that m goes out with a signature, wherever it goes.
+func Signed(m *queue.Message) bool { return !Raw(m) && m.Notice.SignatureVersion != 0 }
+
 // Body is what an HTTP/S endpoint is sent: the envelope, or with raw delivery
-// the bare message.
-func Body(m *queue.Message, publicURL string) []byte {
+// the bare message. It is whole if unsigned is nil.
+func Body(m *queue.Message, o Issuer) (body []byte, unsigned *queue.Unsigned) {
 	if Raw(m) {
-		return m.Body
+		return m.Body, nil
 	}
-	return enveloped(m, publicURL)
+	return enveloped(m, o)
 }
 
-func enveloped(m *queue.Message, publicURL string) []byte {
-	size := len(m.Body) + len(m.Body)/8 + 1024
+func enveloped(m *queue.Message, o Issuer) ([]byte, *queue.Unsigned) {
+	size := len(m.Body) + len(m.Body)/8 + 1536
 	for i := range m.Attributes {
 		size += 64 + 2*len(m.Attributes[i].Value)
 	}
-	return Append(make([]byte, 0, size), m, publicURL)
+	return Append(make([]byte, 0, size), m, o)
 }
 
 // SQS makes the message that a subscribed queue gets: the envelope as its body,
-// or with raw delivery the bare message and its attributes. It is sealed; the
-// queue's shard fills in Sent. The error is ErrTooManyAttributes.
-func SQS(m *queue.Message, newID queue.ID, publicURL string) (*queue.Message, error) {
+// or with raw delivery the bare message and its attributes. It is sealed, or
+// Unsigned; the queue's shard fills in Sent. The error is ErrTooManyAttributes.
+func SQS(m *queue.Message, newID queue.ID, o Issuer) (*queue.Message, error) {
 	if Raw(m) && len(m.Attributes) > MaxRawAttributes {
 		return nil, ErrTooManyAttributes
 	}
-	return inQueue(m, newID, publicURL, true), nil
+	return inQueue(m, newID, o, true), nil
 }
 
 // DeadLetter makes the message that a dead-letter queue gets: what an SQS
 // subscriber would have got, whatever the protocol; with raw delivery the bare
 // body, and its attributes if the subscriber is a queue (fromQueue). Nothing is
 // left out: attributes beyond MaxRawAttributes, which may be why the delivery
-// failed, are kept. It is sealed; the queue's shard fills in Sent.
-func DeadLetter(m *queue.Message, newID queue.ID, publicURL string, fromQueue bool) *queue.Message {
-	return inQueue(m, newID, publicURL, fromQueue)
+// failed, are kept. It is sealed, or Unsigned; the queue's shard fills in Sent.
+func DeadLetter(m *queue.Message, newID queue.ID, o Issuer, fromQueue bool) *queue.Message {
+	return inQueue(m, newID, o, fromQueue)
 }
 
-func inQueue(m *queue.Message, newID queue.ID, publicURL string, attributes bool) *queue.Message {
+func inQueue(m *queue.Message, newID queue.ID, o Issuer, attributes bool) *queue.Message {
 	out := &queue.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
 	if Raw(m) {
 		out.Body = m.Body
@@ -169,8 +207,10 @@ func inQueue(m *queue.Message, newID queue.ID, publicURL string, attributes bool
 			}
 		}
 	} else {
-		out.Body = enveloped(m, publicURL)
+		out.Body, out.Unsigned = enveloped(m, o)
 	}
-	out.Seal()
+	if out.Unsigned == nil { // else sealed with its signature
+		out.Seal()
+	}
 	return out
 }

@@ -2,6 +2,8 @@ package envelope_test
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -19,6 +21,15 @@ import (
 )
 
 const public = "http://127.0.0.1:4566"
+
+// unsigned is an issuer without a key, issuer one with it.
+var (
+	unsigned = envelope.Issuer{URL: public}
+	issuer   = envelope.Issuer{URL: public, Key: [16]byte{0xab, 15: 1}}
+)
+
+// room is what stands in the place of a signature that is still to be made.
+var room = strings.Repeat("A", envelope.SignatureSize)
 
 func notification() *queue.Message {
 	return &queue.Message{
@@ -40,21 +51,77 @@ func TestNotificationIsWrittenAsAWSDoes(t *testing.T) {
 		{Name: "n", Type: "Number", Value: []byte("1.50")},
 		{Name: "b", Type: "Binary", Value: []byte{0, 0xff}},
 	}
-	want := `{
+	const head = `{
   "Type" : "Notification",
   "MessageId" : "12340000-0000-0000-0000-0000000000ff",
   "TopicArn" : "arn:aws:sns:us-east-1:000000000000:t",
   "Subject" : "S",
   "Message" : "a <b> & \"c\"\n` + "\u2028é" + `",
   "Timestamp" : "2024-02-29T13:04:05.067Z",
-  "UnsubscribeURL" : "http://127.0.0.1:4566/?Action=Unsubscribe&SubscriptionArn=arn:aws:sns:us-east-1:000000000000:t:s",
+`
+	const tail = `  "UnsubscribeURL" : "http://127.0.0.1:4566/?Action=Unsubscribe&SubscriptionArn=arn:aws:sns:us-east-1:000000000000:t:s",
   "MessageAttributes" : {
     "n" : {"Type":"Number","Value":"1.50"},
     "b" : {"Type":"Binary","Value":"AP8="}
   }
 }`
-	if d := cmp.Diff(want, string(envelope.Append(nil, m, public))); d != "" {
-		t.Errorf("-want +got:\n%s", d)
+	got, lacks := envelope.Append(nil, m, unsigned)
+	if d := cmp.Diff(head+tail, string(got)); d != "" || lacks != nil {
+		t.Errorf("unsigned: -want +got:\n%s%+v", d, lacks)
+	}
+	want := head + `  "SignatureVersion" : "1",
+  "Signature" : "` + room + `",
+  "SigningCertURL" : "http://127.0.0.1:4566/SimpleNotificationService-ab000000000000000000000000000001.pem",
+` + tail
+	before := []byte("before")
+	got, lacks = envelope.Append(before, m, issuer)
+	if d := cmp.Diff("before"+want, string(got)); d != "" {
+		t.Errorf("signed: -want +got:\n%s", d)
+	}
+	if at := strings.Index("before"+want, room); lacks == nil || lacks.Offset != at || lacks.Key != issuer.Key || lacks.Version != 1 {
+		t.Errorf("lacks %+v, want a signature at %d", lacks, at)
+	}
+	m.Notice.SignatureVersion = 0 // a FIFO topic's
+	got, lacks = envelope.Append(nil, m, issuer)
+	if d := cmp.Diff(head+tail, string(got)); d != "" || lacks != nil {
+		t.Errorf("of a topic that does not sign: -want +got:\n%s%+v", d, lacks)
+	}
+}
+
+// TestDigest: what is signed is the documented text, and the same for every
+// subscriber.
+func TestDigest(t *testing.T) {
+	const stamp = "Timestamp\n2024-02-29T13:04:05.067Z\n"
+	const arn = "TopicArn\narn:aws:sns:us-east-1:000000000000:t\n"
+	text := "Message\n" + string(notification().Body) + "\nMessageId\n12340000-0000-0000-0000-0000000000ff\n"
+	confirm := "SubscribeURL\n" + public + "/?Action=ConfirmSubscription&TopicArn=arn:aws:sns:us-east-1:000000000000:t&Token=tok\n" + stamp + "Token\ntok\n" + arn
+	for _, tt := range []struct {
+		kind          queue.NoticeKind
+		subject, want string
+	}{
+		{queue.Notification, "", text + stamp + arn + "Type\nNotification\n"},
+		{queue.Notification, "S", text + "Subject\nS\n" + stamp + arn + "Type\nNotification\n"},
+		{queue.SubscriptionConfirmation, "", text + confirm + "Type\nSubscriptionConfirmation\n"},
+		{queue.UnsubscribeConfirmation, "", text + confirm + "Type\nUnsubscribeConfirmation\n"},
+	} {
+		m := notification()
+		m.Notice.Kind, m.Notice.Subject, m.Notice.Token = tt.kind, tt.subject, "tok"
+		for version := range byte(2) {
+			m.Notice.SignatureVersion = version + 1
+			first, second := sha1.Sum([]byte(tt.want)), sha256.Sum256([]byte(tt.want))
+			want := [][]byte{first[:], second[:]}[version]
+			_, lacks := envelope.Append(nil, m, issuer)
+			if !bytes.Equal(lacks.Digest, want) {
+				t.Errorf("%s, version %d: the digest is not of %q", envelope.Type(tt.kind), version+1, tt.want)
+			}
+			other := *m
+			other.Notice = new(*m.Notice)
+			other.Notice.Subscription += "2"
+			other.Attributes = attributes(1)
+			if _, lacks := envelope.Append(nil, &other, issuer); !bytes.Equal(lacks.Digest, want) {
+				t.Error("another subscriber's has another digest")
+			}
+		}
 	}
 }
 
@@ -72,7 +139,8 @@ func TestConfirmationIsWrittenAsAWSDoes(t *testing.T) {
   "Timestamp" : "2024-02-29T13:04:05.067Z"
 }`
 	// Raw delivery does not hold for a confirmation: Body gives the envelope.
-	if d := cmp.Diff(want, string(envelope.Body(m, public))); d != "" {
+	got, lacks := envelope.Body(m, unsigned)
+	if d := cmp.Diff(want, string(got)); d != "" || lacks != nil {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -111,16 +179,51 @@ func TestDecodesToWhatWentIn(t *testing.T) {
 			}
 			want.MessageAttributes[a.Name] = value{a.Type, shown}
 		}
-		dec := json.NewDecoder(bytes.NewReader(envelope.Append(nil, m, public)))
+		encoded, _ := envelope.Append(nil, m, unsigned)
+		dec := json.NewDecoder(bytes.NewReader(encoded))
 		dec.DisallowUnknownFields()
 		var got decoded
 		if err := dec.Decode(&got); err != nil {
-			t.Fatalf("%v in %s", err, envelope.Append(nil, m, public))
+			t.Fatalf("%v in %s", err, encoded)
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("-want +got:\n%s", d)
 		}
 	})
+}
+
+// TestReuse: a signature that was kept is used for the very same text only.
+func TestReuse(t *testing.T) {
+	body, lacks := envelope.Append(nil, notification(), issuer)
+	copy(body[lacks.Offset:], strings.Repeat("S", envelope.SignatureSize))
+	kept := envelope.Keep(body, lacks)
+	other := issuer
+	other.Key[3]++
+	for _, tt := range []struct {
+		name   string
+		change func(m *queue.Message)
+		issuer envelope.Issuer
+		kept   []byte
+		want   bool
+	}{
+		{"the same", func(*queue.Message) {}, issuer, kept, true},
+		{"another subscriber's", func(m *queue.Message) { m.Notice.Subscription += "2" }, issuer, kept, true},
+		{"another text", func(m *queue.Message) { m.Body = []byte("b") }, issuer, kept, false},
+		{"another version", func(m *queue.Message) { m.Notice.SignatureVersion = 2 }, issuer, kept, false},
+		{"another key", func(*queue.Message) {}, other, kept, false},
+		{"none", func(*queue.Message) {}, issuer, nil, false},
+		{"half", func(*queue.Message) {}, issuer, kept[:len(kept)-1], false},
+		{"more", func(*queue.Message) {}, issuer, append(bytes.Clone(kept), 'S'), false},
+	} {
+		m := notification()
+		tt.change(m)
+		again, lacks := envelope.Append(nil, m, tt.issuer)
+		before := bytes.Clone(again)
+		ok := envelope.Reuse(again, lacks, tt.kept)
+		if ok != tt.want || !ok && !bytes.Equal(before, again) || ok && !bytes.Contains(again, body[lacks.Offset:lacks.Offset+envelope.SignatureSize]) {
+			t.Errorf("%s: %v", tt.name, ok)
+		}
+	}
 }
 
 func attributes(n int) (out []queue.Attribute) {
@@ -152,16 +255,19 @@ func TestSQS(t *testing.T) {
 			if tt.raw {
 				want.Body, want.Attributes = m.Body, m.Attributes
 			} else {
-				want.Body = envelope.Append(nil, m, public)
+				want.Body, want.Unsigned = envelope.Append(nil, m, issuer)
 			}
-			got, err := envelope.SQS(m, id, public)
+			got, err := envelope.SQS(m, id, issuer)
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("error %v, want %v", err, tt.err)
 			}
 			if tt.err != nil {
 				return
 			}
-			if d := cmp.Diff(sealed(want), got); d != "" {
+			if tt.raw {
+				want = sealed(want)
+			}
+			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("-want +got:\n%s", d)
 			}
 		})
@@ -184,8 +290,8 @@ func TestDeadLetter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := notification()
 			m.Notice.Raw, m.Attributes = tt.raw, attributes(tt.attributes)
-			got := envelope.DeadLetter(m, queue.ID{2}, public, tt.fromQueue)
-			body := envelope.Append(nil, m, public)
+			got := envelope.DeadLetter(m, queue.ID{2}, unsigned, tt.fromQueue)
+			body, _ := envelope.Append(nil, m, unsigned)
 			if tt.raw {
 				body = m.Body
 			}

@@ -4,6 +4,8 @@
 // addresses that are not public are refused at the dial, unless allowed. That
 // refusal is a client-side error: it comes from the configuration of endpoint
 // and server, which no retry changes.
+//
+// Over TLS the endpoint chooses between HTTP/2 and HTTP/1.1.
 package httpsender
 
 import (
@@ -38,11 +40,16 @@ type Options struct {
 	// Retry429 counts status 429 as a server-side error, as AWS's documentation
 	// says today, and not as a client-side one.
 	Retry429 bool
+	// RetryAfter tells what an endpoint that answers 429 or 503 says about when to
+	// come back. AWS does not look at it.
+	RetryAfter bool
 	// HostLimit is how many idle connections to one host are kept, for as many
 	// attempts at once: 50 unless given.
 	HostLimit int
 	// TLS is for endpoints with certificates of one's own; nil: the system's roots.
 	TLS *tls.Config
+
+	resolver *net.Resolver // nil: the system's
 }
 
 const (
@@ -54,12 +61,17 @@ const (
 	bodyLimit   = 64 << 10
 	bodyTime    = time.Second
 	headerLimit = 64 << 10
+	// An HTTP/2 connection carries many attempts. One that is silent is asked
+	// whether it is still there, so that not all of them wait until their end.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 3 * time.Second
 )
 
 // Sender makes attempts over HTTP. It implements deliver.Sender.
 type Sender struct {
-	transport *http.Transport
-	retry429  bool
+	transport  *http.Transport
+	retry429   bool
+	retryAfter bool
 }
 
 var _ deliver.Sender = (*Sender)(nil)
@@ -67,7 +79,7 @@ var _ deliver.Sender = (*Sender)(nil)
 // New makes a sender.
 func New(o Options) *Sender {
 	// An attempt has its own deadline; keep-alive probes would only be noise.
-	dialer := &net.Dialer{KeepAlive: -1}
+	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
 	if !o.AllowPrivate {
 		dialer.Control = guard
 	}
@@ -76,13 +88,28 @@ func New(o Options) *Sender {
 		idle = 50
 	}
 	return &Sender{
-		retry429: o.Retry429,
+		retry429: o.Retry429, retryAfter: o.RetryAfter,
 		transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: o.TLS, DisableCompression: true,
+			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
 			MaxIdleConns: 1000, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
 			MaxResponseHeaderBytes: headerLimit,
+			ForceAttemptHTTP2:      true, // a dialer of one's own would turn it off
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		},
 	}
+}
+
+// Roots are the certificates that endpoints may have: the system's, and those in
+// pem beside them.
+func Roots(pem []byte) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a machine without any
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("there is no certificate in PEM form in it")
+	}
+	return pool, nil
 }
 
 // Close closes the idle connections.
@@ -107,8 +134,9 @@ func (s *Sender) Host(endpoint string) string {
 // Local is false: endpoints are outside.
 func (s *Sender) Local() bool { return false }
 
-// Send posts the message. Credentials inside the endpoint answer a 401 that asks
-// for Basic authentication, within the same attempt; they are not sent unasked.
+// Send posts the message. Credentials inside an https endpoint answer a 401 that
+// asks for Digest or Basic authentication, within the same attempt; they are not
+// sent unasked, and never in the clear.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	began := clock.System.Now()
 	out := s.send(ctx, r)
@@ -126,16 +154,21 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	header, body := headerOf(r), r.Body()
 
 	answer, err := s.post(ctx, u, header, body)
-	if err == nil && answer.status == http.StatusUnauthorized && user != nil && asksForBasic(answer.header) {
-		password, _ := user.Password()
-		request := http.Request{Header: header.Clone()}
-		request.SetBasicAuth(user.Username(), password)
-		answer, err = s.post(ctx, u, request.Header, body)
+	if err == nil && answer.status == http.StatusUnauthorized && user != nil && u.Scheme == "https" {
+		if authorization, ok := authorize(answer.header, user, u.RequestURI(), body); ok {
+			header = header.Clone()
+			header.Set("Authorization", authorization)
+			answer, err = s.post(ctx, u, header, body)
+		}
 	}
 	if err != nil {
 		return failure(ctx, err)
 	}
-	return s.classify(answer.status)
+	out := s.classify(answer.status)
+	if s.retryAfter && (out.Status == http.StatusTooManyRequests || out.Status == http.StatusServiceUnavailable) {
+		out.RetryAfter = retryAfter(answer.header, clock.System.Now())
+	}
+	return out
 }
 
 // headerOf are the headers of a request. Source: spec sns.md, "What subscribers get".
@@ -188,18 +221,6 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	_, _ = io.CopyN(io.Discard, response.Body, bodyLimit)
 	_ = response.Body.Close()
 	return answer{response.StatusCode, response.Header}, nil
-}
-
-func asksForBasic(h http.Header) bool {
-	for _, challenge := range h.Values("WWW-Authenticate") {
-		for part := range strings.SplitSeq(challenge, ",") {
-			scheme, _, _ := strings.Cut(strings.TrimSpace(part), " ")
-			if strings.EqualFold(scheme, "Basic") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // classify turns a status into an outcome. Source: spec delivery.md, "Who failed".

@@ -294,45 +294,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestCredentialsAnswerAChallenge(t *testing.T) {
-	for _, tt := range []struct {
-		name, challenge, user string
-		status, requests      int
-	}{
-		{"asked for", `Basic realm="x"`, "u:p%40ss@", 200, 2},
-		{"asked for among others", `Digest realm="x", Basic realm="y"`, "u:p%40ss@", 200, 2},
-		{"wrong", `Basic realm="x"`, "u:other@", 401, 2},
-		{"none", `Basic realm="x"`, "", 401, 1},
-		{"Digest, which is not supported yet", `Digest realm="x"`, "u:p%40ss@", 401, 1},
-		{"not asked", "", "u:p%40ss@", 401, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var first, requests atomic.Int32
-			server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				user, password, given := r.BasicAuth()
-				if requests.Add(1) == 1 && given {
-					first.Add(1)
-				}
-				body, _ := io.ReadAll(r.Body)
-				if user == "u" && password == "p@ss" && len(body) > 0 {
-					return
-				}
-				if tt.challenge != "" {
-					w.Header().Set("WWW-Authenticate", tt.challenge)
-				}
-				w.WriteHeader(http.StatusUnauthorized)
-			})
-			got := send(t, newSender(t, Options{AllowPrivate: true}), strings.Replace(server.URL, "//", "//"+tt.user, 1), nil)
-			if got.Status != tt.status || int(requests.Load()) != tt.requests {
-				t.Errorf("%+v after %d requests, want %d after %d", got, requests.Load(), tt.status, tt.requests)
-			}
-			if first.Load() != 0 {
-				t.Error("credentials were sent unasked")
-			}
-		})
-	}
-}
-
 func TestConnectionsAreReused(t *testing.T) {
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -143,8 +144,8 @@ func Request(target Target) *deliver.Request {
 				},
 			},
 		},
-		At:        clock.System.Now(),
-		PublicURL: "http://127.0.0.1:4566",
-		NewID:     func() queue.ID { return queue.ID{0xbb} },
+		At:     clock.System.Now(),
+		Issuer: envelope.Issuer{URL: "http://127.0.0.1:4566"},
+		NewID:  func() queue.ID { return queue.ID{0xbb} },
 	}
 }

@@ -43,5 +43,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		return deliver.Outcome{Class: deliver.ClientError, Detail: err.Error()}
 	}
 	a := shard.Attempt{At: r.At, Outcome: deliver.Success.String()}
-	return deliver.TransferOutcome(s.engine.Transfer(ctx, r.Delivery, a, dest, m, shard.DeliveryDelivered, ""))
+	out := deliver.TransferOutcome(s.engine.Transfer(ctx, r.Delivery, a, dest, m, shard.DeliveryDelivered, ""))
+	out.Provider.ID = m.ID
+	return out
 }

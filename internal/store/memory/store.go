@@ -5,6 +5,7 @@ package memory
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/tidwall/btree"
@@ -89,6 +90,15 @@ func (i *iterator) Next() bool {
 		i.started = true
 		more = i.it.Seek(item{key: i.lower})
 	}
+	return i.moved(more)
+}
+
+func (i *iterator) Seek(key []byte) bool {
+	i.started = true
+	return i.moved(i.it.Seek(item{key: slices.MaxFunc([][]byte{key, i.lower}, bytes.Compare)}))
+}
+
+func (i *iterator) moved(more bool) bool {
 	if !more {
 		return false
 	}

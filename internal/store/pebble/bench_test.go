@@ -1,6 +1,7 @@
 package pebble_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -44,6 +46,53 @@ func incompressible(p []byte) {
 		x ^= x >> 7
 		x ^= x << 17
 		p[i] = byte(x)
+	}
+}
+
+// A read of ten records next to each other: just written, or in no cache.
+func BenchmarkTen(b *testing.B) {
+	for _, where := range []string{"new", "old"} {
+		s, root := openBench(b), 0
+		value := make([]byte, 300)
+		incompressible(value)
+		const records = 1_000_000
+		for n := 0; n < records; n += 100 {
+			batch := new(mutation.Batch)
+			for i := range 100 {
+				batch.Set(key(uint64(n+i)), value)
+			}
+			if err := s.Apply(false, batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		next := func() (keys [][]byte) {
+			from := uint64(records - 2000 + root%1900)
+			if where == "old" {
+				from = uint64(root) * 7919 % (records * 9 / 10)
+			}
+			root++
+			for i := range uint64(10) {
+				keys = append(keys, key(from+i))
+			}
+			return keys
+		}
+		b.Run(where+"/Get", func(b *testing.B) {
+			for b.Loop() {
+				for _, k := range next() {
+					if _, ok, err := s.Get(nil, k); err != nil || !ok {
+						b.Fatal(ok, err)
+					}
+				}
+			}
+		})
+		b.Run(where+"/GetEach", func(b *testing.B) {
+			for b.Loop() {
+				n := 0
+				if err := store.GetEach(s, next(), func(_ int, v []byte) error { n++; _ = bytes.Clone(v); return nil }); err != nil || n != 10 {
+					b.Fatal(n, err)
+				}
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -101,7 +102,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal, room: keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger)}
+	s := &Store{fatal: o.Fatal, log: o.Logger, room: keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger)}
 	l := logger{log: o.Logger, fatal: s.fail}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
@@ -120,6 +121,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), lock.Close())
 	}
 	s.room.opened()
+	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
 	s.fs, s.lock = f, lock
 	return s, nil
 }

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,9 @@ type Store struct {
 	room  *roomFS
 	lock  *pebble.Lock
 	fatal func(error)
+	log   *slog.Logger
+
+	dropped dropped
 
 	failure atomic.Pointer[error]
 	applied atomic.Uint64 // calls of Apply that wrote
@@ -126,6 +130,11 @@ func (i *iterator) Next() bool {
 	return i.it.Next()
 }
 
+func (i *iterator) Seek(key []byte) bool {
+	i.started = true
+	return i.it.SeekGE(key)
+}
+
 func (i *iterator) Key() []byte   { return i.it.Key() }
 func (i *iterator) Value() []byte { return i.it.Value() }
 func (i *iterator) Close() error  { return i.it.Close() }
@@ -133,10 +142,11 @@ func (i *iterator) Close() error  { return i.it.Close() }
 // none walks an empty range.
 type none struct{}
 
-func (none) Next() bool    { return false }
-func (none) Key() []byte   { return nil }
-func (none) Value() []byte { return nil }
-func (none) Close() error  { return nil }
+func (none) Next() bool       { return false }
+func (none) Seek([]byte) bool { return false }
+func (none) Key() []byte      { return nil }
+func (none) Value() []byte    { return nil }
+func (none) Close() error     { return nil }
 
 // Apply implements store.Store.
 func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
@@ -156,8 +166,12 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return nil
 	}
 	pb := s.db.NewBatchWithSize(size + 64)
+	ranges := false
 	for _, b := range batches {
-		if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
+		if err := b.Each(func(op mutation.Op, key, value []byte) error {
+			ranges = ranges || op == mutation.DeleteRange
+			return add(pb, op, key, value)
+		}); err != nil {
 			return errors.Join(err, pb.Close()) // corrupt: nothing was written
 		}
 	}
@@ -168,6 +182,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	s.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
+	}
+	if ranges {
+		s.dropRanges(batches)
 	}
 	return pb.Close()
 }
@@ -307,6 +324,7 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls under way; a second Close
 // does nothing.
 func (s *Store) Close() error {
+	s.dropped.end()
 	s.room.close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()

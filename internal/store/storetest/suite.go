@@ -40,6 +40,8 @@ func Run(t *testing.T, e Engine) {
 		"WritesInOneBatch":      testWritesInOneBatch,
 		"NothingIsKept":         testNothingIsKept,
 		"IteratorIsFixed":       testIteratorIsFixed,
+		"Seek":                  testSeek,
+		"GetEach":               testGetEach,
 		"Snapshot":              testSnapshot,
 		"Checkpoint":            testCheckpoint,
 		"LargeBatch":            testLargeBatch,

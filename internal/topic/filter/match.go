@@ -56,6 +56,28 @@ func (p *Policy) Match(m *Message) Verdict {
 	}
 }
 
+// Refusal is what a policy of a scope says of m if it does not match. certain
+// is false if that depends on the policy.
+func (m *Message) Refusal(scope Scope) (v Verdict, certain bool) {
+	switch {
+	case scope == MessageBody:
+		if _, ok := m.content(); !ok {
+			return InvalidMessageBody, true
+		}
+		return BodyMismatch, true
+	case len(m.attributes) == 0:
+		return NoMessageAttributes, true
+	}
+	for i := range m.attributes {
+		if a := &m.attributes[i]; a.array() {
+			if a.parse(); a.bad {
+				return AttributesMismatch, false
+			}
+		}
+	}
+	return AttributesMismatch, true
+}
+
 // matchAttributes looks at the keys of o in their order; the first that fails
 // decides.
 func (m *Message) matchAttributes(o *object) Verdict {

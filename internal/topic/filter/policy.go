@@ -30,6 +30,9 @@ const (
 	scopes // keep last: the number of scopes
 )
 
+// Scopes is the number of scopes, for arrays that count each.
+const Scopes = int(scopes)
+
 var scopeNames = [scopes]string{"MessageAttributes", "MessageBody"}
 
 // String is the value of the attribute FilterPolicyScope.

@@ -1,0 +1,40 @@
+package sns
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/shard"
+)
+
+var accountID = regexp.MustCompile(`^[0-9]{12}$`)
+
+// addPermission answers AddPermission.
+func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPermissionInput) (*AddPermissionOutput, error) {
+	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(in.AWSAccountId) == 0:
+		return nil, invalid("AWSAccountId")
+	case len(in.ActionName) == 0:
+		return nil, invalid("ActionName")
+	case slices.ContainsFunc(in.AWSAccountId, func(id string) bool { return !accountID.MatchString(id) }):
+		return nil, invalid("Policy Error: PrincipalNotFound")
+	}
+	p := shard.Permission{Label: in.Label, Accounts: in.AWSAccountId, Actions: in.ActionName}
+	return &AddPermissionOutput{}, s.engine.AddTopicPermission(ctx, t, p)
+}
+
+// removePermission answers RemovePermission, which succeeds for a label that is
+// not there.
+func (s *Service) removePermission(ctx context.Context, call *api.Call, in *RemovePermissionInput) (*RemovePermissionOutput, error) {
+	t, err := parseTopic(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, err
+	}
+	return &RemovePermissionOutput{}, s.engine.RemoveTopicPermission(ctx, t, in.Label)
+}

@@ -1,0 +1,59 @@
+package envelope
+
+import (
+	"crypto/sha1" //nolint:gosec // signature version 1 is RSA over SHA-1
+	"crypto/sha256"
+	"hash"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/queue"
+)
+
+// SignatureSize is the length of a Signature in an envelope: the base64 of the
+// 256 bytes that a key of 2,048 bits signs with.
+const SignatureSize = 344
+
+// room is what stands in an envelope in the place of its signature.
+var room = strings.Repeat("A", SignatureSize)
+
+// digest hashes what an envelope's signature is made over: some of its members,
+// as they decode, in the order of their names, each name and each value
+// followed by a line feed. Source: the SNS developer guide, "Verifying the
+// signatures of Amazon SNS messages".
+//
+// Nothing in it differs between the subscribers of a topic who get the same
+// text, so that one signature serves all.
+func digest(m *queue.Message, o Issuer) []byte {
+	n := m.Notice
+	var h hash.Hash
+	if n.SignatureVersion == 1 {
+		h = sha1.New() //nolint:gosec // see the import
+	} else {
+		h = sha256.New()
+	}
+	// A hash's Write gives no error.
+	_, _ = h.Write([]byte("Message\n"))
+	_, _ = h.Write(m.Body)
+	rest := make([]byte, 0, 512)
+	rest = append(rest, "\nMessageId\n"...)
+	rest = append(rest, uuid.UUID(m.ID).String()...)
+	if n.Kind == queue.Notification {
+		if n.Subject != "" {
+			rest = append(append(rest, "\nSubject\n"...), n.Subject...)
+		}
+	} else {
+		rest = append(append(rest, "\nSubscribeURL\n"...), subscribeURL(n, o)...)
+	}
+	rest = append(rest, "\nTimestamp\n"...)
+	rest = appendTime(rest, m)
+	if n.Kind != queue.Notification {
+		rest = append(append(rest, "\nToken\n"...), n.Token...)
+	}
+	rest = append(append(rest, "\nTopicArn\n"...), n.Topic...)
+	rest = append(append(rest, "\nType\n"...), Type(n.Kind)...)
+	rest = append(rest, '\n')
+	_, _ = h.Write(rest)
+	return h.Sum(nil)
+}

@@ -1,0 +1,282 @@
+// Package signing keeps the keys that sign envelopes, serves their certificates
+// and makes the signatures.
+//
+// The first start of a server chooses the id of its key, keeps it, and has the
+// key made in the background: a publish names the key and needs no more of it.
+// What is to be signed waits until the key is made and durable. When a
+// certificate nears its end the next start makes another key, which signs from
+// then on. Older keys stay: messages in queues may name them and be signed only
+// when they are received, and certificates are fetched for as long as somebody
+// keeps a message.
+package signing
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+const (
+	keyBits = 2048
+	// commonName is whose certificate an envelope is signed with.
+	commonName = "sns.amazonaws.com"
+	// lifetime is how long a certificate is valid. A start within renewal of its
+	// end makes a new key.
+	lifetime = 20 * 365 * 24 * time.Hour
+	renewal  = 365 * 24 * time.Hour
+	// early is how long before it is made a certificate is valid, for receivers
+	// whose clocks are behind ours.
+	early = 24 * time.Hour
+)
+
+// Store keeps keys: *shard.Engine.
+type Store interface {
+	// SigningKeys are all keys that were put, by their ids.
+	SigningKeys() (map[[16]byte][]byte, error)
+	// PutSigningKey adds a key; it is durable on return.
+	PutSigningKey(id [16]byte, key []byte) error
+}
+
+// Options are what Keys are made of. Store and Clock are needed.
+type Options struct {
+	Store  Store
+	Clock  clock.Clock // dates certificates: the machine's, which is the receivers', too
+	Logger *slog.Logger
+	// Kept is how many signatures are kept in memory: 16,384 unless given, in
+	// about 10 MB.
+	Kept int
+}
+
+// Keys are the keys of a server.
+type Keys struct {
+	options Options
+	kept    *lru.Cache[signed, *signature]
+	made    atomic.Uint64
+	working sync.WaitGroup
+	making  sync.Mutex
+
+	mu     sync.RWMutex
+	byID   map[[16]byte]*key
+	newest *key // never nil
+}
+
+// key is a pair of keys and the certificate of the public one.
+type key struct {
+	id     [16]byte
+	number uint64        // grows from key to key
+	ready  chan struct{} // closed once the rest is there, or failed
+
+	private     *rsa.PrivateKey
+	certificate *x509.Certificate
+	pem         []byte
+	failed      error
+}
+
+// Open reads the keys of a store, and has one made in the background if there is
+// none that goes on for long enough.
+func Open(o Options) (*Keys, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	kept, err := lru.New[signed, *signature](cmp.Or(o.Kept, 16_384))
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{options: o, kept: kept, byID: map[[16]byte]*key{}}
+	stored, err := o.Store.SigningKeys()
+	if err != nil {
+		return nil, err
+	}
+	for id, value := range stored {
+		found, err := decodeKey(id, value)
+		if err != nil {
+			return nil, fmt.Errorf("the signing key %x: %w", id, err)
+		}
+		k.add(found)
+	}
+	switch {
+	case k.newest == nil:
+		first, err := newKey(1)
+		if err == nil {
+			err = o.Store.PutSigningKey(first.id, first.encode())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the key that signs messages: %w", err)
+		}
+		k.add(first)
+		fallthrough
+	case k.newest.private == nil: // or the process ended before it was made
+		k.working.Go(func() { k.finish(k.newest) })
+	case k.newest.certificate.NotAfter.Sub(o.Clock.Now()) < renewal:
+		k.working.Go(func() { _ = k.Rotate() }) // the old one goes on
+	}
+	return k, nil
+}
+
+// Stop waits for what is being made.
+func (k *Keys) Stop() { k.working.Wait() }
+
+// finish makes what a new key lacks.
+func (k *Keys) finish(unmade *key) {
+	defer close(unmade.ready)
+	if err := k.fill(unmade); err != nil {
+		unmade.failed = fmt.Errorf("the key that signs messages was not made: %w", err)
+		k.options.Logger.Error("no key could be made to sign messages with", "error", err)
+	}
+}
+
+// Rotate makes a new key, which signs from now on.
+func (k *Keys) Rotate() error {
+	k.making.Lock()
+	defer k.making.Unlock()
+	k.mu.RLock()
+	number := k.newest.number + 1
+	k.mu.RUnlock()
+	next, err := newKey(number)
+	if err != nil {
+		return err
+	}
+	if k.finish(next); next.failed != nil {
+		return next.failed
+	}
+	k.add(next)
+	return nil
+}
+
+func (k *Keys) add(added *key) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.byID[added.id] = added
+	if k.newest == nil || added.number > k.newest.number {
+		k.newest = added
+	}
+}
+
+// Key is the id of the key that signs now. It may still be being made.
+func (k *Keys) Key() [16]byte {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.newest.id
+}
+
+func (k *Keys) find(id [16]byte) (*key, bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	found, ok := k.byID[id]
+	return found, ok
+}
+
+// newKey chooses the id of a key.
+func newKey(number uint64) (*key, error) {
+	k := &key{number: number, ready: make(chan struct{})}
+	_, err := rand.Read(k.id[:])
+	return k, err
+}
+
+// fill makes the key itself and its certificate, and keeps them.
+func (k *Keys) fill(unmade *key) error {
+	private, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return err
+	}
+	// A serial number is positive and has at most 20 bytes.
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 159))
+	if err != nil {
+		return err
+	}
+	now := k.options.Clock.Now().UTC().Truncate(time.Second)
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: commonName}, DNSNames: []string{commonName},
+		NotBefore: now.Add(-early), NotAfter: now.Add(lifetime),
+		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return err
+	}
+	made := key{number: unmade.number, private: private}
+	if err := made.certify(der); err != nil {
+		return err
+	}
+	if err := k.options.Store.PutSigningKey(unmade.id, made.encode()); err != nil {
+		return err
+	}
+	unmade.private, unmade.certificate, unmade.pem = made.private, made.certificate, made.pem
+	return nil
+}
+
+// certify gives the key its certificate.
+func (k *key) certify(der []byte) (err error) {
+	if k.certificate, err = x509.ParseCertificate(der); err != nil {
+		return err
+	}
+	if public, ok := k.certificate.PublicKey.(*rsa.PublicKey); !ok || !public.Equal(k.private.Public()) {
+		return errors.New("the certificate is for another key")
+	}
+	k.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return nil
+}
+
+const keyVersion = 1
+
+// encode writes a key as it is stored: a version and the number, and unless it
+// is still to be made the length of the private key, that in PKCS #1, and the
+// certificate, both in DER.
+func (k *key) encode() []byte {
+	value := binary.AppendUvarint([]byte{keyVersion}, k.number)
+	if k.private == nil {
+		return value
+	}
+	private := x509.MarshalPKCS1PrivateKey(k.private)
+	value = binary.AppendUvarint(value, uint64(len(private)))
+	value = append(value, private...)
+	return append(value, k.certificate.Raw...)
+}
+
+var errUnreadable = errors.New("the record is unreadable; it was written by a newer godwit, or is damaged")
+
+func decodeKey(id [16]byte, value []byte) (*key, error) {
+	if len(value) == 0 || value[0] != keyVersion {
+		return nil, errUnreadable
+	}
+	value = value[1:]
+	k := &key{id: id, ready: make(chan struct{})}
+	var w int
+	if k.number, w = binary.Uvarint(value); w <= 0 {
+		return nil, errUnreadable
+	}
+	value = value[w:]
+	if len(value) == 0 {
+		return k, nil
+	}
+	close(k.ready)
+	size, w := binary.Uvarint(value)
+	if w <= 0 || size > uint64(len(value)-w) {
+		return nil, errUnreadable
+	}
+	value = value[w:]
+	var err error
+	if k.private, err = x509.ParsePKCS1PrivateKey(value[:size]); err != nil {
+		return nil, errUnreadable // the error's text might quote the key
+	}
+	if k.private.N.BitLen() != keyBits {
+		return nil, errUnreadable
+	}
+	return k, k.certify(value[size:])
+}

@@ -1,0 +1,104 @@
+package signing
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// signed names a signature by what it is made over, and so is the same for all
+// subscribers of a topic who get the same text.
+type signed struct {
+	key     [16]byte
+	version byte
+	digest  [32]byte // the rest is zero with SHA-1
+}
+
+// signature is made by the first who needs it; the others wait.
+type signature struct {
+	once sync.Once
+	text []byte // base64
+	err  error
+}
+
+// Signer makes signatures, a few at a time: each takes a processor for about a
+// millisecond, and whoever else has work must get a turn.
+type Signer struct {
+	*Keys
+	slots chan struct{}
+}
+
+// NewSigner makes a signer that uses as many processors as there are. What one
+// has lined up does not delay another's.
+func (k *Keys) NewSigner() *Signer {
+	return &Signer{Keys: k, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
+
+var errNoRoom = errors.New("signing: the body has no room for a signature")
+
+// Sign puts into a body the signature that it lacks. While the first key is
+// being made it waits, a fraction of a second as a rule. The same text gets the
+// same signature, which is made once and kept while there is room for it; made
+// again it is the same.
+func (s *Signer) Sign(body []byte, u *queue.Unsigned) error {
+	id := signed{key: u.Key, version: u.Version}
+	if len(u.Digest) > len(id.digest) || u.Offset < 0 || len(body)-u.Offset < envelope.SignatureSize {
+		return errNoRoom
+	}
+	copy(id.digest[:], u.Digest)
+	found, ok := s.kept.Get(id)
+	if !ok {
+		found = &signature{}
+		if other, ok, _ := s.kept.PeekOrAdd(id, found); ok {
+			found = other
+		}
+	}
+	found.once.Do(func() {
+		s.wait(u.Key)
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		found.text, found.err = s.make(u)
+	})
+	if found.err != nil {
+		return found.err
+	}
+	copy(body[u.Offset:], found.text)
+	return nil
+}
+
+// Made is how many signatures have been made.
+func (k *Keys) Made() uint64 { return k.made.Load() }
+
+// wait waits until a key is made.
+func (k *Keys) wait(id [16]byte) {
+	if found, ok := k.find(id); ok {
+		<-found.ready
+	}
+}
+
+func (k *Keys) make(u *queue.Unsigned) ([]byte, error) {
+	found, ok := k.find(u.Key)
+	if !ok {
+		return nil, fmt.Errorf("signing: the key %x is not in the store", u.Key)
+	}
+	if found.failed != nil {
+		return nil, found.failed
+	}
+	hash := crypto.SHA256
+	if u.Version == 1 {
+		hash = crypto.SHA1
+	}
+	raw, err := rsa.SignPKCS1v15(nil, found.private, hash, u.Digest)
+	if err != nil {
+		return nil, err
+	}
+	k.made.Add(1)
+	return base64.StdEncoding.AppendEncode(make([]byte, 0, envelope.SignatureSize), raw), nil
+}

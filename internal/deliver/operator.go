@@ -1,0 +1,134 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// OperatorEngine is what an Operator needs of the state: *shard.Engine.
+type OperatorEngine interface {
+	Pause(ctx context.Context, subscription arn.ARN) error
+	Resume(ctx context.Context, subscription arn.ARN) error
+	Backlog(ctx context.Context, subscription arn.ARN) (shard.BacklogInfo, error)
+	Next(ctx context.Context, w *shard.Waiting) (ids []string, err error)
+	Look(ctx context.Context, subscription arn.ARN, id string) (*shard.Delivery, error)
+	Evict(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) (wait func(), err error)
+}
+
+// Operator does to deliveries what an operator asks for. Whatever it does is
+// durable when it returns, and may be asked for again.
+type Operator struct {
+	scheduler *Scheduler
+	engine    OperatorEngine
+}
+
+// NewOperator makes an operator of the engine whose deliveries s makes.
+func NewOperator(s *Scheduler, e OperatorEngine) *Operator { return &Operator{s, e} }
+
+// Pause stops a subscription's deliveries; attempts under way go on. Errors:
+// NotFound.
+func (o *Operator) Pause(ctx context.Context, subscription arn.ARN) error {
+	err := o.engine.Pause(ctx, subscription)
+	if err == nil {
+		o.scheduler.Recall(subscription)
+	}
+	return err
+}
+
+// Resume ends a Pause. Errors: NotFound.
+func (o *Operator) Resume(ctx context.Context, subscription arn.ARN) error {
+	return o.engine.Resume(ctx, subscription)
+}
+
+// Dropped counts what became of deliveries that were dropped.
+type Dropped struct {
+	DeadLettered int // moved to the dead-letter queue
+	Dropped      int // gone: there is no dead-letter queue that takes them
+	InFlight     int // left alone, as they are under way
+}
+
+// Drop ends a delivery that waits as if its retries were used up: it goes to the
+// subscription's dead-letter queue, or, without one, or if that refuses it for
+// good, nowhere. Errors: NotFound; shard.ErrUnderWay; Unavailable and Throttled
+// if the dead-letter queue cannot take it now: nothing has changed then.
+func (o *Operator) Drop(ctx context.Context, subscription arn.ARN, id string) (Dropped, error) {
+	var done Dropped
+	wait, err := o.drop(ctx, subscription, id, &done)
+	wait()
+	return done, err
+}
+
+// DropAll drops every delivery that waits. If it fails, or ctx ends, those that
+// it counts are done and the others are as they were. Errors: as Drop's.
+func (o *Operator) DropAll(ctx context.Context, subscription arn.ARN) (Dropped, error) {
+	var done Dropped
+	w := &shard.Waiting{Subscription: subscription}
+	for {
+		ids, err := o.engine.Next(ctx, w)
+		if err == nil && len(ids) == 0 {
+			info, err := o.engine.Backlog(ctx, subscription)
+			done.InFlight = int(info.InFlight)
+			return done, err
+		}
+		if err != nil {
+			return done, err
+		}
+		// One after the other, so that they keep their order, but with one wait.
+		wait := func() {}
+		for _, id := range ids {
+			last, err := o.drop(ctx, subscription, id, &done)
+			switch {
+			case err == nil:
+				wait = last
+			case errors.Is(err, shard.ErrUnderWay), fault.KindOf(err) == fault.NotFound: // its time has come meanwhile
+			default:
+				wait()
+				return done, err
+			}
+		}
+		wait()
+	}
+}
+
+func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, done *Dropped) (wait func(), err error) {
+	d, err := o.engine.Look(ctx, subscription, id)
+	if err != nil {
+		return func() {}, err
+	}
+	s := o.scheduler
+	e := Event{GaveUp: true, State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
+	if n, dest := d.Message.Notice, d.Subscription.Redrive; n != nil && n.Kind == queue.Notification && !dest.IsZero() {
+		m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
+		wait, err := o.engine.Evict(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
+		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {
+			return wait, err
+		}
+		out := TransferOutcome(err)
+		e.Redrive, e.Redrive.ID = out.Provider, m.ID
+		switch out.Class {
+		case Success:
+			done.DeadLettered++
+			e.State = shard.DeliveryDeadLetter
+			s.tell(d, e)
+			return wait, nil
+		case ServerError:
+			return wait, err
+		case ClientError:
+			e.RedriveFailed = true
+			e.Reason += "; dead-letter queue: " + out.Detail
+		}
+	}
+	if wait, err = o.engine.Evict(ctx, d, arn.ARN{}, nil, shard.DeliveryDropped, e.Reason); err == nil {
+		done.Dropped++
+		s.tell(d, e)
+	}
+	return wait, err
+}

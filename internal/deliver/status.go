@@ -1,0 +1,163 @@
+package deliver
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// StatusEntry is an entry of a topic's delivery status log. Source: the SNS
+// developer guide, "Message delivery status".
+type StatusEntry struct {
+	Notification StatusNotification `json:"notification"`
+	Delivery     StatusDelivery     `json:"delivery"`
+	Status       string             `json:"status"` // SUCCESS or FAILURE
+
+	topic arn.ARN
+}
+
+// StatusNotification says what was to be delivered.
+type StatusNotification struct {
+	MessageMD5Sum string `json:"messageMD5Sum"`
+	MessageID     string `json:"messageId"`
+	TopicARN      string `json:"topicArn"`
+	Timestamp     string `json:"timestamp"` // of the publish
+}
+
+// StatusDelivery says what came of an attempt.
+type StatusDelivery struct {
+	DeliveryID       string `json:"deliveryId"`
+	RedrivePolicy    string `json:"redrivePolicy,omitempty"`
+	Destination      string `json:"destination"`
+	ProviderResponse string `json:"providerResponse"`
+	DwellTimeMs      int64  `json:"dwellTimeMs"`
+	Attempts         int    `json:"attempts"`
+	StatusCode       int    `json:"statusCode"`
+}
+
+// Group is the log group that the entry belongs to.
+func (s *StatusEntry) Group() string {
+	group := "sns/" + s.topic.Region + "/" + s.topic.Account + "/" + s.topic.Resource
+	if s.Status != statusSuccess {
+		group += "/Failure"
+	}
+	return group
+}
+
+const (
+	statusSuccess   = "SUCCESS"
+	statusFailure   = "FAILURE"
+	statusTimestamp = "2006-01-02 15:04:05.000"
+)
+
+// wanted says whether an attempt that succeeded is among those to be logged.
+func wanted(f topic.Feedback, draw func() float64) bool {
+	return f.Success && (f.Rate >= 100 || f.Rate > 0 && draw()*100 < float64(f.Rate))
+}
+
+func bodyMD5(body []byte) string {
+	sum := md5.Sum(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// Status are the entries of an event: one of an attempt, and one of a move to the
+// dead-letter queue, as far as the topic wants them. draw gives a random number
+// in [0, 1) for the share of successes.
+func (e *Event) Status(draw func() float64) (all []StatusEntry) {
+	if e.Kind != queue.Notification || !e.Feedback.Success && !e.Feedback.Failure {
+		return nil
+	}
+	name, _, _ := e.Subscription.SplitSubscription()
+	entry := StatusEntry{
+		topic: name,
+		Notification: StatusNotification{
+			MessageMD5Sum: e.BodyMD5, MessageID: uuid.UUID(e.MessageID).String(),
+			TopicARN: name.String(), Timestamp: e.Published.UTC().Format(statusTimestamp),
+		},
+		Delivery: StatusDelivery{
+			DeliveryID:  deliveryUUID(e.Subscription, e.MessageID),
+			Destination: e.Endpoint, DwellTimeMs: max(e.At.Sub(e.Published).Milliseconds(), 0), Attempts: max(e.Number, 1),
+			RedrivePolicy: redrivePolicy(e.DeadLetter),
+		},
+		Status: statusFailure,
+	}
+	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
+		made := entry
+		if e.State == shard.DeliveryDelivered {
+			made.Status = statusSuccess
+		}
+		made.Delivery.StatusCode = e.Attempt.Status
+		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
+		if e.Protocol == topic.SQS {
+			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
+		} else if made.Delivery.ProviderResponse == "" {
+			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
+		}
+		all = append(all, made)
+	}
+	moved := e.State == shard.DeliveryDeadLetter
+	if e.Redrive.Status != 0 && (moved && e.Feedback.Success || !moved && e.Feedback.Failure) {
+		if moved {
+			entry.Status = statusSuccess
+		}
+		d := &entry.Delivery
+		d.RedrivePolicy, d.Destination, d.Attempts = "", e.DeadLetter.String(), 1
+		d.StatusCode, d.ProviderResponse = e.Redrive.Status, e.Redrive.response()
+		all = append(all, entry)
+	}
+	return all
+}
+
+// DirectStatus are the entries of deliveries that a publish made itself.
+func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
+	for i := range p.Direct {
+		d := &p.Direct[i]
+		e := Event{
+			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: queue.Notification,
+			MessageID: p.ID, Published: p.At, At: p.At, Feedback: p.Feedback, Endpoint: shownEndpoint(&d.Subscription),
+			Number: 1, Made: true, State: shard.DeliveryDelivered, DeadLetter: d.Subscription.Redrive,
+			Provider: Provider{Status: http.StatusOK, ID: d.MessageID}, BodyMD5: bodyMD5(d.Body),
+		}
+		all = append(all, e.Status(draw)...)
+	}
+	return all
+}
+
+// deliveryUUID names a delivery, the same for all its attempts.
+func deliveryUUID(subscription arn.ARN, message queue.ID) string {
+	return uuid.NewSHA1(uuid.UUID(message), []byte(subscription.String())).String()
+}
+
+func redrivePolicy(q arn.ARN) string {
+	if q.IsZero() {
+		return ""
+	}
+	p, _ := json.Marshal(map[string]string{"deadLetterTargetArn": q.String()}) // strings always marshal
+	return string(p)
+}
+
+// response is what a queue said, as JSON. The id of the request is made from the
+// message's: there was no request.
+func (p Provider) response() string {
+	v := any(struct {
+		Request string `json:"sqsRequestId"`
+		Message string `json:"sqsMessageId"`
+	}{uuid.NewSHA1(uuid.UUID(p.ID), []byte("request")).String(), uuid.UUID(p.ID).String()})
+	if p.Code != "" {
+		v = struct {
+			Code    string `json:"ErrorCode"`
+			Message string `json:"ErrorMessage"`
+			Request string `json:"sqsRequestId"`
+		}{p.Code, p.Message, "Unrecoverable"}
+	}
+	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}

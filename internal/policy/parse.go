@@ -1,0 +1,292 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxBytes bounds a document that Parse looks at. Every service has a lower
+// limit of its own.
+const MaxBytes = 32 << 10
+
+// ErrMalformed is in every error of Parse.
+var ErrMalformed = errors.New("malformed policy")
+
+// The versions of the language. Variables are known to the newer one only.
+const (
+	Version2008 = "2008-10-17" // the default
+	Version2012 = "2012-10-17"
+)
+
+// Policy is a parsed document.
+type Policy struct {
+	statements []*Statement
+}
+
+// Statement is one rule of a policy.
+type Statement struct {
+	Sid  string
+	Deny bool // Effect
+	// Actions and Resources are as written; the flags say that the statement is
+	// about all others.
+	Actions      []string
+	NotAction    bool
+	Resources    []string
+	NotResource  bool
+	NotPrincipal bool
+
+	principals principals
+	actions    []pattern
+	resources  []resourcePattern
+	conditions []condition
+}
+
+// Statements are the policy's rules, in their order.
+func (p *Policy) Statements() []*Statement { return p.statements }
+
+// Parse reads a document. It refuses what IAM's grammar does not have: unknown
+// and repeated elements, elements that exclude each other, a statement without
+// one of Effect, Principal, Action and Resource, a document without statements,
+// principals with wildcards, unknown operators and operands that do not fit
+// theirs. The error wraps ErrMalformed, and quotes nothing of the document but
+// names.
+func Parse(doc string) (*Policy, error) {
+	if len(doc) > MaxBytes {
+		return nil, malformed("longer than %d bytes", MaxBytes)
+	}
+	if !utf8.ValidString(doc) || !json.Valid([]byte(doc)) {
+		return nil, malformed("not JSON")
+	}
+	d := document{version: Version2008}
+	var statements json.RawMessage
+	err := members([]byte(doc), func(name string, value json.RawMessage) (err error) {
+		switch name {
+		case "Version":
+			d.version, err = text(value)
+			if err == nil && d.version != Version2008 && d.version != Version2012 {
+				err = malformed("unknown Version")
+			}
+		case "Id":
+			_, err = text(value)
+		case "Statement":
+			statements = value
+		default:
+			err = malformed("unknown element")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.parseStatements(statements)
+}
+
+// document is what its statements need to know of the whole.
+type document struct{ version string }
+
+func (d *document) parseStatements(list json.RawMessage) (*Policy, error) {
+	all, err := oneOrMany(list)
+	if err != nil {
+		return nil, malformed("Statement is missing or empty")
+	}
+	p := &Policy{}
+	for _, raw := range all {
+		s, err := d.parseStatement(raw)
+		if err != nil {
+			return nil, err
+		}
+		if s.Sid != "" && slices.ContainsFunc(p.statements, func(o *Statement) bool { return o.Sid == s.Sid }) {
+			return nil, malformed("two statements with one Sid")
+		}
+		p.statements = append(p.statements, s)
+	}
+	return p, nil
+}
+
+// parseStatement reads one statement.
+func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
+	s := &Statement{}
+	var effect string
+	var hasPrincipal, hasAction, hasResource bool
+	once := func(has *bool) error {
+		if *has {
+			return malformed("an element and its opposite in one statement")
+		}
+		*has = true
+		return nil
+	}
+	err := members(raw, func(name string, value json.RawMessage) (err error) {
+		switch name {
+		case "Sid":
+			s.Sid, err = text(value)
+		case "Effect":
+			effect, err = text(value)
+		case "Principal", "NotPrincipal":
+			if err = once(&hasPrincipal); err == nil {
+				s.NotPrincipal = name != "Principal"
+				s.principals, err = parsePrincipals(value)
+			}
+		case "Action", "NotAction":
+			if err = once(&hasAction); err == nil {
+				s.NotAction = name != "Action"
+				err = s.parseActions(value)
+			}
+		case "Resource", "NotResource":
+			if err = once(&hasResource); err == nil {
+				s.NotResource = name != "Resource"
+				err = s.parseResources(value, d.variables())
+			}
+		case "Condition":
+			s.conditions, err = parseConditions(value, d.variables())
+		default:
+			err = malformed("unknown element of a statement")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.Deny = effect == "Deny"; !s.Deny && effect != "Allow" {
+		return nil, malformed("Effect must be Allow or Deny")
+	}
+	if !hasPrincipal || !hasAction || !hasResource {
+		return nil, malformed("a statement without Principal, Action or Resource")
+	}
+	return s, nil
+}
+
+func (d *document) variables() bool { return d.version == Version2012 }
+
+// actionName is a service's prefix and the name of an action, or a pattern of
+// names.
+var actionName = regexp.MustCompile(`^[A-Za-z0-9-]+:[A-Za-z0-9*?]+$`)
+
+func (s *Statement) parseActions(value json.RawMessage) (err error) {
+	if s.Actions, err = texts(value); err != nil {
+		return err
+	}
+	for _, action := range s.Actions {
+		if action != "*" && !actionName.MatchString(action) {
+			return malformed("bad Action")
+		}
+		s.actions = append(s.actions, compile(action, true, false))
+	}
+	return nil
+}
+
+func (s *Statement) parseResources(value json.RawMessage, variables bool) (err error) {
+	if s.Resources, err = texts(value); err != nil {
+		return err
+	}
+	for _, resource := range s.Resources {
+		r, ok := compileResource(resource, variables)
+		if !ok {
+			return malformed("bad Resource")
+		}
+		s.resources = append(s.resources, r)
+	}
+	return nil
+}
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// members calls f with each member of a JSON object, in its order. A name that
+// comes twice is an error, as is anything but an object.
+func members(raw json.RawMessage, f func(name string, value json.RawMessage) error) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return malformed("an object is missing")
+	}
+	var seen []string
+	for dec.More() {
+		token, err := dec.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return malformed("not JSON")
+		}
+		if slices.Contains(seen, name) {
+			return malformed("an element twice")
+		}
+		seen = append(seen, name)
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return malformed("not JSON")
+		}
+		if err := f(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oneOrMany takes a list apart; anything else stands for a list of itself. The
+// empty list is an error, and so is nothing at all.
+func oneOrMany(raw json.RawMessage) ([]json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, malformed("an element is missing")
+	}
+	if raw[0] != '[' {
+		return []json.RawMessage{raw}, nil
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil || len(list) == 0 {
+		return nil, malformed("an empty list")
+	}
+	return list, nil
+}
+
+// text reads a JSON string.
+func text(raw json.RawMessage) (string, error) {
+	var s string
+	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", malformed("a string is missing")
+	}
+	return s, nil
+}
+
+// texts reads a string or a list of them, none of them empty.
+func texts(raw json.RawMessage) ([]string, error) {
+	list, err := oneOrMany(raw)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(list))
+	for i, item := range list {
+		if all[i], err = text(item); err != nil {
+			return nil, err
+		}
+		if all[i] == "" {
+			return nil, malformed("an empty string")
+		}
+	}
+	return all, nil
+}
+
+// scalars reads the operands of a condition: a string, number or truth value,
+// or a list of them.
+func scalars(raw json.RawMessage) ([]string, error) {
+	list, err := oneOrMany(raw)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]string, len(list))
+	for i, item := range list {
+		if strings.ContainsRune("{[n", rune(item[0])) { // n: null
+			return nil, malformed("bad operand")
+		}
+		if item[0] != '"' {
+			all[i] = string(item)
+		} else if all[i], err = text(item); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/deliver/envelope/signing"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// envelopes renders and signs what an engine hands out. The engine comes first,
+// since it keeps the keys: open follows before anything is published or received.
+type envelopes struct {
+	url      string
+	keys     *signing.Keys
+	received *signing.Signer // of messages on their way to receivers
+}
+
+// render makes what a subscribed queue gets.
+func (v *envelopes) render(notification *queue.Message) (*queue.Message, error) {
+	issuer := envelope.Issuer{URL: v.url}
+	if envelope.Signed(notification) {
+		issuer.Key = v.keys.Key()
+	}
+	return envelope.SQS(notification, newID(), issuer)
+}
+
+func (v *envelopes) sign(body []byte, u *queue.Unsigned) error { return v.received.Sign(body, u) }
+
+// open reads the keys, and has the first one made.
+func (v *envelopes) open(deps Deps, engine *shard.Engine) (err error) {
+	v.keys, err = signing.Open(signing.Options{Store: engine, Clock: clock.System, Logger: deps.Log})
+	if err != nil {
+		return err
+	}
+	v.received = v.keys.NewSigner()
+	deps.OnStop("signing keys", func(context.Context) error {
+		v.keys.Stop()
+		return nil
+	})
+	return nil
+}

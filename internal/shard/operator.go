@@ -1,0 +1,432 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// What an operator can do about a subscription's backlog. Each command is
+// durable when it returns, and may be repeated.
+
+// ErrUnderWay refuses to touch a delivery that the consumer has.
+var ErrUnderWay = errors.New("shard: an attempt at the delivery is under way")
+
+var errNoDelivery = fault.New(fault.NotFound, "Delivery does not exist")
+
+// deliveryID names a message of a backlog: its lane and sequence.
+type deliveryID struct {
+	lane     queue.Lane
+	sequence uint64
+}
+
+func (id deliveryID) String() string {
+	return strconv.FormatUint(uint64(id.lane), 10) + "-" + strconv.FormatUint(id.sequence, 10)
+}
+
+func parseDeliveryID(s string) (id deliveryID, err error) {
+	lane, sequence, _ := strings.Cut(s, "-")
+	l, err := strconv.ParseUint(lane, 10, 64)
+	if err == nil {
+		id.sequence, err = strconv.ParseUint(sequence, 10, 64)
+	}
+	if id.lane = queue.Lane(l); err != nil || id.String() != s {
+		return deliveryID{}, errNoDelivery
+	}
+	return id, nil
+}
+
+// Pause stops the deliveries of a subscription: what is in its backlog, and what
+// comes, waits there. Attempts under way go on, and the consumer gives back what
+// it has not begun. Errors: NotFound.
+func (e *Engine) Pause(ctx context.Context, sub arn.ARN) error {
+	return e.setPaused(ctx, sub, (*topic.State).Pause)
+}
+
+// Resume ends a Pause. Errors: NotFound.
+func (e *Engine) Resume(ctx context.Context, sub arn.ARN) error {
+	return e.setPaused(ctx, sub, (*topic.State).Resume)
+}
+
+func (e *Engine) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
+	return e.withSubscription(ctx, name, func(sh *shard) error {
+		sub, err := set(sh.topics, sh.time(), name, &sh.batch)
+		if err != nil {
+			return err
+		}
+		if qs := sh.backlogOf(sub); qs != nil {
+			qs.paused, qs.readied = sub.PausedAt != 0, false
+			sh.touch(qs) // so that the consumer is told
+		}
+		return nil
+	})
+}
+
+// Backlog counts what a subscription is owed. Errors: NotFound.
+func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
+	var low uint64
+	var qs *queueState
+	sh := e.shardOfSubscription(sub)
+	err = e.withSubscription(ctx, sub, func(sh *shard) error {
+		s, ok := sh.topics.Subscription(sub)
+		if !ok {
+			return topic.ErrNoSubscription
+		}
+		info.Subscription, info.Now = *s, sh.time()
+		if qs = sh.backlogOf(s); qs == nil {
+			return nil
+		}
+		for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
+			sh.fill(qs, need)
+		}
+		c := qs.machine.Counts(sh.now())
+		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
+		sh.readable()
+		low = qs.low
+		return nil
+	})
+	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
+		return info, err
+	}
+	oldest, low, err := e.oldest(sh, qs, low)
+	if err != nil {
+		e.fatal(err)
+		return info, err
+	}
+	sh.mu.Lock()
+	qs.low = max(qs.low, low)
+	g := sh.last
+	sh.mu.Unlock()
+	if oldest != 0 {
+		info.Oldest = time.UnixMilli(oldest).UTC()
+	}
+	g.wait()
+	return info, nil
+}
+
+// oldest finds when the oldest message of a backlog was published, 0 if it is
+// empty. The search in the main lane begins at low; next is where the next can.
+func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next uint64, err error) {
+	next = low
+	keys := queue.NewKeys(sh.id, qs.incarnation)
+	for _, lane := range []queue.Lane{queue.MainLane, queue.DelayedLane, queue.MovedLane} {
+		from := uint64(0)
+		if lane == queue.MainLane {
+			from = low
+		}
+		err := each(e.store, keys.Lane(lane, from), func(key, value []byte) bool {
+			at, ok := queue.RecordSent(value)
+			if ok && (sent == 0 || at < sent) {
+				sent = at
+			}
+			if lane == queue.MainLane {
+				next = queue.KeySequence(key)
+			}
+			return false
+		})
+		if err != nil {
+			return 0, low, err
+		}
+	}
+	return sent, next, nil
+}
+
+// withBacklog runs f under the lock of a subscription's shard and returns once
+// all that f saw and did is durable. Without a backlog f is not run. Errors:
+// NotFound, f's.
+func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscription, qs *queueState) error) error {
+	sh := e.shardOfSubscription(name)
+	sh.mu.Lock()
+	sub, ok := sh.topics.Subscription(name)
+	err := error(topic.ErrNoSubscription)
+	if ok {
+		err = nil
+		if qs := sh.backlogOf(sub); qs != nil {
+			sh.readable()
+			err = f(sh, sub, qs)
+		}
+	}
+	sh.commit(true)
+	g := sh.last
+	if !ok {
+		g = sh.catalog
+	}
+	sh.mu.Unlock()
+	g.wait()
+	return err
+}
+
+// RetryNow makes a delivery that waits for its next attempt due now; changed is
+// false if it is due already or under way. Errors: NotFound.
+func (e *Engine) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bool, err error) {
+	name, err := parseDeliveryID(id)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
+		found = true
+		return sh.resolve(qs, true, func() (need queue.Need, err error) {
+			changed, need, err = qs.machine.Hasten(&sh.batch, sh.now(), name.lane, name.sequence)
+			return need, err
+		})
+	})
+	if errors.Is(err, queue.ErrGone) || err == nil && !found {
+		return false, errNoDelivery
+	}
+	return changed, err
+}
+
+// operatorStep bounds the deliveries that one commit of an operator's command
+// changes, and those that one look lists.
+const operatorStep = 512
+
+// RetryAllNow makes every delivery that waits for its next attempt due now and
+// returns how many those were. It takes one commit for each 512 of them; if it
+// fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
+func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
+	var began int64
+	var due int64
+	var seq uint64
+	for more := true; more && err == nil; {
+		more = false
+		err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
+			now := sh.now()
+			if began == 0 {
+				began, due = now, now+1
+			}
+			var found []queue.Peeked
+			var values [][]byte
+			var failed error
+			seen := 0
+			err := each(e.store, qs.machine.Keys().DueFrom(due, seq), func(key, value []byte) bool {
+				var p queue.Peeked
+				if p, failed = queue.PeekDue(key, value); failed != nil {
+					return false
+				}
+				if seen++; seen > operatorStep {
+					more = true
+					return false
+				}
+				due, seq = p.Due, p.Sequence+1
+				if p.Received <= began { // else it has had its turn since
+					found, values = append(found, p), append(values, bytes.Clone(value))
+				}
+				return true
+			})
+			if err := errorsFirst(failed, err); err != nil {
+				return err
+			}
+			for i, p := range found {
+				if err := qs.machine.FillState(queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}, true, 0, values[i]); err != nil {
+					return err
+				}
+				changed, _, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
+				if err != nil {
+					return err
+				}
+				if changed {
+					n++
+				}
+			}
+			sh.touch(qs)
+			return nil
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	return n, err
+}
+
+// Waiting lists, a step at a time, the deliveries of a subscription that wait
+// and were published before the first step. The zero value of all but
+// Subscription begins.
+type Waiting struct {
+	Subscription arn.ARN
+
+	begun, fresh bool
+	below        uint64
+	due          int64
+	sequence     uint64
+}
+
+// Next lists up to 512 deliveries; none is the end. Errors: NotFound.
+func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
+	err = e.withBacklog(w.Subscription, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
+		if !w.begun {
+			w.begun, w.below = true, qs.machine.NextSequence()
+		}
+		keys, seen := qs.machine.Keys(), 0
+		list := func(span queue.Span, peek func(key, value []byte) (queue.Peeked, error)) (end bool, err error) {
+			end = true
+			var failed error
+			err = each(e.store, span, func(key, value []byte) bool {
+				var p queue.Peeked
+				if p, failed = peek(key, value); failed != nil {
+					return false
+				}
+				if w.fresh && p.Sequence >= w.below {
+					return false
+				}
+				if seen++; seen > operatorStep {
+					end = false
+					return false
+				}
+				w.due, w.sequence = p.Due, p.Sequence+1
+				if p.Sequence < w.below {
+					ids = append(ids, deliveryID{p.Lane, p.Sequence}.String())
+				}
+				return true
+			})
+			return end, errorsFirst(failed, err)
+		}
+		for !w.fresh && len(ids) == 0 {
+			seen = 0
+			end, err := list(keys.DueFrom(w.due, w.sequence), queue.PeekDue)
+			if err != nil {
+				return err
+			}
+			if end {
+				w.fresh, w.sequence = true, 0
+			}
+		}
+		if len(ids) > 0 {
+			return nil
+		}
+		seen = 0
+		span := qs.machine.HeadSpan()
+		if from := keys.Lane(queue.MainLane, w.sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
+			span = from
+		}
+		_, err := list(span, queue.PeekFresh)
+		return err
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return ids, err
+}
+
+// Look reads a delivery that waits, without taking it: Attempt is how many were
+// made. Errors: NotFound, ErrUnderWay.
+func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+	name, err := parseDeliveryID(id)
+	if err != nil {
+		return nil, err
+	}
+	var d *Delivery
+	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
+		d = &Delivery{Subscription: *s, shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}
+		d.Feedback = s.Topic().Feedback(s.Protocol)
+		record, err := sh.waitingRecord(qs, name)
+		if err != nil {
+			return err
+		}
+		if d.Message, err = queue.DecodeRecord(record); err != nil {
+			return err
+		}
+		value, _, err := e.store.Get(nil, qs.machine.Keys().History(name.sequence))
+		if err != nil {
+			return err
+		}
+		d.history = decodeHistory(value)
+		d.Attempt = d.history.total
+		return nil
+	})
+	if err == nil && d == nil {
+		err = errNoDelivery
+	}
+	return d, err
+}
+
+// waitingRecord reads the record of a message that nobody has.
+func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
+	if _, leased := qs.machine.Leased(id.sequence); leased {
+		return nil, ErrUnderWay
+	}
+	record, ok, err := sh.engine.store.Get(nil, qs.machine.Keys().Record(id.lane, id.sequence))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errNoDelivery
+	}
+	return record, nil
+}
+
+// Evict ends a delivery that Look has found, without an attempt: in one commit
+// it leaves its backlog and m, if that is not nil, enters the queue dest. It is
+// durable once wait, which is never nil, returns. Errors: those of Transfer,
+// which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
+func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) (wait func(), err error) {
+	from, to := d.shard, d.shard
+	if m != nil {
+		if e.full() {
+			return func() {}, fault.New(fault.Unavailable, "The disk has too little free space.")
+		}
+		to = e.shardOf(dest)
+	}
+	var g *group
+	if m != nil && e.options.TwoStep {
+		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
+	} else {
+		lockTwo(from, to)
+		g, err = from.evict(to, d, dest, m, state)
+		unlockTwo(from, to)
+	}
+	if err != nil {
+		g.wait() // the refusal may rest on it
+		return func() {}, err
+	}
+	e.finish(d, Attempt{}, state, reason)
+	if m != nil {
+		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	}
+	return g.wait, nil
+}
+
+// evictable refuses a delivery that does not wait any more.
+func (sh *shard) evictable(d *Delivery) error {
+	if d.queue.gone {
+		return topic.ErrNoSubscription
+	}
+	sh.readable()
+	_, err := sh.waitingRecord(d.queue, deliveryID{d.lease.Lane, d.lease.Sequence})
+	return err
+}
+
+func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState) (*group, error) {
+	if err := sh.evictable(d); err != nil {
+		return nil, err
+	}
+	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
+	// Read before anything is changed: what one command changes is one commit.
+	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
+	if m != nil {
+		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
+			return to.catalog, err
+		}
+	}
+	for { // of a group it may have to know more
+		need, err := qs.machine.Remove(&sh.batch, sh.now(), lane, seq)
+		if err != nil {
+			return nil, err
+		}
+		if need.Kind == queue.NeedNothing {
+			break
+		}
+		sh.fill(qs, need)
+	}
+	sh.touch(qs)
+	return commitTwo(true, sh, to), nil
+}

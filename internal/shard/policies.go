@@ -1,0 +1,125 @@
+package shard
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/queue/attribute"
+)
+
+// A queue's policy says which topics may send to it. It is parsed when it is
+// set and when it is loaded, and evaluated for each delivery: by the commit that
+// publishes, and by every transfer out of a subscription's backlog. A change
+// therefore holds for deliveries that wait. Requests of clients are not held
+// against it: nobody has proved yet who they are.
+
+// snsService is how a topic's deliveries introduce themselves.
+const snsService = "sns.amazonaws.com"
+
+// sendMessage is what a delivery does to a queue.
+const sendMessage = "sqs:SendMessage"
+
+// denyAll stands for a stored policy that cannot be read.
+var denyAll = &policy.Policy{}
+
+// parseQueuePolicy compiles the attribute Policy of a queue; nil for none.
+// Errors: InvalidAttributeValue for what is no policy, and for one about
+// actions of another service.
+func parseQueuePolicy(doc string) (*policy.Policy, error) {
+	if doc == "" {
+		return nil, nil
+	}
+	p, err := policy.Parse(doc)
+	if err != nil {
+		return nil, errQueuePolicy
+	}
+	for _, s := range p.Statements() {
+		for _, action := range s.Actions {
+			if prefix, _, named := strings.Cut(action, ":"); named && !strings.EqualFold(prefix, "sqs") {
+				return nil, errQueuePolicy
+			}
+		}
+	}
+	return p, nil
+}
+
+var errQueuePolicy = fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s.", attribute.Policy)
+
+// loadPolicy compiles a stored policy. One that is not understood, which an
+// older version let in, lets nobody in.
+func (qs *queueState) loadPolicy(e *Engine) {
+	p, err := parseQueuePolicy(qs.record.Attributes[attribute.Policy])
+	if err != nil {
+		e.logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", qs.arn.String())
+		p = denyAll
+	}
+	qs.policy = p
+}
+
+var errForbidden = fault.New(fault.AccessDenied, "The queue's policy does not let the topic send to it.")
+
+// admits refuses deliveries of a topic that may not send to the queue: one that
+// the queue's policy does not allow, or one of another account if there is no
+// policy. Errors: AccessDenied.
+func (qs *queueState) admits(topic arn.ARN, now int64) error {
+	if qs.policy == nil {
+		if topic.Account == qs.arn.Account {
+			return nil
+		}
+		return errForbidden
+	}
+	r := policy.Request{
+		Principal: policy.Principal{Services: []string{snsService, "sns." + topic.Region + ".amazonaws.com"}},
+		Action:    sendMessage, Resource: qs.arn.String(), Context: &delivering{topic: topic, queue: qs.arn, now: now},
+	}
+	if qs.policy.Evaluate(&r) != policy.Allow {
+		return errForbidden
+	}
+	return nil
+}
+
+// delivering is what a policy can ask about a delivery.
+type delivering struct {
+	topic, queue arn.ARN
+	now          int64 // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (d *delivering) Values(key string) []string {
+	switch key {
+	case "aws:sourcearn":
+		return []string{d.topic.String()}
+	case "aws:sourceaccount":
+		return []string{d.topic.Account}
+	case "aws:principalservicename":
+		return []string{snsService}
+	case "aws:principalservicenameslist":
+		return []string{snsService, "sns." + d.topic.Region + ".amazonaws.com"}
+	case "aws:principalisawsservice", "aws:securetransport":
+		return []string{"true"}
+	case "aws:viaawsservice":
+		return []string{"false"}
+	default:
+		return commonValues(key, d.queue, d.now)
+	}
+}
+
+// commonValues are those of the keys that every request has.
+func commonValues(key string, resource arn.ARN, now int64) []string {
+	switch key {
+	case "aws:resourceaccount":
+		return []string{resource.Account}
+	case "aws:requestedregion":
+		return []string{resource.Region}
+	case "aws:currenttime":
+		return []string{time.UnixMilli(now).UTC().Format("2006-01-02T15:04:05Z")}
+	case "aws:epochtime":
+		return []string{strconv.FormatInt(now/1000, 10)}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,191 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+)
+
+// admitting is a queue's policy that lets one topic in.
+func admitting(q, t arn.ARN) string {
+	return `{"Version":"2012-10-17","Statement":[{"Sid":"own","Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage",` +
+		`"Resource":"` + q.String() + `","Condition":{"ArnEquals":{"aws:SourceArn":"` + t.String() + `"}}}]}`
+}
+
+func setPolicy(t testing.TB, e *Engine, q arn.ARN, doc string) {
+	t.Helper()
+	if err := e.SetQueueAttributes(context.Background(), q, map[string]string{"Policy": doc}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// admitted reports whether a queue takes a topic's deliveries.
+func admitted(t testing.TB, e *Engine, q, from arn.ARN) bool {
+	t.Helper()
+	sh := e.shardOf(q)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	err := sh.queues[q].admits(from, sh.now())
+	if err != nil && !errors.Is(err, fault.New(fault.AccessDenied, "")) {
+		t.Errorf("refused with %v", err)
+	}
+	return err == nil
+}
+
+// A policy holds wherever its queue comes from: set with the queue, set later,
+// edited, left alone by other changes, purged, loaded.
+func TestPolicyIsKept(t *testing.T) {
+	ctx := context.Background()
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	e := openEngine(t, o)
+	q, one, other := queueARN("q"), topicARN("one"), topicARN("other")
+	foreign := arn.Topic(region, "111122223333", "one")
+	check := func(what, want string) {
+		t.Helper()
+		var in []string
+		for _, from := range []arn.ARN{one, other, foreign} {
+			if admitted(t, e, q, from) {
+				in = append(in, from.Account[:1]+from.Resource)
+			}
+		}
+		if got := strings.Join(in, " "); got != want {
+			t.Errorf("%s: %q may send, want %q", what, got, want)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"Policy": admitting(q, one)}}))
+	check("created with it", "0one")
+	do(e.SetQueueAttributes(ctx, q, map[string]string{"DelaySeconds": "1"}))
+	check("another attribute changed", "0one")
+	do(e.PurgeQueue(ctx, q))
+	check("purged", "0one")
+	do(e.Close())
+	e = openEngine(t, o)
+	check("loaded", "0one")
+	do(e.AddPermission(ctx, q, Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	check("a permission added", "0one")
+	setPolicy(t, e, q, admitting(q, foreign))
+	check("changed", "1one")
+	do(e.RemovePermission(ctx, q, "own"))
+	check("its last statement removed", "0one 0other")
+	do(e.AddPermission(ctx, q, Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	check("nothing but a permission", "")
+	setPolicy(t, e, q, "")
+	check("removed", "0one 0other")
+	do(e.Close())
+	e = openEngine(t, o)
+	check("loaded without", "0one 0other")
+	do(e.Close())
+}
+
+// A stored policy that cannot be read lets nobody in, and does not keep the
+// server from starting.
+func TestUnreadablePolicyDenies(t *testing.T) {
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	var logged bytes.Buffer
+	o := Options{Store: s, Clock: clock.NewVirtual(start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	e := openEngine(t, o)
+	q := queueARN("q")
+	if err := e.CreateQueue(context.Background(), QueueSpec{ARN: q}); err != nil {
+		t.Fatal(err)
+	}
+	sh := e.shardOf(q)
+	sh.mu.Lock()
+	sh.queues[q].record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
+	if err := sh.writeQueue(sh.queues[q]); err != nil {
+		t.Fatal(err)
+	}
+	g := sh.commit(true)
+	sh.mu.Unlock()
+	g.wait()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = openEngine(t, o)
+	defer e.Close()
+	if admitted(t, e, q, topicARN("t")) || !strings.Contains(logged.String(), "level=WARN") {
+		t.Errorf("admitted; logged: %s", logged.String())
+	}
+	setPolicy(t, e, q, "")
+	if !admitted(t, e, q, topicARN("t")) {
+		t.Error("a new policy does not hold")
+	}
+}
+
+// A transfer that the policy forbids leaves the delivery as it was, both ways.
+func TestForbiddenTransfer(t *testing.T) {
+	for _, twoStep := range []bool{false, true} {
+		w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), TwoStep: twoStep})
+		setPolicy(t, w.Engine, w.queue, admitting(w.queue, topicARN("another")))
+		w.publish("a")
+		ctx := context.Background()
+		ds, _, err := w.Take(ctx, w.sub, 1)
+		if err != nil || len(ds) != 1 {
+			t.Fatal(ds, err)
+		}
+		transfer := func() error {
+			m := &queue.Message{ID: messageID(7), Body: []byte("a")}
+			m.Seal()
+			return w.Transfer(ctx, ds[0], Attempt{Outcome: "success"}, w.queue, m, DeliveryDelivered, "")
+		}
+		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
+			t.Errorf("two steps %t: %v", twoStep, err)
+		}
+		if got := w.where(); got != "0 in the queue, 1 waiting" {
+			t.Errorf("two steps %t: %s", twoStep, got)
+		}
+		setPolicy(t, w.Engine, w.queue, "")
+		if err := transfer(); err != nil {
+			t.Error(err)
+		}
+		if got := w.where(); got != "1 in the queue, 0 waiting" {
+			t.Errorf("two steps %t: %s", twoStep, got)
+		}
+		w.Close()
+	}
+}
+
+// A queue without a policy costs a delivery nothing.
+func TestNoPolicyCostsNothing(t *testing.T) {
+	qs := &queueState{arn: queueARN("q")}
+	from := topicARN("t")
+	if n := testing.AllocsPerRun(100, func() { _ = qs.admits(from, 1) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkAdmits(b *testing.B) {
+	q, from := queueARN("q"), topicARN("t")
+	p, err := parseQueuePolicy(admitting(q, from))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, qs := range map[string]*queueState{"none": {arn: q}, "one topic": {arn: q, policy: p}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if qs.admits(from, 1) != nil {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+}

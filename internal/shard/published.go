@@ -1,0 +1,60 @@
+package shard
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// Published tells what one publish did, and which deliveries were made in its
+// own commit. All of it is durable.
+type Published struct {
+	Topic arn.ARN
+	ID    queue.ID
+	At    time.Time
+	Size  int // bytes of the body, or all bodies, and of the attributes
+	// Later says that the message itself was told of before: it went to more
+	// subscriptions than fit into one commit, and now all have been looked at.
+	Later       bool
+	FilteredOut [filter.Verdicts]int // subscriptions that do not get it, by why
+	Delivered   int                  // to queues, at once
+	// Direct are those deliveries, if the topic logs successes.
+	Direct   []DirectDelivery
+	Feedback topic.Feedback // of queues
+}
+
+// DirectDelivery is a delivery that was made in the publish's own commit.
+type DirectDelivery struct {
+	Subscription topic.Subscription
+	Body         []byte   // not to be kept or shown
+	MessageID    queue.ID // of the message in the queue
+}
+
+// toldOf makes the event of a publication that has been committed; nil if nobody
+// wants it. The shard's lock is held.
+func (sh *shard) toldOf(f *fanout, done bool) *Published {
+	if sh.engine.options.Published == nil {
+		return nil
+	}
+	p := &Published{
+		Topic: f.topic, ID: f.p.ID, At: time.UnixMilli(f.sent).UTC(), Size: f.published(),
+		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback,
+	}
+	if done {
+		p.FilteredOut = sh.topics.FilteredOut(f.topic, f.message, f.reached)
+	}
+	return p
+}
+
+// published is the size of what was published, as SNS bills it.
+func (f *fanout) published() int {
+	m := queue.Message{Body: f.p.Body, Attributes: f.p.Attributes}
+	size := m.Size()
+	for _, own := range f.p.Bodies {
+		size += len(own)
+	}
+	return size
+}

@@ -1,0 +1,338 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// hookEngine is an engine with a confirmed web hook that has a message waiting.
+func hookEngine(t *testing.T, o Options) (*Engine, topic.Unsubscribe) {
+	t.Helper()
+	ctx := context.Background()
+	e := openEngine(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := e.Subscribe(ctx, topic.Subscribe{
+		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://hook/", ID: subscriptionID(1), Token: "first",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	ds, _, err := e.Take(ctx, sub.ARN, 1)
+	if err != nil || len(ds) != 1 {
+		t.Fatalf("took %d confirmations: %v", len(ds), err)
+	}
+	if err := e.Delivered(ds[0], Attempt{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+		t.Fatal(err)
+	}
+	return e, topic.Unsubscribe{Subscription: sub.ARN, Token: "regret"}
+}
+
+// stateOf tells what there is of a web hook and what waits for it.
+func stateOf(t *testing.T, e *Engine, cmd topic.Unsubscribe) (state string) {
+	t.Helper()
+	ctx := context.Background()
+	state = "removed"
+	if _, err := e.SubscriptionAttributes(ctx, cmd.Subscription); err == nil {
+		state = "there"
+	}
+	ds, more, err := e.Take(ctx, cmd.Subscription, 10)
+	if err != nil || more {
+		t.Fatalf("take: %v, %v", more, err)
+	}
+	for _, d := range ds {
+		state += fmt.Sprintf(", %q", d.Message.Body[:5])
+		if kind := d.Message.Notice.Kind; kind != queue.Notification {
+			state += fmt.Sprintf(" of kind %d with %s", kind, d.Message.Notice.Token)
+		}
+		if err := e.Release(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return state
+}
+
+const (
+	hookThere    = `there, "waits"`
+	hookRemoved  = `removed, "You h" of kind 3 with regret`
+	hookRestored = `there`
+)
+
+// TestCrashWhileUnsubscribing: a web hook is removed, with what waits for it,
+// in the same commit that says so to it, and is back, with an empty backlog, in
+// one commit, too.
+func TestCrashWhileUnsubscribing(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 6))
+	fs := vfs.NewCrashableMem()
+	type crashed struct {
+		fs   *vfs.MemFS
+		want map[string]bool
+	}
+	var mu sync.Mutex
+	var disks []crashed
+	var possible []string
+	crash := func(states ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if states == nil {
+			states = possible
+		}
+		if states == nil {
+			return
+		}
+		want := map[string]bool{}
+		for _, s := range states {
+			want[s] = true
+		}
+		for _, percent := range []int{0, 100, r.IntN(100)} {
+			disks = append(disks, crashed{want: want, fs: fs.CrashClone(vfs.CrashCloneCfg{
+				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
+			})})
+		}
+	}
+	during := func(states ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		possible = states
+	}
+	s := openStore(t, fs)
+	e, cmd := hookEngine(t, Options{Store: s, Clock: clock.System, Observe: func([]byte) { crash() }})
+	during(hookThere, hookRemoved)
+	if err := e.Unsubscribe(ctx, cmd); err != nil {
+		t.Fatal(err)
+	}
+	during(hookRemoved)
+	crash()
+	during(hookRemoved, hookRestored)
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: cmd.Token}); err != nil {
+		t.Fatal(err)
+	}
+	during(hookRestored)
+	crash()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	seen := map[string]bool{}
+	for i, disk := range disks {
+		s := openStore(t, disk.fs)
+		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		got := stateOf(t, e, cmd)
+		if seen[got] = true; !disk.want[got] {
+			t.Errorf("crash %d: %s, want one of %v", i, got, disk.want)
+		}
+		if got == hookRemoved {
+			if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: cmd.Token}); err != nil {
+				t.Errorf("crash %d: it cannot come back: %v", i, err)
+			}
+			if got := stateOf(t, e, cmd); got != hookRestored {
+				t.Errorf("crash %d: came back as %s", i, got)
+			}
+		}
+		e.Close()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("of the states before, between and after, only %v were met", seen)
+	}
+}
+
+// TestForgottenAfterTheTokensLife: what is left of a web hook that does not come
+// back goes when its token ends.
+func TestForgottenAfterTheTokensLife(t *testing.T) {
+	ctx := context.Background()
+	s, c := memory.New(), clock.NewVirtual(start)
+	e, cmd := hookEngine(t, Options{Store: s, Clock: c})
+	defer e.Close()
+	sh := e.shardOf(topicARN("t"))
+	before := countKeys(t, s, 'S', 0)
+	if err := e.Unsubscribe(ctx, cmd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Advance(ctx, topic.TokenLife); err != nil {
+		t.Fatal(err)
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.readable()
+	if got := countKeys(t, s, 'S', 0); got != before-1 || len(sh.backlogs) != 0 {
+		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.backlogs))
+	}
+}
+
+// TestSignedWhenReceived: a message without its signature comes into a queue, is
+// moved and dies as it is, and is signed each time that somebody receives it.
+func TestSignedWhenReceived(t *testing.T) {
+	ctx := context.Background()
+	for _, twoStep := range []bool{false, true} {
+		c := clock.NewVirtual(start)
+		var ids int
+		signing, publishing := 0, true
+		var mu sync.Mutex
+		o := Options{
+			Store: memory.New(), Clock: c, TwoStep: twoStep, NewID: func() queue.ID { ids++; return messageID(1000 + ids) },
+			Sign: func(body []byte, u *queue.Unsigned) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if signing++; publishing {
+					t.Error("signed on the way of a publish")
+				}
+				copy(body[u.Offset:], u.Digest)
+				return nil
+			},
+		}
+		o.Render = func(n *queue.Message) (*queue.Message, error) {
+			return &queue.Message{
+				ID: o.NewID(), Body: append([]byte("?? "), n.Body...),
+				Unsigned: &queue.Unsigned{Key: [16]byte{1}, Version: 2, Digest: []byte("ok")},
+			}, nil
+		}
+		e := openEngine(t, o)
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range []QueueSpec{
+			{ARN: queueARN("dead")},
+			{ARN: queueARN("q"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead").String() + `","maxReceiveCount":2}`}},
+		} {
+			if err := e.CreateQueue(ctx, spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := &pump{engine: e, newID: o.NewID}
+		e.SetConsumer(p)
+		sub := subscribe(t, e, "t", "q", subscriptionID(1))
+		for i := range 3 {
+			if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(i), Body: []byte("text")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if twoStep {
+			for _, d := range takeAll(t, e, sub) {
+				m, _ := o.Render(d.Message)
+				if err := e.Transfer(ctx, d, Attempt{}, queueARN("q"), m, DeliveryDelivered, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		publishing = false
+		for round, name := range []string{"q", "q", "q", "dead"} {
+			got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 10})
+			e.background.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if round == 2 { // they die
+				continue
+			}
+			if len(got) != 3 {
+				t.Fatalf("%d messages came from %s", len(got), name)
+			}
+			for _, m := range got {
+				want := queue.Message{Body: []byte("ok text")}
+				want.Seal()
+				if string(m.Body) != "ok text" || m.BodyMD5 != want.BodyMD5 || m.Unsigned != nil {
+					t.Errorf("from %s came %q, digest %x, %v", name, m.Body, m.BodyMD5, m.Unsigned)
+				}
+			}
+		}
+		if signing != 9 {
+			t.Errorf("signed %d times", signing)
+		}
+		e.Close()
+	}
+}
+
+func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*Delivery {
+	t.Helper()
+	ds, more, err := e.Take(context.Background(), sub, 10)
+	if err != nil || more {
+		t.Fatalf("take: %v, %v", more, err)
+	}
+	return ds
+}
+
+// TestSigningKeysAreKept: a key is there after a crash right behind its answer.
+func TestSigningKeysAreKept(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := openStore(t, fs)
+	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	if err := e.PutSigningKey([16]byte{7}, []byte("private")); err != nil {
+		t.Fatal(err)
+	}
+	disk := fs.CrashClone(vfs.CrashCloneCfg{})
+	e.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, disk)
+	e = openEngine(t, Options{Store: s, Clock: clock.System})
+	keys, err := e.SigningKeys()
+	if err != nil || len(keys) != 1 || string(keys[[16]byte{7}]) != "private" {
+		t.Errorf("keys %q: %v", keys, err)
+	}
+	e.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSignatureIsKeptWithTheAttempts: a restart hands it out again, and the
+// record of an earlier version is read.
+func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
+	ctx := context.Background()
+	s, c := memory.New(), clock.NewVirtual(start)
+	e, cmd := hookEngine(t, Options{Store: s, Clock: c})
+	take := func() *Delivery {
+		t.Helper()
+		ds, _, err := e.Take(ctx, cmd.Subscription, 1)
+		if err != nil || len(ds) != 1 {
+			t.Fatalf("took %d: %v", len(ds), err)
+		}
+		return ds[0]
+	}
+	for _, want := range []string{"", "signed", "signed"} {
+		d := take()
+		if string(d.Signature) != want || d.history.total != d.Attempt-1 {
+			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Signature, d.history.total)
+		}
+		d.Signature = []byte("signed")
+		if err := e.Again(d, Attempt{At: start, Outcome: "server-error"}, start); err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		e = openEngine(t, Options{Store: s, Clock: c})
+	}
+	e.Close()
+
+	h := history{total: 1, first: []Attempt{{At: start, Outcome: "success"}}}
+	record := h.encode()
+	first := append([]byte{1}, record[2:]...) // which had no signature, not even its length
+	if got := decodeHistory(first); got.total != 1 || len(got.first) != 1 || got.signature != nil {
+		t.Errorf("the first version is read as %+v", got)
+	}
+}

@@ -1,0 +1,153 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+const (
+	// A range is tidied up so long after it was last deleted from. By then
+	// Pebble has written the tombstone out and dropped the tables that lie below
+	// it as a whole, without reading them. A range from which something is
+	// trimmed all the time is left to ordinary compactions.
+	droppedAfter = flushRangeTombstones + 10*time.Second
+
+	// droppedLeast is how many bytes a range must still take for its tables
+	// to be rewritten.
+	droppedLeast = 1 << 20
+
+	// maxDropped bounds how many ranges wait. What is forgotten takes space
+	// until its tables are merged.
+	maxDropped = 1024
+)
+
+// dropped gives the space of deleted ranges back. Pebble alone keeps what lies
+// in the youngest layers until there are enough of them to merge, which may be
+// never.
+type dropped struct {
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	tidy sync.WaitGroup
+
+	mu     sync.Mutex  // guards what follows
+	timer  clock.Timer // nil: nothing waits
+	closed bool
+	ranges map[string]*droppedRange // by their lower ends
+}
+
+type droppedRange struct {
+	upper []byte
+	due   time.Time
+}
+
+// dropRanges has the ranges that batches delete tidied up later.
+func (s *Store) dropRanges(batches []*mutation.Batch) {
+	for _, b := range batches {
+		// All were read without an error before.
+		_ = b.Each(func(op mutation.Op, lower, upper []byte) error {
+			if op == mutation.DeleteRange && bytes.Compare(lower, upper) < 0 {
+				s.dropRange(lower, upper)
+			}
+			return nil
+		})
+	}
+}
+
+func (s *Store) dropRange(lower, upper []byte) {
+	d := &s.dropped
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	r, ok := d.ranges[string(lower)]
+	if !ok {
+		if len(d.ranges) >= maxDropped {
+			return
+		}
+		if d.ranges == nil {
+			d.ranges = map[string]*droppedRange{}
+		}
+		r = new(droppedRange)
+		d.ranges[string(lower)] = r
+	}
+	if bytes.Compare(upper, r.upper) > 0 {
+		r.upper = bytes.Clone(upper)
+	}
+	r.due = clock.System.Now().Add(droppedAfter)
+	s.tidyLater(droppedAfter)
+}
+
+// tidyLater sets the timer unless it is set; s.dropped.mu is held.
+func (s *Store) tidyLater(after time.Duration) {
+	d := &s.dropped
+	if d.timer != nil || d.closed {
+		return
+	}
+	d.tidy.Add(1)
+	d.timer = clock.System.AfterFunc(after, func() {
+		defer d.tidy.Done()
+		s.tidyDropped()
+	})
+}
+
+// tidyDropped compacts the ranges that are due, one after the other.
+func (s *Store) tidyDropped() {
+	d := &s.dropped
+	d.mu.Lock()
+	now, next := clock.System.Now(), droppedAfter
+	due := map[string]*droppedRange{}
+	for lower, r := range d.ranges {
+		if left := r.due.Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		due[lower] = r
+		delete(d.ranges, lower)
+	}
+	d.mu.Unlock()
+	for lower, r := range due {
+		if d.ctx.Err() != nil {
+			return
+		}
+		if err := s.compact([]byte(lower), r.upper); err != nil && d.ctx.Err() == nil {
+			s.log.Warn("the space of what was deleted is given back later", "error", err.Error())
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer = nil
+	if len(d.ranges) > 0 {
+		s.tidyLater(next)
+	}
+}
+
+// compact rewrites the tables of a deleted range if they take much.
+func (s *Store) compact(lower, upper []byte) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.using.RUnlock()
+	size, err := s.db.EstimateDiskUsage(lower, upper)
+	if err != nil || size < droppedLeast {
+		return err
+	}
+	return s.db.Compact(s.dropped.ctx, lower, upper, false)
+}
+
+// end stops the tidying.
+func (d *dropped) end() {
+	d.mu.Lock()
+	d.closed = true
+	if d.timer != nil && d.timer.Stop() {
+		d.tidy.Done()
+	}
+	d.mu.Unlock()
+	d.stop()
+	d.tidy.Wait()
+}

@@ -1,0 +1,76 @@
+package pebble_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/pebble"
+)
+
+// write stores records of 20 KiB at prefix and 0 to n-1.
+func write(t *testing.T, s *pebble.Store, prefix byte, n int) {
+	t.Helper()
+	value := make([]byte, 20<<10)
+	incompressible(value)
+	for i := range n {
+		b := new(mutation.Batch)
+		b.Set(binary.BigEndian.AppendUint64([]byte{prefix}, uint64(i)), value)
+		if err := s.Apply(false, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func dropPrefix(t *testing.T, s *pebble.Store, prefix byte) {
+	t.Helper()
+	b := new(mutation.Batch)
+	b.DeleteRange([]byte{prefix}, []byte{prefix + 1})
+	if err := s.Apply(true, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A range that was deleted takes no space a minute later, wherever its records
+// lay, and with no other write.
+func TestDroppedRange(t *testing.T) {
+	for name, records := range map[string]int{"in the youngest layers": 200, "deep": 2000} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fs := vfs.NewMem()
+				o := options(t, fs)
+				o.MemTableBytes = 1 << 20
+				s := open(t, "data", o)
+				defer closed(t, s)
+				write(t, s, 'a', 50)
+				write(t, s, 'b', records)
+				write(t, s, 'c', 50)
+				synctest.Wait()
+				if size := tables(t, fs, "data"); size < int64(records)*19<<10 {
+					t.Fatalf("tables take %d bytes with everything in them", size)
+				}
+				dropPrefix(t, s, 'b')
+				pass(time.Minute)
+				synctest.Wait()
+				if size := tables(t, fs, "data"); size > 110*20<<10 {
+					t.Errorf("tables take %d bytes a minute after, with 100 records of 20 KiB in them", size)
+				}
+			})
+		})
+	}
+}
+
+// Close does not wait for a range to be due.
+func TestCloseWithDroppedRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, "data", options(t, vfs.NewMem()))
+		write(t, s, 'a', 100)
+		dropPrefix(t, s, 'a')
+		closed(t, s)
+		pass(time.Minute)
+	})
+}

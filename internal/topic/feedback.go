@@ -1,0 +1,31 @@
+package topic
+
+import "strconv"
+
+// Feedback is what a topic wants to have in its delivery status log of the
+// deliveries over one protocol. Failures are always logged if at all.
+type Feedback struct {
+	Success, Failure bool
+	// Rate is the share of the successes, in percent: 0–100.
+	Rate int
+}
+
+// feedbackNames are the protocols' parts of the attributes' names.
+var feedbackNames = [...]string{SQS: "SQS", HTTP: "HTTP", HTTPS: "HTTP"}
+
+// Feedback reads the attributes …SuccessFeedbackRoleArn, …FailureFeedbackRoleArn
+// and …SuccessFeedbackSampleRate. A rate that is not set is 100: whoever names a
+// role for successes wants to see them.
+func (t *Topic) Feedback(p Protocol) (f Feedback) {
+	if len(t.attributes) == 0 || int(p) >= len(feedbackNames) || feedbackNames[p] == "" {
+		return f
+	}
+	name := feedbackNames[p]
+	f.Success = t.attributes[name+"SuccessFeedbackRoleArn"] != ""
+	f.Failure = t.attributes[name+"FailureFeedbackRoleArn"] != ""
+	f.Rate = 100
+	if rate, ok := t.attributes[name+"SuccessFeedbackSampleRate"]; ok {
+		f.Rate, _ = strconv.Atoi(rate) // checked when it was set
+	}
+	return f
+}

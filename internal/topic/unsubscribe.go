@@ -1,0 +1,130 @@
+package topic
+
+import (
+	"iter"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// A web hook that anybody may have removed is told, and can come back: its
+// subscription is not found any more, gets nothing and is counted as deleted,
+// but is kept, with a backlog for that message, until its token expires.
+
+// Unsubscribe asks to remove a subscription.
+type Unsubscribe struct {
+	Subscription arn.ARN
+	// Authenticated says that the request is signed.
+	Authenticated bool
+
+	// For the case that the endpoint is told:
+	Token       string // a secret that only its endpoint gets
+	Incarnation uint64 // of the backlog for telling it
+}
+
+// Unsubscribed is the answer to Unsubscribe.
+type Unsubscribed struct {
+	// Subscription is nil if nothing was there.
+	Subscription *Subscription
+	Dropped      uint64 // the incarnation of the backlog that goes
+	// Confirm asks for an UnsubscribeConfirmation with the command's token.
+	Confirm bool
+}
+
+// Unsubscribe removes a subscription. Removing what is not there succeeds. It
+// fails with AccessDenied if the subscription demands a signature and the
+// request has none.
+func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (Unsubscribed, error) {
+	sub, ok := s.Subscription(cmd.Subscription)
+	if !ok {
+		return Unsubscribed{}, nil
+	}
+	if sub.AuthenticateOnUnsubscribe && !cmd.Authenticated {
+		return Unsubscribed{}, fault.New(fault.AccessDenied, "This subscription can be removed by a signed request only")
+	}
+	out := Unsubscribed{
+		Subscription: sub, Dropped: sub.Incarnation,
+		Confirm: !cmd.Authenticated && !sub.Pending && (sub.Protocol == HTTP || sub.Protocol == HTTPS),
+	}
+	if !out.Confirm {
+		s.discard(sub, b)
+		return out, nil
+	}
+	s.removeSubscription(sub)
+	sub.topic.Deleted++
+	s.put(b, sub.topic) // it counts its deleted subscriptions
+	sub.Incarnation, sub.removed = cmd.Incarnation, true
+	sub.confirmation = newConfirmation(now, cmd.Token)
+	s.addRemoved(sub)
+	s.putSubscription(b, sub)
+	return out, nil
+}
+
+// restore undoes the removal of a subscription, with an empty backlog of
+// another incarnation: what was published meanwhile is not for it. It fails if
+// its endpoint has another subscription by now.
+func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
+	if _, taken := sub.topic.endpoints[endpoint{sub.Protocol, sub.Endpoint}]; taken {
+		return Confirmed{}, errToken
+	}
+	out := Confirmed{Subscription: sub, Restored: true, Dropped: sub.Incarnation}
+	s.dropRemoved(sub)
+	sub.Incarnation, sub.removed = cmd.Incarnation, false
+	sub.confirmed(cmd)
+	sub.topic.Deleted--
+	s.addSubscription(sub)
+	s.put(b, sub.topic)
+	s.putSubscription(b, sub)
+	return out, nil
+}
+
+// Deliverable finds a subscription that has a backlog: also a removed one.
+func (s *State) Deliverable(name arn.ARN) (*Subscription, bool) {
+	if sub, ok := s.Subscription(name); ok {
+		return sub, true
+	}
+	topicName, id, ok := name.SplitSubscription()
+	if !ok {
+		return nil, false
+	}
+	t, ok := s.topics[topicName]
+	if !ok {
+		return nil, false
+	}
+	sub, ok := t.removed[id]
+	return sub, ok
+}
+
+// AllDeliverable yields every subscription of the shard that may have a
+// backlog, in no order.
+func (s *State) AllDeliverable() iter.Seq[*Subscription] {
+	return func(yield func(*Subscription) bool) {
+		for _, t := range s.order.items {
+			for _, sub := range t.subscriptions.items {
+				if !yield(sub) {
+					return
+				}
+			}
+			for _, sub := range t.removed {
+				if !yield(sub) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// addRemoved and dropRemoved keep the indexes of removed subscriptions in step.
+func (s *State) addRemoved(sub *Subscription) {
+	s.await(sub)
+	sub.topic.removed[sub.ID()] = sub
+	sub.topic.tokens[sub.confirmation.Token] = sub
+}
+
+func (s *State) dropRemoved(sub *Subscription) {
+	s.unawait(sub)
+	delete(sub.topic.removed, sub.ID())
+	delete(sub.topic.tokens, sub.confirmation.Token)
+}

@@ -118,7 +118,8 @@ func TransferOutcome(err error) Outcome {
 	if err == nil {
 		return Outcome{Class: Success, Settled: true, Provider: Provider{Status: 200}}
 	}
-	class, detail := ServerError, ""
+	class := ServerError
+	var detail string
 	var p Provider
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound:

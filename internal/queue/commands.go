@@ -310,9 +310,10 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	// Then all that is not leased is fresh: no need to pass what was deleted.
 	mainLane, delayed = q.c.head, q.c.next
 	for seq, s := range q.leases {
-		if s.lane == MainLane {
+		switch s.lane { //nolint:exhaustive // there are as many lanes as groups
+		case MainLane:
 			mainLane = min(mainLane, seq)
-		} else if s.lane == DelayedLane {
+		case DelayedLane:
 			delayed = min(delayed, seq)
 		}
 	}

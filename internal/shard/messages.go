@@ -14,6 +14,10 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
+// recordOverhead is what a record usually has besides what counts as its size, in
+// bytes.
+const recordOverhead = 256
+
 // Send adds messages to a queue, all of them or none, and returns once they are
 // durable. Errors: QueueDoesNotExist, InsufficientStorage.
 func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
@@ -32,7 +36,11 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	}
 	now := sh.now()
 	original := sh.originals(qs, now, msgs)
-	var record []byte
+	most := 0
+	for i := range msgs {
+		most = max(most, msgs[i].Message.Size())
+	}
+	record := make([]byte, 0, most+recordOverhead)
 	for i, out := range msgs {
 		if results[i] = original(i); results[i].Duplicate {
 			e.event(QueueEvent{Queue: a, Kind: MessagesDeduplicated, At: now, Messages: 1})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -92,12 +93,31 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 			return err
 		}
 		sh.meta.incarnation++
-		qs := sh.newQueue(spec.ARN, &queueRecord{
+		qs := sh.newQueue(own(spec.ARN), &queueRecord{
 			Incarnation: queue.Incarnation(sh.meta.incarnation),
-			Attributes:  spec.Attributes, Tags: spec.Tags, Created: now, Modified: now,
+			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.writeQueue(qs)
 	})
+}
+
+// own copies the parts of a name: they may be pieces of a request, all of which
+// they would keep in memory.
+func own(a arn.ARN) arn.ARN {
+	a.Region, a.Account, a.Resource = strings.Clone(a.Region), strings.Clone(a.Account), strings.Clone(a.Resource)
+	return a
+}
+
+// fitted copies a map that is to be kept into no more room than it needs.
+func fitted(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	kept := make(map[string]string, len(m))
+	for k, v := range m {
+		kept[strings.Clone(k)] = strings.Clone(v)
+	}
+	return kept
 }
 
 func (sh *shard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
+	"unsafe"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -143,7 +144,7 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	if !validText(e.MessageBody) {
 		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
-	m := &queue.Message{Sender: call.Account, Body: []byte(e.MessageBody)}
+	m := &queue.Message{Sender: call.Account, Body: bytesOf(e.MessageBody)}
 	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
 		return shard.Outgoing{}, err
@@ -170,6 +171,12 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	m.ID = s.newID()
 	m.Seal()
 	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
+}
+
+// bytesOf gives the bytes of a body without a copy: a message that was accepted
+// is never written to.
+func bytesOf(s string) []byte {
+	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // see above
 }
 
 // checkGrouping refuses a message that lacks what a FIFO queue goes by; without a

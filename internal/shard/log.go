@@ -149,10 +149,8 @@ func (l *commitLog) acknowledgeable(g *group) {
 	if hanging := since != 0 && now-since > int64(slowSync); !hanging && now >= l.slowUntil.Load() {
 		return
 	}
-	l.mu.Lock()
-	g.sync = true
-	l.mu.Unlock()
-	l.signal()
+	// It is written soon, with what others wait for or at the end of lazyDelay: a
+	// sync of its own would be one more on a disk that is slow.
 	g.wait()
 }
 

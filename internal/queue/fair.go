@@ -1,7 +1,5 @@
 package queue
 
-import "slices"
-
 // A standard queue whose messages have a MessageGroupId is shared by tenants. A
 // tenant is noisy while it holds much of what is in flight, or of the recent
 // processing time; what is there of the others is then received first. Source:
@@ -143,7 +141,7 @@ func (q *Machine) GroupsInFlight() (inFlight, noisy int) {
 		return 0, 0
 	}
 	for _, x := range q.g.byLane {
-		if slices.ContainsFunc(x.held, func(s *state) bool { return s.flags&flagReturned == 0 }) {
+		if x.leased() {
 			inFlight++
 		}
 	}

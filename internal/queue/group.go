@@ -208,9 +208,14 @@ func (g *groups) insert(x *group) {
 	}
 }
 
+// leased reports that a message of a group that blocks is in flight.
+func (x *group) leased() bool {
+	return slices.ContainsFunc(x.held, func(s *state) bool { return s.flags&flagReturned == 0 })
+}
+
 // forget drops a group from memory, unless it has leases.
 func (g *groups) forget(x *group) {
-	if slices.ContainsFunc(x.held, func(s *state) bool { return s.flags&flagReturned == 0 }) {
+	if x.leased() {
 		return
 	}
 	delete(g.byLane, x.lane)

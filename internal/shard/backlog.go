@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
@@ -261,7 +259,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		}
 		h := decodeHistory(value)
 		info := DeliveryInfo{
-			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: uuid.UUID(m.ID).String(), Subscription: qs.arn, State: DeliveryPending,
+			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
 		}
 		if p.Leased {

@@ -43,10 +43,11 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 	if !qs.arn.FIFO() {
 		return func(int) SendResult { return SendResult{} }
 	}
-	found := make([]SendResult, len(msgs))
+	found, ids := make([]SendResult, len(msgs)), make([]dedup.ID, len(msgs))
 	for i := range msgs {
 		if msgs[i].Message.Dedup != "" {
-			found[i] = sh.original(qs, now, msgs[i].Message)
+			ids[i] = qs.dedupOf(msgs[i].Message)
+			found[i] = sh.recall(sh.recent(qs, now), qs.life(), now, ids[i])
 		}
 	}
 	here := map[dedup.ID]SendResult{}
@@ -54,12 +55,11 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 		if found[i].Duplicate || msgs[i].Message.Dedup == "" {
 			return found[i]
 		}
-		id := qs.dedupOf(msgs[i].Message)
-		if r, ok := here[id]; ok {
+		if r, ok := here[ids[i]]; ok {
 			r.Duplicate = true
 			return r
 		}
-		here[id] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.machine.Next()}
+		here[ids[i]] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.machine.Next()}
 		return SendResult{}
 	}
 }

@@ -25,9 +25,8 @@ func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (g QueueGauges, err e
 	qs, err := sh.lookup(a)
 	if err == nil {
 		now := sh.now()
-		sh.visible(qs, now)
+		g.Counts = sh.counts(qs, now)
 		sh.commit(false)
-		g.Counts = qs.machine.Counts(now)
 		g.GroupsInFlight, g.NoisyGroups = qs.machine.GroupsInFlight()
 		if oldest := sh.oldest(qs); oldest != 0 {
 			g.OldestAge = time.Duration(now-oldest) * time.Millisecond

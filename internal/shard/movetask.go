@@ -196,7 +196,7 @@ func (e *Engine) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
 		now := sh.now()
 		t := &moveTask{source: spec.Source, destination: spec.Destination, number: 1, moveRecord: moveRecord{
 			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
-			Started: now, PacedAt: now, ToMove: sh.visible(qs, now),
+			Started: now, PacedAt: now, ToMove: sh.counts(qs, now).Visible,
 		}}
 		if tasks := sh.moves[spec.Source]; len(tasks) > 0 {
 			t.number = tasks[len(tasks)-1].number + 1

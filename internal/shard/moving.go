@@ -44,16 +44,6 @@ func (sh *shard) workAt(t *moveTask, at int64) {
 	t.timer = timer
 }
 
-// visible counts the messages of a queue that can be received.
-func (sh *shard) visible(qs *queueState, now int64) int64 {
-	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-		sh.fill(qs, need)
-	}
-	qs.machine.Expire(&sh.batch, now)
-	sh.touch(qs)
-	return qs.machine.Counts(now).Visible
-}
-
 // carry moves what a task may move now, step by step. Between two steps
 // cancellations, deletions and the end of the process are heeded.
 func (e *Engine) carry(sh *shard, t *moveTask) {

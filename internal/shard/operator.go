@@ -85,10 +85,7 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 		if qs = sh.backlogOf(s); qs == nil {
 			return nil
 		}
-		for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-			sh.fill(qs, need)
-		}
-		c := qs.machine.Counts(sh.now())
+		c := sh.counts(qs, sh.now())
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 		sh.readable()
 		low = qs.low

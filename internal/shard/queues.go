@@ -181,6 +181,19 @@ func (sh *shard) drop(qs *queueState) {
 	sh.touch(qs)
 }
 
+// counts counts the messages of a queue or backlog, after the leases that have
+// run out by now, as part of the command under way.
+func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
+	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
+		sh.fill(qs, need)
+	}
+	qs.machine.Expire(&sh.batch, now)
+	if sh.batch.Len() > 0 {
+		sh.touch(qs)
+	}
+	return qs.machine.Counts(now)
+}
+
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
 func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
 	var counted *group
@@ -190,18 +203,12 @@ func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 			return err
 		}
 		now := sh.now()
-		for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-			sh.fill(qs, need)
-		}
-		qs.machine.Expire(&sh.batch, now)
-		if sh.batch.Len() > 0 {
-			sh.touch(qs)
-			sh.commit(false) // leases that ran out are no change of the catalog
-		}
+		counts := sh.counts(qs, now)
+		sh.commit(false) // leases that ran out are no change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.record.Attributes), Tags: maps.Clone(qs.record.Tags),
 			Created: time.UnixMilli(qs.record.Created).UTC(), Modified: time.UnixMilli(qs.record.Modified).UTC(),
-			Counts: qs.machine.Counts(now),
+			Counts: counts,
 		}
 		counted = sh.last
 		return nil

@@ -68,7 +68,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		return nil, err
 	}
 	for i, r := range results {
-		out.Successful[i].MessageId, out.Successful[i].SequenceNumber = uuid(r.ID), sequenceOf(t, r)
+		out.Successful[i].MessageId, out.Successful[i].SequenceNumber = r.ID.String(), sequenceOf(t, r)
 	}
 	return out, nil
 }

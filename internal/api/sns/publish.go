@@ -46,7 +46,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
-	return &PublishOutput{MessageId: uuid(results[0].ID), SequenceNumber: sequenceOf(target, results[0])}, nil
+	return &PublishOutput{MessageId: results[0].ID.String(), SequenceNumber: sequenceOf(target, results[0])}, nil
 }
 
 // sequenceOf is the SequenceNumber of a published message; on a standard topic

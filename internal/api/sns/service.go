@@ -2,7 +2,6 @@ package sns
 
 import (
 	"context"
-	"encoding/hex"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -103,12 +102,6 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
 	}
-}
-
-// uuid writes an id in the usual form: 8-4-4-4-12 hexadecimal digits.
-func uuid(id queue.ID) string {
-	digits := hex.EncodeToString(id[:])
-	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
 }
 
 func deref(s *string) string {

@@ -30,7 +30,7 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 		Protocol:   in.Protocol,
 		Endpoint:   *in.Endpoint,
 		Attributes: in.Attributes,
-		ID:         uuid(s.newID()),
+		ID:         s.newID().String(),
 		Token:      s.newToken(),
 	})
 	if err != nil {

@@ -165,8 +165,8 @@ func normal(w whole) whole {
 		w.Blob = nil
 	}
 	v := reflect.ValueOf(&w).Elem()
-	for i := range v.NumField() {
-		if f := v.Field(i); (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0 {
+	for _, f := range v.Fields() {
+		if (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0 {
 			f.SetZero()
 		}
 	}

@@ -210,7 +210,7 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 // Hasten makes a message that was returned for later due now. changed is false if
 // it is due already, is leased, or was never received. ErrGone says that there is
 // none.
-func (q *Machine) Hasten(b *mutation.Batch, now int64, lane Lane, seq uint64) (changed bool, need Need, err error) {
+func (q *Machine) Hasten(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (changed bool, need Need, err error) {
 	at, s, need := q.locate(lane, seq)
 	switch {
 	case need.Kind != NeedNothing:

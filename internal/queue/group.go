@@ -378,7 +378,7 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *state) {
 	s.flags &^= flagReturned
 	q.g.returned--
 	q.unawait(b, now, s)
-	b.SingleDelete(q.keys.held(s.lane, s.seq))
+	b.SingleDelete(q.keys.HeldState(s.lane, s.seq))
 }
 
 // unhand drops a message that is gone from its group.

@@ -258,5 +258,5 @@ func PeekDue(key, value []byte) (Peeked, error) {
 
 // PeekFresh reads an entry of HeadSpan or RecordsFrom.
 func PeekFresh(key, _ []byte) (Peeked, error) {
-	return Peeked{Sequence: KeySequence(key), Lane: KeyLane(key)}, nil
+	return Peeked{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}, nil
 }

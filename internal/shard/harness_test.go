@@ -81,7 +81,7 @@ type pump struct {
 	ready  []arn.ARN
 	decide func(d *Delivery) // for what is no SQS delivery
 	every  bool              // or for all
-	newID  func() queue.ID
+	newID  func() message.ID
 }
 
 func (p *pump) Ready(sub arn.ARN) {

@@ -145,10 +145,10 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 		}
 	}
 	var failed error
-	err = each(e.store, keys.Listed(), func(key, value []byte) bool {
+	err = each(e.store, keys.ListedFrom(0), func(key, value []byte) bool {
 		var record []byte
-		record, _, failed = e.store.Get(nil, keys.Record(queue.ListedLane(value), queue.KeySequence(key)))
-		if at, ok := queue.RecordSent(record); ok && (sent == 0 || at < sent) {
+		record, _, failed = e.store.Get(nil, keys.Record(layout.ListedLane(value), layout.KeySequence(key)))
+		if at, ok := message.RecordSent(record); ok && (sent == 0 || at < sent) {
 			sent = at
 		}
 		return false
@@ -335,7 +335,7 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 }
 
 // span is what comes next.
-func (w *Waiting) span(m *queue.Machine, fifo bool) queue.Span {
+func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	keys := m.Keys()
 	switch {
 	case fifo:
@@ -344,7 +344,7 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) queue.Span {
 		return keys.DueFrom(w.last.Due, w.last.Sequence)
 	}
 	span := m.HeadSpan()
-	if from := keys.Lane(queue.MainLane, w.last.Sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
+	if from := keys.Lane(layout.MainLane, w.last.Sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
 		return from
 	}
 	return span

@@ -171,7 +171,7 @@ func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, l
 
 // HeldFrom spans those of all groups, lane by lane, from one on.
 func (k *Keys) HeldFrom(lane Lane, from uint64) Span {
-	return Span{Lower: bytes.Clone(k.held(lane, from)), Upper: spanOf(k.kind(kindHeld)).Upper}
+	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: spanOf(k.kind(KindHeld)).Upper}
 }
 
 // RecordsFrom spans the messages from one on, lane by lane.
@@ -179,21 +179,18 @@ func (k *Keys) RecordsFrom(lane Lane, from uint64) Span {
 	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Records().Upper}
 }
 
-func (k *Keys) laneFrom(kind byte, lane Lane, from uint64) Span {
+func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 	s := spanOf(k.sequence(kind, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
 	return s
 }
 
-// Listed spans the first messages of the groups that give some, in order of sequence.
-func (k *Keys) Listed() Span { return k.listedFrom(0) }
-
 // ListedLane reads the lane out of an entry of Listed.
 func ListedLane(value []byte) Lane { return Lane(binary.BigEndian.Uint64(value)) }
 
-// listedFrom spans the listed groups from a sequence on.
-func (k *Keys) listedFrom(seq uint64) Span {
-	s := spanOf(k.kind(kindListed))
+// ListedFrom spans the listed groups, by their first messages, from a sequence on.
+func (k *Keys) ListedFrom(seq uint64) Span {
+	s := spanOf(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }

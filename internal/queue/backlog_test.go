@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // waitingMessage is a message of the backlog of a FIFO topic's subscription.
@@ -88,7 +90,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				x := some()
 				var changed bool
 				must(b.run(func() (need Need, err error) {
-					changed, need, err = b.m.Hasten(&b.batch, b.now, GroupLane(x.group), x.seq)
+					changed, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
 					return need, err
 				}))
 				if want := !x.leased && x.due > b.now; changed != want {
@@ -103,10 +105,10 @@ func TestFIFOBacklogModel(t *testing.T) {
 					return
 				}
 				x := some()
-				must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, GroupLane(x.group), x.seq) }))
+				must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, layout.GroupLane(x.group), x.seq) }))
 				messages = slices.DeleteFunc(messages, func(y *waitingMessage) bool { return y == x })
 				err := b.run(func() (need Need, err error) {
-					_, need, err = b.m.Hasten(&b.batch, b.now, GroupLane(x.group), x.seq)
+					_, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
 					return need, err
 				})
 				if !errors.Is(err, ErrGone) {
@@ -143,7 +145,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {
 					t.Fatalf("counts %+v, want %d in flight and %d later of %d", c, inFlight, later, len(messages))
 				}
-				if n := b.store.count(b.m.Keys(), kindHeld); n != returned || len(b.broken) > 0 {
+				if n := b.store.count(b.m.Keys(), layout.KindHeld); n != returned || len(b.broken) > 0 {
 					t.Fatalf("%d are held, want %d; broken: %v", n, returned, b.broken)
 				}
 			},

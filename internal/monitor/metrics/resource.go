@@ -63,6 +63,23 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 	return true
 }
 
+// Fill adds values of which the minute has none yet, under the conditions of
+// Record.
+func (r *Resource) Fill(minute int64, data ...Datum) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return false
+	}
+	for i := range data {
+		if s := r.slot(data[i].Name, data[i].Unit, minute, false); s.set.Count == 0 {
+			s.set.Add(data[i].Value, 1)
+		}
+	}
+	r.soil()
+	return true
+}
+
 // add gives f the set of any minute to add to.
 func (r *Resource) add(name, unit string, minute int64, f func(*Set)) bool {
 	r.mu.Lock()

@@ -70,6 +70,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// Latest is the beginning of the last minute that the store may have values of.
+// A virtual clock must not start before it.
+func (s *Store) Latest() time.Time { return Start(s.uncertain.Load()) }
+
 // Minute is the minute of a moment, counted since 1970.
 func Minute(at time.Time) int64 { return at.Unix() / 60 }
 

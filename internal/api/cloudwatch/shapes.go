@@ -69,13 +69,13 @@ type MetricStat struct {
 
 // MetricDataQuery is one of the questions of GetMetricData.
 type MetricDataQuery struct {
-	Id         *string //nolint:revive // as AWS spells it
+	Id         *string
 	MetricStat *MetricStat
 	Expression *string
 	Label      *string
 	ReturnData *bool
 	Period     *int
-	AccountId  *string //nolint:revive // as AWS spells it
+	AccountId  *string
 }
 
 // LabelOptions say how moments in labels are written.
@@ -100,7 +100,7 @@ type MessageData struct {
 
 // MetricDataResult is the answer to one question.
 type MetricDataResult struct {
-	Id         string //nolint:revive // as AWS spells it
+	Id         string
 	Label      string
 	Timestamps []api.Time
 	Values     []float64

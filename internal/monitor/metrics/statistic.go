@@ -102,7 +102,7 @@ func (s *Statistic) parseRange(text string) bool {
 			return false
 		}
 	}
-	return s.low < s.high && !(s.percent && s.kind == percentileRank)
+	return s.low < s.high && (!s.percent || s.kind != percentileRank)
 }
 
 // share reads a percentage, without its sign, of 0 to 100.
@@ -138,6 +138,7 @@ func (s Statistic) Of(set *Set) (value float64, ok bool) {
 		return set.Min, true
 	case maximum:
 		return set.Max, true
+	default:
 	}
 	bins := set.bins()
 	if bins == nil || set.Min < 0 {

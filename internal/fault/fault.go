@@ -64,6 +64,11 @@ const (
 	InvalidState        // the resource must be changed first
 	ReplayLimitExceeded // of replays under way
 
+	// CloudWatch Logs.
+	ResourceAlreadyExists
+	TooManyTags
+	ValidationFailed // what is asked for contradicts itself, or the resource's state
+
 	kinds // keep last: the number of kinds
 )
 

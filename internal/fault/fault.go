@@ -64,10 +64,17 @@ const (
 	InvalidState        // the resource must be changed first
 	ReplayLimitExceeded // of replays under way
 
+	// CloudWatch.
+	ValidationFailed            // a member breaks its shape's constraint
+	InvalidParameterCombination // members that do not go together
+	InvalidNextToken            // no token of ours
+	InvalidFormat               // a document within a member cannot be read
+	LimitExceeded               // there are as many as there may be
+	Conflict                    // the resource has changed meanwhile
+
 	// CloudWatch Logs.
 	ResourceAlreadyExists
 	TooManyTags
-	ValidationFailed // what is asked for contradicts itself, or the resource's state
 
 	kinds // keep last: the number of kinds
 )

@@ -157,7 +157,7 @@ func TestLogStreams(t *testing.T) {
 	}
 	putLogs(t, c, "/app", "b", logEvents(now, "z"))
 	stream := func(name string, times ...int64) types.LogStream {
-		s := types.LogStream{LogStreamName: &name, CreationTime: &now, Arn: new(logGroupARN + "/app:log-stream:" + name), StoredBytes: new(int64(0))}
+		s := types.LogStream{LogStreamName: &name, CreationTime: &now, Arn: new(logGroupARN + "/app:log-stream:" + name), StoredBytes: new(int64(0))} //nolint:staticcheck // AWS answers it all the same
 		if len(times) > 0 {
 			s.FirstEventTimestamp, s.LastEventTimestamp, s.LastIngestionTime = &times[0], &times[1], &now
 			s.UploadSequenceToken = new(fmt.Sprintf("%056d", now))

@@ -190,7 +190,7 @@ func (f *filtering) scan(low, high position) error {
 		if !ok {
 			return true
 		}
-		goOn := false
+		var goOn bool
 		goOn, failed = f.look(position{number(k, 1), number(k, 2)}, e)
 		return goOn
 	})

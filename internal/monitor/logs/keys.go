@@ -2,6 +2,7 @@ package logs
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
@@ -60,9 +61,9 @@ func groupOf(k []byte) arn.ARN {
 // behind is the end of all keys that begin with prefix, whose last byte is not
 // 0xff.
 func behind(prefix []byte) []byte {
-	for n := len(prefix) - 1; n >= 0; n-- {
-		if prefix[n] != 0xff {
-			return append(append([]byte{}, prefix[:n]...), prefix[n]+1)
+	for n, b := range slices.Backward(prefix) {
+		if b != 0xff {
+			return append(append([]byte{}, prefix[:n]...), b+1)
 		}
 	}
 	return nil

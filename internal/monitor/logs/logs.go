@@ -154,11 +154,12 @@ var (
 
 // find reads a group by its name.
 func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
-	v, ok, err := l.Store.Get(nil, groupKey(group))
+	v, _, err := l.Store.Get(nil, groupKey(group))
 	if err != nil {
 		return g, err
 	}
-	if g, ok = decodeGroup(v); !ok {
+	g, ok := decodeGroup(v)
+	if !ok {
 		return g, errNoGroup
 	}
 	return g, nil

@@ -96,17 +96,6 @@ func events(t testing.TB, l *Logs, q EventsQuery) EventsPage {
 	return p
 }
 
-func filter(t testing.TB, l *Logs, q FilterQuery) (found []Found, next string) {
-	t.Helper()
-	q.Group = group
-	if q.Limit == 0 {
-		q.Limit = MaxEvents
-	}
-	found, next, err := l.Filter(t.Context(), q)
-	check(t, err)
-	return found, next
-}
-
 // The tokens lead through a stream in both directions, and come back where there
 // is nothing more.
 func TestTokens(t *testing.T) {
@@ -360,7 +349,7 @@ func TestRetention(t *testing.T) {
 	check(t, err)
 	check(t, l.Retain(t.Context(), group, 1))
 	check(t, l.Retain(t.Context(), group, 0))
-	r, err = c.Advance(t.Context(), 5*day)
+	_, err = c.Advance(t.Context(), 5*day)
 	check(t, err)
 	same(t, "without a retention nothing goes", 1, kept(t, l, kindEvent))
 	check(t, l.Retain(t.Context(), group, 30))

@@ -184,14 +184,14 @@ func (l *Logs) backward(group, stream uint64, at, low, high position, limit int)
 		if err != nil {
 			return nil, before, behind, err
 		}
-		for i := len(batch) - 1; i >= 0; i-- {
-			if full = !size.fits(len(batch[i].Message)); full {
+		for i, event := range slices.Backward(batch) {
+			if full = !size.fits(len(event.Message)); full {
 				break
 			}
 			if len(found) == 0 {
 				behind = taken[i].next()
 			}
-			found = append(found, batch[i])
+			found = append(found, event)
 			before = taken[i]
 		}
 		if len(places) == 0 && !done {

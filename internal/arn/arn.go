@@ -92,5 +92,42 @@ func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
 	return a, id, true
 }
 
+// Function names a Lambda function, without a qualifier.
+func Function(region, account, name string) ARN {
+	return ARN{Service: "lambda", Region: region, Account: account, Resource: functionType + name}
+}
+
+// functionType begins the resource of a function's ARN.
+const functionType = "function:"
+
+// Qualify names a version or an alias of function f; the empty qualifier names
+// the function itself.
+func (a ARN) Qualify(qualifier string) ARN {
+	if qualifier != "" {
+		a.Resource += ":" + qualifier
+	}
+	return a
+}
+
+// SplitFunction takes the ARN of a function, or of a version or an alias of
+// one, apart into the function's and the qualifier, which may be empty. ok is
+// false when a is not shaped as one.
+func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, functionType)
+	if a.Service != "lambda" || !found {
+		return ARN{}, "", false
+	}
+	name, qualifier, qualified := strings.Cut(rest, ":")
+	if name == "" || qualified && qualifier == "" || strings.Contains(qualifier, ":") {
+		return ARN{}, "", false
+	}
+	a.Resource = functionType + name
+	return a, qualifier, true
+}
+
+// FunctionName is the name of the function that a, a function's ARN without a
+// qualifier, names.
+func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
+
 // FIFO reports whether the queue or topic is a FIFO one, by its name.
 func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

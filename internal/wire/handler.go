@@ -80,7 +80,9 @@ func NewHandler(options Options) *Handler {
 	}
 	for _, s := range options.Services {
 		h.byName[s.Name] = s
-		h.byVersion[s.Version] = s
+		if s.Version != "" {
+			h.byVersion[s.Version] = s
+		}
 		if s.TargetPrefix != "" {
 			h.byTarget[s.TargetPrefix] = s
 		}

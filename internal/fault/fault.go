@@ -94,6 +94,8 @@ func Kinds() []Kind {
 type Error struct {
 	Kind    Kind
 	Message string
+	// Reason is a word for programs, where AWS has one beside the text.
+	Reason string
 }
 
 // New makes a refusal with the given text.
@@ -102,6 +104,13 @@ func New(kind Kind, message string) *Error { return &Error{Kind: kind, Message: 
 // Newf makes a refusal with a formatted text.
 func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Because returns the refusal with a reason.
+func (e *Error) Because(reason string) *Error {
+	because := *e
+	because.Reason = reason
+	return &because
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 
 	"godwit.dev/godwit/internal/fault"
@@ -29,15 +28,23 @@ func (b *buffer) release() {
 	}
 }
 
-// read fills the buffer with r's body and refuses one of more than limit bytes
-// as soon as that is known.
-func (b *buffer) read(r *http.Request, limit int64) error {
+// Few operations take a body of more than largeBody bytes, and maxLarge of these
+// at once: what they hold in memory until they are answered is several times that.
+const (
+	largeBody = 8 << 20
+	maxLarge  = 4
+)
+
+// read fills the buffer with the request's body and refuses one of more than the
+// limit as soon as that is known.
+func (b *buffer) read(x *exchange) error {
+	r, limit := x.r, x.bodyLimit()
 	b.b = b.b[:0]
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	if r.ContentLength > limit {
-		return tooLarge(limit)
+		return x.tooLarge(limit)
 	}
 	// The length is the client's word: memory for more than a little of it is
 	// taken only as the bytes come in.
@@ -51,7 +58,15 @@ func (b *buffer) read(r *http.Request, limit int64) error {
 		n, err := r.Body.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]
 		if int64(len(b.b)) > limit {
-			return tooLarge(limit)
+			return x.tooLarge(limit)
+		}
+		if len(b.b) > largeBody && !x.large {
+			select {
+			case x.handler.large <- struct{}{}:
+				x.large = true
+			case <-r.Context().Done():
+				return r.Context().Err()
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -60,8 +75,4 @@ func (b *buffer) read(r *http.Request, limit int64) error {
 			return fault.New(fault.MalformedInput, "The request body could not be read.")
 		}
 	}
-}
-
-func tooLarge(limit int64) error {
-	return fault.Newf(fault.RequestTooLarge, "The request body is larger than %d bytes.", limit)
 }

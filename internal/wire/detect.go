@@ -13,6 +13,7 @@ import (
 const (
 	protocolJSON  = "json"
 	protocolQuery = "query"
+	protocolREST  = "rest"
 )
 
 // address reads out of the request's head who asks whom in which protocol, as
@@ -38,6 +39,9 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
+	if x.addressREST(scope.Service) {
+		return
+	}
 	x.call.Protocol = protocolQuery
 	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
 		x.call.Protocol = protocolJSON

@@ -7,11 +7,12 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/restjson"
 	"godwit.dev/godwit/internal/wire/shape"
 )
 
 // Service is how one of AWS's services looks on the wire: what its requests are
-// known by, its operations and its errors. Make one with SQS or SNS.
+// known by, its operations and its errors. Make one with SQS, SNS or Lambda.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -25,6 +26,9 @@ type Service struct {
 	pathMember string
 	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
 	missing    func(member string) string // the text for a required member that is absent
+	// rest: requests are known by their methods and paths.
+	rest       bool
+	routes     restjson.Routes[*operation]
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
@@ -73,6 +77,20 @@ func SNS(operations ...api.Operation) *Service {
 	}, operations)
 }
 
+// Lambda is AWS Lambda, which answers REST-JSON.
+func Lambda(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "lambda",
+		badMethod: fault.InvalidAction,
+		missing: func(member string) string {
+			return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
+				"' failed to satisfy constraint: Member must not be null"
+		},
+		rest:   true,
+		errors: lambdaErrors,
+	}, operations)
+}
+
 func newService(s Service, operations []api.Operation) *Service {
 	s.operations = make(map[string]*operation, len(operations))
 	for _, declared := range operations {
@@ -94,6 +112,9 @@ func newService(s Service, operations []api.Operation) *Service {
 			op.jsonPrefix += `"` + name + `Result":`
 		}
 		s.operations[name] = op
+	}
+	if s.rest {
+		s.addRoutes()
 	}
 	s.describe = func(err error) (code, text string, sender bool) {
 		shape, text := s.report(err, protocolJSON)

@@ -85,6 +85,8 @@ func explain(err error) string {
 		return "Expected list or null, found " + token(got) + "."
 	case reflect.Int:
 		return token(got) + " can not be converted to an Integer"
+	case reflect.Float64:
+		return token(got) + " can not be converted to a Double"
 	case reflect.Bool:
 		return token(got) + " can not be converted to a Boolean"
 	default:
@@ -125,7 +127,7 @@ func appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		member := v.Field(f.Index)
-		if shape.Absent(f.Type, member) {
+		if f.In != shape.Body || shape.Absent(f.Type, member) {
 			continue
 		}
 		if !first {
@@ -151,6 +153,8 @@ func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
 		return fastjson.AppendString(dst, v.String())
 	case shape.Int:
 		return strconv.AppendInt(dst, v.Int(), 10)
+	case shape.Float:
+		return strconv.AppendFloat(dst, v.Float(), 'f', -1, 64)
 	case shape.Bool:
 		return strconv.AppendBool(dst, v.Bool())
 	case shape.Blob:

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"sync"
@@ -61,11 +63,8 @@ func (b *buffer) read(x *exchange) error {
 			return x.tooLarge(limit)
 		}
 		if len(b.b) > largeBody && !x.large {
-			select {
-			case x.handler.large <- struct{}{}:
-				x.large = true
-			case <-r.Context().Done():
-				return r.Context().Err()
+			if err := x.holdLarge(); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -76,3 +75,48 @@ func (b *buffer) read(x *exchange) error {
 		}
 	}
 }
+
+// holdLarge waits until the request may have a large body.
+func (x *exchange) holdLarge() error {
+	select {
+	case x.handler.large <- struct{}{}:
+		x.large = true
+		return nil
+	case <-x.r.Context().Done():
+		return x.r.Context().Err()
+	}
+}
+
+// unzip replaces a body that was sent compressed with what it holds, of at most
+// limit bytes.
+func (b *buffer) unzip(x *exchange) error {
+	limit := x.bodyLimit()
+	switch encoding := x.r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return nil
+	case "gzip":
+	default:
+		return fault.Newf(fault.MalformedInput, "The content encoding %s is not supported.", printable(encoding))
+	}
+	if limit > largeBody && !x.large {
+		if err := x.holdLarge(); err != nil {
+			return err
+		}
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(bytes.Clone(b.b)))
+	if err != nil {
+		return errUnzip
+	}
+	plain := bytes.NewBuffer(b.b[:0])
+	n, err := io.Copy(plain, io.LimitReader(packed, limit+1))
+	b.b = plain.Bytes()
+	if n > limit {
+		return x.tooLarge(limit)
+	}
+	if err != nil {
+		return errUnzip
+	}
+	return nil
+}
+
+var errUnzip = fault.New(fault.MalformedInput, "The request body is not valid gzip.")

@@ -19,16 +19,16 @@ var lambdaInvalid = lambdaError("InvalidParameterValueException", http.StatusBad
 // lambdaErrors are the faults of Lambda, with the names, statuses and members of
 // its model.
 var lambdaErrors = with(map[fault.Kind]errorShape{
-	fault.Internal:           lambdaError("ServiceException", http.StatusInternalServerError, "Message", internalText),
-	fault.InvalidAction:      lambdaError("UnknownOperationException", http.StatusNotFound, "message", "There is no such operation."),
-	fault.MalformedInput:     lambdaError("SerializationException", http.StatusBadRequest, "message", "The request cannot be read."),
-	fault.MissingParameter:   lambdaError("ValidationException", http.StatusBadRequest, "message", "A required member is missing."),
-	fault.ConstraintViolated: lambdaError("ValidationException", http.StatusBadRequest, "message", "A member breaks a constraint."),
-	fault.RequestTooLarge:    lambdaError("RequestEntityTooLargeException", http.StatusRequestEntityTooLarge, "message", "The request is too large."),
-	fault.AccessDenied:       lambdaError("AccessDeniedException", http.StatusForbidden, "Message", "Access to the resource is denied."),
-	fault.Unauthenticated:    lambdaError("UnrecognizedClientException", http.StatusForbidden, "message", "The security token included in the request is invalid."),
-	fault.InvalidSecurity:    lambdaError("InvalidSignatureException", http.StatusForbidden, "message", "The request must be signed with Signature Version 4."),
-	fault.Throttled:          lambdaError("TooManyRequestsException", http.StatusTooManyRequests, "message", "Rate Exceeded."),
+	fault.Internal:         lambdaError("ServiceException", http.StatusInternalServerError, "Message", internalText),
+	fault.InvalidAction:    lambdaError("UnknownOperationException", http.StatusNotFound, "message", "There is no such operation."),
+	fault.MalformedInput:   lambdaError("SerializationException", http.StatusBadRequest, "message", "The request cannot be read."),
+	fault.MissingParameter: lambdaError("ValidationException", http.StatusBadRequest, "message", "A required member is missing."),
+	fault.ValidationFailed: lambdaError("ValidationException", http.StatusBadRequest, "message", "A member breaks a constraint."),
+	fault.RequestTooLarge:  lambdaError("RequestEntityTooLargeException", http.StatusRequestEntityTooLarge, "message", "The request is too large."),
+	fault.AccessDenied:     lambdaError("AccessDeniedException", http.StatusForbidden, "Message", "Access to the resource is denied."),
+	fault.Unauthenticated:  lambdaError("UnrecognizedClientException", http.StatusForbidden, "message", "The security token included in the request is invalid."),
+	fault.InvalidSecurity:  lambdaError("InvalidSignatureException", http.StatusForbidden, "message", "The request must be signed with Signature Version 4."),
+	fault.Throttled:        lambdaError("TooManyRequestsException", http.StatusTooManyRequests, "message", "Rate Exceeded."),
 
 	fault.InvalidParameter:      lambdaInvalid,
 	fault.ResourceNotFound:      lambdaError("ResourceNotFoundException", http.StatusNotFound, "Message", "The resource you requested does not exist."),

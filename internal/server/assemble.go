@@ -24,7 +24,7 @@ import (
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -81,7 +81,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
 	signed := &envelopes{url: url}
-	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
+	events := deliveryEvents{
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+	}
+	ofQueues := queueEvents{
+		queues.Add,
+	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -91,7 +96,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -230,7 +235,7 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 }
 
 // newID makes a random UUID (version 4).
-func newID() (id queue.ID) {
+func newID() (id message.ID) {
 	if _, err := rand.Read(id[:]); err != nil {
 		panic(err) // crypto/rand does not fail
 	}

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -101,6 +102,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	ofQueues := queueEvents{
 		monitoring.queues.Add,
 	}
+	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
@@ -108,6 +110,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
+		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
 		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
@@ -146,6 +149,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	operator := deliver.NewOperator(scheduler, engine)
 	monitoring.start(deps, engine)
 
+	functions := newLambda(engine, limits)
+
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
@@ -153,6 +158,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
 				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.Lambda(functions.Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {
@@ -163,6 +169,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admin: map[string]http.Handler{
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
+			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 

@@ -77,6 +77,8 @@ const (
 	InvalidZipFile        // the function's code cannot be unpacked
 	FunctionNotReady      // the function's environment could not be made
 
+	ReservedConcurrencyExceeded // the function runs as often at once as is reserved for it
+
 	kinds // keep last: the number of kinds
 )
 

@@ -40,10 +40,7 @@ const Unhandled = "Unhandled"
 
 // Throttled reports that an invocation was refused for want of concurrency: it
 // can be tried again.
-func Throttled(err error) bool {
-	kind := fault.KindOf(err)
-	return kind == fault.Throttled || kind == fault.ReservedConcurrencyExceeded
-}
+func Throttled(err error) bool { return fault.KindOf(err) == fault.Throttled }
 
 // Log takes what functions print. It does not block, and keeps the line.
 type Log interface {

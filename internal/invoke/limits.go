@@ -38,7 +38,7 @@ func newLimits(o Options) limits {
 // reserved.
 const alwaysShared = 100
 
-const rateExceeded = "Rate Exceeded."
+func throttled(reason string) error { return fault.New(fault.Throttled, "Rate Exceeded.").Because(reason) }
 
 // admit counts an invocation. The caller must call leave when it ends.
 func (l *limits) admit(t *function.Target) (*usage, error) {
@@ -50,7 +50,7 @@ func (l *limits) admit(t *function.Target) (*usage, error) {
 	at := place{t.Function.Region, t.Function.Account}
 	if t.Reserved != nil {
 		if running >= *t.Reserved {
-			return nil, fault.New(fault.ReservedConcurrencyExceeded, rateExceeded)
+			return nil, throttled("ReservedFunctionConcurrentInvocationLimitExceeded")
 		}
 	} else {
 		// What is always left to all need not be looked up.
@@ -60,12 +60,12 @@ func (l *limits) admit(t *function.Target) (*usage, error) {
 				rest -= l.reserved(at.region, at.account)
 			}
 			if n >= rest {
-				return nil, fault.New(fault.Throttled, rateExceeded)
+				return nil, throttled("ConcurrentInvocationLimitExceeded")
 			}
 		}
 	}
 	if l.all >= l.most {
-		return nil, fault.New(fault.Throttled, rateExceeded)
+		return nil, throttled("ConcurrentInvocationLimitExceeded")
 	}
 	if u == nil {
 		u = &usage{function: t.Function}

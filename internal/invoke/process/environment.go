@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// initTime is how long a process may take until it asks for work.
-	initTime = 10 * time.Second
 	// extensionTime is how long a process that registered an extension has
 	// between SIGTERM and SIGKILL.
 	extensionTime = 2 * time.Second
@@ -98,10 +96,10 @@ func (e *environment) running() *instance {
 
 // Start starts a process, if none runs, and waits until it asks for work.
 func (e *environment) Start() (*invoke.Failure, error) {
-	if e.running() != nil {
+	if e.slow || e.running() != nil {
 		return nil, nil
 	}
-	failure, err := e.start(initTime)
+	failure, err := e.start(e.runner.InitTime)
 	if errors.Is(err, errSlow) {
 		e.slow = true // Run starts it again, within the function's time
 		return nil, nil

@@ -84,7 +84,7 @@ func newLab(t *testing.T, plain bool) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	runner, err := process.New(process.Options{
-		Directory: filepath.Join(l.dir, "functions"), Logger: logger, Plain: plain, Endpoint: "http://127.0.0.1:4566",
+		Directory: filepath.Join(l.dir, "functions"), Logger: logger, Plain: plain, Endpoint: "http://127.0.0.1:4566", InitTime: 2 * time.Second,
 		Code: func(_ context.Context, t function.Target) ([]byte, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -14,6 +14,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -42,6 +44,8 @@ type Options struct {
 	Endpoint string
 	// Hide are directories that no function may see.
 	Hide []string
+	// InitTime is how long a process may take until it asks for work; 0: 10 s.
+	InitTime time.Duration
 	// Plain does without namespaces, as if the kernel had none for us.
 	Plain bool
 }
@@ -61,6 +65,7 @@ var _ invoke.Runner = (*Runner)(nil)
 
 // New makes a runner and its directory.
 func New(o Options) (*Runner, error) {
+	o.InitTime = cmp.Or(o.InitTime, 10*time.Second)
 	o.Directory, _ = filepath.Abs(o.Directory)
 	if err := os.RemoveAll(o.Directory); err != nil {
 		return nil, fmt.Errorf("clearing the functions' directory: %w", err)

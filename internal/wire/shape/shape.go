@@ -18,13 +18,29 @@ type Kind uint8
 // The kinds of member.
 const (
 	String Kind = iota + 1
-	Int
+	Int         // of 32 bits
+	Long        // int64
+	Float       // float64
 	Bool
+	Time   // api.Time
 	Blob   // []byte
 	List   // a slice of Elem
 	Map    // a map from string to Elem
 	Pairs  // api.Pairs, which is written as a map from string to string
 	Struct // Fields
+)
+
+// Location is where a REST protocol has a member.
+type Location uint8
+
+// The locations of a member.
+const (
+	Body    Location = iota // in the JSON of the body
+	URI                     // of a request: in a place of the path, under its name
+	Query                   // of a request: a parameter of the URL
+	Header                  // a header
+	Payload                 // the member is the body
+	Status                  // of an answer: the HTTP status
 )
 
 // Type describes a Go type.
@@ -49,6 +65,8 @@ type Field struct {
 	Key      string // what a map's entry calls its key in forms and XML
 	Value    string // and its value
 	Required bool
+	In       Location // in REST protocols
+	At       string   // there, the parameter's or the header's name
 	Type     *Type
 }
 
@@ -86,10 +104,10 @@ func Absent(t *Type, v reflect.Value) bool {
 		return v.IsNil()
 	case t.Kind == String:
 		return v.Len() == 0
-	case t.Kind == Int || t.Kind == Bool || t.Kind == Struct:
-		return false
-	default:
+	case t.Kind == Blob || t.Kind == List || t.Kind == Map || t.Kind == Pairs:
 		return v.IsNil()
+	default:
+		return false
 	}
 }
 
@@ -111,6 +129,7 @@ func Of(t reflect.Type) *Type {
 var (
 	blobType  = reflect.TypeFor[[]byte]()
 	pairsType = reflect.TypeFor[api.Pairs]()
+	timeType  = reflect.TypeFor[api.Time]()
 	plain     = &Type{Kind: String, Go: reflect.TypeFor[string]()}
 )
 
@@ -125,8 +144,17 @@ func describe(t reflect.Type) *Type {
 		d.Kind = String
 	case t.Kind() == reflect.Int:
 		d.Kind = Int
+	case t == timeType:
+		d.Kind = Time
+	case t.Kind() == reflect.Int64:
+		d.Kind = Long
+	case t.Kind() == reflect.Float64:
+		d.Kind = Float
 	case t.Kind() == reflect.Bool:
 		d.Kind = Bool
+	case t.Kind() == reflect.Struct:
+		d.Kind = Struct
+		d.fields(t)
 	case d.Pointer:
 		panic(fmt.Sprintf("shape: unfit type %v", d.Go))
 	case t == blobType:
@@ -137,9 +165,6 @@ func describe(t reflect.Type) *Type {
 		d.Kind, d.Elem = List, element(t)
 	case t.Kind() == reflect.Map && t.Key() == plain.Go:
 		d.Kind, d.Elem = Map, element(t)
-	case t.Kind() == reflect.Struct:
-		d.Kind = Struct
-		d.fields(t)
 	default:
 		panic(fmt.Sprintf("shape: unfit type %v", d.Go))
 	}
@@ -182,6 +207,16 @@ func (t *Type) fields(s reflect.Type) {
 				f.Flat = true
 			case "required":
 				f.Required = true
+			case "uri":
+				f.In, f.At = URI, sf.Name
+			case "query":
+				f.In, f.At = Query, value
+			case "header":
+				f.In, f.At = Header, value
+			case "payload":
+				f.In = Payload
+			case "status":
+				f.In = Status
 			default:
 				panic(fmt.Sprintf("shape: %v.%s: unknown option %q", s, sf.Name, option))
 			}

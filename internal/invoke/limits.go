@@ -38,7 +38,9 @@ func newLimits(o Options) limits {
 // reserved.
 const alwaysShared = 100
 
-func throttled(reason string) error { return fault.New(fault.Throttled, "Rate Exceeded.").Because(reason) }
+func throttled(reason string) error {
+	return fault.New(fault.Throttled, "Rate Exceeded.").Because(reason)
+}
 
 // admit counts an invocation. The caller must call leave when it ends.
 func (l *limits) admit(t *function.Target) (*usage, error) {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // A function's zip is kept in chunks, under a name that no other upload to its
@@ -45,7 +46,7 @@ func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 // dropUploads removes zips, as part of the command under way.
 func (sh *shard) dropUploads(names ...uint64) {
 	for _, name := range names {
-		all := queue.PrefixSpan(uploadPrefix(sh.id, name))
+		all := layout.PrefixSpan(uploadPrefix(sh.id, name))
 		sh.batch.DeleteRange(all.Lower, all.Upper)
 	}
 }
@@ -64,7 +65,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 	sh.readable()
 	sh.mu.Unlock()
 	zip := make([]byte, 0, c.Size)
-	err := each(e.store, queue.PrefixSpan(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
+	err := each(e.store, layout.PrefixSpan(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
 		zip = append(zip, value...)
 		return true
 	})
@@ -72,7 +73,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 		return nil, err
 	}
 	if int64(len(zip)) != c.Size || c.Upload == 0 {
-		return nil, fault.New(fault.ResourceNotFound, "The function's code is not there any more.")
+		return nil, errNoCode
 	}
 	return zip, nil
 }
@@ -82,7 +83,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 func (sh *shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.id) {
 		var failed error
-		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, value []byte) bool {
+		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
 			failed = sh.functions.Load(key, value)
 			return failed == nil
 		})
@@ -91,7 +92,7 @@ func (sh *shard) loadFunctions() error {
 		}
 	}
 	used := sh.functions.Uploads()
-	span := queue.PrefixSpan(codePrefix(sh.id))
+	span := layout.PrefixSpan(codePrefix(sh.id))
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
@@ -106,3 +107,26 @@ func (sh *shard) loadFunctions() error {
 	}
 	return it.Close()
 }
+
+// FunctionUpload reads the zip of a function by its name. Errors: ResourceNotFound
+// if no version of the function has it.
+func (e *Engine) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
+	var c function.Code
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		f, ok := sh.functions.Function(fn)
+		if !ok {
+			return errNoCode
+		}
+		c, ok = f.Code(upload)
+		if !ok {
+			return errNoCode
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.code(ctx, e.shardOf(fn), c)
+}
+
+var errNoCode = fault.New(fault.ResourceNotFound, "The function's code is not there any more.")

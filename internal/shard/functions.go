@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // FunctionLimits are quotas of an account in a region.
@@ -192,7 +192,7 @@ func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier strin
 			return err
 		}
 		sh.dropUploads(f.Uploads()...)
-		sh.dropBacklog(queue.Incarnation(f.Incarnation))
+		sh.dropBacklog(layout.Incarnation(f.Incarnation))
 		return nil
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 func functionARN(name string) arn.ARN { return arn.Function(region, account, name) }
@@ -118,7 +118,7 @@ func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 	sh.mu.Unlock()
 	names := map[string]bool{}
 	prefix := codePrefix(sh.id)
-	err := each(e.store, queue.PrefixSpan(prefix), func(key, _ []byte) bool {
+	err := each(e.store, layout.PrefixSpan(prefix), func(key, _ []byte) bool {
 		names[string(key[len(prefix):len(prefix)+8])] = true
 		return true
 	})

@@ -37,7 +37,7 @@ func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
 		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
-		EndpointConcurrency: 50, DeliveryConcurrency: 500,
+		EndpointConcurrency: 50, DeliveryConcurrency: 500, LambdaConcurrency: 1000,
 	}
 	change(&settings)
 	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)

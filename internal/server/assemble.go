@@ -118,7 +118,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, url)
+	pool, err := newPool(deps, engine, limits, url)
 	if err != nil {
 		return Parts{}, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -15,15 +16,19 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// unreserved is how many executions of functions cannot be reserved, as with AWS.
-const unreserved = 100
+// How many executions of functions an account has if nothing else is set, and how
+// many of them cannot be reserved, as with AWS.
+const (
+	executions = 1000
+	unreserved = 100
+)
 
 func functionLimits(c config.Config) shard.FunctionLimits {
-	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: c.LambdaConcurrency, Unreserved: unreserved}
+	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, endpoint string) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -49,7 +54,7 @@ func newPool(deps Deps, engine *shard.Engine, endpoint string) (*invoke.Pool, er
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
-		Concurrency: deps.Config.LambdaConcurrency, Environments: deps.Config.LambdaConcurrency, Idle: deps.Config.LambdaIdle,
+		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle,
 		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
 	})
 	deps.OnStop("functions", pool.Stop)

@@ -134,6 +134,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	pool, err := newPool(deps, engine, limits, url)
+	if err != nil {
+		return Parts{}, err
+	}
 	senders, err := senders(deps, engine)
 	if err != nil {
 		return Parts{}, err
@@ -149,7 +153,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	operator := deliver.NewOperator(scheduler, engine)
 	monitoring.start(deps, engine)
 
-	functions := newLambda(engine, limits)
+	functions := newLambda(engine, pool, limits)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{

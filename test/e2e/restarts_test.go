@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -33,29 +32,11 @@ const (
 	sampleAttempts = 51
 )
 
-// try asks the server for something that lies under /_godwit/; false if it is not
-// there, or not ready.
-func (c client) try(t *testing.T, method, path string, in, out any) bool {
-	t.Helper()
-	var body []byte
-	if in != nil {
-		body, _ = json.Marshal(in) // of strings
-	}
-	a, err := c.call(t.Context(), method, "/_godwit/"+path, nil, body)
-	if err != nil || a.status != http.StatusOK {
-		return false
-	}
-	if out == nil {
-		return true
-	}
-	return json.Unmarshal(a.body, out) == nil
-}
-
 // find shows one delivery; ok is false when the server is gone.
 func (l *ladder) find(t *testing.T, id string) (d delivery, ok bool) {
 	t.Helper()
 	var out struct{ Deliveries []delivery }
-	if !l.try(t, http.MethodGet, "deliveries?subscription="+l.subscription, nil, &out) {
+	if l.try(t.Context(), http.MethodGet, "deliveries?subscription="+l.subscription, nil, &out) != nil {
 		return d, false
 	}
 	for _, d = range out.Deliveries {
@@ -133,12 +114,12 @@ func (l *ladder) climb(t *testing.T, id string) (over bool) {
 		default:
 		}
 		var at advanced
-		if !l.try(t, http.MethodPost, "clock", object{"advance": "0s"}, &at) {
-			return false, nil
+		if err := l.try(t.Context(), http.MethodPost, "clock", object{"advance": "0s"}, &at); err != nil {
+			return false, err
 		}
 		d, ok := l.find(t, id)
 		if ok && d.NextAttemptAt != nil {
-			l.try(t, http.MethodPost, "clock", object{"advance": max(0, d.NextAttemptAt.Sub(at.Now)).String()}, nil)
+			_ = l.try(t.Context(), http.MethodPost, "clock", object{"advance": max(0, d.NextAttemptAt.Sub(at.Now)).String()}, nil)
 		}
 		over = ok && d.State == "dead-letter"
 		return over, fmt.Errorf("state %s, attempt %d", d.State, d.Attempt)

@@ -185,10 +185,10 @@ func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 	return s
 }
 
-// ListedLane reads the lane out of an entry of ListedFrom.
+// ListedLane reads the lane out of an entry of Listed.
 func ListedLane(value []byte) Lane { return Lane(binary.BigEndian.Uint64(value)) }
 
-// ListedFrom spans the listed groups from a sequence on.
+// ListedFrom spans the listed groups, by their first messages, from a sequence on.
 func (k *Keys) ListedFrom(seq uint64) Span {
 	s := spanOf(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)

@@ -160,33 +160,38 @@ func TestPolicyChangesUnderWay(t *testing.T) {
 			"the subscription's, more often", func(t *testing.T, w *attributeWorld) {
 				w.set(t, w.viaHook, "DeliveryPolicy", `{"healthyRetryPolicy":`+every(5, 6)+`}`)
 			},
-			[]float64{0, 20, 40, 45, 50, 55, 60}, "exhausted after 7",
+			[]float64{0, 20, 40, 45, 50, 55, 60},
+			"exhausted after 7",
 		},
 		{
 			"the topic's", func(t *testing.T, w *attributeWorld) {
 				w.setTopic(t, "DeliveryPolicy", `{"http":{"defaultHealthyRetryPolicy":`+every(7, 4)+`}}`)
 			},
-			[]float64{0, 20, 40, 47, 54}, "exhausted after 5",
+			[]float64{0, 20, 40, 47, 54},
+			"exhausted after 5",
 		},
 		{
 			"the topic's over the subscription's", func(t *testing.T, w *attributeWorld) {
 				w.set(t, w.viaHook, "DeliveryPolicy", `{"healthyRetryPolicy":`+every(5, 6)+`}`)
 				w.setTopic(t, "DeliveryPolicy", `{"http":{"defaultHealthyRetryPolicy":`+every(7, 4)+`,"disableSubscriptionOverrides":true}}`)
 			},
-			[]float64{0, 20, 40, 47, 54}, "exhausted after 5",
+			[]float64{0, 20, 40, 47, 54},
+			"exhausted after 5",
 		},
 		{
 			"fewer than were made", func(t *testing.T, w *attributeWorld) {
 				w.set(t, w.viaHook, "DeliveryPolicy", `{"healthyRetryPolicy":`+every(5, 1)+`}`)
 			},
-			[]float64{0, 20, 40}, "exhausted after 3",
+			[]float64{0, 20, 40},
+			"exhausted after 3",
 		},
 		{
 			"no retries any more, and then some", func(t *testing.T, w *attributeWorld) {
 				w.set(t, w.viaHook, "DeliveryPolicy", `{"healthyRetryPolicy":`+every(5, 0)+`}`)
 				w.set(t, w.viaHook, "DeliveryPolicy", "")
 			},
-			[]float64{0, 20, 40, 60}, "exhausted after 4",
+			[]float64{0, 20, 40, 60},
+			"exhausted after 4",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -47,6 +47,8 @@ type Config struct {
 	MaxReplays        int `name:"sns-max-replays" default:"0" placeholder:"N" help:"Replays of a topic's archive under way at once; 0 is any number (${default})."`
 	MaxPublishes      int `name:"sns-max-publishes" default:"0" placeholder:"N" help:"Messages a second that an account publishes in a region; 0 is any number (${default})."`
 
+	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues and topics (${default})."`
+
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
 	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/cloudwatch"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -23,7 +24,6 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
-	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -80,7 +80,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
-	queues := &monitor.Queues{}
+	monitoring, err := openMonitoring(deps, st)
+	if err != nil {
+		return Parts{}, err
+	}
 	signed := &envelopes{url: url}
 	groups, err := logs.Open(logs.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
@@ -92,8 +95,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
+	if deps.Config.Metrics {
+		events = append(events, monitoring)
+	}
 	ofQueues := queueEvents{
-		queues.Add,
+		monitoring.queues.Add,
 	}
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -115,6 +121,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
+		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -137,6 +144,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
+	monitoring.start(deps, engine)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
@@ -144,6 +152,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {
@@ -155,7 +164,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
-			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

@@ -159,8 +159,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.Logs(logsapi.New(groups).Operations()...),
 				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.Logs(logsapi.New(groups).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 			Admit: func(call *api.Call) error {

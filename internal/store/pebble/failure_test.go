@@ -43,7 +43,9 @@ func (f *faulty) MaybeError(op errorfs.Op) error {
 }
 
 func isLog(op errorfs.Op) bool   { return strings.HasSuffix(op.Path, ".log") }
-func isTable(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") }
+func isTable(op errorfs.Op) bool {
+	return strings.HasSuffix(op.Path, ".sst") || strings.HasSuffix(op.Path, ".blob")
+}
 
 // After a failure of the write-ahead log the process must end: nothing is
 // acknowledged, and nothing is served, that may not be on disk.

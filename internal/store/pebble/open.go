@@ -65,11 +65,24 @@ const (
 
 	// formatMajorVersion is Pebble's on-disk format. It is a named one, so
 	// that a newer Pebble does not change it silently: an upgrade is one way.
-	formatMajorVersion = pebble.FormatWALSyncChunks
+	formatMajorVersion = pebble.FormatValueSeparation
 
 	// formatFile holds the version of our own format in decimal.
 	formatFile = "godwit-format"
 	format     = 1
+
+	// A value of separateFrom bytes or more is written apart from its key by the
+	// flush, so that merging tables need not write it again. What merges have left
+	// without a key in such a file is waste; from a share of waste on, and an age
+	// of wasteAge, the file is rewritten: wasteShare as a rule, and tightShare
+	// while the disk is short of room.
+	separateFrom = 512
+	wasteAge     = 10 * time.Second
+	wasteShare   = 0.3
+	tightShare   = 0.02
+	// maxDepth is how many files of values over the same keys a table may point
+	// into before a merge writes the values anew, in order: those of a few merges.
+	maxDepth = 5 * layers
 
 	// A disk of less than diskPerMemTable defaults has smaller write buffers.
 	diskPerMemTable  = 64
@@ -106,7 +119,7 @@ func Open(dir string, o Options) (*Store, error) {
 	l := logger{log: o.Logger, fatal: s.fail}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	opts := tuned(o, s.room, l)
+	opts := tuned(o, s.room, l, s.separation)
 	opts.Cache = cache
 
 	lock, err := pebble.LockDirectory(dir, f)
@@ -150,7 +163,7 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 
 // tuned are the settings for records that live briefly: most messages are
 // written, read and deleted while they are in the write buffer.
-func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
+func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparationPolicy) *pebble.Options {
 	opts := &pebble.Options{
 		FS:                    f,
 		Logger:                l,
@@ -175,6 +188,7 @@ func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
+	opts.Experimental.ValueSeparationPolicy = separation
 	// What is young is rewritten soon.
 	for i := range 2 {
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
@@ -183,6 +197,18 @@ func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
 		opts.WithFSDefaults()
 	}
 	return opts
+}
+
+// separation says which values are kept apart from their keys.
+func (s *Store) separation() pebble.ValueSeparationPolicy {
+	share := wasteShare
+	if s.tight() {
+		share = tightShare
+	}
+	return pebble.ValueSeparationPolicy{
+		Enabled: true, MinimumSize: separateFrom, MaxBlobReferenceDepth: maxDepth,
+		RewriteMinimumAge: wasteAge, TargetGarbageRatio: share,
+	}
 }
 
 // mkdirSynced makes dir and its parents such that a crash does not take them

@@ -37,6 +37,8 @@ type Store struct {
 	flushed atomic.Uint64 // applied at the last Reclaim
 	layered atomic.Int64  // calls of Reclaim since anything was applied
 
+	reclaimed atomic.Int64 // UnixNano of the last Reclaim
+
 	// Held for reading during each call, so that Close does not pull the
 	// store away from under one: Pebble panics then.
 	using  sync.RWMutex

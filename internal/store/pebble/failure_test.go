@@ -42,7 +42,7 @@ func (f *faulty) MaybeError(op errorfs.Op) error {
 	return f.err(op)
 }
 
-func isLog(op errorfs.Op) bool   { return strings.HasSuffix(op.Path, ".log") }
+func isLog(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".log") }
 func isTable(op errorfs.Op) bool {
 	return strings.HasSuffix(op.Path, ".sst") || strings.HasSuffix(op.Path, ".blob")
 }

@@ -63,6 +63,11 @@ const (
 	// layers is how many layers of young tables wait to be merged.
 	layers = 12
 
+	// blockSize is what is read at once. Each block costs its writer a checksum, an
+	// entry in the index and a change of goroutines; and who reads a message
+	// mostly wants the next one, too.
+	blockSize = 16 << 10
+
 	// formatMajorVersion is Pebble's on-disk format. It is a named one, so
 	// that a newer Pebble does not change it silently: an upgrade is one way.
 	formatMajorVersion = pebble.FormatValueSeparation
@@ -115,7 +120,8 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal, log: o.Logger, room: keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger)}
+	s := &Store{fatal: o.Fatal, log: o.Logger}
+	s.room = keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
@@ -187,6 +193,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		// transfers seen before.
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		opts.Levels[i].BlockSize = blockSize
 	}
 	opts.Experimental.ValueSeparationPolicy = separation
 	// What is young is rewritten soon.

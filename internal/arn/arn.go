@@ -59,6 +59,22 @@ func Topic(region, account, name string) ARN {
 	return ARN{Service: "sns", Region: region, Account: account, Resource: name}
 }
 
+// logGroup begins the resource of a log group's ARN.
+const logGroup = "log-group:"
+
+// LogGroup names a log group of CloudWatch Logs.
+func LogGroup(region, account, name string) ARN {
+	return ARN{Service: "logs", Region: region, Account: account, Resource: logGroup + name}
+}
+
+// LogGroupName is the name of a log group; ok is false when a names none. The
+// :* behind it, which stands for its streams, is not part of the name.
+func (a ARN) LogGroupName() (name string, ok bool) {
+	name, ok = strings.CutPrefix(a.Resource, logGroup)
+	name = strings.TrimSuffix(name, ":*")
+	return name, ok && a.Service == "logs" && name != ""
+}
+
 // Subscription names a subscription of topic t. The id is a UUID.
 func (a ARN) Subscription(id string) ARN {
 	a.Resource += ":" + id
@@ -75,6 +91,43 @@ func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
 	a.Resource = name
 	return a, id, true
 }
+
+// Function names a Lambda function, without a qualifier.
+func Function(region, account, name string) ARN {
+	return ARN{Service: "lambda", Region: region, Account: account, Resource: functionType + name}
+}
+
+// functionType begins the resource of a function's ARN.
+const functionType = "function:"
+
+// Qualify names a version or an alias of function f; the empty qualifier names
+// the function itself.
+func (a ARN) Qualify(qualifier string) ARN {
+	if qualifier != "" {
+		a.Resource += ":" + qualifier
+	}
+	return a
+}
+
+// SplitFunction takes the ARN of a function, or of a version or an alias of
+// one, apart into the function's and the qualifier, which may be empty. ok is
+// false when a is not shaped as one.
+func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, functionType)
+	if a.Service != "lambda" || !found {
+		return ARN{}, "", false
+	}
+	name, qualifier, qualified := strings.Cut(rest, ":")
+	if name == "" || qualified && qualifier == "" || strings.Contains(qualifier, ":") {
+		return ARN{}, "", false
+	}
+	a.Resource = functionType + name
+	return a, qualifier, true
+}
+
+// FunctionName is the name of the function that a, a function's ARN without a
+// qualifier, names.
+func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
 
 // FIFO reports whether the queue or topic is a FIFO one, by its name.
 func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

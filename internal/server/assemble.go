@@ -23,7 +23,7 @@ import (
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -80,7 +80,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
 	signed := &envelopes{url: url}
-	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
+	events := deliveryEvents{
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+	}
+	ofQueues := queueEvents{
+		queues.Add,
+	}
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
@@ -88,7 +93,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -223,7 +228,7 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 }
 
 // newID makes a random UUID (version 4).
-func newID() (id queue.ID) {
+func newID() (id message.ID) {
 	if _, err := rand.Read(id[:]); err != nil {
 		panic(err) // crypto/rand does not fail
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -26,11 +26,11 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			defer s.Close()
 			var ids atomic.Int64
-			newID := func() queue.ID { return messageID(int(ids.Add(1))) }
+			newID := func() message.ID { return messageID(int(ids.Add(1))) }
 			e := openEngine(b, Options{
 				Store: s, Clock: clock.System, NewID: newID, Published: func(*Published) {}, Events: func(QueueEvent) {},
-				Render: func(n *queue.Message) (*queue.Message, error) {
-					m := &queue.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
+				Render: func(n *message.Message) (*message.Message, error) {
+					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
 					m.Seal()
 					return m, nil
 				},

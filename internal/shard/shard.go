@@ -51,6 +51,7 @@ type shard struct {
 	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
+	planned   int                            // the deliveries of the latest plan
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never

@@ -63,7 +63,7 @@ func TestReclaim(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait() // for flushes and compactions
-				time.Sleep(time.Second)
+				pass(time.Second)
 			}
 			return tables(t, fs, "data")
 		}

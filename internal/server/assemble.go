@@ -161,6 +161,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	operator := deliver.NewOperator(scheduler, engine)
 	monitoring.start(deps, engine)
 
+	if err := startPollers(deps, engine, pool); err != nil {
+		return Parts{}, err
+	}
 	functions := newLambda(engine, pool, limits)
 
 	return Parts{

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
+	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -59,6 +60,16 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpo
 	})
 	deps.OnStop("functions", pool.Stop)
 	return pool, nil
+}
+
+// startPollers feeds functions from their queues. They stop before the functions do.
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool) error {
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log})
+	if err != nil {
+		return fmt.Errorf("reading the event-source mappings: %w", err)
+	}
+	deps.OnStop("event-source mappings", pollers.Stop)
+	return nil
 }
 
 // newLambda makes what answers the operations of Lambda.

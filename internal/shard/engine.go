@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
@@ -96,7 +97,9 @@ type Engine struct {
 	handles  *handleSealer
 	shards   [Shards]*shard
 	consumer atomic.Pointer[Consumer]
-	finished *finishedRing
+
+	mappingWatcher atomic.Pointer[func(arn.ARN)]
+	finished       *finishedRing
 
 	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
 	faultMu sync.Mutex
@@ -133,9 +136,9 @@ func Open(o Options) (*Engine, error) {
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
-			functions: function.New(uint16(id)),
-			reached:   map[uint64]topic.Reached{},
-			queues:    map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
+			functions: function.New(uint16(id)), mappings: mapping.New(uint16(id)),
+			reached: map[uint64]topic.Reached{},
+			queues:  map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
 			spreading: map[arn.ARN]int{}, streams: map[layout.Incarnation]*stream{},
 			replays: map[layout.Incarnation]*pendingReplay{},
 		}

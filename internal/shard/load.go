@@ -107,6 +107,9 @@ func (sh *shard) load() error {
 	if err := sh.loadTopics(counters); err != nil {
 		return err
 	}
+	if err := sh.loadMappings(); err != nil {
+		return err
+	}
 	if err := sh.loadFunctions(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
@@ -37,6 +38,7 @@ type shard struct {
 	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
 	functions  *function.State
+	mappings   *mapping.State
 	// topicPolicies are those that were asked for, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
 	// functionPolicies are those that were asked for, by function and qualifier.
@@ -326,6 +328,7 @@ func (sh *shard) tick() {
 	}
 	sh.removeLapsed()
 	sh.settleFunctions()
+	sh.settleMappings()
 	sh.sweepArchives()
 	sh.arm()
 }

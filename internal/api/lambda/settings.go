@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/bundle"
+	"godwit.dev/godwit/internal/function/mapping"
 )
 
 // putFunctionConcurrency answers PutFunctionConcurrency.
@@ -83,7 +84,7 @@ func checkTags(tags map[string]string) error {
 	return nil
 }
 
-// parseTagged reads the ARN of what has tags: a function.
+// parseTagged reads the ARN of what has tags: a function, or an event-source mapping.
 func parseTagged(call *api.Call, text string) (arn.ARN, error) {
 	var c constraints
 	c.length("resource", &text, 1, maxLongName)
@@ -95,9 +96,12 @@ func parseTagged(call *api.Call, text string) (arn.ARN, error) {
 	if err != nil {
 		return arn.ARN{}, invalid("%s is no ARN", shorten(text))
 	}
+	if mapping.Is(a) {
+		return a, owned(call, a)
+	}
 	_, qualifier, ok := a.SplitFunction()
 	if !ok {
-		return arn.ARN{}, invalid("Only functions have tags in this version, not %s", shorten(text))
+		return arn.ARN{}, invalid("Only functions and event source mappings have tags, not %s", shorten(text))
 	}
 	if qualifier != "" {
 		return arn.ARN{}, invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
@@ -118,6 +122,9 @@ func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResour
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
 	}
+	if mapping.Is(fn) {
+		return nil, s.engine.TagMapping(ctx, fn, in.Tags, nil)
+	}
 	return nil, s.engine.TagFunction(ctx, fn, in.Tags)
 }
 
@@ -126,6 +133,9 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 	fn, err := parseTagged(call, in.Resource)
 	if err != nil {
 		return nil, err
+	}
+	if mapping.Is(fn) {
+		return nil, s.engine.TagMapping(ctx, fn, nil, in.TagKeys)
 	}
 	return nil, s.engine.UntagFunction(ctx, fn, in.TagKeys)
 }
@@ -136,9 +146,17 @@ func (s *Service) listTags(ctx context.Context, call *api.Call, in *ListTagsInpu
 	if err != nil {
 		return nil, err
 	}
-	tags, err := s.engine.FunctionTags(ctx, fn)
+	tags, err := s.tags(ctx, fn)
 	if tags == nil {
 		tags = map[string]string{}
 	}
 	return &ListTagsOutput{Tags: tags}, err
+}
+
+func (s *Service) tags(ctx context.Context, a arn.ARN) (map[string]string, error) {
+	if mapping.Is(a) {
+		m, err := s.engine.Mapping(ctx, a)
+		return m.Tags, err
+	}
+	return s.engine.FunctionTags(ctx, a)
 }

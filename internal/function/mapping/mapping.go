@@ -1,0 +1,313 @@
+// Package mapping is the state machine of event-source mappings: which queues
+// feed which functions, and how.
+package mapping
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Settings are how messages of the queue are given to the function.
+type Settings struct {
+	BatchSize      int           `json:"batchSize"`             // 1–10,000; FIFO queues: 1–10
+	Window         time.Duration `json:"window,omitempty"`      // how long a batch is gathered: 0–300 s
+	ReportFailures bool          `json:"report,omitempty"`      // FunctionResponseTypes has ReportBatchItemFailures
+	Filters        []string      `json:"filters,omitempty"`     // patterns, of which a message must match one; none: any message
+	Concurrency    int           `json:"concurrency,omitempty"` // MaximumConcurrency: 2–1,000; 0: none
+}
+
+// Mapping is an event-source mapping.
+type Mapping struct {
+	ARN      arn.ARN // "event-source-mapping:" and a UUID
+	Queue    arn.ARN
+	Function arn.ARN // with the qualifier that was given, if one was
+	Settings
+	Enabled  bool
+	Modified time.Time
+	Tags     map[string]string
+
+	change   string // the state that it passes through; empty: none
+	settleAt time.Time
+}
+
+// resourceType begins the resource of a mapping's ARN.
+const resourceType = "event-source-mapping:"
+
+// ARN names a mapping by its UUID.
+func ARN(region, account, uuid string) arn.ARN {
+	return arn.ARN{Service: "lambda", Region: region, Account: account, Resource: resourceType + uuid}
+}
+
+// Is reports whether an ARN is a mapping's.
+func Is(a arn.ARN) bool { return a.Service == "lambda" && strings.HasPrefix(a.Resource, resourceType) }
+
+// UUID is the last part of the mapping's ARN.
+func (m *Mapping) UUID() string { return strings.TrimPrefix(m.ARN.Resource, resourceType) }
+
+// The states of a mapping.
+const (
+	Creating  = "Creating"
+	Enabling  = "Enabling"
+	Enabled   = "Enabled"
+	Disabling = "Disabling"
+	Disabled  = "Disabled"
+	Updating  = "Updating"
+	Deleting  = "Deleting"
+)
+
+// State is what the mapping tells of itself.
+func (m *Mapping) State() string {
+	switch {
+	case m.change != "":
+		return m.change
+	case m.Enabled:
+		return Enabled
+	}
+	return Disabled
+}
+
+// Active reports that messages are to be taken from the queue.
+func (m *Mapping) Active() bool {
+	return m.Enabled && (m.change == "" || m.change == Updating)
+}
+
+// State is all mappings of one shard.
+type State struct {
+	shard    uint16
+	mappings map[arn.ARN]*Mapping
+	settling []*Mapping // the next one first
+}
+
+// New makes the empty state of a shard.
+func New(shard uint16) *State { return &State{shard: shard, mappings: map[arn.ARN]*Mapping{}} }
+
+func errNone() error {
+	return fault.New(fault.ResourceNotFound, "The resource you requested does not exist.")
+}
+
+// Mapping finds a mapping. Errors: ResourceNotFound.
+func (s *State) Mapping(a arn.ARN) (*Mapping, error) {
+	if m, ok := s.mappings[a]; ok {
+		return m, nil
+	}
+	return nil, errNone()
+}
+
+// All are the mappings, in no order.
+func (s *State) All(yield func(*Mapping) bool) {
+	for _, m := range s.mappings {
+		if !yield(m) {
+			return
+		}
+	}
+}
+
+// Create adds a mapping, which is being created until settleAt if it is enabled.
+// That there is none of its queue and function is the caller's to know.
+func (s *State) Create(now, settleAt time.Time, m Mapping, b *mutation.Batch) *Mapping {
+	m.Modified = now
+	if m.Enabled {
+		m.change, m.settleAt = Creating, settleAt
+	}
+	s.mappings[m.ARN] = &m
+	s.put(b, &m)
+	return &m
+}
+
+// Update is the command that changes a mapping.
+type Update struct {
+	ARN      arn.ARN
+	Function arn.ARN // zero: as it is
+	Settings Settings
+	Enabled  bool
+}
+
+// Update changes a mapping. Errors: ResourceNotFound, ResourceInUse while another
+// change is under way.
+func (s *State) Update(now, settleAt time.Time, cmd Update, b *mutation.Batch) (*Mapping, error) {
+	m, err := s.settled(cmd.ARN, "update")
+	if err != nil {
+		return nil, err
+	}
+	change := Updating
+	switch {
+	case cmd.Enabled && !m.Enabled:
+		change = Enabling
+	case !cmd.Enabled && m.Enabled:
+		change = Disabling
+	}
+	m.Settings, m.Enabled, m.Modified = cmd.Settings, cmd.Enabled, now
+	if cmd.Function != (arn.ARN{}) {
+		m.Function = cmd.Function
+	}
+	m.change, m.settleAt = change, settleAt
+	s.put(b, m)
+	return m, nil
+}
+
+// Delete begins to remove a mapping: it is gone once that has settled. Errors:
+// ResourceNotFound, ResourceInUse.
+func (s *State) Delete(now, settleAt time.Time, a arn.ARN, b *mutation.Batch) (*Mapping, error) {
+	m, err := s.settled(a, "delete")
+	if err != nil {
+		return nil, err
+	}
+	m.change, m.settleAt, m.Modified = Deleting, settleAt, now
+	s.put(b, m)
+	return m, nil
+}
+
+// settled finds a mapping that is not being changed.
+func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
+	m, err := s.Mapping(a)
+	if err == nil && m.change != "" {
+		return nil, fault.Newf(fault.ResourceInUse, "Cannot %s the event source mapping because it is in use.", verb)
+	}
+	return m, err
+}
+
+// Tag sets and removes tags. Errors: ResourceNotFound, InvalidParameter for more
+// than 50 in all.
+func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutation.Batch) error {
+	m, err := s.Mapping(a)
+	if err != nil {
+		return err
+	}
+	tags := map[string]string{}
+	for _, from := range []map[string]string{m.Tags, set} {
+		for key, value := range from {
+			tags[key] = value
+		}
+	}
+	for _, key := range remove {
+		delete(tags, key)
+	}
+	const most = 50
+	if len(tags) > most {
+		return fault.Newf(fault.InvalidParameter, "The maximum number of tags for a resource is %d.", most)
+	}
+	m.Tags = tags
+	s.put(b, m)
+	return nil
+}
+
+// NextSettle is when Settle has something to do; ok is false if never.
+func (s *State) NextSettle() (at time.Time, ok bool) {
+	if len(s.settling) == 0 {
+		return time.Time{}, false
+	}
+	return s.settling[0].settleAt, true
+}
+
+// Settle ends the changes of up to most mappings that are due, and returns which
+// they are.
+func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (settled []arn.ARN) {
+	for len(settled) < most && len(s.settling) > 0 && !s.settling[0].settleAt.After(now) {
+		m := s.settling[0]
+		settled = append(settled, m.ARN)
+		if m.change == Deleting {
+			s.settling = s.settling[1:]
+			delete(s.mappings, m.ARN)
+			b.Delete(s.key(m.ARN))
+			continue
+		}
+		m.change, m.settleAt = "", time.Time{}
+		s.put(b, m)
+	}
+	return settled
+}
+
+// A mapping is one record:
+//
+//	shard 'L' 'm' account/region/UUID → version, JSON of record
+const (
+	space   = 'L'
+	kind    = 'm'
+	version = 1
+)
+
+// ErrRecord reports a record that this version did not write.
+var ErrRecord = errors.New("mapping: unreadable record")
+
+type record struct {
+	Queue    string            `json:"queue"`
+	Function string            `json:"function"`
+	Settings Settings          `json:"settings"`
+	Enabled  bool              `json:"enabled,omitempty"`
+	Modified int64             `json:"modified"` // Unix milliseconds
+	Tags     map[string]string `json:"tags,omitempty"`
+	Change   string            `json:"change,omitempty"`
+	SettleAt int64             `json:"settleAt,omitempty"` // Unix milliseconds
+}
+
+// put writes a mapping and keeps the order of what is to settle.
+func (s *State) put(b *mutation.Batch, m *Mapping) {
+	r := record{
+		Queue: m.Queue.String(), Function: m.Function.String(), Settings: m.Settings, Enabled: m.Enabled,
+		Modified: m.Modified.UnixMilli(), Tags: m.Tags, Change: m.change,
+	}
+	if m.change != "" {
+		r.SettleAt = m.settleAt.UnixMilli()
+	}
+	p, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // records hold nothing that JSON cannot
+	}
+	b.Set(s.key(m.ARN), append([]byte{version}, p...))
+	s.index(m)
+}
+
+func (s *State) index(m *Mapping) {
+	s.settling = slices.DeleteFunc(s.settling, func(other *Mapping) bool { return other == m })
+	if m.change == "" {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(s.settling, m, func(a, b *Mapping) int {
+		return cmp.Or(a.settleAt.Compare(b.settleAt), strings.Compare(a.ARN.Resource, b.ARN.Resource))
+	})
+	s.settling = slices.Insert(s.settling, i, m)
+}
+
+// Prefix begins the keys of all mappings of a shard.
+func Prefix(shard uint16) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, shard), space, kind)
+}
+
+func (s *State) key(a arn.ARN) []byte {
+	m := Mapping{ARN: a}
+	return append(Prefix(s.shard), a.Account+"/"+a.Region+"/"+m.UUID()...)
+}
+
+// Load takes one record back in. A failure leaves the state unusable.
+func (s *State) Load(key, value []byte) error {
+	parts := strings.Split(strings.TrimPrefix(string(key), string(Prefix(s.shard))), "/")
+	var r record
+	if len(parts) != 3 || len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], &r) != nil {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	queue, err := arn.Parse(r.Queue)
+	fn, err2 := arn.Parse(r.Function)
+	if err := cmp.Or(err, err2); err != nil {
+		return fmt.Errorf("%w: key %q: %w", ErrRecord, key, err)
+	}
+	m := &Mapping{
+		ARN: ARN(parts[1], parts[0], parts[2]), Queue: queue, Function: fn, Settings: r.Settings, Enabled: r.Enabled,
+		Modified: time.UnixMilli(r.Modified).UTC(), Tags: r.Tags, change: r.Change,
+	}
+	if m.change != "" {
+		m.settleAt = time.UnixMilli(r.SettleAt).UTC()
+	}
+	s.mappings[m.ARN] = m
+	s.index(m)
+	return nil
+}

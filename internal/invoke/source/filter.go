@@ -1,0 +1,61 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// Filter is one pattern of a mapping's FilterCriteria.
+type Filter struct {
+	policy *filter.Policy
+	body   byte // what the pattern takes the message for: '{' JSON, '[' plain text; 0: it does not look at it
+}
+
+var errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
+
+// CompileFilter reads a pattern. It is one of EventBridge's, which topics' filter
+// policies share the rules of, on a message as {"body": …}.
+func CompileFilter(pattern string) (*Filter, error) {
+	p, err := filter.Compile(pattern, filter.MessageBody)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(pattern), &members); err != nil || len(members) == 0 {
+		return nil, errPattern
+	}
+	f := &Filter{policy: p}
+	if body := bytes.TrimSpace(members["body"]); len(body) > 0 {
+		f.body = body[0]
+	}
+	return f, nil
+}
+
+// Matches reports whether a message's body is wanted. A pattern for JSON matches no
+// plain text, and the reverse. Source: the Lambda developer guide, "Using event
+// filtering with an Amazon SQS event source".
+func (f *Filter) Matches(body []byte) bool {
+	isJSON := isObject(body)
+	if f.body == '{' && !isJSON || f.body == '[' && isJSON {
+		return false
+	}
+	doc := []byte(`{"body":`)
+	if isJSON {
+		doc = append(doc, body...)
+	} else {
+		text, err := json.Marshal(string(body))
+		if err != nil {
+			return false
+		}
+		doc = append(doc, text...)
+	}
+	return f.policy.Match(filter.NewMessage(nil, append(doc, '}'))) == filter.Match
+}
+
+func isObject(body []byte) bool {
+	body = bytes.TrimSpace(body)
+	return len(body) > 0 && body[0] == '{' && json.Valid(body)
+}

@@ -1,0 +1,154 @@
+// Package source feeds functions from queues: it runs event-source mappings. A
+// mapping whose queue is empty costs one receive that waits.
+package source
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Engine owns mappings, functions and queues: *shard.Engine.
+type Engine interface {
+	Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
+	Mappings(ctx context.Context) ([]mapping.Mapping, error)
+	SetMappingWatcher(changed func(arn.ARN))
+	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
+	QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error)
+	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
+	DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error)
+	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
+}
+
+// Pool runs functions: *invoke.Pool.
+type Pool interface {
+	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
+}
+
+// Options are what Pollers are made of.
+type Options struct {
+	Engine Engine
+	Pool   Pool
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Pollers takes messages out of queues for all active mappings.
+type Pollers struct {
+	Options
+
+	mu      sync.Mutex
+	changed map[arn.ARN]bool // and not looked at
+	wake    chan struct{}
+	stop    context.CancelFunc
+	over    chan struct{}
+}
+
+// Start begins with the mappings there are and follows their changes until Stop.
+func Start(o Options) (*Pollers, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Pollers{
+		Options: o, changed: map[arn.ARN]bool{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
+	}
+	o.Engine.SetMappingWatcher(p.change)
+	all, err := o.Engine.Mappings(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	for i := range all {
+		p.change(all[i].ARN)
+	}
+	go p.run(ctx)
+	return p, nil
+}
+
+// Stop ends the taking of messages, gives back those that no function has seen, and
+// returns once the invocations under way have ended, or ctx has.
+func (p *Pollers) Stop(ctx context.Context) error {
+	p.stop()
+	select {
+	case <-p.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// change notes that a mapping has to be looked at.
+func (p *Pollers) change(a arn.ARN) {
+	p.mu.Lock()
+	p.changed[a] = true
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *Pollers) run(ctx context.Context) {
+	defer close(p.over)
+	running := map[arn.ARN]*poller{}
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		p.mu.Lock()
+		changed := p.changed
+		p.changed = map[arn.ARN]bool{}
+		p.mu.Unlock()
+		for a := range changed {
+			before := running[a]
+			if before != nil {
+				before.cancel()
+				delete(running, a)
+			}
+			m, err := p.Engine.Mapping(ctx, a)
+			if err != nil || !m.Active() {
+				if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.ResourceNotFound {
+					p.Logger.Error("an event-source mapping cannot be read", slog.String("mapping", a.String()), slog.Any("error", err))
+				}
+				continue
+			}
+			next := p.poller(ctx, m)
+			if next == nil {
+				continue
+			}
+			running[a] = next
+			ending.Go(func() {
+				if before != nil { // it may have messages of the same groups
+					<-before.over
+				}
+				next.run(next.ctx)
+			})
+		}
+	}
+}
+
+func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
+	made := &poller{Pollers: p, mapping: m, over: make(chan struct{}), freed: make(chan struct{}, 1)}
+	for _, pattern := range m.Filters {
+		f, err := CompileFilter(pattern)
+		if err != nil { // it was compiled before it was stored
+			p.Logger.Error("a filter of an event-source mapping cannot be read", slog.String("mapping", m.ARN.String()), slog.Any("error", err))
+			return nil
+		}
+		made.filters = append(made.filters, f)
+	}
+	made.limit = min(firstBatches, made.most())
+	made.ctx, made.cancel = context.WithCancel(ctx)
+	return made
+}

@@ -1,0 +1,205 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// SetMappingWatcher has changed called with each mapping that becomes another one
+// from now on. It is called under a shard's lock: it must be quick, and not call
+// the engine.
+func (e *Engine) SetMappingWatcher(changed func(arn.ARN)) { e.mappingWatcher.Store(&changed) }
+
+func (e *Engine) mappingChanged(a arn.ARN) {
+	if changed := e.mappingWatcher.Load(); changed != nil {
+		(*changed)(a)
+	}
+}
+
+// CreateMapping makes an event-source mapping; its state is given by the shard.
+// Errors: InvalidParameter for a function or a queue that is not there, or a
+// queue whose visibility timeout is shorter than the function's; ResourceConflict
+// for a mapping of the same queue and function.
+func (e *Engine) CreateMapping(ctx context.Context, m mapping.Mapping) (made mapping.Mapping, err error) {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	if err := e.checkMapping(ctx, m.Queue, m.Function, m.Settings); err != nil {
+		return made, err
+	}
+	if err := e.checkUnique(ctx, m.ARN, m.Queue, m.Function); err != nil {
+		return made, err
+	}
+	err = e.withCatalog(ctx, m.ARN, func(sh *shard) error {
+		if e.full() {
+			return errFull
+		}
+		made = *sh.mappings.Create(sh.time(), sh.settleAt(), m, &sh.batch)
+		e.mappingChanged(m.ARN)
+		return nil
+	})
+	return made, err
+}
+
+// checkMapping refuses a mapping that cannot work. Errors: InvalidParameter.
+func (e *Engine) checkMapping(ctx context.Context, queue, fn arn.ARN, set mapping.Settings) error {
+	whole, qualifier, _ := fn.SplitFunction()
+	info, err := e.FunctionInfo(ctx, whole, qualifier)
+	if fault.KindOf(err) == fault.ResourceNotFound {
+		return fault.New(fault.InvalidParameter, "Function does not exist")
+	}
+	if err != nil {
+		return err
+	}
+	q, err := e.QueueConfig(ctx, queue)
+	if fault.KindOf(err) == fault.QueueDoesNotExist {
+		return fault.New(fault.InvalidParameter, "Error occurred while ReceiveMessage. SQS Error Code: AWS.SimpleQueueService.NonExistentQueue. "+
+			"SQS Error Message: The specified queue does not exist.")
+	}
+	if err != nil {
+		return err
+	}
+	if timeout := time.Duration(info.Config.TimeoutS) * time.Second; q.Visibility < timeout {
+		return fault.Newf(fault.InvalidParameter, "Queue visibility timeout: %d seconds is less than Function timeout: %d seconds",
+			int64(q.Visibility/time.Second), int64(timeout/time.Second))
+	}
+	if fifo := queue.FIFO(); fifo && set.Window > 0 {
+		return fault.New(fault.InvalidParameter, "Batching window is not supported for FIFO queues")
+	}
+	if most := 10; set.BatchSize > most && set.Window == 0 {
+		return fault.Newf(fault.InvalidParameter, "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than %d", most)
+	}
+	return nil
+}
+
+// checkUnique refuses a second mapping of a queue and a function.
+func (e *Engine) checkUnique(ctx context.Context, self, queue, fn arn.ARN) error {
+	all, err := e.Mappings(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if m := &all[i]; m.ARN != self && m.Queue == queue && m.Function == fn {
+			whole, _, _ := fn.SplitFunction()
+			return fault.Newf(fault.ResourceConflict, "An event source mapping with SQS arn (\" %s \") and function (\" %s \") already exists. "+
+				"Please update or delete the existing mapping with UUID %s", queue, whole.FunctionName(), m.UUID())
+		}
+	}
+	return nil
+}
+
+// UpdateMapping changes an event-source mapping: edit makes of the mapping as it is
+// what it is to be. Errors: those of CreateMapping and mapping.State.Update, and
+// what edit refuses.
+func (e *Engine) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (made mapping.Mapping, err error) {
+	e.quotas.Lock() // which other changes of mappings take too
+	defer e.quotas.Unlock()
+	before, err := e.Mapping(ctx, a)
+	if err != nil {
+		return made, err
+	}
+	cmd, err := edit(before)
+	if err != nil {
+		return made, err
+	}
+	fn := cmp.Or(cmd.Function, before.Function)
+	if err := e.checkMapping(ctx, before.Queue, fn, cmd.Settings); err != nil {
+		return made, err
+	}
+	if err := e.checkUnique(ctx, a, before.Queue, fn); err != nil {
+		return made, err
+	}
+	return e.changeMapping(ctx, a, func(sh *shard) (*mapping.Mapping, error) {
+		return sh.mappings.Update(sh.time(), sh.settleAt(), cmd, &sh.batch)
+	})
+}
+
+// DeleteMapping removes an event-source mapping. Errors: ResourceNotFound,
+// ResourceInUse.
+func (e *Engine) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
+	return e.changeMapping(ctx, a, func(sh *shard) (*mapping.Mapping, error) {
+		return sh.mappings.Delete(sh.time(), sh.settleAt(), a, &sh.batch)
+	})
+}
+
+func (e *Engine) changeMapping(ctx context.Context, a arn.ARN, change func(*shard) (*mapping.Mapping, error)) (made mapping.Mapping, err error) {
+	err = e.withCatalog(ctx, a, func(sh *shard) error {
+		m, err := change(sh)
+		if err == nil {
+			made = *m
+			e.mappingChanged(a)
+		}
+		return err
+	})
+	return made, err
+}
+
+// Mapping finds an event-source mapping. Errors: ResourceNotFound.
+func (e *Engine) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping, err error) {
+	err = e.withCatalog(ctx, a, func(sh *shard) error {
+		m, err := sh.mappings.Mapping(a)
+		if err == nil {
+			found = *m
+		}
+		return err
+	})
+	return found, err
+}
+
+// TagMapping sets and removes tags of an event-source mapping. Errors:
+// ResourceNotFound, InvalidParameter.
+func (e *Engine) TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error {
+	return e.withCatalog(ctx, a, func(sh *shard) error { return sh.mappings.Tag(a, set, remove, &sh.batch) })
+}
+
+// Mappings are all event-source mappings in the order of their UUIDs.
+func (e *Engine) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		for m := range sh.mappings.All {
+			all = append(all, *m)
+		}
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b mapping.Mapping) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) })
+	return all, nil
+}
+
+// settleMappings finishes the changes of mappings that are due.
+func (sh *shard) settleMappings() {
+	if at, ok := sh.mappings.NextSettle(); !ok || at.After(sh.time()) {
+		return
+	}
+	settled := sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
+	sh.catalog = sh.commit(true)
+	sh.generation++
+	for _, a := range settled {
+		sh.engine.mappingChanged(a)
+	}
+}
+
+// loadMappings reads the event-source mappings of the shard.
+func (sh *shard) loadMappings() error {
+	var failed error
+	err := each(sh.engine.store, layout.PrefixSpan(mapping.Prefix(sh.id)), func(key, value []byte) bool {
+		failed = sh.mappings.Load(key, value)
+		return failed == nil
+	})
+	if err := errorsFirst(failed, err); err != nil {
+		return fmt.Errorf("event-source mappings: %w", err)
+	}
+	return nil
+}

@@ -15,6 +15,9 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/lambda"
+	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/clock"
@@ -22,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
-	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -60,6 +63,8 @@ type Parts struct {
 	Wire http.Handler
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Metrics answers GET /metrics; nil: nothing does.
+	Metrics http.Handler
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
 }
@@ -78,14 +83,33 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
-	queues := &monitor.Queues{}
+	monitoring, err := openMonitoring(deps, st)
+	if err != nil {
+		return Parts{}, err
+	}
 	signed := &envelopes{url: url}
+	groups, err := logs.Open(logs.Options{
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
+	})
+	if err != nil {
+		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
+	}
+	deps.OnStop("log groups", func(context.Context) error { return groups.Close() })
 	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
 	ofQueues := queueEvents{
-		queues.Add,
+		monitoring.queues.Add,
 	}
+	if deps.Config.Metrics {
+		events = append(events, monitoring)
+	}
+	counting := newPrometheus(deps, st, guard, groups)
+	var synced func(time.Duration)
+	if counting != nil {
+		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
+	}
+	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
@@ -93,7 +117,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
+		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -106,13 +131,19 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
+		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
+		return Parts{}, err
+	}
+	pool, err := newPool(deps, engine, limits, url)
+	if err != nil {
 		return Parts{}, err
 	}
 	senders, err := senders(deps, engine)
@@ -128,14 +159,20 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
+	monitoring.start(deps, engine)
+
+	functions := newLambda(engine, pool, limits)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.Lambda(functions.Operations()...),
 			},
-			Logger: deps.Log, Clock: deps.Clock,
+			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
@@ -144,8 +181,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admin: map[string]http.Handler{
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
+			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
-			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
@@ -153,7 +191,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Checks: guard.checks(),
+		Metrics: counting.handler(),
+		Checks:  guard.checks(),
 	}, nil
 }
 

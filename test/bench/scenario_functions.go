@@ -79,11 +79,18 @@ func packFunction(program string) (string, error) {
 
 var createFunction = operation{service: "lambda", path: "/2015-03-31/functions", contentType: "application/json"}
 
+// What speaks the Runtime API in the functions: aws-lambda-go, or as little as can
+// be, which leaves the server's part.
+const (
+	library     = "library"
+	bareRuntime = "bare"
+)
+
 // makeFunction makes a function that runs code.
-func makeFunction(c *conn, name, code string) error {
+func makeFunction(c *conn, name, code, runtime string) error {
 	body, err := json.Marshal(map[string]any{
 		"FunctionName": name, "Runtime": "provided.al2023", "Handler": "bootstrap", "Role": "arn:aws:iam::000000000000:role/bench",
-		"Code": map[string]string{"ZipFile": code},
+		"Code": map[string]string{"ZipFile": code}, "Environment": map[string]any{"Variables": map[string]string{"START": runtime}},
 	})
 	if err != nil {
 		return err
@@ -100,18 +107,22 @@ func invocation(name string) *operation {
 func (b *bench) warmFunctions(ctx context.Context, servers []*server, code string) error {
 	t := &table{
 		title:  "Functions: warm",
-		note:   "RequestResponse invocations of a function in Go with aws-lambda-go that answers with its event of 100 bytes. The CPU is that of the server and of the function's processes.",
-		header: b.loadHeader("conns"),
+		note:   "RequestResponse invocations of a function in Go that answers with its event of 100 bytes. Library: with aws-lambda-go. Bare: on a connection of its own, which leaves the server's part. The CPU is that of the server and of the function's processes.",
+		header: b.loadHeader("runtime", "conns"),
 	}
 	b.report.tables = append(b.report.tables, t)
 	event := []byte(`{"print":"","text":"` + strings.Repeat("x", 78) + `"}`)
-	for _, width := range []int{1, 4, 16} {
-		label := fmt.Sprintf("warm conns %d", width)
+	for _, x := range []struct {
+		runtime string
+		width   int
+	}{{library, 1}, {library, 4}, {library, 16}, {bareRuntime, 1}, {bareRuntime, 16}} {
+		width := x.width
+		label := fmt.Sprintf("%s conns %d", x.runtime, width)
 		results, err := b.compare(ctx, "functions", label, b.rounds, servers, func(ctx context.Context, s *server) (sample, map[string]float64, error) {
 			all, release := conns(s, width)
 			defer release()
 			name := b.newName()
-			if err := makeFunction(all[0], name, code); err != nil {
+			if err := makeFunction(all[0], name, code, x.runtime); err != nil {
 				return sample{}, nil, err
 			}
 			op := invocation(name)
@@ -128,15 +139,15 @@ func (b *bench) warmFunctions(ctx context.Context, servers []*server, code strin
 		if err != nil {
 			return err
 		}
-		for _, x := range results {
-			t.add(b.loadCells(x, results, strconv.Itoa(width))...)
+		for _, y := range results {
+			t.add(b.loadCells(y, results, x.runtime, strconv.Itoa(width))...)
 		}
-		x, ok := find(results, subject)
+		y, ok := find(results, subject)
 		switch {
 		case ok && width == 1:
-			b.judge(x.P50 < warmP50, figure(x.P50)+" ms", "warm invocation: median under %.0f ms", warmP50)
+			b.judge(y.P50 < warmP50, figure(y.P50)+" ms", "warm invocation, %s: median under %.0f ms", x.runtime, warmP50)
 		case ok && width == 16:
-			b.judge(x.Throughput >= warmRate, figure(x.Throughput)+"/s", "warm invocations: %.0f a second", warmRate)
+			b.judge(y.Throughput >= warmRate, figure(y.Throughput)+"/s", "warm invocations, %s: %.0f a second", x.runtime, warmRate)
 		}
 	}
 	return nil
@@ -150,7 +161,7 @@ func (b *bench) coldFunctions(ctx context.Context, s *server, code, program stri
 	var cold, own []float64
 	for i := range b.cold {
 		name := b.newName()
-		if err := makeFunction(c, name, code); err != nil {
+		if err := makeFunction(c, name, code, library); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -214,7 +225,7 @@ func (b *bench) idleFunctions(ctx context.Context, s *server, code string) error
 	before, _ := memory(s.pid)
 	small := idleCode()
 	for range b.functions {
-		if err := makeFunction(c, b.newName(), small); err != nil {
+		if err := makeFunction(c, b.newName(), small, library); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		return &InvokeOutput{StatusCode: http.StatusAccepted, ExecutedVersion: &target.Version}, nil
 	}
 	// The function's time, that of its start, and a moment for all else.
-	if call.Extend != nil {
+	if call.Extend != nil && target.Timeout > anyTime {
 		call.Extend(target.Timeout + startTime)
 	}
 	invocation := invoke.Invocation{
@@ -125,8 +125,12 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	return answer(&invocation.Target, &out), nil
 }
 
-// startTime is how long an invocation may take beside the function's own time.
-const startTime = time.Minute
+// startTime is how long an invocation may take beside the function's own time, and
+// anyTime the function's time up to which any request is given enough.
+const (
+	startTime = time.Minute
+	anyTime   = 20 * time.Second
+)
 
 func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
 	o := &InvokeOutput{StatusCode: http.StatusOK, ExecutedVersion: &t.Version, Payload: out.Payload}

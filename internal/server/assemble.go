@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/lambda"
+	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/clock"
@@ -24,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -61,6 +63,8 @@ type Parts struct {
 	Wire http.Handler
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Metrics answers GET /metrics; nil: nothing does.
+	Metrics http.Handler
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
 }
@@ -84,14 +88,26 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	signed := &envelopes{url: url}
+	groups, err := logs.Open(logs.Options{
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
+	})
+	if err != nil {
+		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
+	}
+	deps.OnStop("log groups", func(context.Context) error { return groups.Close() })
 	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
+	}
+	ofQueues := queueEvents{
+		monitoring.queues.Add,
 	}
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
 	}
-	ofQueues := queueEvents{
-		monitoring.queues.Add,
+	counting := newPrometheus(deps, st, guard, groups)
+	var synced func(time.Duration)
+	if counting != nil {
+		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
 	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
@@ -102,7 +118,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -122,6 +138,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
@@ -151,10 +168,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.Lambda(functions.Operations()...),
 				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.Lambda(functions.Operations()...),
 			},
-			Logger: deps.Log, Clock: deps.Clock,
+			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
@@ -173,7 +191,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Checks: guard.checks(),
+		Metrics: counting.handler(),
+		Checks:  guard.checks(),
 	}, nil
 }
 

@@ -172,7 +172,8 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// headerOf are the headers of a request. Source: spec sns.md, "What subscribers get".
+// headerOf are the headers of a request. Source: HTTP/HTTPS headers in
+// the SNS developer guide.
 func headerOf(r *deliver.Request) http.Header {
 	n := r.Message.Notice
 	contentType := retry.DefaultContentType
@@ -224,7 +225,8 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	return answer{response.StatusCode, response.Header}, nil
 }
 
-// classify turns a status into an outcome. Source: spec delivery.md, "Who failed".
+// classify turns a status into an outcome. Source: message delivery
+// retries in the SNS developer guide; it is silent about redirects.
 func (s *Sender) classify(status int) deliver.Outcome {
 	out := deliver.Outcome{Status: status, Class: deliver.ServerError}
 	switch {

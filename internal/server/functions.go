@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -27,8 +30,15 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
 }
 
+// functionLog writes what functions print into log groups.
+type functionLog struct{ groups *logs.Logs }
+
+func (l functionLog) Put(group arn.ARN, stream string, at time.Time, line []byte) {
+	l.groups.Log(group, stream, at, line)
+}
+
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, endpoint string) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -53,7 +63,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpo
 		return nil
 	})
 	pool := invoke.New(invoke.Options{
-		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
+		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
 		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle,
 		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
 	})

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
@@ -91,7 +93,7 @@ func TestInvoke(t *testing.T) {
 	equal(t, "an exit's error", aws.String("Unhandled"), out.FunctionError)
 
 	dry := func(in *lambda.InvokeInput) { in.InvocationType = types.InvocationTypeDryRun }
-	equal(t, "a dry run", &lambda.InvokeOutput{StatusCode: 204, ExecutedVersion: aws.String("$LATEST")}, invoke(t, c, "f", "{}", dry))
+	equal(t, "a dry run", &lambda.InvokeOutput{StatusCode: 204}, invoke(t, c, "f", "{}", dry))
 }
 
 func TestInvokeTail(t *testing.T) {
@@ -232,4 +234,33 @@ func TestInvokeRemoteFunction(t *testing.T) {
 	_, err := guarded.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("far")})
 	refused(t, err, "ResourceNotReadyException", 502,
 		"The function's address is not public, and the server does not allow that.")
+}
+
+// What a function prints is in its log group, in the order in which it came.
+func TestInvokeLogGroup(t *testing.T) {
+	endpoint := start(t)
+	c := functionsClient(endpoint)
+	createProgram(t, c, "f", nil)
+	invoke(t, c, "f", `{"print":"one\ntwo\n"}`)
+	l := logsClient(endpoint)
+	var got []string
+	for len(got) < 5 { // until it has been written
+		out, err := l.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("/aws/lambda/f")})
+		if err != nil && !errors.As(err, new(*logstypes.ResourceNotFoundException)) {
+			t.Fatal(err)
+		}
+		got = nil
+		if out != nil {
+			for _, e := range out.Events {
+				got = append(got, aws.ToString(e.Message))
+				if !regexp.MustCompile(`^\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}$`).MatchString(aws.ToString(e.LogStreamName)) {
+					t.Fatalf("stream %s", aws.ToString(e.LogStreamName))
+				}
+			}
+		}
+	}
+	want := regexp.MustCompile(`^START RequestId: [0-9a-f-]{36} Version: \$LATEST\n\|one\n\|two\n\|END RequestId: [0-9a-f-]{36}\n\|REPORT RequestId: [^|]*\t\n$`)
+	if text := strings.Join(got, "|"); !want.MatchString(text) {
+		t.Errorf("log %q", text)
+	}
 }

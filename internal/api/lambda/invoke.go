@@ -94,7 +94,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	trace := call.Header.Get("X-Amzn-Trace-Id")
 	switch kind {
 	case dryRun:
-		return &InvokeOutput{StatusCode: http.StatusNoContent, ExecutedVersion: &target.Version}, nil
+		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil
 	case event:
 		if s.Enqueue == nil {
 			return nil, fault.New(fault.InvalidAction, "Asynchronous invocations are not in this version.")
@@ -103,7 +103,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		if err != nil {
 			return nil, err
 		}
-		return &InvokeOutput{StatusCode: http.StatusAccepted, ExecutedVersion: &target.Version}, nil
+		return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
 	}
 	// The function's time, that of its start, and a moment for all else.
 	if call.Extend != nil && target.Timeout > anyTime {

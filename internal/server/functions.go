@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
-	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -28,13 +25,6 @@ const (
 
 func functionLimits(c config.Config) shard.FunctionLimits {
 	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
-}
-
-// functionLog writes what functions print into log groups.
-type functionLog struct{ groups *logs.Logs }
-
-func (l functionLog) Put(group arn.ARN, stream string, at time.Time, line []byte) {
-	l.groups.Log(group, stream, at, line)
 }
 
 // newPool makes what runs functions.

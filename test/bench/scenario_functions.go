@@ -197,7 +197,7 @@ func startAlone(ctx context.Context, program string) (float64, error) {
 		<-r.Context().Done()
 	})}
 	go func() { _ = srv.Serve(l) }()
-	defer srv.Close()
+	defer func() { _ = srv.Close() }()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + l.Addr().String()}
 	began := time.Now()

@@ -112,7 +112,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
-		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
+		deps.Virtual.SetAtLeast(monitoring.latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -135,14 +135,16 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	monitoring.start(deps, engine)
+	if err := monitoring.start(deps, engine); err != nil {
+		return Parts{}, err
+	}
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {

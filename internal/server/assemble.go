@@ -16,6 +16,8 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/lambda"
+	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/clock"
@@ -23,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -83,8 +86,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	signed := &envelopes{url: url}
+	groups, err := logs.Open(logs.Options{
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
+	})
+	if err != nil {
+		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
+	}
+	deps.OnStop("log groups", func(context.Context) error { return groups.Close() })
 	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
@@ -92,6 +102,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	ofQueues := queueEvents{
 		monitoring.queues.Add,
 	}
+	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
@@ -99,6 +110,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
+		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
 		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
@@ -139,12 +151,16 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
+	functions := newLambda(engine, limits)
+
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
+				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.Lambda(functions.Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {
@@ -155,6 +171,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admin: map[string]http.Handler{
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
+			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 

@@ -13,6 +13,7 @@ import (
 const (
 	protocolJSON  = "json"
 	protocolQuery = "query"
+	protocolREST  = "rest"
 	protocolCBOR  = "cbor"
 )
 
@@ -39,6 +40,9 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
+	if x.addressREST(scope.Service) {
+		return
+	}
 	x.call.Protocol = protocolQuery
 	if prefix, name, ok := cborPath(r.URL.Path); ok && h.byTarget[prefix] != nil {
 		x.call.Protocol = protocolCBOR
@@ -105,13 +109,15 @@ func (x *exchange) route(form awsquery.Form) error {
 	}
 	if x.call.Service == "" {
 		for _, s := range h.Services {
-			if s.operations[action] != nil {
+			if s.operations[action] != nil && s.Version != "" {
 				x.serve(s)
 				break
 			}
 		}
 	}
-	x.operate(action)
+	if x.service.Version != "" {
+		x.operate(action)
+	}
 	// At a queue's URL only what is done to a queue is valid.
 	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""

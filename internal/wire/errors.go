@@ -14,6 +14,8 @@ type errorShape struct {
 	Status int
 	Server bool   // the service is at fault, not the sender
 	Text   string // for a fault that brings none
+	// Member is the name of the text in REST-JSON; empty means "message".
+	Member string
 	// Query is the text in Query where AWS's differs from Text, which is then
 	// JSON's. Both stand, whatever text the fault brings.
 	Query string
@@ -43,13 +45,15 @@ var common = map[fault.Kind]errorShape{
 	fault.InvalidFormat:               {Type: coral + "InvalidFormatException", Code: "InvalidFormat", Status: http.StatusBadRequest, Text: "Data was not syntactically valid JSON."},
 	fault.LimitExceeded:               {Type: coral + "LimitExceededException", Code: "LimitExceeded", Status: http.StatusBadRequest, Text: "A limit has been reached."},
 	fault.Conflict:                    {Type: coral + "ConflictException", Code: "Conflict", Status: http.StatusConflict, Text: "The resource has changed meanwhile."},
+	fault.ResourceAlreadyExists:       {Type: coral + "ResourceAlreadyExistsException", Code: "ResourceAlreadyExists", Status: http.StatusBadRequest, Text: "The resource exists already."},
+	fault.TooManyTags:                 {Type: coral + "TooManyTagsException", Code: "TooManyTags", Status: http.StatusBadRequest, Text: "The resource has as many tags as it may have."},
 	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 
 // elsewhere are the kinds that only one service refuses with. From another one
 // they are our mistake.
 var elsewhere = []fault.Kind{
-	fault.ConstraintViolated, fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
+	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
 }

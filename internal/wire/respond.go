@@ -13,6 +13,7 @@ import (
 // Header values that never change. They are shared by all answers.
 var (
 	typeAWSJSON = []string{"application/x-amz-json-1.0"}
+	typeJSON11  = []string{"application/x-amz-json-1.1"}
 	typeJSON    = []string{"application/json"}
 	typeCBOR    = []string{"application/cbor"}
 	typeXML     = []string{"text/xml"}
@@ -22,6 +23,7 @@ var (
 const (
 	headerRequestID  = "x-amzn-RequestId"
 	headerQueryError = "x-amzn-query-error"
+	headerErrorType  = "x-amzn-ErrorType"
 	headerProtocol   = "smithy-protocol"
 )
 
@@ -35,6 +37,10 @@ func (x *exchange) answer(out any) {
 	b := getBuffer()
 	defer b.release()
 	dst, op := b.b[:0], x.op
+	if x.call.Protocol == protocolREST {
+		b.b = x.answerREST(dst, out)
+		return
+	}
 	switch {
 	case x.call.Protocol == protocolJSON:
 		if !op.void {
@@ -82,6 +88,8 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	}
 	dst := b.b[:0]
 	switch {
+	case x.call.Protocol == protocolREST:
+		dst = x.appendRESTError(dst, shape, text)
 	case x.call.Protocol == protocolJSON:
 		x.queryError(&shape, side)
 		dst = append(dst, `{"__type":`...)
@@ -135,6 +143,9 @@ func (x *exchange) answerError(shape errorShape, text string) {
 // queryError tells a caller what Query would have said. Where the service
 // leaves it to the caller whether it does, the status of a mistake is else 400.
 func (x *exchange) queryError(shape *errorShape, side string) {
+	if x.service.json11 {
+		return
+	}
 	if x.service.queryMode && x.r.Header.Get("X-Amzn-Query-Mode") != "true" {
 		if !shape.Server {
 			shape.Status = http.StatusBadRequest
@@ -150,18 +161,22 @@ func (x *exchange) write(status int, body []byte) {
 	x.headers[0] = x.call.RequestID
 	header[headerRequestID] = x.headers[0:1:1]
 	switch {
+	case x.call.Protocol == protocolJSON && x.service.json11:
+		header["Content-Type"] = typeJSON11
 	case x.call.Protocol == protocolJSON:
 		header["Content-Type"] = typeAWSJSON
 	case x.call.Protocol == protocolCBOR:
 		header[headerProtocol] = smithyCBOR
 		header["Content-Type"] = typeCBOR
-	case x.asJSON:
+	case x.asJSON || x.call.Protocol == protocolREST:
 		header["Content-Type"] = typeJSON
 	default:
 		header["Content-Type"] = typeXML
 	}
 	x.headers[1] = strconv.Itoa(len(body))
-	header["Content-Length"] = x.headers[1:2:2]
+	if status != http.StatusNoContent {
+		header["Content-Length"] = x.headers[1:2:2]
+	}
 	x.status, x.out = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) > 0 {

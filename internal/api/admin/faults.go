@@ -19,8 +19,8 @@ type faultRequest struct {
 
 // Faults answers POST {"arn", "fault"}: the queue fails from now on as its
 // owner's outage would make it ("unavailable"), or as an owner that asks for
-// less ("throttled"), until "none". With * in the place of the queue's name, all
-// of SQS or SNS fails for the account and region; "internal" and "denied" are
+// less ("throttled"), until "none". With * in the place of the name, all of
+// SQS, SNS or Lambda fails for the account and region; "internal" and "denied" are
 // for that alone. It answers with what now holds. Faults are kept in memory
 // only. A nil setter, which a server outside development has, is forbidden
 // (403).
@@ -36,8 +36,8 @@ func Faults(setter FaultSetter) http.Handler {
 		}
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
-		if err != nil || resource.Resource == "" || resource.Service != "sqs" && (resource.Service != "sns" || !all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, or of all of sqs or sns: arn:aws:sqs:REGION:ACCOUNT:*")
+		if err != nil || resource.Resource == "" || resource.Service != "sqs" && (resource.Service != "sns" && resource.Service != "lambda" || !all) {
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, or of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {

@@ -45,6 +45,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake,
+		MaxAlarms: deps.Config.MaxAlarms,
 	})
 	return m, err
 }

@@ -25,7 +25,7 @@ func outcome[T any](_ T, err error) error { return err }
 
 const (
 	invalidParameter = "InvalidParameterException"
-	noLogResource         = "ResourceNotFoundException"
+	noLogResource    = "ResourceNotFoundException"
 	alreadyExists    = "ResourceAlreadyExistsException"
 	noGroup          = "The specified log group does not exist."
 	noStream         = "The specified log stream does not exist."
@@ -117,7 +117,7 @@ func TestLogErrors(t *testing.T) {
 		{"UntagResource: none", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: goneARN, TagKeys: []string{"a"}})), noLogResource, noGroup},
 		{"ListTagsForResource: ARN", outcome(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: new("x")})), invalidParameter, ""},
 		{"ListTagsForResource: none", outcome(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: goneARN})), noLogResource, noGroup},
-		{"TagLogGroup: too many", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: new("/app"), Tags: many})), invalidParameter, ""},            //nolint:staticcheck // clients still use it
+		{"TagLogGroup: too many", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: new("/app"), Tags: many})), invalidParameter, ""},                 //nolint:staticcheck // clients still use it
 		{"TagLogGroup: none", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: missing, Tags: map[string]string{"a": ""}})), noLogResource, noGroup}, //nolint:staticcheck // clients still use it
 		{"UntagLogGroup: none", outcome(c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: missing, Tags: []string{"a"}})), noLogResource, noGroup},        //nolint:staticcheck // clients still use it
 		{"ListTagsLogGroup: none", outcome(c.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: missing})), noLogResource, noGroup},                    //nolint:staticcheck // clients still use it

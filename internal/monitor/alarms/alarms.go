@@ -28,10 +28,6 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// MaxAlarms is how many alarms an account may have in a region. Source: the
-// CloudWatch quotas.
-const MaxAlarms = 5000
-
 // MaxTags is how many tags an alarm may have.
 const MaxTags = 50
 
@@ -57,13 +53,15 @@ type Action struct {
 	Message string // a notification's, or an event
 }
 
-// Options are what an Engine is made of. Every field is needed.
+// Options are what an Engine is made of.
 type Options struct {
 	Store    store.Store
 	Clock    clock.Clock
 	Logger   *slog.Logger
 	Metrics  Reader
 	Executor Executor
+	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
+	MaxAlarms int
 	// Wake is called when there is an alarm that Tick should evaluate.
 	Wake func()
 }
@@ -285,8 +283,8 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 		a.Reconfigure(config, c.now)
 		c.note(id, a.Reconfigured(before, c.now))
 	} else {
-		if e.counts[id.owner()] >= MaxAlarms {
-			return fault.Newf(fault.LimitExceeded, "The maximum number of alarms, %d, has been reached.", MaxAlarms)
+		if most := e.options.MaxAlarms; most > 0 && e.counts[id.owner()] >= most {
+			return fault.Newf(fault.LimitExceeded, "The maximum number of alarms, %d, has been reached.", most)
 		}
 		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
 		c.note(id, a.Created(c.now))

@@ -63,6 +63,8 @@ type Parts struct {
 	Wire http.Handler
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Metrics answers GET /metrics; nil: nothing does.
+	Metrics http.Handler
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
 }
@@ -96,11 +98,16 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
+	ofQueues := queueEvents{
+		monitoring.queues.Add,
+	}
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
 	}
-	ofQueues := queueEvents{
-		monitoring.queues.Add,
+	counting := newPrometheus(deps, st, guard, groups)
+	var synced func(time.Duration)
+	if counting != nil {
+		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
 	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
@@ -111,7 +118,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -131,7 +138,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
+		return Parts{}, err
+	}
+	pool, err := newPool(deps, engine, limits, url)
+	if err != nil {
 		return Parts{}, err
 	}
 	senders, err := senders(deps, engine)
@@ -151,7 +163,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	functions := newLambda(engine, limits)
+	functions := newLambda(engine, pool, limits)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
@@ -162,7 +174,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.Logs(logsapi.New(groups).Operations()...),
 				wire.Lambda(functions.Operations()...),
 			},
-			Logger: deps.Log, Clock: deps.Clock,
+			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
@@ -181,7 +193,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Checks: guard.checks(),
+		Metrics: counting.handler(),
+		Checks:  guard.checks(),
 	}, nil
 }
 

@@ -108,6 +108,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
+	before := sh.last
 	found := sh.receive(qs, most, 0, "")
 	taken = make([]*Delivery, len(found.leases))
 	for i, l := range found.leases {
@@ -123,6 +124,12 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	sh.mu.Unlock()
 
 	found.group.wait()
+	// A retry rests on the outcome of the attempt before it: else a crash could
+	// bring that one back, and the endpoint would get more requests than the policy
+	// has attempts.
+	if slices.ContainsFunc(found.leases, func(l queue.Lease) bool { return l.Receives > 1 }) {
+		before.wait()
+	}
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))

@@ -65,6 +65,7 @@ type commitLog struct {
 	store   store.Store
 	observe func(commit []byte) // sees each shard's sealed commit, in order; may be nil
 	fatal   func(error)
+	synced  func(took time.Duration) // told of each sync; may be nil
 
 	mu     sync.Mutex // guards what follows
 	open   *group
@@ -83,9 +84,9 @@ type commitLog struct {
 	over chan struct{}
 }
 
-func newCommitLog(s store.Store, observe func([]byte), fatal func(error)) *commitLog {
+func newCommitLog(s store.Store, observe func([]byte), synced func(time.Duration), fatal func(error)) *commitLog {
 	l := &commitLog{
-		store: s, observe: observe, fatal: fatal, open: newGroup(),
+		store: s, observe: observe, synced: synced, fatal: fatal, open: newGroup(),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	l.spare.New = func() any { return new(mutation.Batch) }
@@ -221,8 +222,13 @@ func (l *commitLog) commit() {
 		l.fatal(err)
 		return
 	}
-	if now := clock.System.Now(); now.Sub(began) > slowSync {
+	now := clock.System.Now()
+	took := now.Sub(began)
+	if took > slowSync {
 		l.slowUntil.Store(now.Add(slowMemory).UnixNano())
+	}
+	if l.synced != nil {
+		l.synced(took)
 	}
 	for _, g := range groups {
 		g.durable.Store(true)

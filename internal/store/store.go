@@ -71,6 +71,19 @@ type Store interface {
 	Close() error
 }
 
+// Stats say how a store that keeps its data on a disk is. Sizes are bytes.
+type Stats struct {
+	DiskBytes                        uint64 // all that it takes
+	WALBytes, WALWritten             uint64 // of the write-ahead log: there now, and ever since the start
+	MemTableBytes                    uint64 // write buffers
+	Flushes, Compactions, Compacting int64  // done, done, and under way
+	CompactionDebt                   uint64 // what waits to be merged
+	L0Tables                         int64
+	L0Sublevels                      int32
+	CacheBytes                       int64
+	CacheHits, CacheMisses           int64
+}
+
 // Snapshot is a fixed view of a store.
 type Snapshot interface {
 	Reader

@@ -26,6 +26,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -81,7 +82,7 @@ func New(o Options) *Sender {
 	// An attempt has its own deadline; keep-alive probes would only be noise.
 	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
 	if !o.AllowPrivate {
-		dialer.Control = guard
+		dialer.Control = publicnet.Control
 	}
 	idle := o.HostLimit
 	if idle == 0 {
@@ -171,7 +172,8 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// headerOf are the headers of a request. Source: spec sns.md, "What subscribers get".
+// headerOf are the headers of a request. Source: HTTP/HTTPS headers in
+// the SNS developer guide.
 func headerOf(r *deliver.Request) http.Header {
 	n := r.Message.Notice
 	contentType := retry.DefaultContentType
@@ -223,7 +225,8 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	return answer{response.StatusCode, response.Header}, nil
 }
 
-// classify turns a status into an outcome. Source: spec delivery.md, "Who failed".
+// classify turns a status into an outcome. Source: message delivery
+// retries in the SNS developer guide; it is silent about redirects.
 func (s *Sender) classify(status int) deliver.Outcome {
 	out := deliver.Outcome{Status: status, Class: deliver.ServerError}
 	switch {
@@ -244,8 +247,8 @@ func (s *Sender) classify(status int) deliver.Outcome {
 // failure is the outcome of a request without an answer. Its words are chosen
 // here: an error's own text may quote the endpoint or what it has sent.
 func failure(ctx context.Context, err error) deliver.Outcome {
-	if errors.Is(err, errForbiddenAddress) {
-		return deliver.Outcome{Class: deliver.ClientError, Detail: errForbiddenAddress.Error()}
+	if errors.Is(err, publicnet.ErrForbidden) {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrForbidden.Error()}
 	}
 	return deliver.Outcome{Class: deliver.ServerError, Detail: words(ctx, err)}
 }

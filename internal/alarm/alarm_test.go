@@ -285,7 +285,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	a.Reason = strings.Repeat("x", 1000)
-	a.Status.Data = fmt.Sprintf(`{"x":%q}`, strings.Repeat("y", 3900))
+	a.Data = fmt.Sprintf(`{"x":%q}`, strings.Repeat("y", 3900))
 	if got := a.Changed(Status{State: OK}); len(got.Data) > maxData || !strings.Contains(got.Data, "ALARM") {
 		t.Errorf("%d bytes", len(got.Data))
 	}

@@ -159,7 +159,7 @@ func (a *Alarm) Event(from Status, since time.Time) string {
 	}{
 		"aws.cloudwatch", a.ARN(), a.Account, written(a.Updated), a.Region, data{
 			a.Name,
-			eventState{a.State, a.Reason, a.Status.Data, written(a.Updated)},
+			eventState{a.State, a.Reason, a.Data, written(a.Updated)},
 			eventState{from.State, from.Reason, from.Data, written(since)},
 			configuration{a.Description, []query{{"m1", metricStat{of, a.Period, a.Statistic, a.Unit}, true}}},
 		},
@@ -270,7 +270,7 @@ func (a *Alarm) configured() *configured {
 	return c
 }
 
-// Created, Reconfigured and Deleted are the items of a change of configuration.
+// Created is the item of a new alarm.
 func (a *Alarm) Created(at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q created", a.Name), struct {
 		Version string      `json:"version"`

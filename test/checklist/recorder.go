@@ -165,7 +165,7 @@ func (m *Model) errorName(body []byte) string {
 	var typed struct {
 		Type string `json:"__type"`
 	}
-	code := ""
+	var code string
 	if json.Unmarshal(body, &typed) == nil && typed.Type != "" {
 		code = typed.Type[strings.LastIndexByte(typed.Type, '#')+1:]
 	} else if found := errorCode.FindSubmatch(body); found != nil {

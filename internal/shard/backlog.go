@@ -110,17 +110,22 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	}
 	before := sh.last
 	found := sh.receive(qs, most, 0, "")
+	all := make([]Delivery, len(found.leases))
 	taken = make([]*Delivery, len(found.leases))
+	one := Delivery{Subscription: *s, shard: sh, queue: qs, Feedback: s.Topic().Feedback(s.Protocol)}
+	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+	one.Throttle, _ = s.Throttle()
+	retries := false
 	for i, l := range found.leases {
-		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}
-		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
-		d.Throttle, _ = s.Throttle()
-		d.Feedback = s.Topic().Feedback(s.Protocol)
-		taken[i] = d
+		all[i], taken[i] = one, &all[i]
+		all[i].Attempt, all[i].lease = int(l.Receives), l
+		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
 	qs.readied = more // it knows; no need to tell it again
-	sh.readable()     // for the histories
+	if retries {
+		sh.readable() // for the histories
+	}
 	sh.mu.Unlock()
 
 	found.group.wait()

@@ -103,6 +103,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"send", "SendMessage and SendMessageBatch on each number of connections", runSend},
 	{"cycle", "send, receive and delete", runCycle},
+	{"monitoring", "the cycle with metrics and without", runMonitoring},
 	{"open", "sends by a schedule at half the maximum rate, latency from the time when each was due", runOpen},
 	{"fanout", "publish to raw SQS subscriptions, until all is delivered", runFanout},
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},

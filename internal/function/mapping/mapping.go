@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +27,9 @@ type Settings struct {
 	Filters        []string      `json:"filters,omitempty"`     // patterns, of which a message must match one; none: any message
 	Concurrency    int           `json:"concurrency,omitempty"` // MaximumConcurrency: 2–1,000; 0: none
 }
+
+// Equal reports whether the two are the same.
+func (s Settings) Equal(other Settings) bool { return reflect.DeepEqual(s, other) }
 
 // Mapping is an event-source mapping.
 type Mapping struct {
@@ -185,9 +190,7 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	}
 	tags := map[string]string{}
 	for _, from := range []map[string]string{m.Tags, set} {
-		for key, value := range from {
-			tags[key] = value
-		}
+		maps.Copy(tags, from)
 	}
 	for _, key := range remove {
 		delete(tags, key)

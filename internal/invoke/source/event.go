@@ -45,12 +45,12 @@ func appendRecord(b []byte, m *mapping.Mapping, r *shard.Received) []byte {
 		Source: "aws:sqs", SourceARN: m.Queue.String(), Region: m.Queue.Region,
 	}
 	switch {
-	case len(r.Message.Attributes) > 0:
+	case len(r.Attributes) > 0:
 		out.AttributesMD5 = new(json.RawMessage(`"` + hex.EncodeToString(r.AttributesMD5[:]) + `"`))
 	case m.Window > 0:
 		out.AttributesMD5 = &null
 	}
-	for _, a := range r.Message.Attributes {
+	for _, a := range r.Attributes {
 		shown := attribute{StringList: []string{}, BinaryList: []string{}, Type: a.Type}
 		if a.Binary() {
 			shown.BinaryValue = new(base64.StdEncoding.EncodeToString(a.Value))
@@ -95,30 +95,28 @@ func systemAttributes(r *shard.Received) map[string]string {
 // batch. Source: the Lambda developer guide, "Handling errors for an SQS event
 // source", success and failure conditions.
 func failed(payload []byte, batch []item) (ids map[string]bool, whole bool) {
-	var answer *struct {
-		Failures []struct {
-			ID *string `json:"itemIdentifier"`
-		} `json:"batchItemFailures"`
-	}
 	if len(bytes.TrimSpace(payload)) == 0 {
 		return nil, false
 	}
+	var answer map[string]json.RawMessage // whose names are exact, as those of a struct are not
 	if json.Unmarshal(payload, &answer) != nil {
 		return nil, true
 	}
-	if answer == nil || len(answer.Failures) == 0 {
-		return nil, false
+	var failures []map[string]json.RawMessage
+	if list := answer["batchItemFailures"]; len(list) > 0 && json.Unmarshal(list, &failures) != nil {
+		return nil, true
 	}
 	sent := make(map[string]bool, len(batch))
 	for i := range batch {
 		sent[batch[i].id] = true
 	}
-	ids = make(map[string]bool, len(answer.Failures))
-	for _, f := range answer.Failures {
-		if f.ID == nil || !sent[*f.ID] {
+	ids = make(map[string]bool, len(failures))
+	for _, f := range failures {
+		var id string
+		if json.Unmarshal(f["itemIdentifier"], &id) != nil || !sent[id] {
 			return nil, true
 		}
-		ids[*f.ID] = true
+		ids[id] = true
 	}
 	return ids, false
 }

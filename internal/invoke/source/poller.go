@@ -40,12 +40,14 @@ type item struct {
 	record     []byte
 }
 
-// batch is what one invocation gets.
+// batch is what was gathered. Whoever works on it keeps a virtual clock from
+// moving, until release.
 type batch struct {
-	items   []item
-	size    int       // of the event, in bytes
-	until   time.Time // when others can receive the first of its messages, in real time
-	release func()    // lets a virtual clock go on
+	items      []item
+	size       int // of their records
+	visibility time.Duration
+	until      time.Time // when others can receive them
+	release    func()
 }
 
 // poller takes messages for one mapping, as it was when the poller was made.
@@ -55,9 +57,6 @@ type poller struct {
 	filters []*Filter
 	ctx     context.Context // of its life
 	cancel  context.CancelFunc
-	over    chan struct{}
-
-	carried []item // received, and too large for the batch before
 
 	mu      sync.Mutex
 	running int       // batches under way
@@ -68,10 +67,8 @@ type poller struct {
 
 // run takes batches until ctx ends, then waits for those under way.
 func (p *poller) run(ctx context.Context) {
-	defer close(p.over)
 	var batches sync.WaitGroup
 	defer batches.Wait()
-	defer func() { p.giveBack(p.carried) }()
 	rest := firstRest
 	for p.admit(ctx) {
 		b, err := p.collect(ctx)
@@ -79,15 +76,15 @@ func (p *poller) run(ctx context.Context) {
 			p.leave()
 			if err != nil && ctx.Err() == nil {
 				p.Logger.Debug("an event-source mapping cannot read its queue", slog.String("mapping", p.mapping.ARN.String()), slog.Any("error", err))
-				p.pause(ctx, &rest)
+				pause(ctx, &rest)
 			}
 			continue
 		}
 		rest = firstRest
 		batches.Go(func() {
 			defer p.leave()
-			defer b.release()
 			p.deliver(ctx, b)
+			b.release()
 		})
 	}
 }
@@ -108,15 +105,19 @@ func (p *poller) admit(ctx context.Context) bool {
 			p.mu.Unlock()
 			continue
 		}
+		grows := p.limit < p.most()
 		p.mu.Unlock()
-		wake := make(chan struct{})
-		timer := clock.System.AfterFunc(growEvery, func() { close(wake) })
+		var wake <-chan struct{}
+		stop := func() bool { return false }
+		if grows {
+			wake, stop = after(growEvery)
+		}
 		select {
 		case <-ctx.Done():
 		case <-p.freed:
 		case <-wake:
 		}
-		timer.Stop()
+		stop()
 	}
 	return false
 }
@@ -145,64 +146,43 @@ func (p *poller) slower() {
 	p.limit, p.grown = max(p.limit/2, 1), clock.System.Now()
 }
 
+// after is closed when d of real time has passed, unless it is stopped before.
+func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
+	c := make(chan struct{})
+	return c, clock.System.AfterFunc(d, func() { close(c) }).Stop
+}
+
 // pause rests, in real time.
-func (p *poller) pause(ctx context.Context, rest *time.Duration) {
-	wake := make(chan struct{})
-	timer := clock.System.AfterFunc(*rest, func() { close(wake) })
-	defer timer.Stop()
+func pause(ctx context.Context, rest *time.Duration) {
+	over, stop := after(*rest)
+	defer stop()
 	select {
 	case <-ctx.Done():
-	case <-wake:
+	case <-over:
 	}
 	*rest = min(2**rest, longRest)
 }
 
-// collect gathers one batch, from whose first message on a virtual clock stands
-// still. Nil without an error is none.
+// collect gathers one batch. Nil without an error is none.
 func (p *poller) collect(ctx context.Context) (*batch, error) {
 	visibility, err := p.visibility(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{items: p.carried, size: len(`{"Records":[]}`)}
-	p.carried = nil
-	for i := range b.items {
-		b.size += len(b.items[i].record) + 1
+	b := &batch{visibility: visibility}
+	received, err := p.receive(ctx, b)
+	if err != nil {
+		return nil, err
 	}
-	var end time.Time // of the window, in real time
-	for begun := len(b.items) > 0; len(b.items) < p.mapping.BatchSize && len(p.carried) == 0; begun = true {
-		if begun && b.release == nil {
-			end = p.begin(b, visibility)
-		}
-		wait := pollWait
-		if begun {
-			if wait = min(wait, end.Sub(clock.System.Now())); wait <= 0 {
-				break
-			}
-		}
-		received, err := p.Engine.Receive(ctx, shard.ReceiveRequest{
-			Queue: p.mapping.Queue, Max: min(receiveMost, p.mapping.BatchSize-len(b.items)), Visibility: visibility, Wait: wait,
-		})
-		if err != nil && len(b.items) == 0 {
-			if b.release != nil {
-				b.release()
-			}
-			return nil, err
-		}
-		if err != nil {
-			break // what there is can be worked on
-		}
-		if len(received) == 0 && !begun {
-			p.idle()
-			return nil, nil
-		}
-		if b.release == nil {
-			end = p.begin(b, visibility)
-		}
-		p.sort(received, b)
+	if len(received) == 0 {
+		p.idle()
+		return nil, nil
 	}
-	if b.release == nil { // carried over, and as much as a batch may have
-		p.begin(b, visibility)
+	b.release = p.Clock.Hold()
+	b.until = p.Clock.Now().Add(visibility)
+	p.sort(received, b)
+	if p.mapping.Window > 0 {
+		p.gather(ctx, b)
 	}
 	if len(b.items) == 0 { // no filter wanted any
 		b.release()
@@ -211,11 +191,40 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 	return b, nil
 }
 
-// begin starts a batch and returns the end of its window, in real time.
-func (p *poller) begin(b *batch, visibility time.Duration) (end time.Time) {
-	now := clock.System.Now()
-	b.release, b.until = p.Clock.Hold(), now.Add(visibility)
-	return now.Add(p.mapping.Window)
+// receive takes up to as many messages as one receive may and the batch lacks.
+func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error) {
+	return p.Engine.Receive(ctx, shard.ReceiveRequest{
+		Queue: p.mapping.Queue, Max: min(receiveMost, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
+	})
+}
+
+// gather fills a batch until its window ends. A virtual clock may move meanwhile.
+func (p *poller) gather(ctx context.Context, b *batch) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan func(), 1)
+	timer := p.Clock.AfterFunc(p.mapping.Window, func() {
+		ended <- p.Clock.Hold()
+		cancel()
+	})
+	b.release()
+	for len(b.items) < p.mapping.BatchSize && b.size < maxPayload {
+		received, err := p.receive(ctx, b)
+		if err != nil { // what there is can be worked on
+			break
+		}
+		p.sort(received, b)
+	}
+	b.release = p.held(timer, ended)
+}
+
+// held ends a wait on the clock: it stops the timer, or takes the hold that the
+// timer took when it ran.
+func (p *poller) held(timer clock.Timer, ran <-chan func()) (release func()) {
+	if timer.Stop() {
+		return p.Clock.Hold()
+	}
+	return <-ran
 }
 
 // idle begins anew with few batches: there is no backlog.
@@ -240,8 +249,7 @@ func (p *poller) visibility(ctx context.Context) (time.Duration, error) {
 	return cfg.Visibility, err
 }
 
-// sort adds what was received to a batch: what no filter wants is deleted, and what
-// is too much is carried over to the next.
+// sort adds what was received to a batch; what no filter wants is deleted.
 func (p *poller) sort(received []shard.Received, b *batch) {
 	var unwanted []string
 	for i := range received {
@@ -250,13 +258,9 @@ func (p *poller) sort(received []shard.Received, b *batch) {
 			unwanted = append(unwanted, r.ReceiptHandle)
 			continue
 		}
-		it := item{id: r.ID.String(), handle: r.ReceiptHandle, record: appendRecord(nil, &p.mapping, r)}
-		if len(p.carried) > 0 || len(b.items) > 0 && b.size+len(it.record)+1 > maxPayload {
-			p.carried = append(p.carried, it)
-			continue
-		}
-		b.size += len(it.record) + 1
-		b.items = append(b.items, it)
+		record := appendRecord(nil, &p.mapping, r)
+		b.size += len(record) + 1
+		b.items = append(b.items, item{id: r.ID.String(), handle: r.ReceiptHandle, record: record})
 	}
 	p.remove(unwanted)
 }
@@ -283,43 +287,92 @@ func (p *poller) remove(handles []string) {
 	}
 }
 
-// giveBack makes messages that no function has seen visible at once.
-func (p *poller) giveBack(items []item) {
+// giveBack makes messages visible at once.
+func (p *poller) giveBack(items []item) { p.hide(items, 0) }
+
+// hide makes messages visible after d.
+func (p *poller) hide(items []item, d time.Duration) {
 	changes := make([]shard.VisibilityChange, len(items))
 	for i := range items {
-		changes[i].Handle = items[i].handle
+		changes[i] = shard.VisibilityChange{Handle: items[i].handle, Timeout: d}
 	}
 	if len(changes) > 0 {
 		_, _ = p.Engine.ChangeVisibility(context.Background(), p.mapping.Queue, changes) // else they come back by themselves
 	}
 }
 
-// deliver invokes the function with a batch and deletes what it has taken.
-// Throttled, it tries again until others can receive the messages anyway.
+// deliver gives the function a batch: in parts, if it is too large for one event.
+// What follows a part that failed is given back, so that the order of a group
+// stays.
 func (p *poller) deliver(ctx context.Context, b *batch) {
+	for len(b.items) > 0 {
+		n := fitting(b.items)
+		part, rest := b.items[:n], b.items[n:]
+		if !p.try(ctx, b, part) {
+			p.giveBack(rest)
+			return
+		}
+		if b.items = rest; len(rest) > 0 {
+			b.until = p.Clock.Now().Add(b.visibility)
+			p.hide(rest, b.visibility)
+		}
+	}
+}
+
+// fitting is how many of the items make up one event: at least one.
+func fitting(items []item) int {
+	size := len(opening + closing)
+	for i := range items {
+		if size += len(items[i].record) + 1; size > maxPayload && i > 0 {
+			return i
+		}
+	}
+	return len(items)
+}
+
+// try invokes the function with one event and deletes what it has taken; ok says
+// that this is all. Throttled, it tries again until others can receive the messages
+// anyway.
+func (p *poller) try(ctx context.Context, b *batch, items []item) (ok bool) {
 	rest := firstRest
 	for {
-		out, err := p.invoke(ctx, b)
+		out, err := p.invoke(ctx, items)
 		switch {
 		case ctx.Err() != nil && err != nil:
-			p.giveBack(b.items)
-		case invoke.Throttled(err) && clock.System.Now().Before(b.until):
-			p.pause(ctx, &rest)
+			p.giveBack(items)
+		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
+			p.rest(ctx, b, &rest)
 			continue
 		case err != nil:
 			p.Logger.Warn("a batch could not be given to its function; its messages come again",
 				slog.String("mapping", p.mapping.ARN.String()), slog.String("function", p.mapping.Function.String()), slog.Any("error", err))
 			p.slower()
 		case out.FunctionError == "":
-			p.settle(b.items, out.Payload)
+			return p.settle(items, out.Payload)
 		case !p.mapping.ReportFailures:
 			p.slower()
 		}
-		return
+		return false
 	}
 }
 
-func (p *poller) invoke(ctx context.Context, b *batch) (invoke.Outcome, error) {
+// rest lets the clock go on until a throttled function is tried again.
+func (p *poller) rest(ctx context.Context, b *batch, d *time.Duration) {
+	over := make(chan func(), 1)
+	timer := p.Clock.AfterFunc(*d, func() { over <- p.Clock.Hold() })
+	*d = min(2**d, longRest)
+	b.release()
+	select {
+	case b.release = <-over:
+	case <-ctx.Done():
+		b.release = p.held(timer, over)
+	}
+}
+
+// What stands around an event's records.
+const opening, closing = `{"Records":[`, `]}`
+
+func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return invoke.Outcome{}, err
 	}
@@ -328,26 +381,26 @@ func (p *poller) invoke(ctx context.Context, b *batch) (invoke.Outcome, error) {
 	if err != nil {
 		return invoke.Outcome{}, err
 	}
-	payload := append(make([]byte, 0, b.size), `{"Records":[`...)
-	for i := range b.items {
+	payload := []byte(opening)
+	for i := range items {
 		if i > 0 {
 			payload = append(payload, ',')
 		}
-		payload = append(payload, b.items[i].record...)
+		payload = append(payload, items[i].record...)
 	}
 	// It goes on when the server stops: the pool decides how long.
 	return p.Pool.Invoke(context.WithoutCancel(ctx), invoke.Invocation{
-		Target: target, RequestID: uuid.NewString(), Payload: append(payload, "]}"...),
+		Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...),
 	})
 }
 
-// settle deletes what the function has succeeded with.
-func (p *poller) settle(items []item, answer []byte) {
+// settle deletes what the function has succeeded with; ok says that this is all.
+func (p *poller) settle(items []item, answer []byte) (ok bool) {
 	var bad map[string]bool
 	if p.mapping.ReportFailures {
 		ids, whole := failed(answer, items)
 		if whole {
-			return
+			return false
 		}
 		bad = ids
 	}
@@ -358,4 +411,5 @@ func (p *poller) settle(items []item, answer []byte) {
 		}
 	}
 	p.remove(done)
+	return len(bad) == 0
 }

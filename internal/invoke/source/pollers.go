@@ -111,35 +111,39 @@ func (p *Pollers) run(ctx context.Context) {
 		p.changed = map[arn.ARN]bool{}
 		p.mu.Unlock()
 		for a := range changed {
-			before := running[a]
-			if before != nil {
-				before.cancel()
-				delete(running, a)
-			}
-			m, err := p.Engine.Mapping(ctx, a)
-			if err != nil || !m.Active() {
-				if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.ResourceNotFound {
-					p.Logger.Error("an event-source mapping cannot be read", slog.String("mapping", a.String()), slog.Any("error", err))
-				}
-				continue
-			}
-			next := p.poller(ctx, m)
-			if next == nil {
-				continue
-			}
-			running[a] = next
-			ending.Go(func() {
-				if before != nil { // it may have messages of the same groups
-					<-before.over
-				}
-				next.run(next.ctx)
-			})
+			p.follow(ctx, running, &ending, a)
 		}
 	}
 }
 
+// follow makes what runs for a mapping what the mapping is now. A poller that ends
+// may still wait for its invocations: the next does not wait for it, since the queue
+// lets nobody have what those have.
+func (p *Pollers) follow(ctx context.Context, running map[arn.ARN]*poller, ending *sync.WaitGroup, a arn.ARN) {
+	before := running[a]
+	m, err := p.Engine.Mapping(ctx, a)
+	if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.ResourceNotFound {
+		p.Logger.Error("an event-source mapping cannot be read", slog.String("mapping", a.String()), slog.Any("error", err))
+	}
+	active := err == nil && m.Active()
+	if before != nil {
+		if active && m.Function == before.mapping.Function && m.Equal(before.mapping.Settings) {
+			return // its change has settled
+		}
+		before.cancel()
+		delete(running, a)
+	}
+	if !active {
+		return
+	}
+	if next := p.poller(ctx, m); next != nil {
+		running[a] = next
+		ending.Go(func() { next.run(next.ctx) })
+	}
+}
+
 func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
-	made := &poller{Pollers: p, mapping: m, over: make(chan struct{}), freed: make(chan struct{}, 1)}
+	made := &poller{Pollers: p, mapping: m, freed: make(chan struct{}, 1)}
 	for _, pattern := range m.Filters {
 		f, err := CompileFilter(pattern)
 		if err != nil { // it was compiled before it was stored

@@ -55,7 +55,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
 		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle,
-		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
+		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)
 	return pool, nil

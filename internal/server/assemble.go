@@ -133,7 +133,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
-		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
+		deps.Virtual.SetAtLeast(monitoring.latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -144,7 +144,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, limits, url)
+	pool, err := newPool(deps, engine, limits, groups.Writer(), url)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -161,7 +161,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer(scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	monitoring.start(deps, engine)
+	if err := monitoring.start(deps, engine); err != nil {
+		return Parts{}, err
+	}
 
 	functions := newLambda(engine, pool, limits)
 
@@ -170,7 +172,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
 				wire.Logs(logsapi.New(groups).Operations()...),
 				wire.Lambda(functions.Operations()...),
 			},

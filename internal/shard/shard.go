@@ -51,6 +51,7 @@ type shard struct {
 	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
+	planned   int                            // the deliveries of the latest plan
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never
@@ -61,6 +62,9 @@ type shard struct {
 	deletions  map[arn.ARN]int64        // when queues were deleted, for the cool-down
 	sources    map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
 	moves      map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
+
+	emptied     [emptiedKept]*queueState // those that became empty last, which are likely to be used again
+	nextEmptied int
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 
@@ -77,16 +81,23 @@ type queueState struct {
 	backlog     bool
 	gone        bool
 	dirty       bool
+	emptied     bool   // among the shard's emptied ones
 	readied     bool   // the consumer was told, and has not come yet
 	paused      bool   // the consumer is told nothing
+	countedLen  uint8  // see countedIn
 	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
-	timerIndex  int
 	waiters     waiterList
 	newest      uint64       // the last message that the command under way added
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
+
+	// Where the queue's counters stand: in the batch of its shard in the group of
+	// this number. Guarded by the log's mu.
+	countedIn  uint64
+	countedEnd uint32
+	timerIndex int32 // in the heap of timers
 }
 
 // deadLetters are the messages of a queue that somebody carries to its
@@ -123,16 +134,8 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	return qs.newest
 }
 
-// seal ends the writing of a command: the counters of what it touched go last.
-func (sh *shard) seal() part {
-	var buf [96]byte
-	for _, qs := range sh.dirty {
-		if !qs.gone {
-			sh.batch.Set(qs.machine.Keys().Counters(), qs.machine.AppendCounters(buf[:0]))
-		}
-	}
-	return part{shard: sh, batch: &sh.batch}
-}
+// seal ends the writing of a command.
+func (sh *shard) seal() part { return part{shard: sh, batch: &sh.batch, touched: sh.dirty} }
 
 // appended notes with which group the command under way becomes durable.
 func (sh *shard) appended(g *group) {
@@ -197,6 +200,9 @@ func (sh *shard) settle(qs *queueState) {
 		sh.setTimer(qs, 0)
 		return
 	}
+	if qs.machine.Empty() && !qs.emptied {
+		sh.rest(qs)
+	}
 	now := sh.now()
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
@@ -214,6 +220,22 @@ func (sh *shard) settle(qs *queueState) {
 		at = max(at, now+1) // what one command left undone gives way to others first
 	}
 	sh.timerBy(qs, at)
+}
+
+// emptiedKept is how many empty queues of a shard keep their memory.
+const emptiedKept = 32
+
+// rest notes that a queue is empty, and takes the memory of the one that has been
+// so for longest.
+func (sh *shard) rest(qs *queueState) {
+	last := &sh.emptied[sh.nextEmptied]
+	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
+	if old := *last; old != nil {
+		old.emptied = false
+		old.machine.Rest()
+		old.forgetDurable()
+	}
+	*last, qs.emptied = qs, true
 }
 
 // timerBy makes qs due at a moment, unless it is due before that; 0 is never.
@@ -252,12 +274,12 @@ func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].timerAt < h[j].timerAt }
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].timerIndex, h[j].timerIndex = i, j
+	h[i].timerIndex, h[j].timerIndex = int32(i), int32(j)
 }
 
 func (h *timerHeap) Push(x any) {
 	qs := x.(*queueState)
-	qs.timerIndex = len(*h)
+	qs.timerIndex = int32(len(*h))
 	*h = append(*h, qs)
 }
 
@@ -276,11 +298,11 @@ func (sh *shard) setTimer(qs *queueState, at int64) {
 		qs.timerAt = at
 		heap.Push(&sh.timers, qs)
 	case at == 0 && qs.timerAt != 0:
-		heap.Remove(&sh.timers, qs.timerIndex)
+		heap.Remove(&sh.timers, int(qs.timerIndex))
 		qs.timerAt = 0
 	case at != 0:
 		qs.timerAt = at
-		heap.Fix(&sh.timers, qs.timerIndex)
+		heap.Fix(&sh.timers, int(qs.timerIndex))
 	}
 }
 

@@ -25,6 +25,7 @@ type Reader interface {
 // The first bytes of all keys, by whose they are. None of them is 0xff.
 const (
 	ShardSpace   byte = 0x00 // of the shards, whose numbers have two bytes
+	CodeSpace    byte = 'C'  // of functions' zips, apart so that no walk through a shard reads one
 	LogsSpace    byte = 'L'  // of log groups
 	MetricsSpace byte = 'M'  // of metrics and alarms
 )

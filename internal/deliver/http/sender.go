@@ -208,14 +208,23 @@ type answer struct {
 func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body []byte) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
-	if err != nil {
-		return answer{}, err
+	// As http.NewRequest makes it, which would take the URL apart once more.
+	request := (&http.Request{
+		Method: http.MethodPost, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: http.NoBody, GetBody: func() (io.ReadCloser, error) { return http.NoBody, nil },
+	}).WithContext(ctx)
+	if len(body) > 0 {
+		request.ContentLength = int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.Body, _ = request.GetBody()
 	}
-	request.Header = header
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
+	}
+	if response.Body == http.NoBody {
+		return answer{response.StatusCode, response.Header}, nil
 	}
 	// The status has decided; nobody may make us wait for the rest.
 	timer := clock.System.AfterFunc(bodyTime, cancel)

@@ -411,7 +411,7 @@ func TestSink(t *testing.T) {
 	st := memory.New()
 	l, _ := open(t, st, nil)
 	for i := range 3 {
-		l.Log(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
+		l.Writer().Put(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
 	}
 	l.LogJSON(group, "json", began, map[string]int{"a": 1})
 	l.Log(group, "s", began, nil) // nothing

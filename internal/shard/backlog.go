@@ -129,10 +129,10 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	sh.mu.Unlock()
 
 	found.group.wait()
-	// A retry rests on the outcome of the attempt before it: else a crash could
-	// bring that one back, and the endpoint would get more requests than the policy
-	// has attempts.
-	if slices.ContainsFunc(found.leases, func(l queue.Lease) bool { return l.Receives > 1 }) {
+	// An immediate retry rests on the outcome of the attempt before it: else a crash
+	// could bring that one back, and the endpoint would get more requests than the
+	// policy has attempts. Before any other retry the outcome is long durable.
+	if slices.ContainsFunc(taken, (*Delivery).immediate) {
 		before.wait()
 	}
 	keys := layout.NewKeys(sh.id, qs.incarnation)
@@ -159,6 +159,15 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		}
 	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
+}
+
+// immediate reports that the attempt follows the one before it at once.
+func (d *Delivery) immediate() bool {
+	if d.Attempt < 2 {
+		return false
+	}
+	delay, ok := d.Retry.Delay(d.Attempt - 2)
+	return ok && delay == 0
 }
 
 // outcome runs a command on a delivery's backlog, unless that is gone.

@@ -1,0 +1,50 @@
+package invoke
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// Event is something that happened to a function: what metrics are made of.
+type Event struct {
+	Function  arn.ARN // without a qualifier
+	Qualifier string  // as invoked: empty, "$LATEST", a version or an alias
+	Version   string  // that ran, or was to run; empty where none was found
+	Kind      EventKind
+	At        time.Time
+	Value     float64 // as Kind says
+}
+
+// EventKind says what happened. Kinds are named after AWS/Lambda's metrics.
+type EventKind byte
+
+// The kinds. The pool tells of the first group, the consumer of event queues of
+// the second.
+const (
+	Invocations          EventKind = iota + 1 // 1: the function ran, whatever came of it
+	Errors                                    // 1: it ran, and failed
+	Throttles                                 // 1: it was not run, for want of concurrency
+	Duration                                  // milliseconds
+	ConcurrentExecutions                      // of the function, as of now
+
+	AsyncEventsReceived         // 1: an event was accepted
+	AsyncEventAge               // milliseconds from its acceptance until the function is run with it
+	AsyncEventsDropped          // 1: it ended without the function's success
+	DeadLetterErrors            // 1: its dead letter could not be sent
+	DestinationDeliveryFailures // 1: its record could not be sent to a destination
+)
+
+var eventNames = [...]string{
+	Invocations: "Invocations", Errors: "Errors", Throttles: "Throttles", Duration: "Duration",
+	ConcurrentExecutions: "ConcurrentExecutions", AsyncEventsReceived: "AsyncEventsReceived",
+	AsyncEventAge: "AsyncEventAge", AsyncEventsDropped: "AsyncEventsDropped",
+	DeadLetterErrors: "DeadLetterErrors", DestinationDeliveryFailures: "DestinationDeliveryFailures",
+}
+
+// String is the metric's name.
+func (k EventKind) String() string { return eventNames[k] }
+
+// Events is told of every event. It is called concurrently, also under locks:
+// it must be quick, and call nothing of what tells it. Nil: nobody watches.
+type Events func(Event)

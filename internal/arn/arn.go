@@ -22,7 +22,7 @@ type ARN struct {
 	Service  string // "sqs", "sns", …
 	Region   string
 	Account  string // 12 digits
-	Resource string // a queue's or topic's name; topic:id for a subscription
+	Resource string // a queue's or topic's name; topic:id for a subscription; function:name for a function
 }
 
 // Parse reads an ARN of any partition; the partition is not kept.
@@ -74,6 +74,32 @@ func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
 	}
 	a.Resource = name
 	return a, id, true
+}
+
+// Function names a Lambda function.
+func Function(region, account, name string) ARN {
+	return ARN{Service: "lambda", Region: region, Account: account, Resource: "function:" + name}
+}
+
+// Qualified names a version or an alias of the function a, or a itself for an
+// empty qualifier.
+func (a ARN) Qualified(qualifier string) ARN {
+	if qualifier != "" {
+		a.Resource += ":" + qualifier
+	}
+	return a
+}
+
+// SplitFunction takes a function's ARN apart into that without a qualifier, and
+// the qualifier, empty if there is none. ok is false when a is not shaped as one.
+func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
+	name, found := strings.CutPrefix(a.Resource, "function:")
+	name, qualifier, qualified := strings.Cut(name, ":")
+	if a.Service != "lambda" || !found || name == "" || qualified && qualifier == "" || strings.Contains(qualifier, ":") {
+		return ARN{}, "", false
+	}
+	a.Resource = "function:" + name
+	return a, qualifier, true
 }
 
 // FIFO reports whether the queue or topic is a FIFO one, by its name.

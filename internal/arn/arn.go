@@ -22,7 +22,7 @@ type ARN struct {
 	Service  string // "sqs", "sns", …
 	Region   string
 	Account  string // 12 digits
-	Resource string // a queue's or topic's name; topic:id for a subscription; function:name for a function
+	Resource string // a queue's or topic's name; topic:id for a subscription
 }
 
 // Parse reads an ARN of any partition; the partition is not kept.
@@ -76,31 +76,42 @@ func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
 	return a, id, true
 }
 
-// Function names a Lambda function.
+// Function names a Lambda function, without a qualifier.
 func Function(region, account, name string) ARN {
-	return ARN{Service: "lambda", Region: region, Account: account, Resource: "function:" + name}
+	return ARN{Service: "lambda", Region: region, Account: account, Resource: functionType + name}
 }
 
-// Qualified names a version or an alias of the function a, or a itself for an
-// empty qualifier.
-func (a ARN) Qualified(qualifier string) ARN {
+// functionType begins the resource of a function's ARN.
+const functionType = "function:"
+
+// Qualify names a version or an alias of function f; the empty qualifier names
+// the function itself.
+func (a ARN) Qualify(qualifier string) ARN {
 	if qualifier != "" {
 		a.Resource += ":" + qualifier
 	}
 	return a
 }
 
-// SplitFunction takes a function's ARN apart into that without a qualifier, and
-// the qualifier, empty if there is none. ok is false when a is not shaped as one.
+// SplitFunction takes the ARN of a function, or of a version or an alias of
+// one, apart into the function's and the qualifier, which may be empty. ok is
+// false when a is not shaped as one.
 func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
-	name, found := strings.CutPrefix(a.Resource, "function:")
-	name, qualifier, qualified := strings.Cut(name, ":")
-	if a.Service != "lambda" || !found || name == "" || qualified && qualifier == "" || strings.Contains(qualifier, ":") {
+	rest, found := strings.CutPrefix(a.Resource, functionType)
+	if a.Service != "lambda" || !found {
 		return ARN{}, "", false
 	}
-	a.Resource = "function:" + name
+	name, qualifier, qualified := strings.Cut(rest, ":")
+	if name == "" || qualified && qualifier == "" || strings.Contains(qualifier, ":") {
+		return ARN{}, "", false
+	}
+	a.Resource = functionType + name
 	return a, qualifier, true
 }
+
+// FunctionName is the name of the function that a, a function's ARN without a
+// qualifier, names.
+func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
 
 // FIFO reports whether the queue or topic is a FIFO one, by its name.
 func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -68,11 +68,11 @@ type Signer interface {
 	Key() [16]byte
 	// Sign puts into a body the signature that it lacks, the same each time.
 	// While the first key is being made it waits.
-	Sign(body []byte, u *queue.Unsigned) error
+	Sign(body []byte, u *message.Unsigned) error
 }
 
 // issuer is this server as the envelope of m shows it.
-func (s *Scheduler) issuer(m *queue.Message) envelope.Issuer {
+func (s *Scheduler) issuer(m *message.Message) envelope.Issuer {
 	o := envelope.Issuer{URL: s.options.PublicURL}
 	if s.options.Signer != nil && m.Notice != nil && envelope.Signed(m) {
 		o.Key = s.options.Signer.Key()
@@ -89,7 +89,7 @@ func (s *Scheduler) request(d *shard.Delivery) (*Request, error) {
 	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
 		return r, nil
 	}
-	var unsigned *queue.Unsigned
+	var unsigned *message.Unsigned
 	r.body, unsigned = envelope.Body(d.Message, r.Issuer)
 	if envelope.Reuse(r.body, unsigned, d.Signature) {
 		return r, nil
@@ -117,7 +117,7 @@ type move struct {
 // of how it came to that. parked is returned if the queue cannot take it now.
 func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason string) (parked *move) {
 	n, dest := d.Message.Notice, d.Subscription.Redrive
-	if n == nil || n.Kind != queue.Notification || dest.IsZero() {
+	if n == nil || n.Kind != message.Notification || dest.IsZero() {
 		s.drop(d, a, e, reason)
 		return nil
 	}

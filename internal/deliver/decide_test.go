@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -98,7 +98,7 @@ func TestDeadline(t *testing.T) {
 	for p, want := range map[topic.Protocol]time.Time{
 		topic.HTTP: start.Add(time.Hour), topic.HTTPS: start.Add(time.Hour), topic.SQS: {},
 	} {
-		d := &shard.Delivery{Subscription: topic.Subscription{Protocol: p}, Message: &queue.Message{Sent: sent}}
+		d := &shard.Delivery{Subscription: topic.Subscription{Protocol: p}, Message: &message.Message{Sent: sent}}
 		if got := deadlineOf(d); !got.Equal(want) {
 			t.Errorf("%s: %s, want %s", p, got, want)
 		}

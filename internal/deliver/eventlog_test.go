@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -39,21 +39,21 @@ func TestMetricsOfDeliveries(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		protocol topic.Protocol
-		kind     queue.NoticeKind
+		kind     message.NoticeKind
 		f        func(context.Context, *Request) Outcome
 		refuse   func(arn.ARN) error
 		mend     bool // refuse no more after an hour
 		dlq      arn.ARN
 		want     map[string]float64
 	}{
-		{"success", topic.HTTP, queue.Notification, succeed, nil, false, testDLQ, map[string]float64{"Delivered": 1}},
-		{"a confirmation", topic.HTTP, queue.SubscriptionConfirmation, succeed, nil, false, testDLQ, map[string]float64{}},
-		{"HTTP counts each attempt", topic.HTTP, queue.Notification, refuse, nil, false, testDLQ, map[string]float64{"Failed": 4, "RedrivenToDlq": 1}},
-		{"a queue counts the end", topic.SQS, queue.Notification, refuse, nil, false, testDLQ, map[string]float64{"Failed": 1, "RedrivenToDlq": 1}},
-		{"without a dead-letter queue", topic.SQS, queue.Notification, refuse, nil, false, arn.ARN{}, map[string]float64{"Failed": 1}},
-		{"a dead-letter queue that is gone", topic.HTTP, queue.Notification, refuse, gone, false, testDLQ, map[string]float64{"Failed": 4, "FailedToRedriveToDlq": 1}},
-		{"one that is away for a while", topic.HTTP, queue.Notification, refuse, unavailable, true, testDLQ, map[string]float64{"Failed": 4, "RedrivenToDlq": 1}},
-		{"the same of a queue", topic.SQS, queue.Notification, refuse, unavailable, true, testDLQ, map[string]float64{"Failed": 1, "RedrivenToDlq": 1}},
+		{"success", topic.HTTP, message.Notification, succeed, nil, false, testDLQ, map[string]float64{"Delivered": 1}},
+		{"a confirmation", topic.HTTP, message.SubscriptionConfirmation, succeed, nil, false, testDLQ, map[string]float64{}},
+		{"HTTP counts each attempt", topic.HTTP, message.Notification, refuse, nil, false, testDLQ, map[string]float64{"Failed": 4, "RedrivenToDlq": 1}},
+		{"a queue counts the end", topic.SQS, message.Notification, refuse, nil, false, testDLQ, map[string]float64{"Failed": 1, "RedrivenToDlq": 1}},
+		{"without a dead-letter queue", topic.SQS, message.Notification, refuse, nil, false, arn.ARN{}, map[string]float64{"Failed": 1}},
+		{"a dead-letter queue that is gone", topic.HTTP, message.Notification, refuse, gone, false, testDLQ, map[string]float64{"Failed": 4, "FailedToRedriveToDlq": 1}},
+		{"one that is away for a while", topic.HTTP, message.Notification, refuse, unavailable, true, testDLQ, map[string]float64{"Failed": 4, "RedrivenToDlq": 1}},
+		{"the same of a queue", topic.SQS, message.Notification, refuse, unavailable, true, testDLQ, map[string]float64{"Failed": 1, "RedrivenToDlq": 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v, events := clock.NewVirtual(start), &recorder{}
@@ -107,7 +107,7 @@ func statusEvent(p topic.Protocol, endpoint string) Event {
 	published := time.Date(2019, 10, 4, 5, 13, 55, 876_000_000, time.UTC)
 	e := Event{
 		Subscription: arn.Topic("us-east-1", "000000000000", "t").Subscription("6d6b8f6e-0000-4000-8000-000000000001"),
-		Protocol:     p, Kind: queue.Notification, MessageID: queue.ID{0xaa, 15: 1}, Published: published,
+		Protocol:     p, Kind: message.Notification, MessageID: message.ID{0xaa, 15: 1}, Published: published,
 		At: published.Add(1500 * time.Millisecond), Feedback: topic.Feedback{Success: true, Failure: true, Rate: 100},
 		Endpoint: endpoint, BodyMD5: bodyMD5([]byte("hello")), Number: 2, Made: true,
 	}
@@ -151,15 +151,15 @@ func TestStatusEntries(t *testing.T) {
 			e.State, e.Attempt.Detail = shard.DeliveryDropped, "connection refused"
 		}, []string{failed + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"` + q + `","providerResponse":"connection refused","dwellTimeMs":1500,"attempts":2,"statusCode":0},"status":"FAILURE"}`}},
 		{"a queue", topic.SQS, func(e *Event) {
-			e.State, e.Provider = shard.DeliveryDelivered, Provider{Status: 200, ID: queue.ID{1}}
-		}, []string{ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"` + q + `","providerResponse":"{\"sqsRequestId\":\"` + requestID(queue.ID{1}) + `\",\"sqsMessageId\":\"01000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":2,"statusCode":200},"status":"SUCCESS"}`}},
+			e.State, e.Provider = shard.DeliveryDelivered, Provider{Status: 200, ID: message.ID{1}}
+		}, []string{ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"` + q + `","providerResponse":"{\"sqsRequestId\":\"` + requestID(message.ID{1}) + `\",\"sqsMessageId\":\"01000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":2,"statusCode":200},"status":"SUCCESS"}`}},
 		{"a queue that is gone, and the dead letter", topic.SQS, func(e *Event) {
 			e.State, e.DeadLetter = shard.DeliveryDeadLetter, testDLQ
 			e.Provider = TransferOutcome(fault.New(fault.QueueDoesNotExist, "")).Provider
-			e.Redrive = Provider{Status: 200, ID: queue.ID{2}}
+			e.Redrive = Provider{Status: 200, ID: message.ID{2}}
 		}, []string{
 			failed + `{` + notification + `,"delivery":{"deliveryId":"ID",` + dlq + `"destination":"` + q + `","providerResponse":"{\"ErrorCode\":\"AWS.SimpleQueueService.NonExistentQueue\",\"ErrorMessage\":\"The specified queue does not exist or you do not have access to it.\",\"sqsRequestId\":\"Unrecoverable\"}","dwellTimeMs":1500,"attempts":2,"statusCode":400},"status":"FAILURE"}`,
-			ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"sqsRequestId\":\"` + requestID(queue.ID{2}) + `\",\"sqsMessageId\":\"02000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":1,"statusCode":200},"status":"SUCCESS"}`,
+			ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"sqsRequestId\":\"` + requestID(message.ID{2}) + `\",\"sqsMessageId\":\"02000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":1,"statusCode":200},"status":"SUCCESS"}`,
 		}},
 		{"only failures", topic.HTTP, func(e *Event) {
 			e.State, e.Attempt.Status, e.Feedback.Success = shard.DeliveryDelivered, 200, false
@@ -171,7 +171,7 @@ func TestStatusEntries(t *testing.T) {
 			e.State, e.Attempt.Status, e.Feedback.Rate = shard.DeliveryDelivered, 200, 50
 		}, nil},
 		{"no success", topic.HTTP, func(e *Event) { e.State, e.Feedback.Rate = shard.DeliveryDelivered, 0 }, nil},
-		{"a confirmation", topic.HTTP, func(e *Event) { e.State, e.Kind = shard.DeliveryDelivered, queue.SubscriptionConfirmation }, nil},
+		{"a confirmation", topic.HTTP, func(e *Event) { e.State, e.Kind = shard.DeliveryDelivered, message.SubscriptionConfirmation }, nil},
 		{"expired, without an attempt", topic.HTTP, func(e *Event) { e.State, e.Made = shard.DeliveryDropped, false }, nil},
 	} {
 		if d := cmp.Diff(tt.want, entries(tt.change, tt.protocol, q)); d != "" {
@@ -183,7 +183,7 @@ func TestStatusEntries(t *testing.T) {
 	}
 }
 
-func requestID(id queue.ID) string {
+func requestID(id message.ID) string {
 	var v struct{ SQSRequestID string }
 	_ = json.Unmarshal([]byte(Provider{Status: 200, ID: id}.response()), &v)
 	return v.SQSRequestID

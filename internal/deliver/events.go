@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -19,8 +19,8 @@ import (
 type Event struct {
 	Subscription arn.ARN
 	Protocol     topic.Protocol
-	Kind         queue.NoticeKind
-	MessageID    queue.ID
+	Kind         message.NoticeKind
+	MessageID    message.ID
 	Published    time.Time
 	Size         int // bytes of the message's body
 	At           time.Time

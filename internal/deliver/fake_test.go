@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -48,7 +48,7 @@ type subState struct {
 }
 
 type entry struct {
-	m        *queue.Message
+	m        *message.Message
 	sub      *subState
 	due      time.Time
 	seq      uint64
@@ -67,7 +67,7 @@ type finished struct {
 	at       time.Time
 	attempts []shard.Attempt
 	dest     arn.ARN
-	m        *queue.Message
+	m        *message.Message
 }
 
 func newEngine(t testing.TB, c clock.Clock) *engine {
@@ -90,18 +90,18 @@ func (e *engine) add(sub topic.Subscription, p retry.Policy, throttle int) {
 
 // publish puts n messages into a backlog; the ids count up.
 func (e *engine) publish(sub arn.ARN, n int) {
-	e.publishKind(sub, n, queue.Notification)
+	e.publishKind(sub, n, message.Notification)
 }
 
-func (e *engine) publishKind(sub arn.ARN, n int, kind queue.NoticeKind) {
+func (e *engine) publishKind(sub arn.ARN, n int, kind message.NoticeKind) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st := e.subs[sub]
 	for range n {
 		e.sequence++
-		m := &queue.Message{
+		m := &message.Message{
 			Sent: e.clock.Now().UnixMilli(), Body: []byte("secret-body"),
-			Notice: &queue.Notice{Kind: kind, Subscription: sub.String(), Token: "secret-token"},
+			Notice: &message.Notice{Kind: kind, Subscription: sub.String(), Token: "secret-token"},
 		}
 		binary.BigEndian.PutUint64(m.ID[8:], e.sequence)
 		st.entries = append(st.entries, &entry{m: m, sub: st, due: e.clock.Now(), seq: e.sequence})
@@ -109,7 +109,7 @@ func (e *engine) publishKind(sub arn.ARN, n int, kind queue.NoticeKind) {
 	e.tell(st)
 }
 
-func idOf(m *queue.Message) uint64 { return binary.BigEndian.Uint64(m.ID[8:]) }
+func idOf(m *message.Message) uint64 { return binary.BigEndian.Uint64(m.ID[8:]) }
 
 func (e *engine) due(st *subState) []*entry {
 	now := e.clock.Now()
@@ -214,7 +214,7 @@ func (e *engine) Release(d *shard.Delivery) error {
 	return nil
 }
 
-func (e *engine) Transfer(_ context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) error {
+func (e *engine) Transfer(_ context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.refuse != nil {

@@ -1,7 +1,7 @@
 package deliver
 
 import (
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -17,7 +17,7 @@ type Metric struct {
 // Amazon SNS metrics". Confirmations are no notifications. Over HTTP/S each
 // attempt that fails counts, over the other protocols the end of the delivery.
 func (e *Event) Metrics() (all []Metric) {
-	if e.Kind != queue.Notification {
+	if e.Kind != message.Notification {
 		return nil
 	}
 	add := func(name string) { all = append(all, Metric{name, 1}) }

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -20,7 +20,7 @@ type OperatorEngine interface {
 	Backlog(ctx context.Context, subscription arn.ARN) (shard.BacklogInfo, error)
 	Next(ctx context.Context, w *shard.Waiting) (ids []string, err error)
 	Look(ctx context.Context, subscription arn.ARN, id string) (*shard.Delivery, error)
-	Evict(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) (wait func(), err error)
+	Evict(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) (wait func(), err error)
 }
 
 // Operator does to deliveries what an operator asks for. Whatever it does is
@@ -105,7 +105,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 	}
 	s := o.scheduler
 	e := Event{GaveUp: true, State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
-	if n, dest := d.Message.Notice, d.Subscription.Redrive; n != nil && n.Kind == queue.Notification && !dest.IsZero() {
+	if n, dest := d.Message.Notice, d.Subscription.Redrive; n != nil && n.Kind == message.Notification && !dest.IsZero() {
 		m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
 		wait, err := o.engine.Evict(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
 		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {

@@ -12,7 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -23,7 +23,7 @@ type Engine interface {
 	Delivered(d *shard.Delivery, a shard.Attempt) error
 	Again(d *shard.Delivery, a shard.Attempt, due time.Time) error
 	Release(d *shard.Delivery) error
-	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) error
+	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
 	Drop(d *shard.Delivery, a shard.Attempt, reason string) error
 }
 
@@ -48,9 +48,9 @@ type Options struct {
 	HostLimit, Limit int
 	// Timeout is the real time that an attempt may take: 15 s unless given.
 	Timeout time.Duration
-	Events  Events          // nil: nobody watches
-	NewID   func() queue.ID // of messages in queues; random unless given
-	System  clock.Clock     // measures attempts; the machine's unless given
+	Events  Events            // nil: nobody watches
+	NewID   func() message.ID // of messages in queues; random unless given
+	System  clock.Clock       // measures attempts; the machine's unless given
 }
 
 const (
@@ -131,7 +131,7 @@ func New(o Options) *Scheduler {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.NewID == nil {
-		o.NewID = func() queue.ID { return queue.ID(uuid.New()) }
+		o.NewID = func() message.ID { return message.ID(uuid.New()) }
 	}
 	if o.System == nil {
 		o.System = clock.System

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -163,17 +163,17 @@ func TestSuccessEndsADelivery(t *testing.T) {
 func TestDeadLetters(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		kind   queue.NoticeKind
+		kind   message.NoticeKind
 		dlq    arn.ARN
 		refuse error
 		state  shard.DeliveryState
 		reason string
 	}{
-		{"moved", queue.Notification, testDLQ, nil, shard.DeliveryDeadLetter, "client-side error: HTTP 410"},
-		{"no queue", queue.Notification, arn.ARN{}, nil, shard.DeliveryDropped, "client-side error: HTTP 410"},
-		{"queue gone", queue.Notification, testDLQ, fault.New(fault.QueueDoesNotExist, ""), shard.DeliveryDropped, "the queue does not exist"},
-		{"queue forbids", queue.Notification, testDLQ, fault.New(fault.AccessDenied, ""), shard.DeliveryDropped, "forbids"},
-		{"confirmation", queue.SubscriptionConfirmation, testDLQ, nil, shard.DeliveryDropped, "client-side error: HTTP 410"},
+		{"moved", message.Notification, testDLQ, nil, shard.DeliveryDeadLetter, "client-side error: HTTP 410"},
+		{"no queue", message.Notification, arn.ARN{}, nil, shard.DeliveryDropped, "client-side error: HTTP 410"},
+		{"queue gone", message.Notification, testDLQ, fault.New(fault.QueueDoesNotExist, ""), shard.DeliveryDropped, "the queue does not exist"},
+		{"queue forbids", message.Notification, testDLQ, fault.New(fault.AccessDenied, ""), shard.DeliveryDropped, "forbids"},
+		{"confirmation", message.SubscriptionConfirmation, testDLQ, nil, shard.DeliveryDropped, "client-side error: HTTP 410"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := clock.NewVirtual(start)

@@ -8,7 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -50,7 +50,7 @@ type Provider struct {
 	Status  int    // as of the HTTP answer that SQS would have given
 	Code    string // of an error; empty: a success
 	Message string
-	ID      queue.ID // of the message in the queue
+	ID      message.ID // of the message in the queue
 }
 
 // StatusDetail words an HTTP status. The reason phrase is the standard's and not
@@ -67,7 +67,7 @@ type Request struct {
 	*shard.Delivery
 	At     time.Time // when the attempt began, by the server's clock
 	Issuer envelope.Issuer
-	NewID  func() queue.ID // makes the id of a message in a queue
+	NewID  func() message.ID // makes the id of a message in a queue
 
 	body []byte // made by the scheduler, for attempts that leave this process
 }
@@ -90,7 +90,7 @@ func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
 
 // SQS makes the message that a subscribed queue gets. The error is a
 // client-side one: envelope.ErrTooManyAttributes.
-func (r *Request) SQS() (*queue.Message, error) {
+func (r *Request) SQS() (*message.Message, error) {
 	return envelope.SQS(r.Message, r.NewID(), r.Issuer)
 }
 

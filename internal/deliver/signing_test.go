@@ -11,7 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -30,7 +30,7 @@ const signature = "SIGNED"
 
 func (s *signer) Key() [16]byte { return [16]byte{0xcd} }
 
-func (s *signer) Sign(body []byte, u *queue.Unsigned) error {
+func (s *signer) Sign(body []byte, u *message.Unsigned) error {
 	<-s.ready
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (e *engine) publishSigned(sub topic.Subscription, version byte, raw bool) {
 	defer e.mu.Unlock()
 	st := e.subs[sub.ARN]
 	e.sequence++
-	m := &queue.Message{Sent: e.clock.Now().UnixMilli(), Body: []byte("text"), Notice: &queue.Notice{
-		Kind: queue.Notification, Subscription: sub.ARN.String(), SignatureVersion: version, Raw: raw,
+	m := &message.Message{Sent: e.clock.Now().UnixMilli(), Body: []byte("text"), Notice: &message.Notice{
+		Kind: message.Notification, Subscription: sub.ARN.String(), SignatureVersion: version, Raw: raw,
 	}}
 	st.entries = append(st.entries, &entry{m: m, sub: st, due: e.clock.Now(), seq: e.sequence})
 	e.tell(st)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -72,7 +72,7 @@ func bodyMD5(body []byte) string {
 // dead-letter queue, as far as the topic wants them. draw gives a random number
 // in [0, 1) for the share of successes.
 func (e *Event) Status(draw func() float64) (all []StatusEntry) {
-	if e.Kind != queue.Notification || !e.Feedback.Success && !e.Feedback.Failure {
+	if e.Kind != message.Notification || !e.Feedback.Success && !e.Feedback.Failure {
 		return nil
 	}
 	name, _, _ := e.Subscription.SplitSubscription()
@@ -121,7 +121,7 @@ func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 	for i := range p.Direct {
 		d := &p.Direct[i]
 		e := Event{
-			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: queue.Notification,
+			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: message.Notification,
 			MessageID: p.ID, Published: p.At, At: p.At, Feedback: p.Feedback, Endpoint: shownEndpoint(&d.Subscription),
 			Number: 1, Made: true, State: shard.DeliveryDelivered, DeadLetter: d.Subscription.Redrive,
 			Provider: Provider{Status: http.StatusOK, ID: d.MessageID}, BodyMD5: bodyMD5(d.Body),
@@ -132,7 +132,7 @@ func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 }
 
 // deliveryUUID names a delivery, the same for all its attempts.
-func deliveryUUID(subscription arn.ARN, message queue.ID) string {
+func deliveryUUID(subscription arn.ARN, message message.ID) string {
 	return uuid.NewSHA1(uuid.UUID(message), []byte(subscription.String())).String()
 }
 

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // Handle identifies one receive of a message: what a receipt handle carries.
 type Handle struct {
 	Sequence uint64
-	Lane     Lane
+	Lane     layout.Lane
 	Receives uint32
 	Epoch    uint32
 }
@@ -27,7 +28,7 @@ const (
 
 // locate finds a message of any state. A message that is not in memory needs
 // its state from disk.
-func (q *Machine) locate(lane Lane, seq uint64) (where, *state, Need) {
+func (q *Machine) locate(lane layout.Lane, seq uint64) (where, *state, Need) {
 	if s, ok := q.leases[seq]; ok {
 		return isLeased, s, Need{}
 	}
@@ -47,7 +48,7 @@ func (q *Machine) locate(lane Lane, seq uint64) (where, *state, Need) {
 	case f.scheduled:
 		q.filled = nil
 		return isScheduled, &f.state, Need{}
-	case lane == MainLane && seq >= q.c.head:
+	case lane == layout.MainLane && seq >= q.c.head:
 		q.filled = nil
 		return isFresh, &f.state, Need{}
 	case lane.Grouped():
@@ -64,7 +65,7 @@ func (q *Machine) locate(lane Lane, seq uint64) (where, *state, Need) {
 }
 
 // Remove deletes a message whatever its state. ErrGone says that there is none.
-func (q *Machine) Remove(b *mutation.Batch, now int64, lane Lane, seq uint64) (Need, error) {
+func (q *Machine) Remove(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (Need, error) {
 	at, s, need := q.locate(lane, seq)
 	if need.Kind != NeedNothing {
 		return need, nil
@@ -83,7 +84,7 @@ func (q *Machine) Remove(b *mutation.Batch, now int64, lane Lane, seq uint64) (N
 		q.unhand(b, s)
 	case isFresh:
 		q.lane(lane).win.remove(seq)
-		if lane == MainLane {
+		if lane == layout.MainLane {
 			q.c.fresh--
 		} else {
 			q.g.fresh--
@@ -208,7 +209,7 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 
 // Hasten makes a scheduled message due now. changed is false if it is due
 // already, is leased, or was never received. ErrGone says that there is none.
-func (q *Machine) Hasten(b *mutation.Batch, now int64, lane Lane, seq uint64) (changed bool, need Need, err error) {
+func (q *Machine) Hasten(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (changed bool, need Need, err error) {
 	at, s, need := q.locate(lane, seq)
 	switch {
 	case need.Kind != NeedNothing:
@@ -289,7 +290,7 @@ func (q *Machine) LeasedSequences() []uint64 {
 
 // Expired is a message that a sweep found to be past its retention.
 type Expired struct {
-	Lane     Lane
+	Lane     layout.Lane
 	Sequence uint64
 }
 
@@ -311,9 +312,9 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	mainLane, delayed = q.c.head, q.c.next
 	for seq, s := range q.leases {
 		switch s.lane { //nolint:exhaustive // there are as many lanes as groups
-		case MainLane:
+		case layout.MainLane:
 			mainLane = min(mainLane, seq)
-		case DelayedLane:
+		case layout.DelayedLane:
 			delayed = min(delayed, seq)
 		}
 	}

@@ -1,5 +1,9 @@
 package queue
 
+import (
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
 // A standard queue whose messages have a MessageGroupId is shared by tenants. A
 // tenant is noisy while it holds much of what is in flight, or of the recent
 // processing time; what is there of the others is then received first. Source:
@@ -17,14 +21,14 @@ type tenant struct {
 
 // tenants are those who have something in flight, or had of late.
 type tenants struct {
-	byLane map[Lane]*tenant
+	byLane map[layout.Lane]*tenant
 	busy   int64 // of all, those without a group too
 	minute int64 // when busy was last halved
 }
 
 // noisy reports whether the tenant of a lane is noisy. A message without a
 // group is a tenant of its own, and never is.
-func (q *Machine) noisy(lane Lane) bool {
+func (q *Machine) noisy(lane layout.Lane) bool {
 	if q.g == nil || !lane.Grouped() || q.kind.FIFO {
 		return false
 	}
@@ -38,14 +42,14 @@ func (q *Machine) noisy(lane Lane) bool {
 
 // count notes that n messages of a tenant came in flight, or with a negative n
 // that one is not any more, after busy ms.
-func (t *tenants) count(lane Lane, now int64, n int, busy int64) {
+func (t *tenants) count(lane layout.Lane, now int64, n int, busy int64) {
 	t.forget(now)
 	t.busy += busy
 	if !lane.Grouped() {
 		return
 	}
 	if t.byLane == nil {
-		t.byLane = map[Lane]*tenant{}
+		t.byLane = map[layout.Lane]*tenant{}
 	}
 	one := t.byLane[lane]
 	if one == nil {

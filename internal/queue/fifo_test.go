@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // fifoModel is the specification of a FIFO queue: a list of messages in the
@@ -112,7 +113,7 @@ func TestFIFOModel(t *testing.T) {
 		}
 		handle := func() Handle {
 			if len(handles) == 0 {
-				return Handle{Sequence: 999, Lane: GroupLane("0")}
+				return Handle{Sequence: 999, Lane: layout.GroupLane("0")}
 			}
 			return handles[rapid.IntRange(0, len(handles)-1).Draw(t, "handle")]
 		}
@@ -143,7 +144,7 @@ func TestFIFOModel(t *testing.T) {
 					// the order of groups, never that within one.
 					i := 0
 					if old || len(moves) > 0 {
-						i = slices.IndexFunc(want, func(x *fifoMessage) bool { return GroupLane(x.group) == l.Lane })
+						i = slices.IndexFunc(want, func(x *fifoMessage) bool { return layout.GroupLane(x.group) == l.Lane })
 					}
 					if i < 0 || i >= len(want) || l.Sequence != want[i].seq || l.Receives != want[i].receives+1 {
 						t.Fatalf("received %+v of %v, want the first of %v", l, sequences(got.Leases), want)
@@ -247,7 +248,7 @@ func TestFIFOModel(t *testing.T) {
 // retention a receive may have dropped some; the model forgets that here.
 func (m *fifoModel) compare(b *bench) error {
 	m.messages = slices.DeleteFunc(m.messages, func(x *fifoMessage) bool {
-		_, there := b.store.get(b.m.Keys().Record(GroupLane(x.group), x.seq))
+		_, there := b.store.get(b.m.Keys().Record(layout.GroupLane(x.group), x.seq))
 		return !there && m.expired(x, b.now)
 	})
 	m.expire(b.now)
@@ -267,15 +268,15 @@ func (m *fifoModel) compare(b *bench) error {
 		return fmt.Errorf("counts %+v, want %d in flight of %d", c, inFlight, len(m.messages))
 	}
 	k := b.m.Keys()
-	for kind, want := range map[byte]int{
-		kindRecord: len(m.messages), kindExpiry: len(m.messages), kindLease: inFlight, kindGroup: len(groups),
-		kindDue: 0, kindDueOf: 0,
+	for kind, want := range map[layout.Kind]int{
+		layout.KindRecord: len(m.messages), layout.KindExpiry: len(m.messages), layout.KindLease: inFlight, layout.KindGroup: len(groups),
+		layout.KindDue: 0, layout.KindDueOf: 0,
 	} {
 		if n := b.store.count(k, kind); n != want {
 			return fmt.Errorf("%d records of kind %c, want %d", n, kind, want)
 		}
 	}
-	listed := b.store.count(k, kindListed)
+	listed := b.store.count(k, layout.KindListed)
 	free := 0
 	for g := range groups {
 		first := m.messages[slices.IndexFunc(m.messages, func(x *fifoMessage) bool { return x.group == g })]

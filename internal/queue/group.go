@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // orderSize is how many groups memory holds of the order of listed groups, and
@@ -16,7 +17,7 @@ var orderSize, groupSize = 4096, 64 // variables for the tests' sake
 // block, those of it that were received and are not gone. The main lane is a
 // group that is in no order.
 type group struct {
-	lane   Lane
+	lane   layout.Lane
 	win    freshWindow // the first fresh messages
 	whole  bool        // win holds all of them
 	loaded bool        // win and held have been read: win is empty only if whole
@@ -39,10 +40,10 @@ const saveEvery = 32
 type groups struct {
 	groupCounters
 	// byLane holds the groups of the window and those that are blocked.
-	byLane map[Lane]*group
+	byLane map[layout.Lane]*group
 	order  []*group // the window on the order of listed groups, by their first messages
 	// there remembers of groups that are not in memory that they are not empty.
-	there    map[Lane]struct{}
+	there    map[layout.Lane]struct{}
 	touched  []*group // to be listed anew at the end of the command
 	tenants  tenants
 	attempts map[string]attempt
@@ -50,13 +51,13 @@ type groups struct {
 
 func (q *Machine) grouped() *groups {
 	if q.g == nil {
-		q.g = &groups{byLane: map[Lane]*group{}, there: map[Lane]struct{}{}}
+		q.g = &groups{byLane: map[layout.Lane]*group{}, there: map[layout.Lane]struct{}{}}
 	}
 	return q.g
 }
 
 // PrepareAccept says what must be read before a message enters a group.
-func (q *Machine) PrepareAccept(lane Lane) Need {
+func (q *Machine) PrepareAccept(lane layout.Lane) Need {
 	if !lane.Grouped() || q.g == nil {
 		return Need{}
 	}
@@ -69,7 +70,7 @@ func (q *Machine) PrepareAccept(lane Lane) Need {
 }
 
 // join adds a fresh message to its group.
-func (q *Machine) join(lane Lane, r ref) {
+func (q *Machine) join(lane layout.Lane, r ref) {
 	g := q.grouped()
 	g.fresh++
 	x := g.byLane[lane]
@@ -136,7 +137,7 @@ func (q *Machine) relistOne(b *mutation.Batch, x *group) {
 		return
 	}
 	if x.listed != 0 {
-		b.SingleDelete(q.keys.listed(x.listed))
+		b.SingleDelete(q.keys.Listed(x.listed))
 		g.listed--
 		if i, found := g.place(x.listed); found {
 			g.order = slices.Delete(g.order, i, i+1)
@@ -150,7 +151,7 @@ func (q *Machine) relistOne(b *mutation.Batch, x *group) {
 		q.scratch = binary.BigEndian.AppendUint64(q.scratch[:0], uint64(x.lane))
 		q.scratch = binary.BigEndian.AppendUint64(q.scratch, uint64(at))
 		q.scratch = append(q.scratch, flagOf(returned))
-		b.Set(q.keys.listed(head), q.scratch)
+		b.Set(q.keys.Listed(head), q.scratch)
 		if !q.kind.FIFO || x.unsaved%saveEvery == 0 {
 			b.Set(q.keys.Group(x.lane), binary.BigEndian.AppendUint64(q.scratch[:0], head))
 		}
@@ -285,12 +286,12 @@ func (q *Machine) takeable(x *group, now int64) int {
 // takeFresh takes the first fresh message out of a group; nil if what comes
 // behind it must be read first.
 func (q *Machine) takeFresh(x *group) *state {
-	if x.win.len() == 0 || x.lane != MainLane && !x.whole && x.win.len() == 1 {
+	if x.win.len() == 0 || x.lane != layout.MainLane && !x.whole && x.win.len() == 1 {
 		return nil
 	}
 	f := x.win.first()
 	x.win.pop()
-	if x.lane == MainLane {
+	if x.lane == layout.MainLane {
 		q.c.fresh--
 		q.c.head = f.seq + 1
 	} else {
@@ -367,7 +368,7 @@ func (q *Machine) hold(b *mutation.Batch, s *state) {
 	s.flags |= flagReturned
 	q.g.returned++
 	q.scratch = s.appendTo(q.scratch[:0])
-	b.Set(q.keys.held(s.lane, s.seq), q.scratch)
+	b.Set(q.keys.HeldState(s.lane, s.seq), q.scratch)
 	q.touch(q.g.byLane[s.lane])
 }
 
@@ -375,7 +376,7 @@ func (q *Machine) hold(b *mutation.Batch, s *state) {
 func (q *Machine) unhold(b *mutation.Batch, s *state) {
 	s.flags &^= flagReturned
 	q.g.returned--
-	b.SingleDelete(q.keys.held(s.lane, s.seq))
+	b.SingleDelete(q.keys.HeldState(s.lane, s.seq))
 }
 
 // unhand drops a message that is gone from its group.
@@ -399,20 +400,20 @@ func (x *group) findHeld(seq uint64) *state {
 }
 
 // OrderSpan is where the listed groups behind the window stand.
-func (q *Machine) OrderSpan() Span {
+func (q *Machine) OrderSpan() layout.Span {
 	if n := len(q.g.order); n > 0 {
-		return q.keys.listedFrom(q.g.order[n-1].listed + 1)
+		return q.keys.ListedFrom(q.g.order[n-1].listed + 1)
 	}
-	return q.keys.listedFrom(0)
+	return q.keys.ListedFrom(0)
 }
 
 // FillOrder adds the next listed group, read from OrderSpan in order.
 func (q *Machine) FillOrder(key, value []byte) error {
 	if len(value) != 17 {
-		return fmt.Errorf("%w: listing of %d bytes", ErrCorruptRecord, len(value))
+		return fmt.Errorf("%w: listing of %d bytes", layout.ErrCorrupt, len(value))
 	}
-	x := q.lane(Lane(binary.BigEndian.Uint64(value)))
-	x.listed, x.at, x.returned = KeySequence(key), int64(binary.BigEndian.Uint64(value[8:])), value[16] != 0
+	x := q.lane(layout.Lane(binary.BigEndian.Uint64(value)))
+	x.listed, x.at, x.returned = layout.KeySequence(key), int64(binary.BigEndian.Uint64(value[8:])), value[16] != 0
 	q.g.order = append(q.g.order, x)
 	delete(q.g.there, x.lane)
 	return nil
@@ -420,21 +421,21 @@ func (q *Machine) FillOrder(key, value []byte) error {
 
 // HeldSpan is where the returned messages of a group stand, given where the
 // group's record says that it begins; ok false if they are known.
-func (q *Machine) HeldSpan(lane Lane, begins uint64) (span Span, ok bool) {
+func (q *Machine) HeldSpan(lane layout.Lane, begins uint64) (span layout.Span, ok bool) {
 	if !lane.Grouped() || !q.kind.FIFO || q.lane(lane).loaded {
-		return Span{}, false
+		return layout.Span{}, false
 	}
 	return q.keys.Held(lane, begins), true
 }
 
 // LaneSpan is where the fresh messages of a lane behind its window stand. HeldSpan
 // comes first.
-func (q *Machine) LaneSpan(lane Lane, begins uint64) Span {
+func (q *Machine) LaneSpan(lane layout.Lane, begins uint64) layout.Span {
 	x := q.lane(lane)
 	switch n := len(x.held); {
 	case x.win.len() > 0:
 		begins = x.win.last().seq + 1
-	case lane == MainLane:
+	case lane == layout.MainLane:
 		begins = q.c.head
 	case n > 0:
 		begins = x.held[n-1].seq + 1
@@ -443,8 +444,8 @@ func (q *Machine) LaneSpan(lane Lane, begins uint64) Span {
 }
 
 // lane finds the group of a lane. One that is not in memory is made, to be filled.
-func (q *Machine) lane(lane Lane) *group {
-	if lane == MainLane {
+func (q *Machine) lane(lane layout.Lane) *group {
+	if lane == layout.MainLane {
 		return &q.main
 	}
 	g := q.grouped()
@@ -458,7 +459,7 @@ func (q *Machine) lane(lane Lane) *group {
 
 // FillHeld adds a returned message of a group, read from HeldSpan in order.
 func (q *Machine) FillHeld(key, value []byte) error {
-	s, err := decodeState(KeySequence(key), value)
+	s, err := decodeState(layout.KeySequence(key), value)
 	if err != nil {
 		return err
 	}
@@ -469,11 +470,11 @@ func (q *Machine) FillHeld(key, value []byte) error {
 }
 
 // FillFresh adds the next fresh message of a lane, read from LaneSpan in order.
-func (q *Machine) FillFresh(lane Lane, seq uint64, sent int64) {
+func (q *Machine) FillFresh(lane layout.Lane, seq uint64, sent int64) {
 	q.lane(lane).win.push(ref{seq: seq, sent: sent})
 }
 
 // FillGroup says whether a group is there, for PrepareAccept.
-func (q *Machine) FillGroup(lane Lane, exists bool) {
+func (q *Machine) FillGroup(lane layout.Lane, exists bool) {
 	q.filled = &fill{kind: NeedGroup, lane: lane, exists: exists}
 }

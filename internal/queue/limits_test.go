@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // TestMaxInFlight: the 120,000th message can be leased, the next one cannot,
@@ -68,7 +69,7 @@ func TestMaxInFlight(t *testing.T) {
 func TestBoundedCommands(t *testing.T) {
 	const messages = 3*maxExpire + 1
 	b := newBench(Config{Retention: time.Hour, MaxReceives: 1, DeadLetter: arn.Queue("us-east-1", "000000000000", "dead")}, Kind{})
-	var m Message
+	var m message.Message
 	record := m.AppendRecord(nil)
 	for range messages {
 		seq := b.m.Accept(&b.batch, b.now, Arrival{Record: record, Sent: b.now})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // MaxInFlight is how many messages of a queue can be leased at once. Source:
@@ -39,7 +40,7 @@ type Kind struct {
 
 // Machine is the state of one queue. It is not safe for concurrent use.
 type Machine struct {
-	keys Keys
+	keys layout.Keys
 	cfg  Config
 	kind Kind
 	c    counters
@@ -60,7 +61,7 @@ type Machine struct {
 }
 
 // New makes an empty queue.
-func New(keys Keys, cfg Config, kind Kind) *Machine {
+func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
 	return &Machine{keys: keys, cfg: cfg, kind: kind, c: counters{next: 1, head: 1}, main: group{loaded: true, whole: true}}
 }
 
@@ -78,7 +79,7 @@ func (q *Machine) Configure(b *mutation.Batch, now int64, cfg Config) {
 		old := q.later
 		q.later = nil
 		for second := range old {
-			b.Delete(q.keys.bucket(second))
+			b.Delete(q.keys.Bucket(second))
 		}
 		for second, n := range old {
 			q.bucket(b, now, (second+shift)*1000, n)
@@ -138,41 +139,41 @@ func (q *Machine) total() uint64 {
 
 // Arrival is a message as it enters a queue.
 type Arrival struct {
-	Record []byte // as Message.AppendRecord makes it
-	Sent   int64  // as in the record
-	Due    int64  // later than now: it is delayed until then; not in FIFO queues
-	Lane   Lane   // GroupLane of the message's group
-	Moved  bool   // with an age, from another queue; not in FIFO queues
+	Record []byte      // as Message.AppendRecord makes it
+	Sent   int64       // as in the record
+	Due    int64       // later than now: it is delayed until then; not in FIFO queues
+	Lane   layout.Lane // GroupLane of the message's group
+	Moved  bool        // with an age, from another queue; not in FIFO queues
 }
 
 // Accept adds a message and returns its sequence. PrepareAccept comes first.
 func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
 	seq := q.c.next
 	q.c.next++
-	var lane Lane
+	var lane layout.Lane
 	scheduled := true
 	switch {
 	case q.kind.FIFO:
-		lane, scheduled = max(a.Lane, groupLanes), false
+		lane, scheduled = max(a.Lane, layout.GroupLanes), false
 		if due := a.Sent + q.cfg.Delay.Milliseconds(); due > now && !q.kind.Backlog {
 			q.bucket(b, now, due, 1)
 		}
 	case a.Moved:
-		lane = MovedLane
+		lane = layout.MovedLane
 	case a.Due > now:
-		lane = DelayedLane
+		lane = layout.DelayedLane
 	default:
 		lane, scheduled = a.Lane, false
 	}
 	b.Set(q.keys.Record(lane, seq), a.Record)
-	if lane > DelayedLane && !q.kind.Backlog {
+	if lane > layout.DelayedLane && !q.kind.Backlog {
 		q.scratch = binary.BigEndian.AppendUint64(q.scratch[:0], uint64(lane))
-		b.Set(q.keys.expiry(a.Sent, seq), q.scratch)
+		b.Set(q.keys.Expiry(a.Sent, seq), q.scratch)
 	}
 	switch {
 	case scheduled:
 		q.schedule(b, now, state{seq: seq, due: max(a.Due, now), sent: a.Sent, lane: lane, tenant: a.Lane, slot: -1})
-	case lane == MainLane:
+	case lane == layout.MainLane:
 		q.main.push(ref{seq: seq, sent: a.Sent}, windowSize)
 		q.c.fresh++
 	default:
@@ -198,7 +199,7 @@ func (q *Machine) sweepBy(at int64) {
 type Lease struct {
 	Sequence uint64
 	Moving   bool // on its way to another queue
-	Lane     Lane
+	Lane     layout.Lane
 	Receives uint32 // in this queue, including this one
 	Epoch    uint32
 	First    int64 // epoch milliseconds of the first receive in this queue
@@ -232,7 +233,7 @@ func (q *Machine) Prepare(now int64, most int) Need {
 		return Need{Kind: NeedDue, Limit: windowSize / 2}
 	}
 	if !q.main.whole && q.main.win.len() < most {
-		return Need{Kind: NeedLane, Lane: MainLane, Limit: windowSize / 2}
+		return Need{Kind: NeedLane, Lane: layout.MainLane, Limit: windowSize / 2}
 	}
 	if q.g != nil {
 		return q.prepareGroups(now, most)
@@ -357,7 +358,7 @@ func (q *Machine) lease(b *mutation.Batch, now int64, s *state) Lease {
 		q.g.tenants.count(s.tenant, now, 1, 0)
 	}
 	q.scratch = s.appendTo(q.scratch[:0])
-	b.Set(q.keys.lease(s.seq), q.scratch)
+	b.Set(q.keys.Lease(s.seq), q.scratch)
 	return q.leaseOf(s)
 }
 
@@ -373,7 +374,7 @@ func (q *Machine) unlease(b *mutation.Batch, now int64, s *state) {
 	if q.g != nil && !q.kind.FIFO {
 		q.g.tenants.count(s.tenant, now, -1, max(now-s.received, 0))
 	}
-	b.SingleDelete(q.keys.lease(s.seq))
+	b.SingleDelete(q.keys.Lease(s.seq))
 	q.expiring.remove(s)
 	delete(q.leases, s.seq)
 	if s.flags&flagMoving != 0 {
@@ -439,12 +440,12 @@ func (q *Machine) bucket(b *mutation.Batch, now, due, n int64) {
 	count += n
 	if count == 0 {
 		delete(q.later, second)
-		b.Delete(q.keys.bucket(second))
+		b.Delete(q.keys.Bucket(second))
 		return
 	}
 	q.later[second] = count
 	q.scratch = binary.BigEndian.AppendUint64(q.scratch[:0], uint64(count))
-	b.Set(q.keys.bucket(second), q.scratch)
+	b.Set(q.keys.Bucket(second), q.scratch)
 }
 
 // forgetBuckets drops the seconds that are over, at most once a second.
@@ -462,15 +463,15 @@ func (q *Machine) forgetBuckets(b *mutation.Batch, now int64) {
 	})
 	for _, second := range over {
 		delete(q.later, second)
-		b.Delete(q.keys.bucket(second))
+		b.Delete(q.keys.Bucket(second))
 	}
 }
 
 // erase removes the record of a message that is in no order any more.
 func (q *Machine) erase(b *mutation.Batch, s *state) {
 	b.SingleDelete(q.keys.Record(s.lane, s.seq))
-	if s.lane > DelayedLane && !q.kind.Backlog {
-		b.SingleDelete(q.keys.expiry(s.sent, s.seq))
+	if s.lane > layout.DelayedLane && !q.kind.Backlog {
+		b.SingleDelete(q.keys.Expiry(s.sent, s.seq))
 	}
 	if s.flags&flagHistory != 0 {
 		b.Delete(q.keys.History(s.seq))

@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // modelMessage is a message of the reference model: a plain list of these,
 // searched from end to end, is the specification of a queue.
 type modelMessage struct {
 	seq      uint64
-	lane     Lane
+	lane     layout.Lane
 	sent     int64
 	ready    int64 // when it can be received; with leased, when that ends
 	fresh    bool
@@ -169,9 +170,9 @@ func TestModel(t *testing.T) {
 					}
 					seq, err := b.send(id, group, delay)
 					must(err)
-					x := &modelMessage{seq: seq, lane: GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
+					x := &modelMessage{seq: seq, lane: layout.GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
 					if delay > 0 {
-						x.lane = DelayedLane
+						x.lane = layout.DelayedLane
 					}
 					ref.messages = append(ref.messages, x)
 				}
@@ -181,7 +182,7 @@ func TestModel(t *testing.T) {
 				id++
 				seq, err := b.moveIn(id, b.now-age)
 				must(err)
-				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: MovedLane, sent: b.now - age, ready: b.now})
+				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: layout.MovedLane, sent: b.now - age, ready: b.now})
 			},
 			"receive": func(t *rapid.T) {
 				most := rapid.IntRange(1, 10).Draw(t, "max")
@@ -332,9 +333,9 @@ func (m *model) compare(b *bench) error {
 		return fmt.Errorf("%d delayed, but %d are", got.Delayed, delayed)
 	}
 	keys := b.m.Keys()
-	leases = int64(b.store.count(keys, kindLease))
-	due, dueOf := b.store.count(keys, kindDue), b.store.count(keys, kindDueOf)
-	if records := b.store.count(keys, kindRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
+	leases = int64(b.store.count(keys, layout.KindLease))
+	due, dueOf := b.store.count(keys, layout.KindDue), b.store.count(keys, layout.KindDueOf)
+	if records := b.store.count(keys, layout.KindRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
 		return fmt.Errorf("%d records, %d leases, %d and %d due, want %d, %d", records, leases, due, dueOf, len(m.messages), inFlight)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // NeedKind says what a command needs from disk.
@@ -23,30 +25,30 @@ const (
 // Need is what a command needs from disk before it can go on.
 type Need struct {
 	Kind     NeedKind
-	Sequence uint64 // NeedState
-	Lane     Lane   // NeedState, NeedLane, NeedGroup
-	Limit    int    // NeedLane, NeedDue, NeedOrder: how many entries are enough
+	Sequence uint64      // NeedState
+	Lane     layout.Lane // NeedState, NeedLane, NeedGroup
+	Limit    int         // NeedLane, NeedDue, NeedOrder: how many entries are enough
 }
 
 // fill is what was read for the command that is about to be repeated.
 type fill struct {
 	kind      NeedKind
 	seq       uint64
-	lane      Lane
+	lane      layout.Lane
 	exists    bool
 	scheduled bool
 	state     state
 }
 
-func (f *fill) is(kind NeedKind, lane Lane, seq uint64) bool {
+func (f *fill) is(kind NeedKind, lane layout.Lane, seq uint64) bool {
 	return f != nil && f.kind == kind && f.lane == lane && f.seq == seq
 }
 
 // Keys are the keys of the queue's records.
-func (q *Machine) Keys() *Keys { return &q.keys }
+func (q *Machine) Keys() *layout.Keys { return &q.keys }
 
 // DueSpan is where the scheduled messages behind the window stand.
-func (q *Machine) DueSpan() Span {
+func (q *Machine) DueSpan() layout.Span {
 	if q.dueWin.len() == 0 {
 		return q.keys.DueFrom(q.dueFloor.due, q.dueFloor.seq)
 	}
@@ -57,9 +59,9 @@ func (q *Machine) DueSpan() Span {
 // FillDue adds the next scheduled message, read from DueSpan in order.
 func (q *Machine) FillDue(key, value []byte) error {
 	if len(key) < 16 {
-		return fmt.Errorf("%w: due key", ErrCorruptRecord)
+		return fmt.Errorf("%w: due key", layout.ErrCorrupt)
 	}
-	s, err := decodeState(KeySequence(key), value)
+	s, err := decodeState(layout.KeySequence(key), value)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (q *Machine) FillEnd(need Need, exhausted bool) (ok bool) {
 	case NeedLane:
 		x := q.lane(need.Lane)
 		x.loaded, x.whole = true, x.whole || exhausted
-		if need.Lane != MainLane {
+		if need.Lane != layout.MainLane {
 			if x.listed == 0 { // it was not in memory, where all are that wait to be listed
 				x.listed, x.at, x.returned = x.head()
 			}
@@ -150,7 +152,7 @@ func (q *Machine) Load(value []byte, now int64) (leases uint64, scheduled bool, 
 		decodeCounters(value[countersSize:], all[:]...)
 	case countersSize:
 	default:
-		return 0, false, fmt.Errorf("%w: counters of %d bytes", ErrCorruptRecord, len(value))
+		return 0, false, fmt.Errorf("%w: counters of %d bytes", layout.ErrCorrupt, len(value))
 	}
 	decodeCounters(value, all[:]...)
 	q.main.whole = q.c.fresh == 0
@@ -175,7 +177,7 @@ func (q *Machine) LoadNeeds() []Need {
 
 // LoadLease restores a lease.
 func (q *Machine) LoadLease(key, value []byte) error {
-	s, err := decodeState(KeySequence(key), value)
+	s, err := decodeState(layout.KeySequence(key), value)
 	if err != nil {
 		return err
 	}
@@ -207,21 +209,13 @@ func (q *Machine) LoadBucket(key, value []byte) {
 	if q.later == nil {
 		q.later = make(map[int64]int64)
 	}
-	q.later[int64(KeySequence(key))] = int64(binary.BigEndian.Uint64(value))
-}
-
-// DecodeDue reads the value of a DueOf key; 0 for anything else.
-func DecodeDue(value []byte) int64 {
-	if len(value) != 8 {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(value))
+	q.later[int64(layout.KeySequence(key))] = int64(binary.BigEndian.Uint64(value))
 }
 
 // Peeked is a message as an operator sees it without receiving it.
 type Peeked struct {
 	Sequence uint64
-	Lane     Lane
+	Lane     layout.Lane
 	Due      int64 // epoch milliseconds; 0 for a fresh message: due since it was sent
 	Receives uint32
 	Received int64 // epoch milliseconds of the latest receive; 0 if there was none, or if it is leased
@@ -244,15 +238,15 @@ func (q *Machine) Peek(limit int) []Peeked {
 func (q *Machine) NextSequence() uint64 { return q.c.next }
 
 // HeadSpan is where all fresh messages stand.
-func (q *Machine) HeadSpan() Span { return q.keys.Lane(MainLane, q.c.head) }
+func (q *Machine) HeadSpan() layout.Span { return q.keys.Lane(layout.MainLane, q.c.head) }
 
 // PeekDue reads an entry of AllDue, or one at HeldState.
 func PeekDue(key, value []byte) (Peeked, error) {
-	s, err := decodeState(KeySequence(key), value)
+	s, err := decodeState(layout.KeySequence(key), value)
 	return Peeked{Sequence: s.seq, Lane: s.lane, Due: s.due, Receives: s.receives, Received: s.received}, err
 }
 
 // PeekFresh reads an entry of HeadSpan.
 func PeekFresh(key, _ []byte) (Peeked, error) {
-	return Peeked{Sequence: KeySequence(key), Lane: MainLane}, nil
+	return Peeked{Sequence: layout.KeySequence(key), Lane: layout.MainLane}, nil
 }

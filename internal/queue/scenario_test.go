@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // The files in testdata/scenarios are life cycles of messages, as spec and SQS
@@ -46,12 +48,12 @@ type scenario struct {
 }
 
 // body is what is written in a message's record.
-func (s *scenario) body(lane Lane, seq uint64) string {
+func (s *scenario) body(lane layout.Lane, seq uint64) string {
 	record, ok := s.b.store.get(s.b.m.Keys().Record(lane, seq))
 	if !ok {
 		return fmt.Sprintf("(no record %d)", seq)
 	}
-	m, err := DecodeRecord(record)
+	m, err := message.DecodeRecord(record)
 	if err != nil {
 		return err.Error()
 	}
@@ -198,9 +200,9 @@ func (s *scenario) config(t *testing.T, d *datadriven.TestData) Config {
 }
 
 func (s *scenario) send(t *testing.T, d *datadriven.TestData, name, delay, age string) error {
-	m := Message{Sent: s.b.now - ms(t, age), Body: []byte(name)}
+	m := message.Message{Sent: s.b.now - ms(t, age), Body: []byte(name)}
 	d.MaybeScanArgs(t, "group", &m.Group)
-	a := Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Due: s.b.now + ms(t, delay), Lane: GroupLane(m.Group), Moved: d.HasArg("age")}
+	a := Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Due: s.b.now + ms(t, delay), Lane: layout.GroupLane(m.Group), Moved: d.HasArg("age")}
 	var err error
 	s.sequences[name], err = s.b.accept(a)
 	return err
@@ -271,7 +273,7 @@ func (s *scenario) counts() (string, error) {
 	c := s.b.m.Counts(s.b.now)
 	k := s.b.m.Keys()
 	records := map[string]int{}
-	for name, kind := range map[string]byte{"records": kindRecord, "expiries": kindExpiry, "histories": kindHistory} {
+	for name, kind := range map[string]layout.Kind{"records": layout.KindRecord, "expiries": layout.KindExpiry, "histories": layout.KindHistory} {
 		records[name] = s.b.store.count(k, kind)
 	}
 	return fmt.Sprintf("visible %d, in flight %d, delayed %d; %d records", c.Visible, c.InFlight, c.Delayed, records["records"]) +

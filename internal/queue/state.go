@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // never is the due time of a lease that does not run out by itself.
@@ -28,8 +30,8 @@ type state struct {
 	received int64 // latest receive; 0 before
 	receives uint32
 	epoch    uint32 // of the shard at the latest receive
-	lane     Lane
-	tenant   Lane // the group's, wherever the message stands; MainLane without one
+	lane     layout.Lane
+	tenant   layout.Lane // the group's, wherever the message stands; MainLane without one
 	flags    uint8
 	slot     int32 // index in the lease heap; -1 outside
 }
@@ -62,7 +64,7 @@ func (s *state) appendTo(buf []byte) []byte {
 
 func decodeState(seq uint64, p []byte) (state, error) {
 	if len(p) != stateSize {
-		return state{}, fmt.Errorf("%w: state of %d bytes", ErrCorruptRecord, len(p))
+		return state{}, fmt.Errorf("%w: state of %d bytes", layout.ErrCorrupt, len(p))
 	}
 	return state{
 		seq:      seq,
@@ -72,8 +74,8 @@ func decodeState(seq uint64, p []byte) (state, error) {
 		received: int64(binary.BigEndian.Uint64(p[24:])),
 		receives: binary.BigEndian.Uint32(p[32:]),
 		epoch:    binary.BigEndian.Uint32(p[36:]),
-		lane:     Lane(binary.BigEndian.Uint64(p[40:])),
-		tenant:   Lane(binary.BigEndian.Uint64(p[48:])),
+		lane:     layout.Lane(binary.BigEndian.Uint64(p[40:])),
+		tenant:   layout.Lane(binary.BigEndian.Uint64(p[48:])),
 		flags:    p[56],
 		slot:     -1,
 	}, nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // strictStore applies batches to a map, and holds machines to the rules that
@@ -57,7 +59,7 @@ func (s *strictStore) get(key []byte) ([]byte, bool) {
 	return v, ok
 }
 
-func (s *strictStore) walk(span Span, f func(key, value []byte) bool) {
+func (s *strictStore) walk(span layout.Span, f func(key, value []byte) bool) {
 	for _, k := range slices.Sorted(maps.Keys(s.values)) {
 		if k >= string(span.Lower) && k < string(span.Upper) && !f([]byte(k), s.values[k]) {
 			return
@@ -66,8 +68,8 @@ func (s *strictStore) walk(span Span, f func(key, value []byte) bool) {
 }
 
 // count is the number of records of a kind.
-func (s *strictStore) count(k *Keys, kind byte) (n int) {
-	s.walk(PrefixSpan(bytes.Clone(k.kind(kind))), func(_, _ []byte) bool { n++; return true })
+func (s *strictStore) count(k *layout.Keys, kind layout.Kind) (n int) {
+	s.walk(k.Of(kind), func(_, _ []byte) bool { n++; return true })
 	return n
 }
 
@@ -84,7 +86,7 @@ type bench struct {
 }
 
 func newBench(cfg Config, kind Kind) *bench {
-	return &bench{store: newStrictStore(), cfg: cfg, kind: kind, now: 10_000_000, epoch: 1, m: New(NewKeys(3, 7), cfg, kind)}
+	return &bench{store: newStrictStore(), cfg: cfg, kind: kind, now: 10_000_000, epoch: 1, m: New(layout.NewKeys(3, 7), cfg, kind)}
 }
 
 // commit writes what a command changed, with the counters.
@@ -98,7 +100,7 @@ func (t *bench) fill(need Need) error {
 		return err
 	}
 	var failed error
-	walk := func(span Span, f func(key, value []byte) error) {
+	walk := func(span layout.Span, f func(key, value []byte) error) {
 		n, exhausted := 0, true
 		t.store.walk(span, func(key, value []byte) bool {
 			if n == need.Limit {
@@ -126,8 +128,8 @@ func (t *bench) fill(need Need) error {
 			})
 		}
 		walk(t.m.LaneSpan(need.Lane, begins), func(key, value []byte) error {
-			sent, _ := RecordSent(value)
-			t.m.FillFresh(need.Lane, KeySequence(key), sent)
+			sent, _ := message.RecordSent(value)
+			t.m.FillFresh(need.Lane, layout.KeySequence(key), sent)
 			return nil
 		})
 	case NeedDue:
@@ -139,10 +141,10 @@ func (t *bench) fill(need Need) error {
 		t.m.FillGroup(need.Lane, exists)
 	case NeedState:
 		record, exists := t.store.get(t.m.Keys().Record(need.Lane, need.Sequence))
-		sent, _ := RecordSent(record)
+		sent, _ := message.RecordSent(record)
 		var scheduled []byte
 		if due, ok := t.store.get(t.m.Keys().DueOf(need.Sequence)); ok {
-			scheduled, _ = t.store.get(t.m.Keys().Due(DecodeDue(due), need.Sequence))
+			scheduled, _ = t.store.get(t.m.Keys().Due(layout.DecodeDue(due), need.Sequence))
 		}
 		failed = t.m.FillState(need, exists, sent, scheduled)
 	}
@@ -166,12 +168,12 @@ func (t *bench) run(command func() (Need, error)) error {
 }
 
 func (t *bench) send(id byte, group string, delay int64) (uint64, error) {
-	m := Message{ID: ID{id}, Sent: t.now, Group: group, Body: []byte{id}}
-	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay, Lane: GroupLane(group)})
+	m := message.Message{ID: message.ID{id}, Sent: t.now, Group: group, Body: []byte{id}}
+	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay, Lane: layout.GroupLane(group)})
 }
 
 func (t *bench) moveIn(id byte, sent int64) (uint64, error) {
-	m := Message{ID: ID{id}, Sent: sent, Body: []byte{id}}
+	m := message.Message{ID: message.ID{id}, Sent: sent, Body: []byte{id}}
 	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: sent, Moved: true})
 }
 
@@ -228,7 +230,7 @@ func (t *bench) receive(most int, visibility int64) (r Receive, err error) {
 // reopen replaces the machine by one that is loaded from the store.
 func (t *bench) reopen() error {
 	t.epoch++
-	t.m = New(NewKeys(3, 7), t.cfg, t.kind)
+	t.m = New(layout.NewKeys(3, 7), t.cfg, t.kind)
 	value, ok := t.store.get(t.m.Keys().Counters())
 	if !ok {
 		return nil
@@ -271,10 +273,10 @@ func (t *bench) sweep() (dropped []uint64, err error) {
 		return false
 	}
 	var found []Expired
-	for lane, low := range map[Lane]*uint64{MainLane: &mainLow, DelayedLane: &delayedLow} {
+	for lane, low := range map[layout.Lane]*uint64{layout.MainLane: &mainLow, layout.DelayedLane: &delayedLow} {
 		t.store.walk(t.m.Keys().Lane(lane, *low), func(key, value []byte) bool {
-			sent, _ := RecordSent(value)
-			*low = KeySequence(key)
+			sent, _ := message.RecordSent(value)
+			*low = layout.KeySequence(key)
 			if keep(sent) {
 				return false
 			}
@@ -283,10 +285,10 @@ func (t *bench) sweep() (dropped []uint64, err error) {
 		})
 	}
 	t.store.walk(t.m.Keys().Expiries(), func(key, value []byte) bool {
-		if keep(KeyTime(key)) {
+		if keep(layout.KeyTime(key)) {
 			return false
 		}
-		found = append(found, Expired{Lane: Lane(binary.BigEndian.Uint64(value)), Sequence: KeySequence(key)})
+		found = append(found, Expired{Lane: layout.Lane(binary.BigEndian.Uint64(value)), Sequence: layout.KeySequence(key)})
 		return true
 	})
 	for _, e := range found {

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // What a move task takes is on its way, but not to the dead-letter queue, and
 // keeps its receive count; given back, it is a message like any other.
 func TestTaskLeases(t *testing.T) {
-	q := New(NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
+	q := New(layout.NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
 	var b mutation.Batch
 	now := int64(1_000_000)
-	m := Message{Sent: now, Body: []byte("x")}
+	m := message.Message{Sent: now, Body: []byte("x")}
 	seq := q.Accept(&b, now, Arrival{Record: m.AppendRecord(nil), Sent: now})
 
 	r := Receive{Max: 10, Task: true}

@@ -23,7 +23,7 @@ import (
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -223,7 +223,7 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 }
 
 // newID makes a random UUID (version 4).
-func newID() (id queue.ID) {
+func newID() (id message.ID) {
 	if _, err := rand.Read(id[:]); err != nil {
 		panic(err) // crypto/rand does not fail
 	}

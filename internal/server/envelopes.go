@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -19,7 +19,7 @@ type envelopes struct {
 }
 
 // render makes what a subscribed queue gets.
-func (v *envelopes) render(notification *queue.Message) (*queue.Message, error) {
+func (v *envelopes) render(notification *message.Message) (*message.Message, error) {
 	issuer := envelope.Issuer{URL: v.url}
 	if envelope.Signed(notification) {
 		issuer.Key = v.keys.Key()
@@ -27,7 +27,7 @@ func (v *envelopes) render(notification *queue.Message) (*queue.Message, error) 
 	return envelope.SQS(notification, newID(), issuer)
 }
 
-func (v *envelopes) sign(body []byte, u *queue.Unsigned) error { return v.received.Sign(body, u) }
+func (v *envelopes) sign(body []byte, u *message.Unsigned) error { return v.received.Sign(body, u) }
 
 // open reads the keys, and has the first one made.
 func (v *envelopes) open(deps Deps, engine *shard.Engine) (err error) {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -17,7 +17,7 @@ const (
 	archiveStep = 64                                  // topics whose archives one look shortens
 )
 
-func archivePrefix(shard uint16, inc queue.Incarnation) []byte {
+func archivePrefix(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(shard >> 8), byte(shard), 'A'}, uint64(inc))
 }
 
@@ -41,7 +41,7 @@ func archivePlaceOf(p []byte) archivePlace {
 	return archivePlace{sent: int64(binary.BigEndian.Uint64(p)), sequence: binary.BigEndian.Uint64(p[8:])}
 }
 
-func archiveKey(shard uint16, inc queue.Incarnation, at archivePlace) []byte {
+func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
 	return at.appendTo(archivePrefix(shard, inc))
 }
 
@@ -68,11 +68,11 @@ func (sh *shard) archivesBy(at int64) {
 func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
 	switch s := sh.stream(t); {
 	case t.Retention == 0 && before > 0:
-		span := queue.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+		span := layout.PrefixSpan(archivePrefix(sh.id, s.incarnation))
 		sh.batch.DeleteRange(span.Lower, span.Upper)
 		s.oldest = 0
 		for _, sub := range sh.topics.FailReplays(t, s.next, &sh.batch) {
-			sh.dropReplay(queue.Incarnation(sub.Incarnation))
+			sh.dropReplay(layout.Incarnation(sub.Incarnation))
 		}
 	case t.Retention < before:
 		sh.archivesBy(sh.now())
@@ -83,7 +83,7 @@ func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *shard) loadArchives() error {
 	for t := range sh.topics.Archives() {
 		s := sh.stream(t)
-		err := each(sh.engine.store, queue.PrefixSpan(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
+		err := each(sh.engine.store, layout.PrefixSpan(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
 			s.oldest = archivePlaceOf(key).sent
 			return false
 		})
@@ -128,10 +128,10 @@ func (sh *shard) sweepArchives() {
 // shorten drops what is in an archive from before a time.
 func (sh *shard) shorten(s *stream, cutoff int64) {
 	sh.readable()
-	span := queue.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+	span := layout.PrefixSpan(archivePrefix(sh.id, s.incarnation))
 	from := archiveKey(sh.id, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0
-	err := each(sh.engine.store, queue.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+	err := each(sh.engine.store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
 		s.oldest = archivePlaceOf(key).sent
 		return false
 	})

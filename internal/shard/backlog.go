@@ -8,6 +8,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -20,7 +22,7 @@ type Delivery struct {
 	ContentType  string             // of notifications over HTTP
 	Throttle     int                // deliveries a second; 0: no limit
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
-	Message      *queue.Message
+	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
 	// Signature is the consumer's, of what it sends; nil: it has made none. It is
 	// kept with the attempts.
@@ -53,24 +55,24 @@ func (qs *queueState) topicFIFO() bool {
 
 // backlogOf finds the backlog of a subscription, nil if nothing was ever in it.
 func (sh *shard) backlogOf(sub *topic.Subscription) *queueState {
-	return sh.backlogs[queue.Incarnation(sub.Incarnation)]
+	return sh.backlogs[layout.Incarnation(sub.Incarnation)]
 }
 
 // openBacklog finds or begins the backlog of a subscription.
 func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
-	inc := queue.Incarnation(sub.Incarnation)
+	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
 		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true, paused: sub.PausedAt != 0}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
-		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, kind)
+		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
 	}
 	return qs
 }
 
 // dropBacklog removes the backlog of a subscription that is gone.
-func (sh *shard) dropBacklog(inc queue.Incarnation) {
+func (sh *shard) dropBacklog(inc layout.Incarnation) {
 	sh.dropReplay(inc)
 	if qs, ok := sh.backlogs[inc]; ok {
 		sh.drop(qs)
@@ -121,7 +123,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	sh.mu.Unlock()
 
 	found.group.wait()
-	keys := queue.NewKeys(sh.id, qs.incarnation)
+	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
 		if err != nil {
@@ -131,7 +133,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		if !ok {
 			continue // the subscription was deleted meanwhile
 		}
-		if d.Message, err = queue.DecodeRecord(record); err != nil {
+		if d.Message, err = message.DecodeRecord(record); err != nil {
 			return nil, false, err
 		}
 		if d.lease.Receives > 1 {
@@ -242,14 +244,14 @@ func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]Deli
 
 func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]DeliveryInfo, error) {
 	sh.readable()
-	keys := queue.NewKeys(sh.id, qs.incarnation)
+	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var infos []DeliveryInfo
 	add := func(p queue.Peeked) error {
 		record, ok, err := e.store.Get(nil, keys.Record(p.Lane, p.Sequence))
 		if err != nil || !ok {
 			return err
 		}
-		m, err := queue.DecodeRecord(record)
+		m, err := message.DecodeRecord(record)
 		if err != nil {
 			return err
 		}
@@ -276,7 +278,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		}
 	}
 	var failed error
-	walk := func(span queue.Span, peek func(key, value []byte) (queue.Peeked, error)) {
+	walk := func(span layout.Span, peek func(key, value []byte) (queue.Peeked, error)) {
 		if failed != nil || len(infos) >= limit {
 			return
 		}
@@ -299,8 +301,8 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 }
 
 // peekGrouped reads what waits of a FIFO topic's message at the key of its record.
-func (e *Engine) peekGrouped(keys *queue.Keys, key []byte) (queue.Peeked, error) {
-	p := queue.Peeked{Sequence: queue.KeySequence(key), Lane: queue.KeyLane(key)}
+func (e *Engine) peekGrouped(keys *layout.Keys, key []byte) (queue.Peeked, error) {
+	p := queue.Peeked{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}
 	state, returned, err := e.store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
 	if err != nil || !returned {
 		return p, err

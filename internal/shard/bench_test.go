@@ -40,7 +40,7 @@ func BenchmarkCycle(b *testing.B) {
 				msgs := make([]Outgoing, 10)
 				for i := range msgs {
 					n++
-					m := message(n, body)
+					m := newMessage(n, body)
 					if kind != "standard" {
 						m.Group = fmt.Sprint("group-", n%1000)
 					}

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -46,7 +46,7 @@ func TestCommitsAreBounded(t *testing.T) {
 		sending.Go(func() {
 			msgs := make([]Outgoing, batch)
 			for j := range msgs {
-				msgs[j] = Outgoing{Message: message(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
+				msgs[j] = Outgoing{Message: newMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
 			}
 			if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
 				t.Error(err)
@@ -77,15 +77,15 @@ func TestFanOutsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte{'\x01'}, 256<<10) // of which JSON makes six times as much
 	publications := map[string]Publication{
 		"body":      {Body: large},
-		"attribute": {Body: []byte("x"), Attributes: []queue.Attribute{{Name: "a", Type: "Binary", Value: large}}},
+		"attribute": {Body: []byte("x"), Attributes: []message.Attribute{{Name: "a", Type: "Binary", Value: large}}},
 		"bodies":    {Body: []byte("x"), Bodies: map[string]string{"sqs": string(large)}},
 	}
-	render := func(n *queue.Message) (*queue.Message, error) {
+	render := func(n *message.Message) (*message.Message, error) {
 		body := bytes.Repeat(n.Body, 6)
 		if n.Notice.Raw {
 			body = n.Body
 		}
-		m := &queue.Message{Sender: n.Sender, Body: body, Attributes: n.Attributes}
+		m := &message.Message{Sender: n.Sender, Body: body, Attributes: n.Attributes}
 		m.Seal()
 		return m, nil
 	}
@@ -101,7 +101,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 				var largest int
 				o := Options{Store: memory.New(), Clock: clock.System, Observe: decodable(t, &largest)}
 				if direct {
-					o.Render, o.NewID = render, func() queue.ID { return queue.ID{} }
+					o.Render, o.NewID = render, func() message.ID { return message.ID{} }
 				}
 				e := openEngine(t, o)
 				defer e.Close()
@@ -213,7 +213,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 	sent := func() time.Duration {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: 12 * time.Hour})

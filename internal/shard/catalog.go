@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -27,7 +27,7 @@ func (e *Engine) mergeNames(prefix func(shard uint16) []byte, begins, after stri
 	}()
 	for _, sh := range e.shards {
 		p := prefix(sh.id)
-		span := queue.PrefixSpan(append(bytes.Clone(p), begins...))
+		span := layout.PrefixSpan(append(bytes.Clone(p), begins...))
 		if after >= begins {
 			if from := append(append(bytes.Clone(p), after...), 0); bytes.Compare(from, span.Lower) > 0 {
 				span.Lower = from

@@ -16,7 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -98,7 +98,7 @@ func newCrashWorld(t *testing.T, seed uint64, how transferMode) *crashWorld {
 // draw is when the crash after this one comes.
 func (w *crashWorld) draw() int { return w.next + 1 + w.rand.IntN(2*crashAnswers/crashes-1) }
 
-func (w *crashWorld) nextID() queue.ID { return messageID(int(w.ids.Add(1))) }
+func (w *crashWorld) nextID() message.ID { return messageID(int(w.ids.Add(1))) }
 
 func (w *crashWorld) run() {
 	s := openStore(w.t, w.fs)
@@ -208,7 +208,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 			id := w.ids.Add(1)
 			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
 			ids = append(ids, origin(name, body))
-			msgs[i] = Outgoing{Message: message(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
+			msgs[i] = Outgoing{Message: newMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
 			if fifo := strings.HasSuffix(name, ".fifo"); fifo || name == "q1" {
 				msgs[i].Message.Group = fmt.Sprint(r.IntN(4))
 				if fifo {
@@ -327,7 +327,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 }
 
 // identify names a message found in a queue by its origin.
-func identify(name string, m *queue.Message) (id string, poison bool) {
+func identify(name string, m *message.Message) (id string, poison bool) {
 	if m.Source != "" {
 		source, _ := arn.Parse(m.Source)
 		name = source.Resource
@@ -452,7 +452,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 type carrier struct {
 	t      *testing.T
 	engine *Engine
-	newID  func() queue.ID
+	newID  func() message.ID
 
 	mu      sync.Mutex
 	more    *sync.Cond
@@ -461,7 +461,7 @@ type carrier struct {
 	workers sync.WaitGroup
 }
 
-func newCarrier(t *testing.T, e *Engine, newID func() queue.ID) *carrier {
+func newCarrier(t *testing.T, e *Engine, newID func() message.ID) *carrier {
 	c := &carrier{t: t, engine: e, newID: newID}
 	c.more = sync.NewCond(&c.mu)
 	for range 3 {
@@ -505,7 +505,7 @@ func (c *carrier) carry(sub arn.ARN) {
 		}
 		for _, d := range ds {
 			dest, _ := arn.Parse(d.Subscription.Endpoint)
-			m := &queue.Message{
+			m := &message.Message{
 				ID: c.newID(), Sender: d.Message.Sender, Group: d.Message.Group, Dedup: d.Message.Dedup, Body: bytes.Clone(d.Message.Body),
 			}
 			m.Seal()

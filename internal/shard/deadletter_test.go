@@ -29,7 +29,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("work"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`,
 	}}))
-	_, err := e.Send(ctx, queueARN("work"), []Outgoing{{Message: message(1, "x")}})
+	_, err := e.Send(ctx, queueARN("work"), []Outgoing{{Message: newMessage(1, "x")}})
 	must(err)
 	must(e.SetFault(queueARN("dlq"), "unavailable"))
 	received := 0

@@ -3,8 +3,9 @@ package shard
 import (
 	"encoding/binary"
 
-	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // A FIFO queue or topic remembers what it accepted for five minutes, whatever
@@ -12,7 +13,7 @@ import (
 // of a minute, which go as one range.
 
 // dedupKey is the key of what a queue or topic accepted in a minute under an id.
-func dedupKey(shard uint16, minute int64, inc queue.Incarnation, id dedup.ID) []byte {
+func dedupKey(shard uint16, minute int64, inc layout.Incarnation, id dedup.ID) []byte {
 	key := binary.BigEndian.AppendUint64(dedupPrefix(shard), uint64(minute))
 	key = binary.BigEndian.AppendUint64(key, uint64(inc))
 	return append(key, id[:]...)
@@ -21,7 +22,7 @@ func dedupKey(shard uint16, minute int64, inc queue.Incarnation, id dedup.ID) []
 func dedupPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'U'} }
 
 // dedupOf is the id of a message in the scope of its queue.
-func (qs *queueState) dedupOf(m *queue.Message) dedup.ID {
+func (qs *queueState) dedupOf(m *message.Message) dedup.ID {
 	group := ""
 	if qs.machine.Config().GroupDedup {
 		group = m.Group
@@ -30,7 +31,7 @@ func (qs *queueState) dedupOf(m *queue.Message) dedup.ID {
 }
 
 // life is the incarnation that stands for the queue in its records.
-func (qs *queueState) life() queue.Incarnation {
+func (qs *queueState) life() layout.Incarnation {
 	if first := qs.record.First; first != 0 {
 		return first
 	}
@@ -78,14 +79,14 @@ func (sh *shard) recent(qs *queueState, now int64) *dedup.Window {
 }
 
 // loadWindow reads what a queue or topic accepted of late.
-func (sh *shard) loadWindow(life queue.Incarnation, now int64) *dedup.Window {
+func (sh *shard) loadWindow(life layout.Incarnation, now int64) *dedup.Window {
 	sh.readable()
 	w := &dedup.Window{}
 	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
 		prefix := dedupKey(sh.id, m, life, dedup.ID{})
 		prefix = prefix[:len(prefix)-len(dedup.ID{})]
 		n := 0
-		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, _ []byte) bool {
+		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, _ []byte) bool {
 			if n++; n > dedupLoad {
 				w.Unknown(m)
 				return false
@@ -101,12 +102,12 @@ func (sh *shard) loadWindow(life queue.Incarnation, now int64) *dedup.Window {
 }
 
 // original finds the message of a FIFO queue that m is a duplicate of.
-func (sh *shard) original(qs *queueState, now int64, m *queue.Message) SendResult {
+func (sh *shard) original(qs *queueState, now int64, m *message.Message) SendResult {
 	return sh.recall(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m))
 }
 
 // recall finds what a queue or topic has accepted under an id.
-func (sh *shard) recall(w *dedup.Window, life queue.Incarnation, now int64, id dedup.ID) SendResult {
+func (sh *shard) recall(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID) SendResult {
 	for _, c := range w.Candidates(now, id) {
 		if c.Added {
 			sh.readable()
@@ -118,20 +119,20 @@ func (sh *shard) recall(w *dedup.Window, life queue.Incarnation, now int64, id d
 	return SendResult{}
 }
 
-func (sh *shard) recallFrom(minute int64, life queue.Incarnation, now int64, id dedup.ID) SendResult {
+func (sh *shard) recallFrom(minute int64, life layout.Incarnation, now int64, id dedup.ID) SendResult {
 	value, ok, err := sh.engine.store.Get(nil, dedupKey(sh.id, minute, life, id))
 	if err != nil {
 		sh.engine.fatal(err)
 	}
 	if ok && len(value) == 32 && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
-		return SendResult{ID: queue.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
+		return SendResult{ID: message.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
 	}
 	return SendResult{}
 }
 
 // surelyNew reports that a FIFO queue has not accepted a message before, in
 // this command neither. In rare cases it is false for one that is new.
-func (sh *shard) surelyNew(qs *queueState, now int64, m *queue.Message) bool {
+func (sh *shard) surelyNew(qs *queueState, now int64, m *message.Message) bool {
 	id := qs.dedupOf(m)
 	for _, c := range sh.recent(qs, now).Candidates(now, id) {
 		if c.Added || sh.recallFrom(c.Minute, qs.life(), now, id).Duplicate {
@@ -142,7 +143,7 @@ func (sh *shard) surelyNew(qs *queueState, now int64, m *queue.Message) bool {
 }
 
 // remember notes what a FIFO queue accepted, as part of the command under way.
-func (sh *shard) remember(qs *queueState, now int64, m *queue.Message, r SendResult) {
+func (sh *shard) remember(qs *queueState, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.arn.FIFO() {
 		sh.note(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m), r)
 	}
@@ -150,7 +151,7 @@ func (sh *shard) remember(qs *queueState, now int64, m *queue.Message, r SendRes
 
 // note is the part of remember that queues and topics share. It drops the
 // buckets that are over, too.
-func (sh *shard) note(w *dedup.Window, life queue.Incarnation, now int64, id dedup.ID, r SendResult) {
+func (sh *shard) note(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID, r SendResult) {
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, 32), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, r.Sequence)
 	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), life, id), append(value, r.ID[:]...))

@@ -7,6 +7,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -20,7 +22,7 @@ import (
 // Renderer makes the message that a subscribed queue gets of a notification,
 // with an id of its own, sealed or Unsigned: it is called under locks, and must
 // not wait for a signature.
-type Renderer func(notification *queue.Message) (*queue.Message, error)
+type Renderer func(notification *message.Message) (*message.Message, error)
 
 // plan is where publications go.
 type plan struct {
@@ -149,8 +151,8 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 // directWriter renders publications for queues, one after the other.
 // Subscriptions with raw delivery get the same record but for its id.
 type directWriter struct {
-	written int      // bytes of records, of all publications
-	id      queue.ID // of the last message
+	written int        // bytes of records, of all publications
+	id      message.ID // of the last message
 	f       *fanout
 	now     int64
 	raw     rawRecord // of f
@@ -191,7 +193,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	if w.raw.record != nil && w.raw.fifo == dest.FIFO() && n.Notice.Raw && w.f.shared(sub) {
 		record, size = w.raw.record, w.raw.size
 		w.id = e.options.NewID()
-		queue.SetRecordID(record, w.id)
+		message.SetRecordID(record, w.id)
 	} else {
 		m, err := e.options.Render(n)
 		if err != nil {
@@ -215,7 +217,7 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	w.written += len(record)
 	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
 	sequence := to.accept(qs, w.now, queue.Arrival{
-		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(w.f.p.Group),
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(w.f.p.Group),
 	})
 	to.remember(qs, w.now, n, SendResult{ID: w.id, Sequence: sequence})
 	return true

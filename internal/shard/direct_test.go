@@ -12,7 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -31,17 +31,17 @@ func newDirectWorld(t *testing.T, o Options) *directWorld {
 	var mu sync.Mutex
 	ids := 0
 	o.Store = memory.New()
-	o.NewID = func() queue.ID {
+	o.NewID = func() message.ID {
 		mu.Lock()
 		defer mu.Unlock()
 		ids++
 		return messageID(1000 + ids)
 	}
-	o.Render = func(n *queue.Message) (*queue.Message, error) {
+	o.Render = func(n *message.Message) (*message.Message, error) {
 		if strings.HasPrefix(string(n.Body), "bad") {
 			return nil, errors.New("it cannot be rendered")
 		}
-		m := &queue.Message{ID: o.NewID(), Sender: n.Sender, Body: n.Body}
+		m := &message.Message{ID: o.NewID(), Sender: n.Sender, Body: n.Body}
 		m.Seal()
 		return m, nil
 	}

@@ -52,7 +52,7 @@ func (w *world) must(err error) {
 
 func (w *world) send(name, body string) {
 	w.t.Helper()
-	_, err := w.Send(context.Background(), queueARN(name), []Outgoing{{Message: message(1, body)}})
+	_, err := w.Send(context.Background(), queueARN(name), []Outgoing{{Message: newMessage(1, body)}})
 	w.must(err)
 }
 
@@ -139,7 +139,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 		{"list with a created queue", create, list, "[empty new old]"},
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {
-			_, err := w.Send(ctx, queueARN("old"), []Outgoing{{Message: message(9, "x")}})
+			_, err := w.Send(ctx, queueARN("old"), []Outgoing{{Message: newMessage(9, "x")}})
 			return said(err)
 		}, missing},
 		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},

@@ -26,7 +26,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -53,13 +54,13 @@ type Options struct {
 	// Render and NewID make what subscribed queues get, for publishes that are
 	// delivered by their own commit. Without them none is.
 	Render Renderer
-	NewID  func() queue.ID
+	NewID  func() message.ID
 	// Events is told what happens to the messages of SQS queues. It is called with
 	// locks held: it must be quick, and not call the engine. May be nil.
 	Events func(QueueEvent)
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
-	Sign func(body []byte, u *queue.Unsigned) error
+	Sign func(body []byte, u *message.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
 	// Published is told of every publish, if it is not nil. It may be called
@@ -123,9 +124,9 @@ func Open(o Options) (*Engine, error) {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
 			reached: map[uint64]topic.Reached{},
-			queues:  map[arn.ARN]*queueState{}, backlogs: map[queue.Incarnation]*queueState{},
-			spreading: map[arn.ARN]int{}, streams: map[queue.Incarnation]*stream{},
-			replays: map[queue.Incarnation]*pendingReplay{},
+			queues:  map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
+			spreading: map[arn.ARN]int{}, streams: map[layout.Incarnation]*stream{},
+			replays: map[layout.Incarnation]*pendingReplay{},
 		}
 	}
 	if err := e.load(); err != nil {

@@ -43,7 +43,7 @@ func TestQueueEvents(t *testing.T) {
 	}}))
 	q := queueARN("q.fifo")
 	for i, id := range []string{"a", "b", "a"} {
-		m := message(i, "body")
+		m := newMessage(i, "body")
 		m.Group, m.Dedup = id, id
 		_, err := e.Send(ctx, q, []Outgoing{{Message: m}})
 		must(err)

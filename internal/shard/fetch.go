@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -70,17 +72,17 @@ func (sh *shard) readLane(qs *queueState, need queue.Need) error {
 		}
 	}
 	return sh.walk(m.LaneSpan(need.Lane, begins), need, qs, func(key, value []byte) error {
-		sent, ok := queue.RecordSent(value)
+		sent, ok := message.RecordSent(value)
 		if !ok {
-			return queue.ErrCorruptRecord
+			return message.ErrCorrupt
 		}
-		m.FillFresh(need.Lane, queue.KeySequence(key), sent)
+		m.FillFresh(need.Lane, layout.KeySequence(key), sent)
 		return nil
 	})
 }
 
 // walk hands the first entries of a span to f and ends the filling.
-func (sh *shard) walk(span queue.Span, need queue.Need, qs *queueState, f func(key, value []byte) error) error {
+func (sh *shard) walk(span layout.Span, need queue.Need, qs *queueState, f func(key, value []byte) error) error {
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
@@ -112,14 +114,14 @@ func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
 	if err != nil {
 		return err
 	}
-	sent, _ := queue.RecordSent(record)
+	sent, _ := message.RecordSent(record)
 	due, isDue, err := s.Get(nil, m.Keys().DueOf(need.Sequence))
 	if err != nil {
 		return err
 	}
 	var scheduled []byte
 	if isDue {
-		if scheduled, _, err = s.Get(nil, m.Keys().Due(queue.DecodeDue(due), need.Sequence)); err != nil {
+		if scheduled, _, err = s.Get(nil, m.Keys().Due(layout.DecodeDue(due), need.Sequence)); err != nil {
 			return err
 		}
 	}
@@ -138,11 +140,11 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 			oldest = sent
 		}
 	}
-	lane := func(lane queue.Lane, low *uint64) error {
+	lane := func(lane layout.Lane, low *uint64) error {
 		span := keys.Lane(lane, *low)
 		return each(sh.engine.store, span, func(key, value []byte) bool {
-			sent, ok := queue.RecordSent(value)
-			*low = queue.KeySequence(key)
+			sent, ok := message.RecordSent(value)
+			*low = layout.KeySequence(key)
 			if ok && sent > cutoff {
 				stays(sent)
 				return false
@@ -155,13 +157,13 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 			return true
 		})
 	}
-	err := lane(queue.MainLane, &mainLow)
+	err := lane(layout.MainLane, &mainLow)
 	if err == nil && !more {
-		err = lane(queue.DelayedLane, &delayedLow)
+		err = lane(layout.DelayedLane, &delayedLow)
 	}
 	if err == nil && !more {
 		err = each(sh.engine.store, keys.Expiries(), func(key, value []byte) bool {
-			sent := queue.KeyTime(key)
+			sent := layout.KeyTime(key)
 			if sent > cutoff {
 				stays(sent)
 				return false
@@ -173,8 +175,8 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 			if len(value) != 8 {
 				return true
 			}
-			lane := queue.Lane(binary.BigEndian.Uint64(value))
-			found = append(found, queue.Expired{Lane: lane, Sequence: queue.KeySequence(key)})
+			lane := layout.Lane(binary.BigEndian.Uint64(value))
+			found = append(found, queue.Expired{Lane: lane, Sequence: layout.KeySequence(key)})
 			return true
 		})
 	}
@@ -185,7 +187,7 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 }
 
 // each walks a span until f returns false.
-func each(r store.Reader, span queue.Span, f func(key, value []byte) bool) error {
+func each(r store.Reader, span layout.Span, f func(key, value []byte) bool) error {
 	it, err := r.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err

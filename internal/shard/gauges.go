@@ -6,6 +6,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // QueueGauges are what a queue holds at a moment.
@@ -47,7 +49,7 @@ func (sh *shard) oldest(qs *queueState) (sent int64) {
 			sent = at
 		}
 	}
-	first := func(span queue.Span, f func(key, value []byte)) {
+	first := func(span layout.Span, f func(key, value []byte)) {
 		err := each(sh.engine.store, span, func(key, value []byte) bool {
 			f(key, value)
 			return false
@@ -57,13 +59,13 @@ func (sh *shard) oldest(qs *queueState) (sent int64) {
 		}
 	}
 	record := func(_, value []byte) {
-		if at, ok := queue.RecordSent(value); ok {
+		if at, ok := message.RecordSent(value); ok {
 			note(at)
 		}
 	}
 	mainLow, delayedLow := qs.machine.Lows()
-	first(keys.Lane(queue.MainLane, mainLow), record)
-	first(keys.Lane(queue.DelayedLane, delayedLow), record)
-	first(keys.Expiries(), func(key, _ []byte) { note(queue.KeyTime(key)) })
+	first(keys.Lane(layout.MainLane, mainLow), record)
+	first(keys.Lane(layout.DelayedLane, delayedLow), record)
+	first(keys.Expiries(), func(key, _ []byte) { note(layout.KeyTime(key)) })
 	return sent
 }

@@ -57,7 +57,7 @@ func TestLockedGroup(t *testing.T) {
 			msgs := make([]Outgoing, min(count, 100))
 			for i := range msgs {
 				n++
-				m := message(n, fmt.Sprint(n))
+				m := newMessage(n, fmt.Sprint(n))
 				m.Group = group
 				msgs[i] = Outgoing{Message: m}
 			}

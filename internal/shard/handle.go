@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // A receipt handle is the base64 of: shard, incarnation, sequence, lane, the
@@ -44,7 +45,7 @@ func (s *handleSealer) code(dst, body []byte) []byte {
 }
 
 // seal makes the handle of a receive.
-func (s *handleSealer) seal(shard uint16, inc queue.Incarnation, l queue.Lease) string {
+func (s *handleSealer) seal(shard uint16, inc layout.Incarnation, l queue.Lease) string {
 	buf := make([]byte, 0, handleBody+handleCode)
 	buf = binary.BigEndian.AppendUint16(buf, shard)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(inc))
@@ -57,7 +58,7 @@ func (s *handleSealer) seal(shard uint16, inc queue.Incarnation, l queue.Lease) 
 }
 
 // open reads a handle of the given queue; ok is false for anything else.
-func (s *handleSealer) open(handle string, shard uint16, inc queue.Incarnation) (h queue.Handle, ok bool) {
+func (s *handleSealer) open(handle string, shard uint16, inc layout.Incarnation) (h queue.Handle, ok bool) {
 	var space [handleBody + handleCode + 2]byte
 	if len(handle) != handleEncoding.EncodedLen(handleBody+handleCode) {
 		return h, false
@@ -76,7 +77,7 @@ func (s *handleSealer) open(handle string, shard uint16, inc queue.Incarnation) 
 	}
 	return queue.Handle{
 		Sequence: binary.BigEndian.Uint64(p[10:]),
-		Lane:     queue.Lane(binary.BigEndian.Uint64(p[18:])),
+		Lane:     layout.Lane(binary.BigEndian.Uint64(p[18:])),
 		Receives: binary.BigEndian.Uint32(p[26:]),
 		Epoch:    binary.BigEndian.Uint32(p[30:]),
 	}, true

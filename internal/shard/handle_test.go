@@ -70,7 +70,7 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	}
 	receive := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("mine"), []Outgoing{{Message: message(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("mine"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("mine"), Max: 1, Visibility: 1e12})

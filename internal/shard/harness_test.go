@@ -15,7 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
@@ -62,13 +62,13 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func message(id int, body string) *queue.Message {
-	m := &queue.Message{ID: messageID(id), Sender: account, Body: []byte(body)}
+func newMessage(id int, body string) *message.Message {
+	m := &message.Message{ID: messageID(id), Sender: account, Body: []byte(body)}
 	m.Seal()
 	return m
 }
 
-func messageID(id int) (out queue.ID) {
+func messageID(id int) (out message.ID) {
 	copy(out[:], fmt.Sprintf("%016d", id))
 	return out
 }
@@ -80,7 +80,7 @@ type pump struct {
 	mu     sync.Mutex
 	ready  []arn.ARN
 	decide func(d *Delivery) // for what is no SQS delivery
-	newID  func() queue.ID
+	newID  func() message.ID
 }
 
 func (p *pump) Ready(sub arn.ARN) {
@@ -145,8 +145,8 @@ func (p *pump) deliver(t testing.TB, d *Delivery) {
 }
 
 // render is what a queue gets of a notification.
-func (p *pump) render(n *queue.Message) (*queue.Message, error) {
-	m := &queue.Message{ID: p.newID(), Sender: n.Sender, Group: n.Group, Dedup: n.Dedup, Body: n.Body}
+func (p *pump) render(n *message.Message) (*message.Message, error) {
+	m := &message.Message{ID: p.newID(), Sender: n.Sender, Group: n.Group, Dedup: n.Dedup, Body: n.Body}
 	m.Seal()
 	return m, nil
 }
@@ -190,7 +190,7 @@ func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
 	return s
 }
 
-func (s *script) nextID() queue.ID { s.ids++; return messageID(s.ids) }
+func (s *script) nextID() message.ID { s.ids++; return messageID(s.ids) }
 
 func (s *script) attach(e *Engine) {
 	s.engine, s.pump.engine = e, e
@@ -207,7 +207,7 @@ func (s *script) decide(d *Delivery) {
 	s.say("attempt %d of %s", d.Attempt, d.Message.Body)
 	var err error
 	switch {
-	case d.Message.Notice.Kind != queue.Notification:
+	case d.Message.Notice.Kind != message.Notification:
 		err = s.engine.Delivered(d, a)
 	case d.Attempt < 4:
 		err = s.engine.Again(d, a, s.clock.Now().Add(time.Second))
@@ -278,7 +278,7 @@ func (s *script) step() {
 		msgs := make([]Outgoing, 1+s.rand.IntN(5))
 		for i := range msgs {
 			s.ids++
-			msgs[i] = Outgoing{Message: message(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
+			msgs[i] = Outgoing{Message: newMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
 			if q.FIFO() {
 				msgs[i].Message.Group, msgs[i].Message.Dedup = fmt.Sprint(s.rand.IntN(3)), fmt.Sprint(s.ids-s.rand.IntN(2))
 			} else if s.rand.IntN(4) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // The attempts of a delivery that are kept: the first and the last ones.
@@ -119,7 +119,7 @@ const (
 
 // finished is a delivery that has ended.
 type finished struct {
-	id            queue.ID
+	id            message.ID
 	subscription  arn.ARN
 	state         DeliveryState
 	published, at int64 // epoch milliseconds

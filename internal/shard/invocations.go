@@ -10,6 +10,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // The asynchronous invocations of a function wait in a queue of its own, in the
@@ -36,35 +38,35 @@ type QueuedEvent struct {
 const qualifierName = "Qualifier"
 
 // message is the event as it stands in the function's queue.
-func eventMessage(ev function.Event) *queue.Message {
-	m := &queue.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
+func eventMessage(ev function.Event) *message.Message {
+	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
 	if ev.Qualifier != "" {
-		m.Attributes = []queue.Attribute{{Name: qualifierName, Type: "String", Value: []byte(ev.Qualifier)}}
+		m.Attributes = []message.Attribute{{Name: qualifierName, Type: "String", Value: []byte(ev.Qualifier)}}
 	}
 	return m
 }
 
 // eventsOf finds the queue of a function's events, nil if nothing was ever in it.
 func (sh *shard) eventsOf(f *function.Function) *queueState {
-	return sh.backlogs[queue.Incarnation(f.Incarnation)]
+	return sh.backlogs[layout.Incarnation(f.Incarnation)]
 }
 
 // openEvents finds or begins the queue of a function's events.
 func (sh *shard) openEvents(f *function.Function) *queueState {
-	inc := queue.Incarnation(f.Incarnation)
+	inc := layout.Incarnation(f.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
 		qs = &queueState{arn: f.ARN, incarnation: inc, backlog: true}
-		qs.machine = *queue.New(queue.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
+		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
 		sh.backlogs[inc] = qs
 	}
 	return qs
 }
 
 // loadEvents opens the queues of functions that have something in them.
-func (sh *shard) loadEvents(counters map[queue.Incarnation][]byte) error {
+func (sh *shard) loadEvents(counters map[layout.Incarnation][]byte) error {
 	for f := range sh.functions.All() {
-		if _, ok := counters[queue.Incarnation(f.Incarnation)]; ok {
+		if _, ok := counters[layout.Incarnation(f.Incarnation)]; ok {
 			if err := sh.loadMachine(sh.openEvents(f), counters); err != nil {
 				return err
 			}
@@ -113,7 +115,7 @@ func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 }
 
 // acceptEvent adds a message to a function's queue, as part of the command under way.
-func (sh *shard) acceptEvent(f *function.Function, now int64, m *queue.Message, qualifier string) {
+func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
 		accepted(f.ARN, qualifier, time.UnixMilli(now).UTC())
@@ -154,12 +156,12 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 // queuedEvent reads the event of a lease; nil if its function was deleted
 // meanwhile.
 func (e *Engine) queuedEvent(sh *shard, qs *queueState, fn arn.ARN, l queue.Lease) (*QueuedEvent, error) {
-	keys := queue.NewKeys(sh.id, qs.incarnation)
+	keys := layout.NewKeys(sh.id, qs.incarnation)
 	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
 	if err != nil || !ok {
 		return nil, err
 	}
-	m, err := queue.DecodeRecord(slices.Clone(record))
+	m, err := message.DecodeRecord(slices.Clone(record))
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +216,7 @@ func (ev *QueuedEvent) lent() *lent { return &lent{ev.shard, ev.queue, ev.lease}
 // whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
 // ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
 // Unavailable, Throttled. They leave the event leased as it was.
-func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *queue.Message) error {
+func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
 	var make arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.shardOf(fn)
@@ -248,13 +250,13 @@ func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *
 }
 
 // eventArrival is an event as it enters the queue of a function.
-func eventArrival(m *queue.Message, now int64) queue.Arrival {
+func eventArrival(m *message.Message, now int64) queue.Arrival {
 	m.Sent = now
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
 }
 
 // arrived tells of a message that a transfer has brought to a queue or function.
-func (e *Engine) arrived(dest arn.ARN, m *queue.Message) {
+func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		if e.options.Accepted != nil {
 			e.options.Accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
@@ -269,7 +271,7 @@ func (e *Engine) arrived(dest arn.ARN, m *queue.Message) {
 // Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
 // the function's policy does not let the topic invoke it, for good; Unavailable
 // and Throttled for now.
-func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *queue.Unsigned) error {
+func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
 	fn, qualifier, ok := dest.SplitFunction()
 	if !ok {
 		return function.ErrNotFound(dest)

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // load reads the state: what exists, counters and leases, but no messages. It
@@ -89,9 +90,9 @@ func (sh *shard) load() error {
 			return errors.New("its own record is corrupt")
 		}
 	}
-	counters := map[queue.Incarnation][]byte{}
-	err = each(s, queue.AllCounters(sh.id), func(key, value []byte) bool {
-		counters[queue.CountersIncarnation(key)] = bytes.Clone(value)
+	counters := map[layout.Incarnation][]byte{}
+	err = each(s, layout.AllCounters(sh.id), func(key, value []byte) bool {
+		counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
 		return true
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func (sh *shard) load() error {
 		return fmt.Errorf("%d queues have counters but nobody owns them", len(counters))
 	}
 	sh.accepted = map[transferID]struct{}{}
-	err = each(s, queue.PrefixSpan(transferPrefix(sh.id)), func(key, _ []byte) bool {
+	err = each(s, layout.PrefixSpan(transferPrefix(sh.id)), func(key, _ []byte) bool {
 		sh.accepted[decodeTransferKey(key)] = struct{}{}
 		return true
 	})
@@ -121,7 +122,7 @@ func (sh *shard) load() error {
 		return err
 	}
 	var failed error
-	err = each(s, queue.PrefixSpan(fanoutPrefix(sh.id)), func(key, value []byte) bool {
+	err = each(s, layout.PrefixSpan(fanoutPrefix(sh.id)), func(key, value []byte) bool {
 		var f *fanout
 		if f, failed = decodeFanout(value); failed == nil {
 			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
@@ -132,10 +133,10 @@ func (sh *shard) load() error {
 	return errorsFirst(failed, err, sh.loadReplays())
 }
 
-func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
+func (sh *shard) loadQueues(counters map[layout.Incarnation][]byte) error {
 	var failed error
 	prefix := catalogPrefix(sh.id, "", "")[:3]
-	err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, value []byte) bool {
+	err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
 		parts := bytes.SplitN(key[3:], []byte{0}, 3)
 		if len(parts) != 3 {
 			failed = fmt.Errorf("a queue has the unreadable key %q", key)
@@ -153,7 +154,7 @@ func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
 		}
 		qs := &queueState{arn: a, incarnation: record.Incarnation, record: record}
 		qs.loadPolicy(sh.engine)
-		qs.machine = *queue.New(queue.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+		qs.machine = *queue.New(layout.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.queues[a] = qs
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 		failed = sh.loadMachine(qs, counters)
@@ -162,11 +163,11 @@ func (sh *shard) loadQueues(counters map[queue.Incarnation][]byte) error {
 	return errorsFirst(failed, err)
 }
 
-func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
+func (sh *shard) loadTopics(counters map[layout.Incarnation][]byte) error {
 	for _, kind := range [...]byte{'T', 'S'} {
 		var failed error
 		prefix := []byte{byte(sh.id >> 8), byte(sh.id), kind}
-		err := each(sh.engine.store, queue.PrefixSpan(prefix), func(key, value []byte) bool {
+		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
 			failed = sh.topics.Load(key, value)
 			return failed == nil
 		})
@@ -178,7 +179,7 @@ func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
 		return err
 	}
 	for sub := range sh.topics.AllDeliverable() {
-		if _, ok := counters[queue.Incarnation(sub.Incarnation)]; ok {
+		if _, ok := counters[layout.Incarnation(sub.Incarnation)]; ok {
 			if err := sh.loadMachine(sh.openBacklog(sub), counters); err != nil {
 				return err
 			}
@@ -188,7 +189,7 @@ func (sh *shard) loadTopics(counters map[queue.Incarnation][]byte) error {
 }
 
 // loadMachine sets a machine to its counters and gives it its leases.
-func (sh *shard) loadMachine(qs *queueState, counters map[queue.Incarnation][]byte) error {
+func (sh *shard) loadMachine(qs *queueState, counters map[layout.Incarnation][]byte) error {
 	value, ok := counters[qs.incarnation]
 	if !ok {
 		return fmt.Errorf("%s has no counters", qs.arn)
@@ -238,9 +239,9 @@ func (e *Engine) settleTransfers(to *shard) error {
 		if err != nil {
 			return err
 		}
-		lane := queue.MainLane
+		lane := layout.MainLane
 		if len(value) == 8 {
-			lane = queue.Lane(binary.BigEndian.Uint64(value))
+			lane = layout.Lane(binary.BigEndian.Uint64(value))
 		}
 		lockTwo(from, to)
 		if qs := from.byIncarnation(id.incarnation); qs != nil {
@@ -258,7 +259,7 @@ func (e *Engine) settleTransfers(to *shard) error {
 	return nil
 }
 
-func (sh *shard) byIncarnation(inc queue.Incarnation) *queueState {
+func (sh *shard) byIncarnation(inc layout.Incarnation) *queueState {
 	if qs, ok := sh.backlogs[inc]; ok {
 		return qs
 	}

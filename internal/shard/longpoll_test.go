@@ -59,7 +59,7 @@ func (p poll) send(delay time.Duration, bodies ...string) {
 	p.t.Helper()
 	var msgs []Outgoing
 	for _, body := range bodies {
-		msgs = append(msgs, Outgoing{Message: message(1, body), Delay: delay})
+		msgs = append(msgs, Outgoing{Message: newMessage(1, body), Delay: delay})
 	}
 	if _, err := p.Send(context.Background(), queueARN("q"), msgs); err != nil {
 		p.t.Fatal(err)
@@ -253,7 +253,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				}
 				qs := sh.queues[queueARN("q")]
 				now := sh.now()
-				sh.accept(qs, now, queue.Arrival{Record: message(1, "a").AppendRecord(nil), Sent: now})
+				sh.accept(qs, now, queue.Arrival{Record: newMessage(1, "a").AppendRecord(nil), Sent: now})
 				sh.commit(true)
 				leased := qs.machine.Counts(now).InFlight
 				sh.mu.Unlock()

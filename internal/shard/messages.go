@@ -11,6 +11,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -54,7 +56,7 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 		}
 		results[i].ID = out.Message.ID
 		results[i].Sequence = sh.accept(qs, now, queue.Arrival{
-			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: queue.GroupLane(out.Message.Group),
+			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
 		})
 		sh.remember(qs, now, out.Message, results[i])
 		e.event(QueueEvent{Queue: a, Kind: MessagesSent, At: now, Messages: 1, Bytes: out.Message.Size()})
@@ -331,7 +333,7 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 		return nil, nil
 	}
 	qs := found.queue
-	names := queue.NewKeys(sh.id, qs.incarnation)
+	names := layout.NewKeys(sh.id, qs.incarnation)
 	keys := make([][]byte, len(found.leases))
 	for i, l := range found.leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
@@ -349,7 +351,7 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 		if records[i] == nil {
 			continue
 		}
-		m, err := queue.DecodeRecord(records[i])
+		m, err := message.DecodeRecord(records[i])
 		if err != nil {
 			return nil, err
 		}

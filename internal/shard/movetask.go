@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // A move task carries the messages of a dead-letter queue to another queue, or
@@ -115,8 +115,8 @@ func (sh *shard) writeMove(t *moveTask) {
 // loadMoves reads the tasks of the shard's queues.
 func (sh *shard) loadMoves() error {
 	var failed error
-	err := each(sh.engine.store, queue.PrefixSpan(movePrefix(sh.id)), func(key, value []byte) bool {
-		t := &moveTask{number: queue.KeySequence(key)}
+	err := each(sh.engine.store, layout.PrefixSpan(movePrefix(sh.id)), func(key, value []byte) bool {
+		t := &moveTask{number: layout.KeySequence(key)}
 		var parts [3]string
 		rest := string(key[3 : len(key)-8])
 		for i := range parts {
@@ -320,7 +320,7 @@ func (sh *shard) dropMoves(a arn.ARN) {
 		t.stop()
 	}
 	delete(sh.moves, a)
-	span := queue.PrefixSpan(movesOf(sh.id, a))
+	span := layout.PrefixSpan(movesOf(sh.id, a))
 	sh.batch.DeleteRange(span.Lower, span.Upper)
 }
 

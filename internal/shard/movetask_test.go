@@ -58,7 +58,7 @@ func died(t *testing.T, e *Engine, n int) {
 		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN("dead")),
 	}}))
 	for i := range n {
-		_, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(i, fmt.Sprint("m", i))}})
+		_, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(i, fmt.Sprint("m", i))}})
 		must(err)
 	}
 	for range 2 * (n/10 + 1) {

@@ -10,6 +10,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // moveStep bounds the messages that a task carries at once. While they are on
@@ -133,7 +135,7 @@ func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, 
 // moveOne carries one message to its destination, where it is a new message:
 // with an id and a time of its own and without a history.
 func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) (*group, error) {
-	keys := queue.NewKeys(sh.id, qs.incarnation)
+	keys := layout.NewKeys(sh.id, qs.incarnation)
 	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
 	if err != nil {
 		e.fatal(err)
@@ -142,7 +144,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	if !ok {
 		return nil, errNotLeased
 	}
-	m, err := queue.DecodeRecord(record)
+	m, err := message.DecodeRecord(record)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +161,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	// Drawn from what is moved, so that the same move gives the same id however
 	// often it is begun.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
-	m.ID = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
+	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Origin = "", 0, 0, nil
 	g, err := e.transfer(sh, qs, l, dest, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
@@ -182,12 +184,12 @@ func (sh *shard) moved(t *moveTask, err error) {
 // be sent to the endpoint as if it had just been published: its lifetime and its
 // retries begin anew. AWS's move tasks cannot do this.
 func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*group, error) {
-	m, err := queue.DecodeRecord(origin)
+	m, err := message.DecodeRecord(origin)
 	if err != nil {
 		return nil, err
 	}
 	if m.Notice == nil {
-		return nil, queue.ErrCorruptRecord
+		return nil, message.ErrCorrupt
 	}
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {

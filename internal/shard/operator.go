@@ -12,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -25,7 +27,7 @@ var errNoDelivery = fault.New(fault.NotFound, "Delivery does not exist")
 
 // deliveryID names a message of a backlog: its lane and sequence.
 type deliveryID struct {
-	lane     queue.Lane
+	lane     layout.Lane
 	sequence uint64
 }
 
@@ -39,7 +41,7 @@ func parseDeliveryID(s string) (id deliveryID, err error) {
 	if err == nil {
 		id.sequence, err = strconv.ParseUint(sequence, 10, 64)
 	}
-	if id.lane = queue.Lane(l); err != nil || id.String() != s {
+	if id.lane = layout.Lane(l); err != nil || id.String() != s {
 		return deliveryID{}, errNoDelivery
 	}
 	return id, nil
@@ -114,19 +116,19 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 // empty. The search in the main lane begins at low; next is where the next can.
 func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next uint64, err error) {
 	next = low
-	keys := queue.NewKeys(sh.id, qs.incarnation)
-	for _, lane := range []queue.Lane{queue.MainLane, queue.DelayedLane, queue.MovedLane} {
+	keys := layout.NewKeys(sh.id, qs.incarnation)
+	for _, lane := range []layout.Lane{layout.MainLane, layout.DelayedLane, layout.MovedLane} {
 		from := uint64(0)
-		if lane == queue.MainLane {
+		if lane == layout.MainLane {
 			from = low
 		}
 		err := each(e.store, keys.Lane(lane, from), func(key, value []byte) bool {
-			at, ok := queue.RecordSent(value)
+			at, ok := message.RecordSent(value)
 			if ok && (sent == 0 || at < sent) {
 				sent = at
 			}
-			if lane == queue.MainLane {
-				next = queue.KeySequence(key)
+			if lane == layout.MainLane {
+				next = layout.KeySequence(key)
 			}
 			return false
 		})
@@ -264,7 +266,7 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 			w.begun, w.below = true, qs.machine.NextSequence()
 		}
 		keys, seen := qs.machine.Keys(), 0
-		list := func(span queue.Span, peek func(key, value []byte) (queue.Peeked, error)) (end bool, err error) {
+		list := func(span layout.Span, peek func(key, value []byte) (queue.Peeked, error)) (end bool, err error) {
 			end = true
 			var failed error
 			err = each(e.store, span, func(key, value []byte) bool {
@@ -302,7 +304,7 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 		}
 		seen = 0
 		span := qs.machine.HeadSpan()
-		if from := keys.Lane(queue.MainLane, w.sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
+		if from := keys.Lane(layout.MainLane, w.sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
 			span = from
 		}
 		_, err := list(span, queue.PeekFresh)
@@ -329,7 +331,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 		if err != nil {
 			return err
 		}
-		if d.Message, err = queue.DecodeRecord(record); err != nil {
+		if d.Message, err = message.DecodeRecord(record); err != nil {
 			return err
 		}
 		value, _, err := e.store.Get(nil, qs.machine.Keys().History(name.sequence))
@@ -365,7 +367,7 @@ func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	from, to := d.shard, d.shard
 	if m != nil {
 		if e.full() {
@@ -402,7 +404,7 @@ func (sh *shard) evictable(d *Delivery) error {
 	return err
 }
 
-func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState) (*group, error) {
+func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) (*group, error) {
 	if err := sh.evictable(d); err != nil {
 		return nil, err
 	}

@@ -337,18 +337,18 @@ func TestEvict(t *testing.T) {
 		t.Errorf("attempts: %d and %d", first.Attempt, fresh.Attempt)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "unavailable"))
-	if _, err := w.Evict(ctx, first, queueARN("dlq"), message(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := w.Evict(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("out of reach: %v", err)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "none"))
-	if _, err := w.Evict(ctx, first, queueARN("gone"), message(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Evict(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("no such queue: %v", err)
 	}
 	for i, d := range []*Delivery{first, fresh} {
-		wait, err := w.Evict(ctx, d, queueARN("dlq"), message(100+i, "dead"), DeliveryDeadLetter, "x")
+		wait, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
 		w.check(err)
 		wait()
-		if _, err := w.Evict(ctx, d, queueARN("dlq"), message(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("again: %v", err)
 		}
 	}

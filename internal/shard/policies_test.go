@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // admitting is a queue's policy that lets one topic in.
@@ -142,7 +142,7 @@ func TestForbiddenTransfer(t *testing.T) {
 			t.Fatal(ds, err)
 		}
 		transfer := func() error {
-			m := &queue.Message{ID: messageID(7), Body: []byte("a")}
+			m := &message.Message{ID: messageID(7), Body: []byte("a")}
 			m.Seal()
 			return w.Transfer(ctx, ds[0], Attempt{Outcome: "success"}, w.queue, m, DeliveryDelivered, "")
 		}

@@ -10,6 +10,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -24,7 +26,7 @@ const (
 
 // Publication is a message for a topic's subscribers.
 type Publication struct {
-	ID         queue.ID
+	ID         message.ID
 	Sender     string
 	Subject    string // empty: none
 	Group      string
@@ -33,7 +35,7 @@ type Publication struct {
 	Trace      string
 	Body       []byte            // for every protocol that has no body of its own
 	Bodies     map[string]string // by protocol; nil if there are none
-	Attributes []queue.Attribute
+	Attributes []message.Attribute
 }
 
 // fanout is a publication on its way to the backlogs of its subscriptions.
@@ -56,8 +58,8 @@ type fanout struct {
 	direct    []DirectDelivery
 	feedback  topic.Feedback // of queues
 
-	note   queue.Message // reused by notification
-	record []byte        // reused by spreadTo
+	note   message.Message // reused by notification
+	record []byte          // reused by spreadTo
 }
 
 // Publish puts messages into the backlog of each subscription that its filter
@@ -234,9 +236,9 @@ func (sh *shard) spread(f *fanout) (more bool) {
 // the size of its record.
 func (sh *shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
 	f.record = f.notification(sub).AppendRecord(f.record[:0])
-	lane := queue.MainLane
+	lane := layout.MainLane
 	if f.topic.FIFO() {
-		lane = queue.GroupLane(f.p.Group)
+		lane = layout.GroupLane(f.p.Group)
 	}
 	sh.accept(sh.openBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.sent, Due: now, Lane: lane})
 	return len(f.record)
@@ -254,7 +256,7 @@ func (f *fanout) message() *filter.Message {
 
 // notification is the publication as it stands in a subscription's backlog. It
 // is valid until the next call.
-func (f *fanout) notification(sub *topic.Subscription) *queue.Message {
+func (f *fanout) notification(sub *topic.Subscription) *message.Message {
 	if f.note.Notice == nil {
 		f.note = f.stored()
 	}
@@ -268,12 +270,12 @@ func (f *fanout) notification(sub *topic.Subscription) *queue.Message {
 
 // stored is the publication as a message, without what differs from
 // subscription to subscription.
-func (f *fanout) stored() queue.Message {
-	return queue.Message{
+func (f *fanout) stored() message.Message {
+	return message.Message{
 		ID: f.p.ID, Sent: f.sent, Sender: f.p.Sender, Group: f.p.Group, Dedup: f.p.Dedup, Trace: f.p.Trace,
 		Attributes: f.p.Attributes, Body: f.p.Body,
-		Notice: &queue.Notice{
-			Kind: queue.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
+		Notice: &message.Notice{
+			Kind: message.Notification, Topic: f.topic.String(), Subject: f.p.Subject, SignatureVersion: f.signature,
 			Sequence: f.sequence, Replayed: f.replayed,
 		},
 	}
@@ -285,7 +287,7 @@ func (f *fanout) size() int {
 	for _, own := range f.p.Bodies {
 		body = max(body, len(own))
 	}
-	m := queue.Message{Attributes: f.p.Attributes}
+	m := message.Message{Attributes: f.p.Attributes}
 	return body + m.Size() + len(f.p.Subject) + 512
 }
 
@@ -380,37 +382,37 @@ func decodeFanout(p []byte) (*fanout, error) {
 	f := &fanout{}
 	var ok bool
 	if f.cursor, p, ok = takeText(p); !ok {
-		return nil, queue.ErrCorruptRecord
+		return nil, message.ErrCorrupt
 	}
 	var w int
 	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
-		return nil, queue.ErrCorruptRecord
+		return nil, message.ErrCorrupt
 	}
 	p = p[w:]
 	n, w := binary.Uvarint(p)
 	if w <= 0 {
-		return nil, queue.ErrCorruptRecord
+		return nil, message.ErrCorrupt
 	}
 	p = p[w:]
 	for range n {
 		var protocol, body string
 		if protocol, p, ok = takeText(p); !ok {
-			return nil, queue.ErrCorruptRecord
+			return nil, message.ErrCorrupt
 		}
 		if body, p, ok = takeText(p); !ok {
-			return nil, queue.ErrCorruptRecord
+			return nil, message.ErrCorrupt
 		}
 		if f.p.Bodies == nil {
 			f.p.Bodies = map[string]string{}
 		}
 		f.p.Bodies[protocol] = body
 	}
-	m, err := queue.DecodeRecord(p)
+	m, err := message.DecodeRecord(p)
 	if err != nil {
 		return nil, err
 	}
 	if m.Notice == nil {
-		return nil, queue.ErrCorruptRecord
+		return nil, message.ErrCorrupt
 	}
 	f.topic, err = arn.Parse(m.Notice.Topic)
 	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence

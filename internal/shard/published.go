@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -13,7 +13,7 @@ import (
 // own commit. All of it is durable.
 type Published struct {
 	Topic arn.ARN
-	ID    queue.ID
+	ID    message.ID
 	At    time.Time
 	Size  int // bytes of the body, or all bodies, and of the attributes
 	// Later says that the message itself was told of before: it went to more
@@ -29,8 +29,8 @@ type Published struct {
 // DirectDelivery is a delivery that was made in the publish's own commit.
 type DirectDelivery struct {
 	Subscription topic.Subscription
-	Body         []byte   // not to be kept or shown
-	MessageID    queue.ID // of the message in the queue
+	Body         []byte     // not to be kept or shown
+	MessageID    message.ID // of the message in the queue
 }
 
 // toldOf makes the event of a publication that has been committed; nil if nobody
@@ -51,7 +51,7 @@ func (sh *shard) toldOf(f *fanout, done bool) *Published {
 
 // published is the size of what was published, as SNS bills it.
 func (f *fanout) published() int {
-	m := queue.Message{Body: f.p.Body, Attributes: f.p.Attributes}
+	m := message.Message{Body: f.p.Body, Attributes: f.p.Attributes}
 	size := m.Size()
 	for _, own := range f.p.Bodies {
 		size += len(own)

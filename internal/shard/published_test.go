@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -61,7 +61,7 @@ func TestPublishedDirectly(t *testing.T) {
 		}
 	}
 	_, err := w.Publish(ctx, topicARN("direct"), Publication{ID: messageID(2), Body: []byte("a")}, Publication{
-		ID: messageID(3), Body: []byte("b"), Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
+		ID: messageID(3), Body: []byte("b"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestPublishedInSteps(t *testing.T) {
 		}
 	}
 	_, err := e.Publish(ctx, topicARN("wide"), Publication{
-		ID: messageID(1), Body: []byte("to many"), Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
+		ID: messageID(1), Body: []byte("to many"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 const (
@@ -38,7 +38,7 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		if record.First == 0 {
 			record.First = record.Incarnation
 		}
-		record.Incarnation, record.Purged = queue.Incarnation(sh.meta.incarnation), now
+		record.Incarnation, record.Purged = layout.Incarnation(sh.meta.incarnation), now
 		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.incarnation)
 
@@ -59,7 +59,7 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 // purged reports whether a receipt handle is of a message that a purge of the
 // queue has removed.
 func (sh *shard) purged(qs *queueState, handle string) bool {
-	return slices.ContainsFunc(qs.record.Former, func(inc queue.Incarnation) bool {
+	return slices.ContainsFunc(qs.record.Former, func(inc layout.Incarnation) bool {
 		_, ok := sh.engine.handles.open(handle, sh.id, inc)
 		return ok
 	})

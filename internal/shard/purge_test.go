@@ -36,7 +36,7 @@ func TestPurgeCostsTheSame(t *testing.T) {
 			for i := range n / 10 {
 				var msgs []Outgoing
 				for j := range 10 {
-					msgs = append(msgs, Outgoing{Message: message(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
+					msgs = append(msgs, Outgoing{Message: newMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
 				}
 				if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
 					t.Fatal(err)
@@ -128,7 +128,7 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 	}
 	held := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: message(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
@@ -237,7 +237,7 @@ func TestPurgeInTransfer(t *testing.T) {
 }
 
 func arrivalOfBody(body string, now int64) queue.Arrival {
-	m := message(1, body)
+	m := newMessage(1, body)
 	m.Sent = now
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
 }

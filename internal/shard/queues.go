@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // deletionCooldown is how long after its deletion a queue cannot be created again.
@@ -28,18 +29,18 @@ type QueueSpec struct {
 
 // queueRecord is what is stored about a queue, as JSON behind a version byte.
 type queueRecord struct {
-	Incarnation queue.Incarnation `json:"incarnation"`
-	Attributes  map[string]string `json:"attributes,omitempty"`
-	Tags        map[string]string `json:"tags,omitempty"`
-	Created     int64             `json:"created"`  // epoch milliseconds
-	Modified    int64             `json:"modified"` // epoch milliseconds
+	Incarnation layout.Incarnation `json:"incarnation"`
+	Attributes  map[string]string  `json:"attributes,omitempty"`
+	Tags        map[string]string  `json:"tags,omitempty"`
+	Created     int64              `json:"created"`  // epoch milliseconds
+	Modified    int64              `json:"modified"` // epoch milliseconds
 	// Purged is when the queue was last purged, and Former are the incarnations
 	// that purges ended, the latest last.
-	Purged int64               `json:"purged,omitempty"` // epoch milliseconds
-	Former []queue.Incarnation `json:"former,omitempty"`
+	Purged int64                `json:"purged,omitempty"` // epoch milliseconds
+	Former []layout.Incarnation `json:"former,omitempty"`
 	// First is the first incarnation of a queue that was purged: deduplication
 	// goes on across purges.
-	First queue.Incarnation `json:"first,omitempty"`
+	First layout.Incarnation `json:"first,omitempty"`
 }
 
 const queueRecordVersion = 1
@@ -94,7 +95,7 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		}
 		sh.meta.incarnation++
 		qs := sh.newQueue(own(spec.ARN), &queueRecord{
-			Incarnation: queue.Incarnation(sh.meta.incarnation),
+			Incarnation: layout.Incarnation(sh.meta.incarnation),
 			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.writeQueue(qs)
@@ -123,7 +124,7 @@ func fitted(m map[string]string) map[string]string {
 func (sh *shard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {
 	qs := &queueState{arn: a, incarnation: r.Incarnation, record: r}
 	qs.loadPolicy(sh.engine)
-	qs.machine = *queue.New(queue.NewKeys(sh.id, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+	qs.machine = *queue.New(layout.NewKeys(sh.id, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	sh.queues[a] = qs
 	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 	sh.touch(qs)

@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -34,15 +35,15 @@ const (
 // pendingReplay is one that is under way.
 type pendingReplay struct {
 	sub         arn.ARN
-	incarnation queue.Incarnation // of the backlog
-	next        archivePlace      // the first place of the archive that it has not looked at
-	after       uint64            // publications up to this number are spread first
-	lined       bool              // it is in line for its next step
+	incarnation layout.Incarnation // of the backlog
+	next        archivePlace       // the first place of the archive that it has not looked at
+	after       uint64             // publications up to this number are spread first
+	lined       bool               // it is in line for its next step
 }
 
 func replayPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'R'} }
 
-func replayKey(shard uint16, inc queue.Incarnation) []byte {
+func replayKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(replayPrefix(shard), uint64(inc))
 }
 
@@ -50,7 +51,7 @@ func replayKey(shard uint16, inc queue.Incarnation) []byte {
 // place of the one under way if there is one. It is part of the command that
 // changes the policy.
 func (sh *shard) replayChanged(sub *topic.Subscription) {
-	inc := queue.Incarnation(sub.Incarnation)
+	inc := layout.Incarnation(sub.Incarnation)
 	sh.dropReplay(inc)
 	if !sub.Replaying() {
 		return
@@ -65,7 +66,7 @@ func (sh *shard) replayChanged(sub *topic.Subscription) {
 }
 
 // dropReplay forgets the replay of a subscription, if there is one.
-func (sh *shard) dropReplay(inc queue.Incarnation) {
+func (sh *shard) dropReplay(inc layout.Incarnation) {
 	if _, ok := sh.replays[inc]; ok {
 		delete(sh.replays, inc)
 		sh.batch.Delete(replayKey(sh.id, inc))
@@ -75,7 +76,7 @@ func (sh *shard) dropReplay(inc queue.Incarnation) {
 // loadReplays finds the replays that were under way when the process before ended.
 func (sh *shard) loadReplays() (err error) {
 	sh.topics.Replays(func(sub *topic.Subscription) {
-		inc := queue.Incarnation(sub.Incarnation)
+		inc := layout.Incarnation(sub.Incarnation)
 		value, ok, e := sh.engine.store.Get(nil, replayKey(sh.id, inc))
 		if e == nil && (!ok || len(value) != archivePlaceSize) {
 			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
@@ -198,11 +199,11 @@ func (sh *shard) replayOnce() bool {
 func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*fanout, over bool) {
 	sh.readable()
 	t := sub.Topic()
-	inc := queue.Incarnation(t.Incarnation)
+	inc := layout.Incarnation(t.Incarnation)
 	if begins, _ := t.ArchiveBegins(sh.time()); r.next.sent < begins.UnixMilli() {
 		r.next = archivePlace{sent: begins.UnixMilli()}
 	}
-	span := queue.PrefixSpan(archivePrefix(sh.id, inc))
+	span := layout.PrefixSpan(archivePrefix(sh.id, inc))
 	span.Lower = archiveKey(sh.id, inc, r.next)
 	n, size, over := 0, 0, true
 	var failed error
@@ -240,7 +241,7 @@ func (sh *shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
 	if f.sequence < sub.Progress.From {
 		f.replayed = true
 		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress.Number, f.sequence)
-		f.p.Dedup = queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
+		f.p.Dedup = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
 	}
 	sh.spreadTo(f, sub, now)
 }

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -32,7 +33,7 @@ type shard struct {
 	batch      mutation.Batch
 	dirty      []*queueState // touched by the command under way
 	queues     map[arn.ARN]*queueState
-	backlogs   map[queue.Incarnation]*queueState
+	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
 	// topicPolicies are those that were asked for, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
@@ -46,10 +47,10 @@ type shard struct {
 	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
-	streams   map[queue.Incarnation]*stream // of FIFO topics
+	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never
-	replays    map[queue.Incarnation]*pendingReplay
+	replays    map[layout.Incarnation]*pendingReplay
 	replayLine []*pendingReplay // those whose next step can be made
 	replaying  bool
 	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
@@ -65,7 +66,7 @@ type shard struct {
 // queueState is a machine with what its shard keeps around it.
 type queueState struct {
 	machine     queue.Machine
-	incarnation queue.Incarnation
+	incarnation layout.Incarnation
 	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
 	record      *queueRecord
 	policy      *policy.Policy // of record; nil: none

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
 )
 
 // A message that a queue got of a subscription may be without its signature
@@ -20,7 +20,7 @@ var signingPrefix = []byte{0, 0, 'R'}
 func (e *Engine) SigningKeys() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
 	var failed error
-	err := each(e.store, queue.PrefixSpan(signingPrefix), func(key, value []byte) bool {
+	err := each(e.store, layout.PrefixSpan(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
 		if len(key) != len(signingPrefix)+len(id) {
 			failed = errors.New("a signing key has an unreadable name")

@@ -5,15 +5,15 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
 )
 
 // stream is what a shard keeps of a FIFO topic beside its record: the messages
 // have sequences, and each deduplication id is accepted once in five minutes.
 type stream struct {
-	incarnation queue.Incarnation
+	incarnation layout.Incarnation
 	next        uint64        // the sequence of the next message
 	recent      *dedup.Window // of messages accepted of late; nil: not read yet
 	oldest      int64         // when the archive's oldest message was published, in epoch milliseconds; 0: it is empty
@@ -21,7 +21,7 @@ type stream struct {
 
 // stream finds that of a FIFO topic, or begins it.
 func (sh *shard) stream(t *topic.Topic) *stream {
-	inc := queue.Incarnation(t.Incarnation)
+	inc := layout.Incarnation(t.Incarnation)
 	s, ok := sh.streams[inc]
 	if !ok {
 		s = &stream{incarnation: inc, next: 1}
@@ -32,19 +32,19 @@ func (sh *shard) stream(t *topic.Topic) *stream {
 
 func streamPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'F'} }
 
-func streamKey(shard uint16, inc queue.Incarnation) []byte {
+func streamKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(streamPrefix(shard), uint64(inc))
 }
 
 // loadStreams reads what stands of FIFO topics beside their records.
 func (sh *shard) loadStreams() error {
 	var failed error
-	err := each(sh.engine.store, queue.PrefixSpan(streamPrefix(sh.id)), func(key, value []byte) bool {
+	err := each(sh.engine.store, layout.PrefixSpan(streamPrefix(sh.id)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false
 		}
-		inc := queue.Incarnation(binary.BigEndian.Uint64(key[3:]))
+		inc := layout.Incarnation(binary.BigEndian.Uint64(key[3:]))
 		sh.streams[inc] = &stream{incarnation: inc, next: binary.BigEndian.Uint64(value)}
 		return true
 	})
@@ -54,7 +54,7 @@ func (sh *shard) loadStreams() error {
 // dropStream removes what stands of a topic that is gone. What is remembered of
 // its messages goes with its minute.
 func (sh *shard) dropStream(t *topic.Topic) {
-	inc := queue.Incarnation(t.Incarnation)
+	inc := layout.Incarnation(t.Incarnation)
 	if _, ok := sh.streams[inc]; ok {
 		delete(sh.streams, inc)
 		sh.batch.Delete(streamKey(sh.id, inc))

@@ -12,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -91,7 +93,7 @@ func (sh *shard) removeLapsed() {
 		return
 	}
 	for _, sub := range gone {
-		sh.dropBacklog(queue.Incarnation(sub.Incarnation))
+		sh.dropBacklog(layout.Incarnation(sub.Incarnation))
 	}
 	sh.catalog = sh.commit(true)
 	sh.generation++
@@ -129,7 +131,7 @@ func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 			sh.dropStream(found)
 		}
 		for _, sub := range gone {
-			sh.dropBacklog(queue.Incarnation(sub.Incarnation))
+			sh.dropBacklog(layout.Incarnation(sub.Incarnation))
 		}
 		return nil
 	})
@@ -193,7 +195,7 @@ func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Confirm {
-			sh.notify(done.Subscription, queue.SubscriptionConfirmation, cmd.Token)
+			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token)
 		}
 		sub = *done.Subscription
 		return nil
@@ -211,18 +213,18 @@ func (sh *shard) order(t arn.ARN) uint64 {
 }
 
 // notify queues a message of Godwit's own for a subscription's endpoint.
-func (sh *shard) notify(sub *topic.Subscription, kind queue.NoticeKind, token string) {
+func (sh *shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string) {
 	now := sh.now()
 	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
 		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
-	if kind == queue.UnsubscribeConfirmation {
+	if kind == message.UnsubscribeConfirmation {
 		text = "You have chosen to deactivate subscription " + sub.ARN.String() +
 			".\nTo cancel this operation and restore the subscription, visit the SubscribeURL included in this message."
 	}
-	m := queue.Message{
-		ID:   queue.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
+	m := message.Message{
+		ID:   message.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
 		Sent: now, Body: []byte(text),
-		Notice: &queue.Notice{
+		Notice: &message.Notice{
 			Kind: kind, Topic: sub.Topic().ARN.String(), Subscription: sub.ARN.String(),
 			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
 		},
@@ -253,7 +255,7 @@ func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 		}
 		if done.Restored {
 			sh.meta.incarnation++
-			sh.dropBacklog(queue.Incarnation(done.Dropped))
+			sh.dropBacklog(layout.Incarnation(done.Dropped))
 		}
 		if sh.batch.Len() > 0 { // it was pending, or removed
 			sh.replayChanged(done.Subscription)
@@ -271,11 +273,11 @@ func (e *Engine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 		cmd.Incarnation = sh.meta.incarnation + 1
 		done, err := sh.topics.Unsubscribe(sh.time(), cmd, &sh.batch)
 		if done.Subscription != nil {
-			sh.dropBacklog(queue.Incarnation(done.Dropped))
+			sh.dropBacklog(layout.Incarnation(done.Dropped))
 		}
 		if done.Confirm {
 			sh.meta.incarnation++
-			sh.notify(done.Subscription, queue.UnsubscribeConfirmation, cmd.Token)
+			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token)
 		}
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // A transfer carries a message from one queue to another, which may belong to
@@ -22,7 +24,7 @@ import (
 // transferID names a message on its way: where it came from.
 type transferID struct {
 	shard       uint16
-	incarnation queue.Incarnation
+	incarnation layout.Incarnation
 	sequence    uint64
 }
 
@@ -39,7 +41,7 @@ func (id transferID) key(destination uint16) []byte {
 func decodeTransferKey(key []byte) transferID {
 	return transferID{
 		shard:       binary.BigEndian.Uint16(key[3:]),
-		incarnation: queue.Incarnation(binary.BigEndian.Uint64(key[5:])),
+		incarnation: layout.Incarnation(binary.BigEndian.Uint64(key[5:])),
 		sequence:    binary.BigEndian.Uint64(key[13:]),
 	}
 }
@@ -57,7 +59,7 @@ type arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 // makes an arrival of: a FIFO queue that accepted one with its deduplication id
 // before takes it in without keeping it. Errors: refusals of the destination,
 // which leave everything as it was; errNotLeased.
-func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival) (*group, error) {
+func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival) (*group, error) {
 	if e.full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
@@ -94,7 +96,7 @@ func (e *Engine) home(dest arn.ARN) *shard {
 var errNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 
 // take accepts a message into one of the shard's queues or backlogs.
-func (sh *shard) take(dest arn.ARN, fresh *queue.Message, make arrival) error {
+func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error {
 	var qs *queueState
 	if _, _, ok := dest.SplitSubscription(); ok {
 		sub, ok := sh.topics.Subscription(dest)
@@ -135,7 +137,7 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 
 // transferTwoStep moves a message for which there, asked under the source's
 // lock, has no objection.
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *queue.Message, make arrival, there func() error) (*group, error) {
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*group, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	from.mu.Lock()
@@ -267,12 +269,12 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 // deadLetter makes the message as the dead-letter queue keeps it: as it was,
 // with its age and receive count, and with the queue that it comes from.
 func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int64) (queue.Arrival, error) {
-	keys := queue.NewKeys(from.id, qs.incarnation)
+	keys := layout.NewKeys(from.id, qs.incarnation)
 	record, ok, err := e.readRecord(from, keys.Record(l.Lane, l.Sequence))
 	if err != nil || !ok {
 		return queue.Arrival{}, errors.Join(errNotLeased, err)
 	}
-	m, err := queue.DecodeRecord(record)
+	m, err := message.DecodeRecord(record)
 	if err != nil {
 		return queue.Arrival{}, err
 	}
@@ -284,7 +286,7 @@ func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int6
 	if qs.arn.FIFO() { // its age counts anew, and two that shared an id are both kept
 		m.Sent, m.Dedup = now, m.ID.String()
 	}
-	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: queue.GroupLane(m.Group), Moved: true}, nil
+	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil
 }
 
 // readRecord reads a record that an earlier command of the shard has written.
@@ -297,9 +299,9 @@ func (e *Engine) readRecord(sh *shard, key []byte) ([]byte, bool, error) {
 }
 
 // arrivalOf is a message as it enters a queue at the end of its way.
-func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
+func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 	return queue.Arrival{
-		Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds(), Lane: queue.GroupLane(m.Group),
+		Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(m.Group),
 	}
 }
 
@@ -307,7 +309,7 @@ func arrivalOf(m *queue.Message, now int64, cfg queue.Config) queue.Arrival {
 // and sealed; it is durable on return. The delivery is finished with the given
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
-func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *queue.Message, state DeliveryState, reason string) error {
+func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
 	fresh := freshOf(dest, m, state)
 	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, e.newArrival(d, dest, m, state))
 	g.wait()
@@ -324,7 +326,7 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 // freshOf is m where a FIFO queue must tell it from those that it has accepted;
 // of two dead letters with one id none is lost. A standard queue has no use for
 // the id.
-func freshOf(dest arn.ARN, m *queue.Message, state DeliveryState) *queue.Message {
+func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
 	if m != nil && !dest.FIFO() {
 		m.Dedup = ""
 	}
@@ -336,7 +338,7 @@ func freshOf(dest arn.ARN, m *queue.Message, state DeliveryState) *queue.Message
 
 // newArrival makes m, which another queue held as the message of d, enter the
 // queue dest, if its policy lets the topic send to it.
-func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *queue.Message, state DeliveryState) arrival {
+func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) arrival {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		// Under the lock of the destination, which was just found there.

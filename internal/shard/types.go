@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -20,7 +21,7 @@ type QueueInfo struct {
 
 // SendResult is the outcome of one accepted message.
 type SendResult struct {
-	ID       queue.ID // the message's, or, of a duplicate, the original's
+	ID       message.ID // the message's, or, of a duplicate, the original's
 	Sequence uint64
 	// Duplicate: a message with the same deduplication id was accepted before.
 	// Nothing was added.
@@ -29,7 +30,7 @@ type SendResult struct {
 
 // Outgoing is a message to be accepted by a queue.
 type Outgoing struct {
-	Message *queue.Message // Sent is filled in by the shard, the rest by the caller; sealed
+	Message *message.Message // Sent is filled in by the shard, the rest by the caller; sealed
 	// Delay hides the message at first. Negative means the queue's own delay.
 	Delay time.Duration
 }
@@ -49,7 +50,7 @@ type ReceiveRequest struct {
 
 // Received is a message leased to a client.
 type Received struct {
-	*queue.Message
+	*message.Message
 	Sequence      uint64
 	ReceiptHandle string
 	Receives      int   // including this one, and those in queues that it was moved here from

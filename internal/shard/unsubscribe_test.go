@@ -11,7 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -60,7 +60,7 @@ func stateOf(t *testing.T, e *Engine, cmd topic.Unsubscribe) (state string) {
 	}
 	for _, d := range ds {
 		state += fmt.Sprintf(", %q", d.Message.Body[:5])
-		if kind := d.Message.Notice.Kind; kind != queue.Notification {
+		if kind := d.Message.Notice.Kind; kind != message.Notification {
 			state += fmt.Sprintf(" of kind %d with %s", kind, d.Message.Notice.Token)
 		}
 		if err := e.Release(d); err != nil {
@@ -194,8 +194,8 @@ func TestSignedWhenReceived(t *testing.T) {
 		signing, publishing := 0, true
 		var mu sync.Mutex
 		o := Options{
-			Store: memory.New(), Clock: c, TwoStep: twoStep, NewID: func() queue.ID { ids++; return messageID(1000 + ids) },
-			Sign: func(body []byte, u *queue.Unsigned) error {
+			Store: memory.New(), Clock: c, TwoStep: twoStep, NewID: func() message.ID { ids++; return messageID(1000 + ids) },
+			Sign: func(body []byte, u *message.Unsigned) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if signing++; publishing {
@@ -205,10 +205,10 @@ func TestSignedWhenReceived(t *testing.T) {
 				return nil
 			},
 		}
-		o.Render = func(n *queue.Message) (*queue.Message, error) {
-			return &queue.Message{
+		o.Render = func(n *message.Message) (*message.Message, error) {
+			return &message.Message{
 				ID: o.NewID(), Body: append([]byte("?? "), n.Body...),
-				Unsigned: &queue.Unsigned{Key: [16]byte{1}, Version: 2, Digest: []byte("ok")},
+				Unsigned: &message.Unsigned{Key: [16]byte{1}, Version: 2, Digest: []byte("ok")},
 			}, nil
 		}
 		e := openEngine(t, o)
@@ -253,7 +253,7 @@ func TestSignedWhenReceived(t *testing.T) {
 				t.Fatalf("%d messages came from %s", len(got), name)
 			}
 			for _, m := range got {
-				want := queue.Message{Body: []byte("ok text")}
+				want := message.Message{Body: []byte("ok text")}
 				want.Seal()
 				if string(m.Body) != "ok text" || m.BodyMD5 != want.BodyMD5 || m.Unsigned != nil {
 					t.Errorf("from %s came %q, digest %x, %v", name, m.Body, m.BodyMD5, m.Unsigned)

@@ -16,11 +16,11 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
-func text(name, value string) queue.Attribute {
-	return queue.Attribute{Name: name, Type: "String", Value: []byte(value)}
+func text(name, value string) message.Attribute {
+	return message.Attribute{Name: name, Type: "String", Value: []byte(value)}
 }
 
 // failure is how an error looks in both protocols.

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	sqsapi "godwit.dev/godwit/internal/api/sqs"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // A script is a series of requests in one form. Where a wanted answer has a
@@ -158,8 +158,8 @@ func (s *script) messages() {
 		"blob":  members{"DataType": "Binary.gif", "BinaryValue": blob},
 	}
 	digest := aws.ToString(attributesMD5(
-		queue.Attribute{Name: "blob", Type: "Binary.gif", Value: []byte{0, 1, 255}},
-		queue.Attribute{Name: "price", Type: "Number.eur", Value: []byte("-1.5e3")}, text("text", "x & y")))
+		message.Attribute{Name: "blob", Type: "Binary.gif", Value: []byte{0, 1, 255}},
+		message.Attribute{Name: "price", Type: "Number.eur", Value: []byte("-1.5e3")}, text("text", "x & y")))
 	s.call("SendMessage", members{
 		"QueueUrl": q, "MessageBody": body, "DelaySeconds": 0, "MessageAttributes": attributes, "MessageGroupId": "tenant",
 		"MessageSystemAttributes": members{"AWSTraceHeader": members{"DataType": "String", "StringValue": "Root=1"}},
@@ -184,7 +184,7 @@ func (s *script) messages() {
 	s.call("ReceiveMessage", members{"QueueUrl": q, "MessageAttributeNames": list{"price"}, "AttributeNames": list{"ApproximateReceiveCount"}}, members{"Messages": list{members{
 		"MessageId": "$sent", "ReceiptHandle": "$second", "Body": body, "MD5OfBody": *md5Of(body), "Attributes": members{"ApproximateReceiveCount": "2"},
 		"MessageAttributes":      members{"price": attributes["price"]},
-		"MD5OfMessageAttributes": *attributesMD5(queue.Attribute{Name: "price", Type: "Number.eur", Value: []byte("-1.5e3")}),
+		"MD5OfMessageAttributes": *attributesMD5(message.Attribute{Name: "price", Type: "Number.eur", Value: []byte("-1.5e3")}),
 	}}})
 	s.call("DeleteMessage", members{"QueueUrl": q, "ReceiptHandle": "$second"}, members{})
 	s.call("PurgeQueue", members{"QueueUrl": q}, members{})

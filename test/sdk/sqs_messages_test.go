@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
@@ -25,8 +25,8 @@ func md5Of(s string) *string {
 	return aws.String(hex.EncodeToString(sum[:]))
 }
 
-func attributesMD5(attrs ...queue.Attribute) *string {
-	sum := queue.AttributesMD5(attrs)
+func attributesMD5(attrs ...message.Attribute) *string {
+	sum := message.AttributesMD5(attrs)
 	return aws.String(hex.EncodeToString(sum[:]))
 }
 
@@ -70,11 +70,11 @@ func TestSendAndReceive(t *testing.T) {
 		"price.gross":  {DataType: aws.String("Number"), StringValue: aws.String("15")},
 		"blob":         {DataType: aws.String("Binary"), BinaryValue: []byte{0, 1, 255}},
 	}
-	blob := queue.Attribute{Name: "blob", Type: "Binary", Value: []byte{0, 1, 255}}
-	status := queue.Attribute{Name: "order-status", Type: "String", Value: []byte("confirmed")}
-	gross := queue.Attribute{Name: "price.gross", Type: "Number", Value: []byte("15")}
-	net := queue.Attribute{Name: "price.net", Type: "Number.eur", Value: []byte("12.50")}
-	trace := queue.Attribute{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1-5759e988-bd862e3fe1be46a994272793")}
+	blob := message.Attribute{Name: "blob", Type: "Binary", Value: []byte{0, 1, 255}}
+	status := message.Attribute{Name: "order-status", Type: "String", Value: []byte("confirmed")}
+	gross := message.Attribute{Name: "price.gross", Type: "Number", Value: []byte("15")}
+	net := message.Attribute{Name: "price.net", Type: "Number.eur", Value: []byte("12.50")}
+	trace := message.Attribute{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1-5759e988-bd862e3fe1be46a994272793")}
 
 	sent := must(c.SendMessage(t.Context(), &sqs.SendMessageInput{
 		QueueUrl: &url, MessageBody: &body, MessageAttributes: attrs, MessageGroupId: aws.String("tenant-1"),
@@ -118,12 +118,12 @@ func TestSendAndReceive(t *testing.T) {
 	for i, tt := range []struct {
 		in         sqs.ReceiveMessageInput
 		system     []string
-		attributes []queue.Attribute
+		attributes []message.Attribute
 	}{
 		{in: sqs.ReceiveMessageInput{}},
-		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{".*"}}, attributes: []queue.Attribute{blob, status, gross, net}},
-		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"price.*"}}, attributes: []queue.Attribute{gross, net}},
-		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"price.g*", "blob", "none"}}, attributes: []queue.Attribute{blob, gross}},
+		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{".*"}}, attributes: []message.Attribute{blob, status, gross, net}},
+		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"price.*"}}, attributes: []message.Attribute{gross, net}},
+		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"price.g*", "blob", "none"}}, attributes: []message.Attribute{blob, gross}},
 		{in: sqs.ReceiveMessageInput{MessageAttributeNames: []string{"none"}}},
 		{
 			in:     sqs.ReceiveMessageInput{AttributeNames: []types.QueueAttributeName{"ApproximateReceiveCount", "SequenceNumber"}}, //nolint:staticcheck // the older name is still sent
@@ -219,8 +219,8 @@ func TestSendMessageBatch(t *testing.T) {
 			{Id: aws.String("bad"), Code: aws.String("InvalidParameterValue"), SenderFault: true, Message: aws.String("Can't cast the value of message (user) attribute 'a' to a number.")},
 		},
 	}
-	want.Successful[1].MD5OfMessageAttributes = attributesMD5(queue.Attribute{Name: "a", Type: "String", Value: []byte("x")})
-	want.Successful[2].MD5OfMessageSystemAttributes = attributesMD5(queue.Attribute{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1")})
+	want.Successful[1].MD5OfMessageAttributes = attributesMD5(message.Attribute{Name: "a", Type: "String", Value: []byte("x")})
+	want.Successful[2].MD5OfMessageSystemAttributes = attributesMD5(message.Attribute{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1")})
 	equal(t, "SendMessageBatch", want, out)
 	ids := map[string]bool{}
 	for _, e := range out.Successful {

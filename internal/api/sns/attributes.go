@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // The limits of a message attribute, in bytes.
@@ -20,11 +20,11 @@ const (
 // messageAttributes checks the attributes of a publish and returns them in
 // the order of their names. Refusals are ParameterValueInvalid with AWS's
 // texts.
-func messageAttributes(given map[string]MessageAttributeValue) ([]queue.Attribute, error) {
+func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attribute, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	attrs := make([]queue.Attribute, 0, len(given))
+	attrs := make([]message.Attribute, 0, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if err := checkAttributeName(name); err != nil {
 			return nil, err
@@ -33,7 +33,7 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]queue.Attribut
 		if err != nil {
 			return nil, err
 		}
-		attrs = append(attrs, queue.Attribute{Name: name, Type: given[name].DataType, Value: value})
+		attrs = append(attrs, message.Attribute{Name: name, Type: given[name].DataType, Value: value})
 	}
 	return attrs, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -55,7 +55,7 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 	if !t.FIFO() {
 		return ""
 	}
-	return queue.SequenceNumber(r.Sequence)
+	return message.SequenceNumber(r.Sequence)
 }
 
 // publishTarget finds the topic that a publish is for.
@@ -121,7 +121,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shar
 	if p.Attributes, err = messageAttributes(in.MessageAttributes); err != nil {
 		return none, wholeCall{err}
 	}
-	sized := queue.Message{Body: p.Body, Attributes: p.Attributes}
+	sized := message.Message{Body: p.Body, Attributes: p.Attributes}
 	if sized.Size() > maxMessage {
 		return none, invalid("Message too long")
 	}

@@ -5,7 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -57,7 +57,7 @@ type Options struct {
 	Engine Engine
 	// NewID gives an id that was never given before: of a message, or of a
 	// subscription.
-	NewID func() queue.ID
+	NewID func() message.ID
 	// NewToken gives a secret that cannot be guessed: what confirms a
 	// subscription, or restores it.
 	NewToken func() string
@@ -69,7 +69,7 @@ type Options struct {
 // Service answers the operations of SNS.
 type Service struct {
 	engine   Engine
-	newID    func() queue.ID
+	newID    func() message.ID
 	newToken func() string
 	quota    *quota
 }

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -72,7 +72,7 @@ func (r *recorder) Subscribe(_ context.Context, cmd topic.Subscribe) (topic.Subs
 func newService(r *recorder) *Service {
 	return New(Options{
 		Engine:   r,
-		NewID:    func() queue.ID { return queue.ID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0x4d, 15: 0xff} },
+		NewID:    func() message.ID { return message.ID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0x4d, 15: 0xff} },
 		NewToken: func() string { return "secret" },
 	})
 }
@@ -225,7 +225,7 @@ func TestPublishAccepts(t *testing.T) {
 				"b": {DataType: "Number", StringValue: new("-1.5e3")},
 			}
 		}), expect(func(p *shard.Publication) {
-			p.Attributes = []queue.Attribute{
+			p.Attributes = []message.Attribute{
 				{Name: "a", Type: "String.Array", Value: []byte("no array")},
 				{Name: "b", Type: "Number", Value: []byte("-1.5e3")},
 				{Name: "c", Type: "Binary.png", Value: []byte{0, 1}},

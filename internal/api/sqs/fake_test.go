@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -163,9 +164,9 @@ func (f *fake) ChangeVisibility(_ context.Context, _ arn.ARN, changes []shard.Vi
 
 func newService(f *fake) *Service {
 	var last byte
-	return New(Options{Engine: f, NewID: func() queue.ID {
+	return New(Options{Engine: f, NewID: func() message.ID {
 		last++
-		return queue.ID{15: last}
+		return message.ID{15: last}
 	}})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -104,7 +104,7 @@ func (set systemAttributes) of(r *shard.Received) api.Pairs {
 		add(firstReceiveTimestamp, nameFirstReceive, strconv.FormatInt(r.FirstReceived, 10))
 	}
 	if r.FIFO {
-		add(sequenceNumber, nameSequenceNumber, queue.SequenceNumber(r.Sequence))
+		add(sequenceNumber, nameSequenceNumber, message.SequenceNumber(r.Sequence))
 	}
 	add(deduplicationID, nameDeduplicationID, r.Dedup)
 	add(groupID, nameGroupID, r.Group)
@@ -147,20 +147,20 @@ func (u *userAttributes) match(name string) bool {
 
 // of gives the selected attributes of m and their digest, which covers only
 // them, so that a client can check what it got.
-func (u *userAttributes) of(m *queue.Message) (map[string]MessageAttributeValue, string) {
+func (u *userAttributes) of(m *message.Message) (map[string]MessageAttributeValue, string) {
 	if len(m.Attributes) == 0 || !u.all && u.names == nil && u.prefixes == nil {
 		return nil, ""
 	}
 	selected := m.Attributes
 	if !u.all {
-		selected = slices.DeleteFunc(slices.Clone(selected), func(a queue.Attribute) bool { return !u.match(a.Name) })
+		selected = slices.DeleteFunc(slices.Clone(selected), func(a message.Attribute) bool { return !u.match(a.Name) })
 	}
 	if len(selected) == 0 {
 		return nil, ""
 	}
 	sum := m.AttributesMD5
 	if len(selected) < len(m.Attributes) {
-		sum = queue.AttributesMD5(selected)
+		sum = message.AttributesMD5(selected)
 	}
 	values := make(map[string]MessageAttributeValue, len(selected))
 	for i := range selected {

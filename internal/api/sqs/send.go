@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -121,7 +122,7 @@ func sequenceOf(q arn.ARN, r shard.SendResult) string {
 	if !q.FIFO() {
 		return ""
 	}
-	return queue.SequenceNumber(r.Sequence)
+	return message.SequenceNumber(r.Sequence)
 }
 
 // failedSend reports an entry that could not be sent. Whatever is wrong with
@@ -144,7 +145,7 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	if !validText(e.MessageBody) {
 		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
-	m := &queue.Message{Sender: call.Account, Body: bytesOf(e.MessageBody)}
+	m := &message.Message{Sender: call.Account, Body: bytesOf(e.MessageBody)}
 	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
 		return shard.Outgoing{}, err
@@ -193,7 +194,7 @@ func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped 
 
 // grouping takes over the message's group and, on a FIFO queue, the id by which
 // it is told from others.
-func grouping(m *queue.Message, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) error {
+func grouping(m *message.Message, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) error {
 	if q.FIFO() {
 		if err := checkGrouping(cfg, e, fault.MissingParameter); err != nil {
 			return err
@@ -250,10 +251,10 @@ func systemDigest(e *SendMessageBatchRequestEntry) string {
 	if !ok {
 		return ""
 	}
-	return digest(queue.AttributesMD5([]queue.Attribute{{Name: traceHeader, Type: v.DataType, Value: []byte(*v.StringValue)}}))
+	return digest(message.AttributesMD5([]message.Attribute{{Name: traceHeader, Type: v.DataType, Value: []byte(*v.StringValue)}}))
 }
 
-func attributesDigest(m *queue.Message) string {
+func attributesDigest(m *message.Message) string {
 	if len(m.Attributes) == 0 {
 		return ""
 	}

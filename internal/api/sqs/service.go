@@ -6,6 +6,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -37,7 +38,7 @@ type Engine interface {
 // Options are what a Service is made of.
 type Options struct {
 	Engine Engine
-	NewID  func() queue.ID // gives a new message id at each call
+	NewID  func() message.ID // gives a new message id at each call
 	// FIFORate is how many calls a second each action on messages may make on
 	// one FIFO queue without high throughput; 0 for any number.
 	FIFORate int
@@ -46,7 +47,7 @@ type Options struct {
 // Service answers the operations of SQS.
 type Service struct {
 	engine Engine
-	newID  func() queue.ID
+	newID  func() message.ID
 	fifo   quota
 }
 

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -167,14 +167,14 @@ func TestSendMessage(t *testing.T) {
 	m := f.sent[0].Message
 	if diff := cmp.Diff(&SendMessageOutput{
 		MD5OfMessageBody:       "5d41402abc4b2a76b9719d911017c592",
-		MD5OfMessageAttributes: digest(queue.AttributesMD5(m.Attributes)),
+		MD5OfMessageAttributes: digest(message.AttributesMD5(m.Attributes)),
 		MessageId:              "00000000-0000-0000-0000-000000000001",
 	}, out); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
-	want := &queue.Message{
-		ID: queue.ID{15: 1}, Sender: testAccount, Group: "tenant", Trace: "Root=1-header", Body: []byte("hello"),
-		Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: []byte("x")}, {Name: "b", Type: "Binary", Value: []byte{1, 2}}},
+	want := &message.Message{
+		ID: message.ID{15: 1}, Sender: testAccount, Group: "tenant", Trace: "Root=1-header", Body: []byte("hello"),
+		Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}, {Name: "b", Type: "Binary", Value: []byte{1, 2}}},
 	}
 	want.Seal()
 	if diff := cmp.Diff(want, m); diff != "" {
@@ -192,7 +192,7 @@ func TestSendMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := digest(queue.AttributesMD5([]queue.Attribute{{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1-attribute")}}))
+	sum := digest(message.AttributesMD5([]message.Attribute{{Name: "AWSTraceHeader", Type: "String", Value: []byte("Root=1-attribute")}}))
 	if out.MD5OfMessageSystemAttributes != sum || out.MD5OfMessageAttributes != "" {
 		t.Errorf("digests %q, %q; want %q and none", out.MD5OfMessageSystemAttributes, out.MD5OfMessageAttributes, sum)
 	}
@@ -301,10 +301,10 @@ func TestReceiveMessageRequest(t *testing.T) {
 }
 
 func TestReceiveMessageAnswer(t *testing.T) {
-	m := &queue.Message{
-		ID:   queue.ID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef},
+	m := &message.Message{
+		ID:   message.ID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef},
 		Sent: 1700000000123, Sender: testAccount, Group: "g", Trace: "Root=1", Source: "arn:aws:sqs:us-east-1:000000000000:src",
-		Body: []byte("hello"), Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: []byte("x")}, {Name: "b", Type: "Binary", Value: []byte{1}}},
+		Body: []byte("hello"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}, {Name: "b", Type: "Binary", Value: []byte{1}}},
 	}
 	m.Seal()
 	f := newFake("q")
@@ -326,7 +326,7 @@ func TestReceiveMessageAnswer(t *testing.T) {
 
 	some := base
 	some.Attributes = api.Pairs{{Name: "SentTimestamp", Value: "1700000000123"}, {Name: "ApproximateReceiveCount", Value: "2"}}
-	some.MD5OfMessageAttributes = digest(queue.AttributesMD5(m.Attributes[1:]))
+	some.MD5OfMessageAttributes = digest(message.AttributesMD5(m.Attributes[1:]))
 	some.MessageAttributes = map[string]MessageAttributeValue{"b": {DataType: "Binary", BinaryValue: []byte{1}}}
 
 	for _, tt := range []struct {

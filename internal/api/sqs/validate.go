@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 const (
@@ -129,14 +129,14 @@ func validGroup(s string) bool {
 
 // attributesOf validates a message's attributes and gives them in the order of
 // their names.
-func attributesOf(m map[string]MessageAttributeValue) ([]queue.Attribute, error) {
+func attributesOf(m map[string]MessageAttributeValue) ([]message.Attribute, error) {
 	if len(m) == 0 {
 		return nil, nil
 	}
 	if len(m) > maxAttributes {
 		return nil, fault.Newf(fault.InvalidParameter, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(m), maxAttributes)
 	}
-	attrs := make([]queue.Attribute, 0, len(m))
+	attrs := make([]message.Attribute, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if err := checkAttributeName(name); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func attributesOf(m map[string]MessageAttributeValue) ([]queue.Attribute, error)
 		if err != nil {
 			return nil, err
 		}
-		attrs = append(attrs, queue.Attribute{Name: name, Type: v.DataType, Value: value})
+		attrs = append(attrs, message.Attribute{Name: name, Type: v.DataType, Value: value})
 	}
 	return attrs, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // SignatureSize is the length of a Signature in an envelope: the base64 of the
@@ -25,7 +25,7 @@ var room = strings.Repeat("A", SignatureSize)
 //
 // Nothing in it differs between the subscribers of a topic who get the same
 // text, so that one signature serves all.
-func digest(m *queue.Message, o Issuer) []byte {
+func digest(m *message.Message, o Issuer) []byte {
 	n := m.Notice
 	var h hash.Hash
 	if n.SignatureVersion == 1 {
@@ -39,7 +39,7 @@ func digest(m *queue.Message, o Issuer) []byte {
 	rest := make([]byte, 0, 512)
 	rest = append(rest, "\nMessageId\n"...)
 	rest = append(rest, uuid.UUID(m.ID).String()...)
-	if n.Kind == queue.Notification {
+	if n.Kind == message.Notification {
 		if n.Subject != "" {
 			rest = append(append(rest, "\nSubject\n"...), n.Subject...)
 		}
@@ -48,7 +48,7 @@ func digest(m *queue.Message, o Issuer) []byte {
 	}
 	rest = append(rest, "\nTimestamp\n"...)
 	rest = appendTime(rest, m)
-	if n.Kind != queue.Notification {
+	if n.Kind != message.Notification {
 		rest = append(append(rest, "\nToken\n"...), n.Token...)
 	}
 	rest = append(append(rest, "\nTopicArn\n"...), n.Topic...)

@@ -3,7 +3,7 @@
 //
 // A signature costs a thousand times what the rest of an envelope does, so that
 // rendering and signing are two steps: an envelope is rendered with room for its
-// signature and with the digest of what is to be signed (queue.Unsigned), and
+// signature and with the digest of what is to be signed (message.Unsigned), and
 // package signing fills the room when the first copy leaves. An envelope that
 // is not to be signed, as those of FIFO topics are not, has none of
 // SignatureVersion, Signature and SigningCertURL.
@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/fastjson"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // MaxRawAttributes is how many message attributes raw delivery to a queue
@@ -37,15 +37,15 @@ const replayed = "Replayed"
 // timestamp is how an envelope writes the moment of the publish: milliseconds, UTC.
 const timestamp = "2006-01-02T15:04:05.000Z"
 
-var kinds = map[queue.NoticeKind]string{
-	queue.Notification:             "Notification",
-	queue.SubscriptionConfirmation: "SubscriptionConfirmation",
-	queue.UnsubscribeConfirmation:  "UnsubscribeConfirmation",
+var kinds = map[message.NoticeKind]string{
+	message.Notification:             "Notification",
+	message.SubscriptionConfirmation: "SubscriptionConfirmation",
+	message.UnsubscribeConfirmation:  "UnsubscribeConfirmation",
 }
 
 // Type is the name of a notice's kind, in envelopes and in the header
 // x-amz-sns-message-type.
-func Type(k queue.NoticeKind) string { return kinds[k] }
+func Type(k message.NoticeKind) string { return kinds[k] }
 
 // Issuer is this server as its envelopes show it.
 type Issuer struct {
@@ -68,16 +68,16 @@ const (
 // Members, their order and the white space are AWS's; characters that matter in
 // HTML are not escaped. unsigned, with an offset from the start of dst, is nil
 // if the envelope is whole as it is.
-func Append(dst []byte, m *queue.Message, o Issuer) (_ []byte, unsigned *queue.Unsigned) {
+func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *message.Unsigned) {
 	n := m.Notice
-	confirmation := n.Kind != queue.Notification
+	confirmation := n.Kind != message.Notification
 	dst = append(dst, "{\n  \"Type\" : \""...)
 	dst = append(dst, Type(n.Kind)...)
 	dst = append(dst, "\",\n  \"MessageId\" : \""...)
 	dst = append(dst, uuid.UUID(m.ID).String()...)
 	dst = append(dst, '"')
 	if n.Sequence != 0 {
-		dst = member(dst, "SequenceNumber", queue.SequenceNumber(n.Sequence))
+		dst = member(dst, "SequenceNumber", message.SequenceNumber(n.Sequence))
 	}
 	if confirmation {
 		dst = member(dst, "Token", n.Token)
@@ -97,7 +97,7 @@ func Append(dst []byte, m *queue.Message, o Issuer) (_ []byte, unsigned *queue.U
 		dst = member(dst, replayed, "true")
 	}
 	if o.Key != [16]byte{} && n.SignatureVersion != 0 {
-		unsigned = &queue.Unsigned{Key: o.Key, Version: n.SignatureVersion, Digest: digest(m, o)}
+		unsigned = &message.Unsigned{Key: o.Key, Version: n.SignatureVersion, Digest: digest(m, o)}
 		dst = append(dst, ",\n  \"SignatureVersion\" : \""...)
 		dst = append(dst, '0'+n.SignatureVersion)
 		dst = append(dst, "\",\n  \"Signature\" : \""...)
@@ -123,15 +123,15 @@ func Append(dst []byte, m *queue.Message, o Issuer) (_ []byte, unsigned *queue.U
 	return append(dst, "\n}"...), unsigned
 }
 
-func subscribeURL(n *queue.Notice, o Issuer) string {
+func subscribeURL(n *message.Notice, o Issuer) string {
 	return o.URL + "/?Action=ConfirmSubscription&TopicArn=" + n.Topic + "&Token=" + n.Token
 }
 
-func unsubscribeURL(n *queue.Notice, o Issuer) string {
+func unsubscribeURL(n *message.Notice, o Issuer) string {
 	return o.URL + "/?Action=Unsubscribe&SubscriptionArn=" + n.Subscription
 }
 
-func appendTime(dst []byte, m *queue.Message) []byte {
+func appendTime(dst []byte, m *message.Message) []byte {
 	return time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
 }
 
@@ -142,7 +142,7 @@ func member(dst []byte, name, value string) []byte {
 	return fastjson.AppendString(dst, value)
 }
 
-func attribute(dst []byte, a *queue.Attribute) []byte {
+func attribute(dst []byte, a *message.Attribute) []byte {
 	dst = fastjson.AppendString(dst, a.Name)
 	dst = append(dst, ` : {"Type":`...)
 	dst = fastjson.AppendString(dst, a.Type)
@@ -158,21 +158,21 @@ func attribute(dst []byte, a *queue.Attribute) []byte {
 }
 
 // Raw reports that m goes out bare. Confirmations never do.
-func Raw(m *queue.Message) bool { return m.Notice.Raw && m.Notice.Kind == queue.Notification }
+func Raw(m *message.Message) bool { return m.Notice.Raw && m.Notice.Kind == message.Notification }
 
 // Signed reports that m goes out with a signature, wherever it goes.
-func Signed(m *queue.Message) bool { return !Raw(m) && m.Notice.SignatureVersion != 0 }
+func Signed(m *message.Message) bool { return !Raw(m) && m.Notice.SignatureVersion != 0 }
 
 // Body is what an HTTP/S endpoint is sent: the envelope, or with raw delivery
 // the bare message. It is whole if unsigned is nil.
-func Body(m *queue.Message, o Issuer) (body []byte, unsigned *queue.Unsigned) {
+func Body(m *message.Message, o Issuer) (body []byte, unsigned *message.Unsigned) {
 	if Raw(m) {
 		return m.Body, nil
 	}
 	return enveloped(m, o)
 }
 
-func enveloped(m *queue.Message, o Issuer) ([]byte, *queue.Unsigned) {
+func enveloped(m *message.Message, o Issuer) ([]byte, *message.Unsigned) {
 	size := len(m.Body) + len(m.Body)/8 + 1536
 	for i := range m.Attributes {
 		size += 64 + 2*len(m.Attributes[i].Value)
@@ -183,7 +183,7 @@ func enveloped(m *queue.Message, o Issuer) ([]byte, *queue.Unsigned) {
 // SQS makes the message that a subscribed queue gets: the envelope as its body,
 // or with raw delivery the bare message and its attributes. It is sealed, or
 // Unsigned; the queue's shard fills in Sent. The error is ErrTooManyAttributes.
-func SQS(m *queue.Message, newID queue.ID, o Issuer) (*queue.Message, error) {
+func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, error) {
 	if Raw(m) && len(m.Attributes) > MaxRawAttributes {
 		return nil, ErrTooManyAttributes
 	}
@@ -195,18 +195,18 @@ func SQS(m *queue.Message, newID queue.ID, o Issuer) (*queue.Message, error) {
 // body, and its attributes if the subscriber is a queue (fromQueue). Nothing is
 // left out: attributes beyond MaxRawAttributes, which may be why the delivery
 // failed, are kept. It is sealed, or Unsigned; the queue's shard fills in Sent.
-func DeadLetter(m *queue.Message, newID queue.ID, o Issuer, fromQueue bool) *queue.Message {
+func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
 	return inQueue(m, newID, o, fromQueue)
 }
 
-func inQueue(m *queue.Message, newID queue.ID, o Issuer, attributes bool) *queue.Message {
-	out := &queue.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
+func inQueue(m *message.Message, newID message.ID, o Issuer, attributes bool) *message.Message {
+	out := &message.Message{ID: newID, Sender: m.Sender, Group: m.Group, Dedup: m.Dedup, Trace: m.Trace}
 	if Raw(m) {
 		out.Body = m.Body
 		if attributes {
 			out.Attributes = m.Attributes
 			if m.Notice.Replayed && len(m.Attributes) < MaxRawAttributes {
-				out.Attributes = append(slices.Clone(m.Attributes), queue.Attribute{Name: replayed, Type: "String", Value: []byte("true")})
+				out.Attributes = append(slices.Clone(m.Attributes), message.Attribute{Name: replayed, Type: "String", Value: []byte("true")})
 			}
 		}
 	} else {

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 const public = "http://127.0.0.1:4566"
@@ -31,14 +31,14 @@ var (
 // room is what stands in the place of a signature that is still to be made.
 var room = strings.Repeat("A", envelope.SignatureSize)
 
-func notification() *queue.Message {
-	return &queue.Message{
-		ID:     queue.ID{0x12, 0x34, 15: 0xff},
+func notification() *message.Message {
+	return &message.Message{
+		ID:     message.ID{0x12, 0x34, 15: 0xff},
 		Sent:   time.Date(2024, 2, 29, 13, 4, 5, 67_999_999, time.UTC).UnixMilli(),
 		Sender: "000000000000", Group: "tenant", Trace: "Root=1",
 		Body: []byte("a <b> & \"c\"\n\u2028é"),
-		Notice: &queue.Notice{
-			Kind: queue.Notification, Topic: "arn:aws:sns:us-east-1:000000000000:t",
+		Notice: &message.Notice{
+			Kind: message.Notification, Topic: "arn:aws:sns:us-east-1:000000000000:t",
 			Subscription: "arn:aws:sns:us-east-1:000000000000:t:s", SignatureVersion: 1,
 		},
 	}
@@ -47,7 +47,7 @@ func notification() *queue.Message {
 func TestNotificationIsWrittenAsAWSDoes(t *testing.T) {
 	m := notification()
 	m.Notice.Subject = "S"
-	m.Attributes = []queue.Attribute{
+	m.Attributes = []message.Attribute{
 		{Name: "n", Type: "Number", Value: []byte("1.50")},
 		{Name: "b", Type: "Binary", Value: []byte{0, 0xff}},
 	}
@@ -96,13 +96,13 @@ func TestDigest(t *testing.T) {
 	text := "Message\n" + string(notification().Body) + "\nMessageId\n12340000-0000-0000-0000-0000000000ff\n"
 	confirm := "SubscribeURL\n" + public + "/?Action=ConfirmSubscription&TopicArn=arn:aws:sns:us-east-1:000000000000:t&Token=tok\n" + stamp + "Token\ntok\n" + arn
 	for _, tt := range []struct {
-		kind          queue.NoticeKind
+		kind          message.NoticeKind
 		subject, want string
 	}{
-		{queue.Notification, "", text + stamp + arn + "Type\nNotification\n"},
-		{queue.Notification, "S", text + "Subject\nS\n" + stamp + arn + "Type\nNotification\n"},
-		{queue.SubscriptionConfirmation, "", text + confirm + "Type\nSubscriptionConfirmation\n"},
-		{queue.UnsubscribeConfirmation, "", text + confirm + "Type\nUnsubscribeConfirmation\n"},
+		{message.Notification, "", text + stamp + arn + "Type\nNotification\n"},
+		{message.Notification, "S", text + "Subject\nS\n" + stamp + arn + "Type\nNotification\n"},
+		{message.SubscriptionConfirmation, "", text + confirm + "Type\nSubscriptionConfirmation\n"},
+		{message.UnsubscribeConfirmation, "", text + confirm + "Type\nUnsubscribeConfirmation\n"},
 	} {
 		m := notification()
 		m.Notice.Kind, m.Notice.Subject, m.Notice.Token = tt.kind, tt.subject, "tok"
@@ -128,7 +128,7 @@ func TestDigest(t *testing.T) {
 func TestConfirmationIsWrittenAsAWSDoes(t *testing.T) {
 	m := notification()
 	m.Body = []byte("You have chosen")
-	m.Notice.Kind, m.Notice.Token, m.Notice.Raw = queue.SubscriptionConfirmation, "tok", true
+	m.Notice.Kind, m.Notice.Token, m.Notice.Raw = message.SubscriptionConfirmation, "tok", true
 	want := `{
   "Type" : "SubscriptionConfirmation",
   "MessageId" : "12340000-0000-0000-0000-0000000000ff",
@@ -168,7 +168,7 @@ func TestDecodesToWhatWentIn(t *testing.T) {
 			_ = json.Unmarshal(raw, &want.Message)
 		}
 		for i := range rapid.IntRange(0, 12).Draw(t, "attributes") {
-			a := queue.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte(text.Draw(t, "value"))}
+			a := message.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte(text.Draw(t, "value"))}
 			shown := string(a.Value)
 			if i%2 == 1 {
 				a.Type, shown = "Binary.x", base64.StdEncoding.EncodeToString(a.Value)
@@ -201,19 +201,19 @@ func TestReuse(t *testing.T) {
 	other.Key[3]++
 	for _, tt := range []struct {
 		name   string
-		change func(m *queue.Message)
+		change func(m *message.Message)
 		issuer envelope.Issuer
 		kept   []byte
 		want   bool
 	}{
-		{"the same", func(*queue.Message) {}, issuer, kept, true},
-		{"another subscriber's", func(m *queue.Message) { m.Notice.Subscription += "2" }, issuer, kept, true},
-		{"another text", func(m *queue.Message) { m.Body = []byte("b") }, issuer, kept, false},
-		{"another version", func(m *queue.Message) { m.Notice.SignatureVersion = 2 }, issuer, kept, false},
-		{"another key", func(*queue.Message) {}, other, kept, false},
-		{"none", func(*queue.Message) {}, issuer, nil, false},
-		{"half", func(*queue.Message) {}, issuer, kept[:len(kept)-1], false},
-		{"more", func(*queue.Message) {}, issuer, append(bytes.Clone(kept), 'S'), false},
+		{"the same", func(*message.Message) {}, issuer, kept, true},
+		{"another subscriber's", func(m *message.Message) { m.Notice.Subscription += "2" }, issuer, kept, true},
+		{"another text", func(m *message.Message) { m.Body = []byte("b") }, issuer, kept, false},
+		{"another version", func(m *message.Message) { m.Notice.SignatureVersion = 2 }, issuer, kept, false},
+		{"another key", func(*message.Message) {}, other, kept, false},
+		{"none", func(*message.Message) {}, issuer, nil, false},
+		{"half", func(*message.Message) {}, issuer, kept[:len(kept)-1], false},
+		{"more", func(*message.Message) {}, issuer, append(bytes.Clone(kept), 'S'), false},
 	} {
 		m := notification()
 		tt.change(m)
@@ -226,16 +226,16 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-func attributes(n int) (out []queue.Attribute) {
+func attributes(n int) (out []message.Attribute) {
 	for i := range n {
-		out = append(out, queue.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte("v")})
+		out = append(out, message.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte("v")})
 	}
 	return out
 }
 
 func TestSQS(t *testing.T) {
-	id := queue.ID{1}
-	sealed := func(m *queue.Message) *queue.Message { m.Seal(); return m }
+	id := message.ID{1}
+	sealed := func(m *message.Message) *message.Message { m.Seal(); return m }
 	for _, tt := range []struct {
 		name       string
 		raw        bool
@@ -251,7 +251,7 @@ func TestSQS(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := notification()
 			m.Notice.Raw, m.Attributes = tt.raw, attributes(tt.attributes)
-			want := &queue.Message{ID: id, Sender: m.Sender, Group: "tenant", Trace: "Root=1"}
+			want := &message.Message{ID: id, Sender: m.Sender, Group: "tenant", Trace: "Root=1"}
 			if tt.raw {
 				want.Body, want.Attributes = m.Body, m.Attributes
 			} else {
@@ -290,12 +290,12 @@ func TestDeadLetter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := notification()
 			m.Notice.Raw, m.Attributes = tt.raw, attributes(tt.attributes)
-			got := envelope.DeadLetter(m, queue.ID{2}, unsigned, tt.fromQueue)
+			got := envelope.DeadLetter(m, message.ID{2}, unsigned, tt.fromQueue)
 			body, _ := envelope.Append(nil, m, unsigned)
 			if tt.raw {
 				body = m.Body
 			}
-			if !bytes.Equal(got.Body, body) || len(got.Attributes) != tt.want || got.ID != (queue.ID{2}) || got.Notice != nil {
+			if !bytes.Equal(got.Body, body) || len(got.Attributes) != tt.want || got.ID != (message.ID{2}) || got.Notice != nil {
 				t.Errorf("got %+v", got)
 			}
 			again := *got

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 func TestLambdaEventIsAsAWSMakesIt(t *testing.T) {
@@ -49,7 +49,7 @@ func TestLambdaEventIsAsAWSMakesIt(t *testing.T) {
 	}
 	check()
 	m.Notice.Subject = "<S>"
-	m.Attributes = []queue.Attribute{
+	m.Attributes = []message.Attribute{
 		{Name: "n", Type: "Number", Value: []byte("1.50")},
 		{Name: "b", Type: "Binary", Value: []byte{0, 0xff}},
 	}

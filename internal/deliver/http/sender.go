@@ -26,7 +26,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
@@ -175,7 +175,7 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 func headerOf(r *deliver.Request) http.Header {
 	n := r.Message.Notice
 	contentType := retry.DefaultContentType
-	if n.Kind == queue.Notification && r.ContentType != "" {
+	if n.Kind == message.Notification && r.ContentType != "" {
 		contentType = r.ContentType
 	}
 	h := http.Header{
@@ -187,7 +187,7 @@ func headerOf(r *deliver.Request) http.Header {
 	h["x-amz-sns-message-type"] = []string{r.Type()}
 	h["x-amz-sns-message-id"] = []string{uuid.UUID(r.Message.ID).String()}
 	h["x-amz-sns-topic-arn"] = []string{n.Topic}
-	if n.Kind == queue.Notification {
+	if n.Kind == message.Notification {
 		h["x-amz-sns-subscription-arn"] = []string{n.Subscription}
 	}
 	if r.Raw() {

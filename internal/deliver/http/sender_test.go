@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/deliver/sendertest"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -107,7 +107,7 @@ func TestRequest(t *testing.T) {
 			"x-amz-sns-subscription-arn": "arn:aws:sns:us-east-1:000000000000:orders:6d6b8f6e-0000-4000-8000-000000000001",
 		}, "body "},
 		{"confirmation", func(r *deliver.Request) {
-			r.ContentType, r.Message.Notice.Raw, r.Message.Notice.Kind = "application/json", true, queue.SubscriptionConfirmation
+			r.ContentType, r.Message.Notice.Raw, r.Message.Notice.Kind = "application/json", true, message.SubscriptionConfirmation
 		}, map[string]string{
 			"Content-Type": "text/plain; charset=UTF-8", "x-amz-sns-message-type": "SubscriptionConfirmation",
 		}, "{\n  \"Type\" : \"SubscriptionConfirmation\""},

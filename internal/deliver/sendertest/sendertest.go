@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -136,16 +136,16 @@ func Request(target Target) *deliver.Request {
 		Delivery: &shard.Delivery{
 			Subscription: topic.Subscription{ARN: sub, Protocol: target.Protocol, Endpoint: target.Endpoint},
 			Attempt:      1,
-			Message: &queue.Message{
-				ID: queue.ID{0xaa, 15: 1}, Sent: 1_709_211_845_067, Body: []byte("body " + Secret),
-				Notice: &queue.Notice{
-					Kind: queue.Notification, Topic: name.String(), Subscription: sub.String(),
+			Message: &message.Message{
+				ID: message.ID{0xaa, 15: 1}, Sent: 1_709_211_845_067, Body: []byte("body " + Secret),
+				Notice: &message.Notice{
+					Kind: message.Notification, Topic: name.String(), Subscription: sub.String(),
 					Subject: "subject " + Secret, SignatureVersion: 1,
 				},
 			},
 		},
 		At:     clock.System.Now(),
 		Issuer: envelope.Issuer{URL: "http://127.0.0.1:4566"},
-		NewID:  func() queue.ID { return queue.ID{0xbb} },
+		NewID:  func() message.ID { return message.ID{0xbb} },
 	}
 }

@@ -7,13 +7,13 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
 // Engine is what the sender needs of the state: *shard.Engine.
 type Engine interface {
-	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *queue.Message, state shard.DeliveryState, reason string) error
+	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
 }
 
 // Sender makes transfers. It implements deliver.Sender.

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/deliver/sendertest"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -28,7 +28,7 @@ type engine struct {
 	received [][]byte
 }
 
-func (e *engine) Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *queue.Message, state shard.DeliveryState, _ string) error {
+func (e *engine) Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, _ string) error {
 	if dest != target || state != shard.DeliveryDelivered || a.Outcome != "success" || a.At.IsZero() || d == nil {
 		e.t.Errorf("transfer to %s as %s, attempt %+v", dest, state, a)
 	}
@@ -75,7 +75,7 @@ func TestRawWithTooManyAttributes(t *testing.T) {
 	r := sendertest.Request(sendertest.Target{Protocol: topic.SQS, Endpoint: target.String()})
 	r.Message.Notice.Raw = true
 	for i := range 11 {
-		r.Message.Attributes = append(r.Message.Attributes, queue.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte("v")})
+		r.Message.Attributes = append(r.Message.Attributes, message.Attribute{Name: fmt.Sprint("a", i), Type: "String", Value: []byte("v")})
 	}
 	out := sqssender.New(e).Send(t.Context(), r)
 	if out.Class != deliver.ClientError || !strings.Contains(out.Detail, "10 message attributes") || len(e.received) != 0 {

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/deliver/envelope"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // signed names a signature by what it is made over, and so is the same for all
@@ -47,7 +47,7 @@ var errNoRoom = errors.New("signing: the body has no room for a signature")
 // being made it waits, a fraction of a second as a rule. The same text gets the
 // same signature, which is made once and kept while there is room for it; made
 // again it is the same.
-func (s *Signer) Sign(body []byte, u *queue.Unsigned) error {
+func (s *Signer) Sign(body []byte, u *message.Unsigned) error {
 	id := signed{key: u.Key, version: u.Version}
 	if len(u.Digest) > len(id.digest) || u.Offset < 0 || len(body)-u.Offset < envelope.SignatureSize {
 		return errNoRoom
@@ -83,7 +83,7 @@ func (k *Keys) wait(id [16]byte) {
 	}
 }
 
-func (k *Keys) make(u *queue.Unsigned) ([]byte, error) {
+func (k *Keys) make(u *message.Unsigned) ([]byte, error) {
 	found, ok := k.find(u.Key)
 	if !ok {
 		return nil, fmt.Errorf("signing: the key %x is not in the store", u.Key)

@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
-	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,9 +76,9 @@ func open(t *testing.T, s *store, at time.Time) *signing.Keys {
 	return k
 }
 
-func message(body string, version byte) *queue.Message {
-	return &queue.Message{ID: queue.ID{1}, Sent: start.UnixMilli(), Body: []byte(body), Notice: &queue.Notice{
-		Kind: queue.Notification, Topic: "arn:aws:sns:us-east-1:000000000000:t", Subscription: "s", SignatureVersion: version,
+func notification(body string, version byte) *message.Message {
+	return &message.Message{ID: message.ID{1}, Sent: start.UnixMilli(), Body: []byte(body), Notice: &message.Notice{
+		Kind: message.Notification, Topic: "arn:aws:sns:us-east-1:000000000000:t", Subscription: "s", SignatureVersion: version,
 	}}
 }
 
@@ -106,7 +106,7 @@ func certificate(t *testing.T, k *signing.Keys, id [16]byte) *x509.Certificate {
 }
 
 // sign renders an envelope and signs it, and returns its signature.
-func sign(t *testing.T, s *signing.Signer, m *queue.Message, key [16]byte) []byte {
+func sign(t *testing.T, s *signing.Signer, m *message.Message, key [16]byte) []byte {
 	t.Helper()
 	body, unsigned := envelope.Append(nil, m, envelope.Issuer{URL: "http://host", Key: key})
 	before := bytes.Clone(body)
@@ -131,10 +131,10 @@ func TestBothVersionsVerify(t *testing.T) {
 	text := "Message\nhello\nMessageId\n01000000-0000-0000-0000-000000000000\nTimestamp\n2026-01-02T03:04:05.000Z\n" +
 		"TopicArn\narn:aws:sns:us-east-1:000000000000:t\nType\nNotification\n"
 	first, second := sha1.Sum([]byte(text)), sha256.Sum256([]byte(text))
-	if err := rsa.VerifyPKCS1v15(public, crypto.SHA1, first[:], sign(t, s, message("hello", 1), id)); err != nil {
+	if err := rsa.VerifyPKCS1v15(public, crypto.SHA1, first[:], sign(t, s, notification("hello", 1), id)); err != nil {
 		t.Error("version 1:", err)
 	}
-	if err := rsa.VerifyPKCS1v15(public, crypto.SHA256, second[:], sign(t, s, message("hello", 2), id)); err != nil {
+	if err := rsa.VerifyPKCS1v15(public, crypto.SHA256, second[:], sign(t, s, notification("hello", 2), id)); err != nil {
 		t.Error("version 2:", err)
 	}
 }
@@ -179,23 +179,23 @@ func TestOneSignatureForAll(t *testing.T) {
 	k := open(t, &store{}, start)
 	id := k.Key()
 	signers := []*signing.Signer{k.NewSigner(), k.NewSigner()}
-	first := sign(t, signers[0], message("hello", 1), id)
+	first := sign(t, signers[0], notification("hello", 1), id)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			m := message("hello", 1)
+			m := notification("hello", 1)
 			m.Notice.Subscription += strings.Repeat("x", i)
 			if got := sign(t, signers[i%2], m, id); !bytes.Equal(got, first) {
 				t.Error("another signature")
 			}
-			sign(t, signers[i%2], message("other", 1), id)
+			sign(t, signers[i%2], notification("other", 1), id)
 		})
 	}
 	wg.Wait()
 	if n := k.Made(); n != 2 {
 		t.Errorf("%d signatures were made of two texts", n)
 	}
-	sign(t, signers[0], message("hello", 2), id)
+	sign(t, signers[0], notification("hello", 2), id)
 	if n := k.Made(); n != 3 {
 		t.Errorf("%d signatures with another version", n)
 	}
@@ -210,9 +210,9 @@ func TestForgottenSignatureIsTheSame(t *testing.T) {
 	}
 	defer k.Stop()
 	s, id := k.NewSigner(), k.Key()
-	first := sign(t, s, message("a", 1), id)
-	sign(t, s, message("b", 1), id)
-	if again := sign(t, s, message("a", 1), id); !bytes.Equal(again, first) || k.Made() != 3 {
+	first := sign(t, s, notification("a", 1), id)
+	sign(t, s, notification("b", 1), id)
+	if again := sign(t, s, notification("a", 1), id); !bytes.Equal(again, first) || k.Made() != 3 {
 		t.Errorf("made %d times, the same: %v", k.Made(), bytes.Equal(again, first))
 	}
 }
@@ -222,12 +222,12 @@ func TestKeyIsKept(t *testing.T) {
 	s := &store{}
 	k := open(t, s, start)
 	id := k.Key()
-	first := sign(t, k.NewSigner(), message("hello", 2), id)
+	first := sign(t, k.NewSigner(), notification("hello", 2), id)
 	again := open(t, s, start.AddDate(1, 0, 0))
 	if again.Key() != id {
 		t.Fatal("another key")
 	}
-	if !bytes.Equal(sign(t, again.NewSigner(), message("hello", 2), id), first) {
+	if !bytes.Equal(sign(t, again.NewSigner(), notification("hello", 2), id), first) {
 		t.Error("another signature")
 	}
 	again.Stop()
@@ -242,14 +242,14 @@ func TestRotation(t *testing.T) {
 	s := &store{}
 	k := open(t, s, start)
 	old := k.Key()
-	first := sign(t, k.NewSigner(), message("hello", 1), old)
+	first := sign(t, k.NewSigner(), notification("hello", 1), old)
 	k = open(t, s, start.AddDate(19, 6, 0))
 	k.Stop()
 	id := k.Key()
 	if id == old || len(s.keys) != 2 {
 		t.Fatalf("%d keys, another one: %v", len(s.keys), id != old)
 	}
-	if !bytes.Equal(sign(t, k.NewSigner(), message("hello", 1), old), first) {
+	if !bytes.Equal(sign(t, k.NewSigner(), notification("hello", 1), old), first) {
 		t.Error("the old key signs otherwise")
 	}
 	if certificate(t, k, old).Equal(certificate(t, k, id)) {
@@ -273,7 +273,7 @@ func TestFirstKeyIsMadeInTheBackground(t *testing.T) {
 		}
 		reserved := maps.Clone(s.keys)
 		signer, done := k.NewSigner(), make(chan []byte, 2)
-		go func() { done <- sign(t, signer, message("hello", 1), id) }()
+		go func() { done <- sign(t, signer, notification("hello", 1), id) }()
 		go func() { done <- fetch(t, k, http.MethodGet, envelope.CertificatePath(id)).Body.Bytes() }()
 		synctest.Wait()
 		if len(done) != 0 {
@@ -289,7 +289,7 @@ func TestFirstKeyIsMadeInTheBackground(t *testing.T) {
 			}
 		}
 		again := open(t, &store{keys: reserved}, start)
-		if again.Key() != id || len(sign(t, again.NewSigner(), message("hello", 1), id)) != 256 {
+		if again.Key() != id || len(sign(t, again.NewSigner(), notification("hello", 1), id)) != 256 {
 			t.Error("the key that was promised is not made")
 		}
 	})
@@ -309,7 +309,7 @@ func TestNoKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Stop()
-	body, unsigned := envelope.Append(nil, message("hello", 1), envelope.Issuer{Key: k.Key()})
+	body, unsigned := envelope.Append(nil, notification("hello", 1), envelope.Issuer{Key: k.Key()})
 	if err := k.NewSigner().Sign(body, unsigned); !errors.Is(err, broken) {
 		t.Errorf("signed: %v", err)
 	}
@@ -344,13 +344,13 @@ func TestSignRefusesWhatItCannotSign(t *testing.T) {
 	digest := make([]byte, 32)
 	for name, tc := range map[string]struct {
 		body []byte
-		u    queue.Unsigned
+		u    message.Unsigned
 	}{
-		"no room":     {make([]byte, 343), queue.Unsigned{Key: id, Version: 2, Digest: digest}},
-		"behind":      {make([]byte, 344), queue.Unsigned{Key: id, Version: 2, Digest: digest, Offset: 1}},
-		"long digest": {make([]byte, 344), queue.Unsigned{Key: id, Version: 2, Digest: make([]byte, 33)}},
-		"another's":   {make([]byte, 344), queue.Unsigned{Key: [16]byte{1}, Version: 2, Digest: digest}},
-		"no digest":   {make([]byte, 344), queue.Unsigned{Key: id, Version: 2}},
+		"no room":     {make([]byte, 343), message.Unsigned{Key: id, Version: 2, Digest: digest}},
+		"behind":      {make([]byte, 344), message.Unsigned{Key: id, Version: 2, Digest: digest, Offset: 1}},
+		"long digest": {make([]byte, 344), message.Unsigned{Key: id, Version: 2, Digest: make([]byte, 33)}},
+		"another's":   {make([]byte, 344), message.Unsigned{Key: [16]byte{1}, Version: 2, Digest: digest}},
+		"no digest":   {make([]byte, 344), message.Unsigned{Key: id, Version: 2}},
 	} {
 		before := bytes.Clone(tc.body)
 		if err := s.Sign(tc.body, &tc.u); err == nil || !bytes.Equal(before, tc.body) {
@@ -372,7 +372,7 @@ func BenchmarkSign(b *testing.B) {
 			name = "kept"
 		}
 		b.Run(name, func(b *testing.B) {
-			m := message(strings.Repeat("x", 1024), 2)
+			m := notification(strings.Repeat("x", 1024), 2)
 			for i := 0; b.Loop(); i++ {
 				if !kept {
 					m.Sent++

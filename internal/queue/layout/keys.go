@@ -1,9 +1,14 @@
-package queue
+// Package layout is how a queue stands in the store: the keys of its records.
+package layout
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 )
+
+// ErrCorrupt reports stored bytes that are no record of a queue.
+var ErrCorrupt = errors.New("queue: corrupt record")
 
 // Incarnation names one life of a queue within its shard: a queue that is
 // deleted and created again has a new one, and nothing of the old one's.
@@ -19,7 +24,7 @@ const (
 	DelayedLane Lane = 1 // accepted with a delay
 	MovedLane   Lane = 2 // moved in from another queue, with its age and receive count
 
-	groupLanes Lane = 1 << 63 // the lanes of groups are at or above it
+	GroupLanes Lane = 1 << 63 // the lanes of groups are at or above it
 )
 
 // GroupLane is the lane of a message group. It is a hash: two of a queue's
@@ -30,11 +35,11 @@ func GroupLane(group string) Lane {
 		return MainLane
 	}
 	sum := sha256.Sum256([]byte(group))
-	return groupLanes | Lane(binary.BigEndian.Uint64(sum[:]))
+	return GroupLanes | Lane(binary.BigEndian.Uint64(sum[:]))
 }
 
 // Grouped reports whether the lane is a group's.
-func (l Lane) Grouped() bool { return l >= groupLanes }
+func (l Lane) Grouped() bool { return l >= GroupLanes }
 
 // The key space of a shard: two bytes of shard, then one of these.
 const (
@@ -42,18 +47,21 @@ const (
 	spaceCounters = 'C' // incarnation
 )
 
-// The kinds of record of a queue, behind its incarnation.
+// Kind is a kind of record of a queue.
+type Kind byte
+
+// The kinds of record, behind the incarnation.
 const (
-	kindRecord  = 'm' // lane, sequence → message
-	kindLease   = 'l' // sequence → state
-	kindDueOf   = 't' // sequence → due time
-	kindDue     = 'd' // due time, sequence → state
-	kindExpiry  = 'e' // sent time, sequence → lane; not for the main and the delayed lane
-	kindBucket  = 'k' // second → number of messages due in it
-	kindHistory = 'n' // sequence → history of attempts
-	kindGroup   = 'g' // lane of a group that is not empty → a message at or before its first
-	kindListed  = 'r' // sequence of the first message of a group that gives some → listing
-	kindHeld    = 'h' // lane, sequence → state of a returned message of a group that blocks
+	KindRecord  Kind = 'm' // lane, sequence → message
+	KindLease   Kind = 'l' // sequence → state
+	KindDueOf   Kind = 't' // sequence → due time
+	KindDue     Kind = 'd' // due time, sequence → state
+	KindExpiry  Kind = 'e' // sent time, sequence → lane; not for the main and the delayed lane
+	KindBucket  Kind = 'k' // second → number of messages due in it
+	KindHistory Kind = 'n' // sequence → history of attempts
+	KindGroup   Kind = 'g' // lane of a group that is not empty → a message at or before its first
+	KindListed  Kind = 'r' // sequence of the first message of a group that gives some → listing
+	KindHeld    Kind = 'h' // lane, sequence → state of a returned message of a group that blocks
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -72,45 +80,46 @@ func NewKeys(shard uint16, inc Incarnation) Keys {
 	return k
 }
 
-func (k *Keys) kind(kind byte) []byte {
+func (k *Keys) kind(kind Kind) []byte {
 	b := append(k.buf[:0], k.prefix[:]...)
-	return append(b, kind)
+	return append(b, byte(kind))
 }
 
-func (k *Keys) sequence(kind byte, seq uint64) []byte {
+func (k *Keys) sequence(kind Kind, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(k.kind(kind), seq)
 }
 
 // Record is the key of a message.
 func (k *Keys) Record(lane Lane, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.sequence(kindRecord, uint64(lane)), seq)
+	return binary.BigEndian.AppendUint64(k.sequence(KindRecord, uint64(lane)), seq)
 }
 
 // Group is the key that tells that a group is not empty.
-func (k *Keys) Group(lane Lane) []byte { return k.sequence(kindGroup, uint64(lane)) }
+func (k *Keys) Group(lane Lane) []byte { return k.sequence(KindGroup, uint64(lane)) }
 
-func (k *Keys) listed(seq uint64) []byte { return k.sequence(kindListed, seq) }
-
-func (k *Keys) held(lane Lane, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.sequence(kindHeld, uint64(lane)), seq)
-}
+// Listed is the key of a group's listing, under the sequence of its first message.
+func (k *Keys) Listed(seq uint64) []byte { return k.sequence(KindListed, seq) }
 
 // History is the key of a delivery's history of attempts.
-func (k *Keys) History(seq uint64) []byte { return k.sequence(kindHistory, seq) }
+func (k *Keys) History(seq uint64) []byte { return k.sequence(KindHistory, seq) }
 
 // DueOf is the key that tells a scheduled message's due time.
-func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(kindDueOf, seq) }
+func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(KindDueOf, seq) }
 
 // Due is the key of a scheduled message's state.
-func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(kindDue, due, seq) }
+func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(KindDue, due, seq) }
 
-func (k *Keys) lease(seq uint64) []byte { return k.sequence(kindLease, seq) }
+// Lease is the key of a lease.
+func (k *Keys) Lease(seq uint64) []byte { return k.sequence(KindLease, seq) }
 
-func (k *Keys) expiry(sent int64, seq uint64) []byte { return k.timed(kindExpiry, sent, seq) }
+// Expiry is the key by which a message outside the main and the delayed lane is
+// found when its retention is over.
+func (k *Keys) Expiry(sent int64, seq uint64) []byte { return k.timed(KindExpiry, sent, seq) }
 
-func (k *Keys) bucket(second int64) []byte { return k.sequence(kindBucket, uint64(second)) }
+// Bucket is the key of the number of messages due in a second.
+func (k *Keys) Bucket(second int64) []byte { return k.sequence(KindBucket, uint64(second)) }
 
-func (k *Keys) timed(kind byte, ms int64, seq uint64) []byte {
+func (k *Keys) timed(kind Kind, ms int64, seq uint64) []byte {
 	b := binary.BigEndian.AppendUint64(k.kind(kind), uint64(ms))
 	return binary.BigEndian.AppendUint64(b, seq)
 }
@@ -125,11 +134,16 @@ func (k *Keys) Counters() []byte {
 // Span is a range of keys, [Lower, Upper). Its slices are its own.
 type Span struct{ Lower, Upper []byte }
 
+// Of spans all records of a kind.
+func (k *Keys) Of(kind Kind) Span { return spanOf(k.kind(kind)) }
+
 // Records spans the messages, lane by lane, each in order of sequence.
-func (k *Keys) Records() Span { return spanOf(k.kind(kindRecord)) }
+func (k *Keys) Records() Span { return spanOf(k.kind(KindRecord)) }
 
 // HeldState is the key of the state of a returned message of a group that blocks.
-func (k *Keys) HeldState(lane Lane, seq uint64) []byte { return k.held(lane, seq) }
+func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(k.sequence(KindHeld, uint64(lane)), seq)
+}
 
 // KeyLane reads the lane out of a key of Records.
 func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)-16:])) }
@@ -138,31 +152,31 @@ func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)
 func (k *Keys) All() Span { return spanOf(k.prefix[:]) }
 
 // Leases spans the leases.
-func (k *Keys) Leases() Span { return spanOf(k.kind(kindLease)) }
+func (k *Keys) Leases() Span { return spanOf(k.kind(KindLease)) }
 
 // Buckets spans the counts of messages by due second.
-func (k *Keys) Buckets() Span { return spanOf(k.kind(kindBucket)) }
+func (k *Keys) Buckets() Span { return spanOf(k.kind(KindBucket)) }
 
 // Expiries spans the messages outside the main and the delayed lane in order of age.
-func (k *Keys) Expiries() Span { return spanOf(k.kind(kindExpiry)) }
+func (k *Keys) Expiries() Span { return spanOf(k.kind(KindExpiry)) }
 
 // Lane spans the records of a lane from a sequence on.
 func (k *Keys) Lane(lane Lane, from uint64) Span {
-	return k.laneFrom(kindRecord, lane, from)
+	return k.laneFrom(KindRecord, lane, from)
 }
 
 // Held spans the states of a group's returned messages from a sequence on.
-func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(kindHeld, lane, from) }
+func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, lane, from) }
 
-func (k *Keys) laneFrom(kind byte, lane Lane, from uint64) Span {
+func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 	s := spanOf(k.sequence(kind, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
 	return s
 }
 
-// listedFrom spans the listed groups from a sequence on.
-func (k *Keys) listedFrom(seq uint64) Span {
-	s := spanOf(k.kind(kindListed))
+// ListedFrom spans the listed groups from a sequence on.
+func (k *Keys) ListedFrom(seq uint64) Span {
+	s := spanOf(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
@@ -176,14 +190,14 @@ func (k *Keys) DueAfter(due int64, seq uint64) Span {
 
 // DueFrom spans the scheduled messages from (due, seq) on.
 func (k *Keys) DueFrom(due int64, seq uint64) Span {
-	s := spanOf(k.kind(kindDue))
+	s := spanOf(k.kind(KindDue))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
 
 // AllDue spans all scheduled messages.
-func (k *Keys) AllDue() Span { return spanOf(k.kind(kindDue)) }
+func (k *Keys) AllDue() Span { return spanOf(k.kind(KindDue)) }
 
 // AllCounters spans the counters of every queue of a shard.
 func AllCounters(shard uint16) Span {
@@ -216,3 +230,11 @@ func spanOf(prefix []byte) Span {
 
 // PrefixSpan spans all keys that begin with prefix, which is not empty.
 func PrefixSpan(prefix []byte) Span { return spanOf(prefix) }
+
+// DecodeDue reads the value of a DueOf key; 0 for anything else.
+func DecodeDue(value []byte) int64 {
+	if len(value) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(value))
+}

@@ -1,4 +1,6 @@
-package queue
+// Package message is what a queue holds: the message, its digests, and the record
+// in which it is stored.
+package message
 
 import (
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
@@ -8,8 +10,8 @@ import (
 	"fmt"
 )
 
-// ErrCorruptRecord reports stored bytes that are no record of a message.
-var ErrCorruptRecord = errors.New("queue: corrupt message record")
+// ErrCorrupt reports stored bytes that are no record of a message.
+var ErrCorrupt = errors.New("message: corrupt record")
 
 // ID is a message's id: the 16 bytes of a UUID.
 type ID [16]byte
@@ -226,7 +228,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 // and the digest of what is to be signed alias p.
 func DecodeRecord(p []byte) (*Message, error) {
 	if len(p) < 2 || p[0] != recordVersion {
-		return nil, fmt.Errorf("%w: version", ErrCorruptRecord)
+		return nil, fmt.Errorf("%w: version", ErrCorrupt)
 	}
 	flags := p[1]
 	r := reader{p: p[2:]}
@@ -266,7 +268,7 @@ func DecodeRecord(p []byte) (*Message, error) {
 		copy(m.AttributesMD5[:], r.fixed(len(m.AttributesMD5)))
 		n := r.uvarint()
 		if n == 0 || n > uint64(len(r.p))/3 { // each has three lengths at least
-			return nil, fmt.Errorf("%w: attributes", ErrCorruptRecord)
+			return nil, fmt.Errorf("%w: attributes", ErrCorrupt)
 		}
 		m.Attributes = make([]Attribute, n)
 		for i := range m.Attributes {
@@ -274,12 +276,12 @@ func DecodeRecord(p []byte) (*Message, error) {
 		}
 	}
 	if r.short {
-		return nil, fmt.Errorf("%w: truncated", ErrCorruptRecord)
+		return nil, fmt.Errorf("%w: truncated", ErrCorrupt)
 	}
 	m.Body = r.p
 	if m.Unsigned != nil {
 		if offset > uint64(len(m.Body)) {
-			return nil, fmt.Errorf("%w: signature", ErrCorruptRecord)
+			return nil, fmt.Errorf("%w: signature", ErrCorrupt)
 		}
 		m.Unsigned.Offset = int(offset)
 	}

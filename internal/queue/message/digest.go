@@ -1,4 +1,4 @@
-package queue
+package message
 
 import (
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection

@@ -1,10 +1,13 @@
 package function
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
 )
 
 // The bounds of an EventInvoke. Source: the Lambda API reference,
@@ -55,12 +58,16 @@ var errNoSetting = invalid("You must specify at least one of error handling or d
 
 var errOwnDestination = invalid("You can't specify the function as a destination for itself.")
 
-// apply makes a setting out of the one before it, which is the zero value for a
-// Put. Errors: InvalidParameter.
-func (c EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time) (EventInvoke, error) {
+// check refuses a change of nothing.
+func (c *EventInvokeChange) check() error {
 	if c.Retries == nil && c.MaxAgeS == nil && !c.Destinations {
-		return EventInvoke{}, errNoSetting
+		return errNoSetting
 	}
+	return nil
+}
+
+// apply makes a setting out of the one before it. Errors: InvalidParameter.
+func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time) (EventInvoke, error) {
 	next := before
 	next.Modified = now.UTC().Truncate(time.Millisecond)
 	if c.Retries != nil {
@@ -117,4 +124,106 @@ var errNoSuchFunction = fault.New(fault.ResourceNotFound, "The function doesn't 
 
 func errNoEventInvoke(name arn.ARN) error {
 	return fault.Newf(fault.ResourceNotFound, "The function %s doesn't have an EventInvokeConfig", name)
+}
+
+// SetEventInvoke is the command that changes how events are tried.
+type SetEventInvoke struct {
+	Function  arn.ARN
+	Qualifier string // empty: Latest
+	Change    EventInvokeChange
+	// Merge keeps what is not named: an update. Without it all is replaced.
+	Merge bool
+}
+
+// SetEventInvoke says how the events of a function, version or alias are tried.
+// Errors: ResourceNotFound, also for nothing to merge with; InvalidParameter.
+func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Batch) (EventInvoke, error) {
+	if err := cmd.Change.check(); err != nil {
+		return EventInvoke{}, err
+	}
+	f, _, _, err := s.Find(cmd.Function, cmd.Qualifier)
+	if err != nil {
+		return EventInvoke{}, errNoSuchFunction
+	}
+	qualifier := qualifierOr(cmd.Qualifier)
+	before, there := f.eventInvokes[qualifier]
+	switch {
+	case !cmd.Merge:
+		before = EventInvoke{}
+	case !there:
+		return EventInvoke{}, errNoEventInvoke(cmd.Function.Qualify(qualifier))
+	}
+	next, err := cmd.Change.apply(before, cmd.Function, now)
+	if err != nil {
+		return EventInvoke{}, err
+	}
+	if f.eventInvokes == nil {
+		f.eventInvokes = map[string]EventInvoke{}
+	}
+	f.eventInvokes[qualifier] = next
+	s.put(b, f)
+	return next, nil
+}
+
+// EventInvoke is how the events of a function, version or alias are tried: the
+// zero value, false if nothing was said.
+func (f *Function) EventInvoke(qualifier string) (EventInvoke, bool) {
+	c, ok := f.eventInvokes[qualifierOr(qualifier)]
+	return c, ok
+}
+
+// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+func (s *State) ShowEventInvoke(name arn.ARN, qualifier string) (EventInvoke, error) {
+	if f, ok := s.functions[name]; ok {
+		if c, ok := f.EventInvoke(qualifier); ok {
+			return c, nil
+		}
+	}
+	return EventInvoke{}, errNoEventInvoke(name.Qualify(qualifierOr(qualifier)))
+}
+
+// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound, also for
+// nothing to delete.
+func (s *State) DeleteEventInvoke(name arn.ARN, qualifier string, b *mutation.Batch) error {
+	if _, err := s.ShowEventInvoke(name, qualifier); err != nil {
+		return err
+	}
+	f := s.functions[name]
+	delete(f.eventInvokes, qualifierOr(qualifier))
+	s.put(b, f)
+	return nil
+}
+
+// QualifiedEventInvoke is an EventInvoke with whose it is.
+type QualifiedEventInvoke struct {
+	Qualifier string
+	EventInvoke
+}
+
+// EventInvokes is a page of those of a function in the order of their qualifiers:
+// up to limit behind the qualifier after. more says that there are further ones.
+// Errors: ResourceNotFound.
+func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []QualifiedEventInvoke, more bool, err error) {
+	f, ok := s.functions[name]
+	if !ok {
+		return nil, false, errNoSuchFunction
+	}
+	for _, qualifier := range slices.Sorted(maps.Keys(f.eventInvokes)) {
+		if qualifier <= after {
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, QualifiedEventInvoke{qualifier, f.eventInvokes[qualifier]})
+	}
+	return page, false, nil
+}
+
+// forgetEventInvoke removes what was said of a version or alias that goes;
+// whether there was something.
+func (f *Function) forgetEventInvoke(qualifier string) bool {
+	_, there := f.eventInvokes[qualifier]
+	delete(f.eventInvokes, qualifier)
+	return there
 }

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
+	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue/message"
@@ -121,7 +122,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
-	engine.SetConsumer(scheduler)
+	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
 
 	return Parts{
@@ -173,7 +174,9 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 		web.Close()
 		return nil
 	})
-	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}, nil
+	return map[topic.Protocol]deliver.Sender{
+		topic.SQS: sqssender.New(engine), topic.Lambda: lambdasender.New(engine), topic.HTTP: web, topic.HTTPS: web,
+	}, nil
 }
 
 // exit ends the process after the store has failed: what is in memory may be

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,14 +30,27 @@ type Delivery struct {
 	Signature []byte
 
 	history history
-	shard   *shard
-	queue   *queueState
-	lease   queue.Lease
+	loan
 }
 
-// SetConsumer says who takes what is due in backlogs, and tells it what is.
-func (e *Engine) SetConsumer(c Consumer) {
-	e.consumer.Store(&c)
+// loan is a message of a backlog that the consumer has.
+type loan struct {
+	shard *shard
+	queue *queueState
+	lease queue.Lease
+}
+
+// SetConsumer says who takes what is due in the backlogs of a service, "sns" or
+// "lambda", and tells it what is.
+func (e *Engine) SetConsumer(service string, c Consumer) {
+	e.faultMu.Lock()
+	consumers := map[string]Consumer{}
+	if old := e.consumers.Load(); old != nil {
+		maps.Copy(consumers, *old)
+	}
+	consumers[service] = c
+	e.consumers.Store(&consumers)
+	e.faultMu.Unlock()
 	for _, sh := range e.shards {
 		sh.mu.Lock()
 		for _, qs := range sh.backlogs {
@@ -45,6 +59,14 @@ func (e *Engine) SetConsumer(c Consumer) {
 		sh.arm()
 		sh.mu.Unlock()
 	}
+}
+
+// consumer is who takes what is due in the backlog; nil: nobody yet.
+func (qs *queueState) consumer(e *Engine) Consumer {
+	if all := e.consumers.Load(); all != nil {
+		return (*all)[qs.arn.Service]
+	}
+	return nil
 }
 
 // topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
@@ -103,26 +125,23 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	qs.readied = false
 	if qs.paused {
+		qs.readied = false
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	found := sh.receive(qs, most, 0, "")
-	taken = make([]*Delivery, len(found.leases))
-	for i, l := range found.leases {
-		d := &Delivery{Subscription: *s, Attempt: int(l.Receives), shard: sh, queue: qs, lease: l}
+	loans, more, g := sh.lend(qs, most)
+	taken = make([]*Delivery, len(loans))
+	for i, l := range loans {
+		d := &Delivery{Subscription: *s, Attempt: int(l.lease.Receives), loan: l}
 		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
 		d.Throttle, _ = s.Throttle()
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		taken[i] = d
 	}
-	more = found.err == nil && sh.available(qs, sh.now())
-	qs.readied = more // it knows; no need to tell it again
-	sh.readable()     // for the histories
 	sh.mu.Unlock()
 
-	found.group.wait()
+	g.wait()
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
@@ -149,16 +168,31 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
 }
 
-// outcome runs a command on a delivery's backlog, unless that is gone.
-func (d *Delivery) outcome(f func(sh *shard, qs *queueState, now int64)) {
-	d.shard.mu.Lock()
-	defer d.shard.mu.Unlock()
-	if d.queue.gone {
+// lend leases up to most messages that are due in a backlog to its consumer. They
+// are durable when the group is. more says that there are others due.
+func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, g *group) {
+	qs.readied = false
+	found := sh.receive(qs, most, 0, "")
+	loans = make([]loan, len(found.leases))
+	for i, l := range found.leases {
+		loans[i] = loan{shard: sh, queue: qs, lease: l}
+	}
+	more = found.err == nil && sh.available(qs, sh.now())
+	qs.readied = more // it knows; no need to tell it again
+	sh.readable()     // for the histories
+	return loans, more, found.group
+}
+
+// outcome runs a command on the backlog of a loan, unless that is gone.
+func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
+	l.shard.mu.Lock()
+	defer l.shard.mu.Unlock()
+	if l.queue.gone {
 		return
 	}
-	f(d.shard, d.queue, d.shard.now())
-	d.shard.touch(d.queue)
-	d.shard.commit(false)
+	f(l.shard, l.queue, l.shard.now())
+	l.shard.touch(l.queue)
+	l.shard.commit(false)
 }
 
 // Delivered ends a delivery that succeeded.

@@ -63,6 +63,9 @@ type Options struct {
 	Sign func(body []byte, u *message.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// Accepted is told of every event that a function is to be run with, if it is
+	// not nil. It is called under locks, and must be quick.
+	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Published is told of every publish, if it is not nil. It may be called
 	// under locks and concurrently, and must be quick.
 	Published func(*Published)
@@ -85,12 +88,12 @@ type Engine struct {
 	log      *commitLog
 	handles  *handleSealer
 	shards   [Shards]*shard
-	consumer atomic.Pointer[Consumer]
 	finished *finishedRing
 
-	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
-	faultMu sync.Mutex
-	quotas  sync.Mutex // held while what a quota counts may grow
+	consumers atomic.Pointer[map[string]Consumer] // by service
+	faults    atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu   sync.Mutex // held while one of the two is replaced
+	quotas    sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	background sync.WaitGroup
@@ -102,10 +105,10 @@ type Engine struct {
 
 // Consumer takes the messages of backlogs.
 type Consumer interface {
-	// Ready says that the backlog of a subscription has something due. It is
-	// called under a shard's lock and must not block; it is not called again
-	// for the same backlog until the consumer has taken from it.
-	Ready(subscription arn.ARN)
+	// Ready says that the backlog of a subscription or a function has something
+	// due. It is called under a shard's lock and must not block; it is not called
+	// again for the same backlog until the consumer has taken from it.
+	Ready(owner arn.ARN)
 }
 
 // Open reads the state in the store and takes it over.

@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -29,15 +28,13 @@ type QueuedEvent struct {
 	// and EventLater keeps it.
 	Progress function.Progress
 
-	shard *shard
-	queue *queueState
-	lease queue.Lease
+	loan
 }
 
 // qualifierName is the attribute of a queued message that holds the qualifier.
 const qualifierName = "Qualifier"
 
-// message is the event as it stands in the function's queue.
+// eventMessage is the event as it stands in the function's queue.
 func eventMessage(ev function.Event) *message.Message {
 	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
 	if ev.Qualifier != "" {
@@ -104,14 +101,14 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 
 // invokable finds a function that takes events for a qualifier.
 func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
-	f, ok := sh.functions.Function(fn)
-	if !ok {
-		return nil, function.ErrNotFound(fn.Qualify(qualifier))
+	if _, err := sh.functions.Resolve(fn, qualifier, 0); err != nil {
+		return nil, err
 	}
 	if err := sh.engine.injected(fn); err != nil {
 		return nil, err
 	}
-	return f, f.Invokable(qualifier)
+	f, _ := sh.functions.Function(fn)
+	return f, nil
 }
 
 // acceptEvent adds a message to a function's queue, as part of the command under way.
@@ -136,12 +133,12 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	leases, more, g := sh.lend(qs, most)
+	loans, more, g := sh.lend(qs, most)
 	sh.mu.Unlock()
 	g.wait()
 
-	for _, l := range leases {
-		ev, err := e.queuedEvent(sh, qs, fn, l)
+	for _, l := range loans {
+		ev, err := e.queuedEvent(fn, l)
 		if err != nil {
 			e.fatal(err)
 			return nil, false, err
@@ -153,15 +150,15 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 	return taken, more, nil
 }
 
-// queuedEvent reads the event of a lease; nil if its function was deleted
+// queuedEvent reads the event that was lent; nil if its function was deleted
 // meanwhile.
-func (e *Engine) queuedEvent(sh *shard, qs *queueState, fn arn.ARN, l queue.Lease) (*QueuedEvent, error) {
-	keys := layout.NewKeys(sh.id, qs.incarnation)
-	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
+func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
+	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
+	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
 	if err != nil || !ok {
 		return nil, err
 	}
-	m, err := message.DecodeRecord(slices.Clone(record))
+	m, err := message.DecodeRecord(record)
 	if err != nil {
 		return nil, err
 	}
@@ -172,14 +169,14 @@ func (e *Engine) queuedEvent(sh *shard, qs *queueState, fn arn.ARN, l queue.Leas
 	}
 	ev := &QueuedEvent{
 		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
-		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), shard: sh, queue: qs, lease: l,
+		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), loan: l,
 	}
 	for _, a := range m.Attributes {
 		if a.Name == qualifierName {
 			ev.Qualifier = string(a.Value)
 		}
 	}
-	value, _, err := e.store.Get(nil, keys.History(l.Sequence))
+	value, _, err := e.store.Get(nil, keys.History(l.lease.Sequence))
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +186,13 @@ func (e *Engine) queuedEvent(sh *shard, qs *queueState, fn arn.ARN, l queue.Leas
 
 // EventDone removes an event that is through.
 func (e *Engine) EventDone(ev *QueuedEvent) {
-	ev.lent().outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
+	ev.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
 }
 
 // EventLater keeps the progress of an event, which is due again at a moment.
 func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
-	ev.lent().outcome(func(sh *shard, qs *queueState, now int64) {
+	ev.outcome(func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
 		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
@@ -204,12 +201,10 @@ func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
 
 // EventBack gives an event back unattempted, due now.
 func (e *Engine) EventBack(ev *QueuedEvent) {
-	ev.lent().outcome(func(sh *shard, qs *queueState, now int64) {
+	ev.outcome(func(sh *shard, qs *queueState, now int64) {
 		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
 	})
 }
-
-func (ev *QueuedEvent) lent() *lent { return &lent{ev.shard, ev.queue, ev.lease} }
 
 // MoveEvent ends an event by putting a message into a queue, or another event
 // into the queue of a function, in one step: it is durable on return. An event
@@ -272,10 +267,7 @@ func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 // the function's policy does not let the topic invoke it, for good; Unavailable
 // and Throttled for now.
 func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
-	fn, qualifier, ok := dest.SplitFunction()
-	if !ok {
-		return function.ErrNotFound(dest)
-	}
+	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	ev.Qualifier = qualifier
 	m := eventMessage(ev)
@@ -337,4 +329,52 @@ func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err e
 	}
 	info.Oldest, err = e.oldestOf(sh, qs, low)
 	return info, err
+}
+
+// SetEventInvoke says how a function's events are tried. Errors: those of
+// function.State.SetEventInvoke.
+func (e *Engine) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) (err error) {
+		c, err = sh.functions.SetEventInvoke(sh.time(), cmd, &sh.batch)
+		return err
+	})
+	return c, err
+}
+
+// EventInvoke is how the events of a function, version or alias are tried: the
+// zero value, which is all defaults, where nothing was said.
+func (e *Engine) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		if f, ok := sh.functions.Function(fn); ok {
+			c, _ = f.EventInvoke(qualifier)
+		}
+		return nil
+	})
+	return c, err
+}
+
+// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+func (e *Engine) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		c, err = sh.functions.ShowEventInvoke(fn, qualifier)
+		return err
+	})
+	return c, err
+}
+
+// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound.
+func (e *Engine) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error {
+		return sh.functions.DeleteEventInvoke(fn, qualifier, &sh.batch)
+	})
+}
+
+// EventInvokes lists those of a function by qualifier, up to limit behind after.
+// Errors: ResourceNotFound.
+func (e *Engine) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		page, more, err = sh.functions.EventInvokes(fn, after, limit)
+		return err
+	})
+	return page, more, err
 }

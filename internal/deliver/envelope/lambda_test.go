@@ -18,8 +18,8 @@ func TestLambdaEventIsAsAWSMakesIt(t *testing.T) {
 		"Type": "Notification", "MessageId": "12340000-0000-0000-0000-0000000000ff",
 		"TopicArn": "arn:aws:sns:us-east-1:000000000000:t", "Subject": nil, "Message": string(m.Body),
 		"Timestamp": "2024-02-29T13:04:05.067Z", "SignatureVersion": "1", "Signature": room,
-		"SigningCertUrl": public + "/SimpleNotificationService-ab000000000000000000000000000001.pem",
-		"UnsubscribeUrl": public + "/?Action=Unsubscribe&SubscriptionArn=arn:aws:sns:us-east-1:000000000000:t:s",
+		"SigningCertUrl":    public + "/SimpleNotificationService-ab000000000000000000000000000001.pem",
+		"UnsubscribeUrl":    public + "/?Action=Unsubscribe&SubscriptionArn=arn:aws:sns:us-east-1:000000000000:t:s",
 		"MessageAttributes": map[string]any{},
 	}
 	want := map[string]any{"Records": []any{map[string]any{

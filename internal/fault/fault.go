@@ -64,6 +64,19 @@ const (
 	InvalidState        // the resource must be changed first
 	ReplayLimitExceeded // of replays under way
 
+	// Lambda.
+	ConstraintViolated    // a member breaks a constraint of the model
+	ResourceConflict      // the resource is there already, or in a state that forbids it
+	PreconditionFailed    // a revision that the request names is not the latest
+	CodeStorageExceeded   // of an account's code
+	PolicyLengthExceeded  // of a resource's policy
+	CodeSigningNotFound   // a code signing configuration that is named does not exist
+	ResourceInUse         // the resource is being changed
+	InvalidRequestContent // a payload is not JSON
+	InvalidRuntime        // the function's runtime cannot run here
+	InvalidZipFile        // the function's code cannot be unpacked
+	FunctionNotReady      // the function's environment could not be made
+
 	kinds // keep last: the number of kinds
 )
 

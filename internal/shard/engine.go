@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
@@ -74,6 +75,13 @@ type Options struct {
 	// MaxTopics is how many topics an account may have in a region; 0: any
 	// number.
 	MaxTopics int
+	// FunctionLimits are the quotas of functions.
+	FunctionLimits FunctionLimits
+	// FunctionUpdates is how long the creation or an update of a function takes.
+	FunctionUpdates time.Duration
+	// Draw gives random numbers in [0, 1), which share invocations out between
+	// versions. Without it the first version gets all.
+	Draw func() float64
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)
@@ -126,8 +134,9 @@ func Open(o Options) (*Engine, error) {
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
-			reached: map[uint64]topic.Reached{},
-			queues:  map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
+			functions: function.New(uint16(id)),
+			reached:   map[uint64]topic.Reached{},
+			queues:    map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
 			spreading: map[arn.ARN]int{}, streams: map[layout.Incarnation]*stream{},
 			replays: map[layout.Incarnation]*pendingReplay{},
 		}

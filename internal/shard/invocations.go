@@ -62,7 +62,7 @@ func (sh *shard) openEvents(f *function.Function) *queueState {
 
 // loadEvents opens the queues of functions that have something in them.
 func (sh *shard) loadEvents(counters map[layout.Incarnation][]byte) error {
-	for f := range sh.functions.All() {
+	for _, f := range sh.functions.All() {
 		if _, ok := counters[layout.Incarnation(f.Incarnation)]; ok {
 			if err := sh.loadMachine(sh.openEvents(f), counters); err != nil {
 				return err
@@ -279,7 +279,7 @@ func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest a
 		if _, err := to.invokable(fn, qualifier); err != nil {
 			return queue.Arrival{}, err
 		}
-		if err := to.admitsService(fn, qualifier, snsService, topic, now); err != nil {
+		if err := to.admitsService(fn, qualifier, snsService, topic.String(), topic.Account, now); err != nil {
 			return queue.Arrival{}, err
 		}
 		return eventArrival(m, now), nil
@@ -312,7 +312,7 @@ func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err e
 	err = e.withCatalog(ctx, fn, func(sh *shard) error {
 		f, ok := sh.functions.Function(fn)
 		if !ok {
-			return function.ErrNotFound(fn)
+			return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
 		}
 		info.Now = sh.time()
 		if qs = sh.eventsOf(f); qs == nil {

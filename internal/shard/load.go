@@ -107,6 +107,9 @@ func (sh *shard) load() error {
 	if err := sh.loadTopics(counters); err != nil {
 		return err
 	}
+	if err := errorsFirst(sh.loadFunctions(), sh.loadEvents(counters)); err != nil {
+		return err
+	}
 	if len(counters) > 0 {
 		return fmt.Errorf("%d queues have counters but nobody owns them", len(counters))
 	}

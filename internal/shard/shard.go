@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
@@ -35,13 +36,16 @@ type shard struct {
 	queues     map[arn.ARN]*queueState
 	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
+	functions  *function.State
 	// topicPolicies are those that were asked for, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
-	accepted      map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers        timerHeap
-	timer         clock.Timer
-	timerAt       int64
-	closed        bool
+	// functionPolicies are those that were asked for, by function and qualifier.
+	functionPolicies map[arn.ARN]map[string]*policy.Policy
+	accepted         map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	timers           timerHeap
+	timer            clock.Timer
+	timerAt          int64
+	closed           bool
 
 	fanouts   []pendingFanout // publications that are still being spread, oldest first
 	spreading map[arn.ARN]int // how many of them there are of a topic
@@ -324,6 +328,7 @@ func (sh *shard) tick() {
 		sh.commit(false)
 	}
 	sh.removeLapsed()
+	sh.settleFunctions()
 	sh.sweepArchives()
 	sh.arm()
 }

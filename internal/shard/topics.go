@@ -108,6 +108,9 @@ func (sh *shard) nextTimer() (at int64) {
 	if lapse, ok := sh.topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
 		at = lapse.UnixMilli()
 	}
+	if settle, ok := sh.functions.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
+		at = settle.UnixMilli()
+	}
 	if sh.archivesAt != 0 && (at == 0 || sh.archivesAt < at) {
 		at = sh.archivesAt
 	}

@@ -38,11 +38,24 @@ var common = map[fault.Kind]errorShape{
 	fault.OptInRequired:       {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 
+// elsewhere are the kinds that only one service refuses with. From another one
+// they are our mistake.
+var elsewhere = []fault.Kind{
+	fault.ConstraintViolated, fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
+	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
+	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
+}
+
 // with returns the common faults and those of own.
 func with(own map[fault.Kind]errorShape) map[fault.Kind]errorShape {
 	for kind, shape := range common {
 		if _, ok := own[kind]; !ok {
 			own[kind] = shape
+		}
+	}
+	for _, kind := range elsewhere {
+		if _, ok := own[kind]; !ok {
+			own[kind] = own[fault.Internal]
 		}
 	}
 	return own

@@ -1,0 +1,204 @@
+package function
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Alias is a name that leads to a version, or to two. Callers read it; only
+// commands change it.
+type Alias struct {
+	Name        string `json:"-"`
+	Version     string `json:"version"`
+	Description string `json:"description,omitempty"`
+	// Other is a second version, which gets the share Weight of invocations.
+	Other    string  `json:"other,omitempty"`
+	Weight   float64 `json:"weight,omitempty"` // 0 to 1
+	Revision string  `json:"revision"`
+}
+
+func compareAliases(a, b *Alias) int { return strings.Compare(a.Name, b.Name) }
+
+// pick is the version that an invocation with a draw in [0, 1) gets.
+func (a *Alias) pick(draw float64) string {
+	if a.Other != "" && draw < a.Weight {
+		return a.Other
+	}
+	return a.Version
+}
+
+// Alias finds an alias by its name.
+func (f *Function) Alias(name string) (*Alias, bool) {
+	list := f.aliases.from(func(a *Alias) bool { return a.Name < name })
+	if len(list) == 0 || list[0].Name != name {
+		return nil, false
+	}
+	return list[0], true
+}
+
+// aliasesOf are the names of the aliases that lead to a version.
+func (f *Function) aliasesOf(version string) (names []string) {
+	for _, a := range f.aliases.items {
+		if a.Version == version || a.Other == version {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// Routing is a second version of an alias; the zero value is none.
+type Routing struct {
+	Version string
+	Weight  float64 // 0 to 1
+}
+
+// CreateAlias is the command that makes an alias.
+type CreateAlias struct {
+	Function    arn.ARN
+	Name        string
+	Version     string
+	Description string
+	Routing     Routing
+	Revision    string
+}
+
+// CreateAlias makes an alias. Errors: ResourceNotFound for no function or
+// version; ResourceConflict for a name that is taken; InvalidParameter for a
+// routing that makes no sense.
+func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
+	f, err := s.function(cmd.Function)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := f.Alias(cmd.Name); ok {
+		return nil, fault.Newf(fault.ResourceConflict, "Alias already exists: %s", cmd.Function.Qualify(cmd.Name))
+	}
+	a := &Alias{
+		Name: cmd.Name, Version: cmd.Version, Description: cmd.Description,
+		Other: cmd.Routing.Version, Weight: cmd.Routing.Weight, Revision: cmd.Revision,
+	}
+	if err := f.checkAlias(a); err != nil {
+		return nil, err
+	}
+	f.aliases.add(a)
+	s.putAlias(b, f, a)
+	return a, nil
+}
+
+// UpdateAlias is the command that changes an alias; what is nil stays.
+type UpdateAlias struct {
+	Function    arn.ARN
+	Name        string
+	RevisionID  string // must be the alias's; empty: any
+	Version     *string
+	Description *string
+	Routing     *Routing
+	Revision    string
+}
+
+// UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for no
+// alias, and PreconditionFailed.
+func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) {
+	f, a, err := s.FindAlias(cmd.Function, cmd.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRevision(cmd.RevisionID, a.Revision); err != nil {
+		return nil, err
+	}
+	changed := *a
+	if cmd.Version != nil {
+		changed.Version = *cmd.Version
+	}
+	if cmd.Description != nil {
+		changed.Description = *cmd.Description
+	}
+	if cmd.Routing != nil {
+		changed.Other, changed.Weight = cmd.Routing.Version, cmd.Routing.Weight
+	}
+	if err := f.checkAlias(&changed); err != nil {
+		return nil, err
+	}
+	changed.Revision = cmd.Revision
+	*a = changed
+	s.putAlias(b, f, a)
+	return a, nil
+}
+
+// FindAlias finds an alias or says that it is not there: ResourceNotFound.
+func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, error) {
+	f, err := s.function(function)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, ok := f.Alias(name)
+	if !ok {
+		return nil, nil, fault.Newf(fault.ResourceNotFound, "Cannot find alias arn: %s", function.Qualify(name))
+	}
+	return f, a, nil
+}
+
+// DeleteAlias removes an alias, if it is there, with its policy. Errors:
+// ResourceNotFound for no function.
+func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) error {
+	f, err := s.function(function)
+	if err != nil {
+		return err
+	}
+	a, ok := f.Alias(name)
+	if !ok {
+		return nil
+	}
+	f.aliases.remove(a)
+	b.Delete(s.aliasKey(f, name))
+	if _, ok := f.policies[name]; f.forgetEventInvoke(name) || ok {
+		delete(f.policies, name)
+		s.put(b, f)
+	}
+	return nil
+}
+
+// checkAlias refuses an alias that leads nowhere, or whose routing makes no
+// sense.
+func (f *Function) checkAlias(a *Alias) error {
+	if _, ok := f.Version(a.Version); !ok {
+		return errNoFunction(f.ARN.Qualify(a.Version))
+	}
+	switch {
+	case a.Other == "":
+		return nil
+	case a.Version == Latest:
+		return invalid("$LATEST is not supported for an alias pointing to more than 1 version")
+	case a.Other == a.Version:
+		return invalid("Invalid function version %s. Function version %s is already included in routing configuration.", a.Other, a.Other)
+	}
+	if _, ok := f.Version(a.Other); !ok {
+		return errNoFunction(f.ARN.Qualify(a.Other))
+	}
+	return nil
+}
+
+// Aliases is a page of a function's aliases in the order of their names: up to
+// limit behind the name after, of those that lead to a version, or all if it is
+// empty. more says that there are further ones. It fails with ResourceNotFound.
+func (s *State) Aliases(function arn.ARN, version, after string, limit int) (page []Alias, more bool, err error) {
+	f, err := s.function(function)
+	if err != nil {
+		return nil, false, err
+	}
+	of := f.aliasesOf(version)
+	for _, a := range f.aliases.from(func(a *Alias) bool { return a.Name <= after }) {
+		if version != "" && !slices.Contains(of, a.Name) {
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, *a)
+	}
+	return page, false, nil
+}

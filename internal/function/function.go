@@ -1,0 +1,207 @@
+package function
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Config is what a version is made of besides its code. It does not change once
+// a version has it.
+type Config struct {
+	Package      string            `json:"package"` // "Zip" or "Image"
+	Runtime      string            `json:"runtime,omitempty"`
+	Handler      string            `json:"handler,omitempty"`
+	Role         string            `json:"role"`
+	Description  string            `json:"description,omitempty"`
+	TimeoutS     int               `json:"timeout"` // seconds
+	MemoryMB     int               `json:"memory"`
+	EphemeralMB  int               `json:"ephemeral"`
+	Environment  map[string]string `json:"environment,omitempty"` // nil: none was ever given
+	DeadLetter   arn.ARN           `json:"deadLetter,omitzero"`
+	Tracing      string            `json:"tracing"`
+	Architecture string            `json:"architecture"`
+	KMSKey       string            `json:"kmsKey,omitempty"`
+	Logging      Logging           `json:"logging"`
+}
+
+// Logging says how a function's output is kept.
+type Logging struct {
+	Format           string `json:"format"` // "Text" or "JSON"
+	ApplicationLevel string `json:"applicationLevel,omitempty"`
+	SystemLevel      string `json:"systemLevel,omitempty"`
+	Group            string `json:"group"`
+}
+
+func (c *Config) equal(other *Config) bool {
+	a, b := *c, *other
+	a.Environment, b.Environment, a.Description, b.Description = nil, nil, "", ""
+	return maps.Equal(c.Environment, other.Environment) && sameScalars(a, b)
+}
+
+// sameScalars compares all of two configurations but their environments.
+func sameScalars(a, b Config) bool {
+	return a.Package == b.Package && a.Runtime == b.Runtime && a.Handler == b.Handler && a.Role == b.Role &&
+		a.TimeoutS == b.TimeoutS && a.MemoryMB == b.MemoryMB && a.EphemeralMB == b.EphemeralMB && a.DeadLetter == b.DeadLetter &&
+		a.Tracing == b.Tracing && a.Architecture == b.Architecture && a.KMSKey == b.KMSKey && a.Logging == b.Logging
+}
+
+// Version is a function's code and configuration at a time. Callers read it;
+// only commands change it.
+type Version struct {
+	Number   uint64 // 0 for the latest one
+	Config   *Config
+	Code     Code
+	Revision string
+	Modified time.Time
+	// Pending says that it is being created, and cannot be invoked yet.
+	Pending bool
+
+	settled string // its revision once it has been created or updated
+}
+
+// Name is how the version is called: Latest or a number.
+func (v *Version) Name() string {
+	if v.Number == 0 {
+		return Latest
+	}
+	return strconv.FormatUint(v.Number, 10)
+}
+
+// Function is a function with its versions and aliases. Callers read it; only
+// commands change it.
+type Function struct {
+	ARN         arn.ARN
+	Incarnation uint64
+	Tags        map[string]string
+	Reserved    *int // concurrent executions; nil: none are reserved
+
+	latest   *Version // what serves
+	next     *Version // what the latest version becomes when it settles; nil: nothing
+	versions ordered[*Version]
+	aliases  ordered[*Alias]
+	last     uint64                  // the latest number given to a version
+	settleAt time.Time               // zero: nothing is to settle
+	policies map[string][]Permission // by qualifier, empty for the function
+	// eventInvokes are by qualifier, Latest for the function.
+	eventInvokes map[string]EventInvoke
+	uploads      map[uint64]int // how many versions have an upload as their code
+}
+
+func newFunction(name arn.ARN) *Function {
+	return &Function{
+		ARN:      name,
+		versions: ordered[*Version]{compare: func(a, b *Version) int { return compareNumbers(a.Number, b.Number) }},
+		aliases:  ordered[*Alias]{compare: compareAliases},
+		policies: map[string][]Permission{},
+		uploads:  map[uint64]int{},
+	}
+}
+
+// Name is the function's name.
+func (f *Function) Name() string { return f.ARN.FunctionName() }
+
+// Latest is the latest version as it is to be: what an update under way makes
+// of it, if there is one.
+func (f *Function) Latest() *Version {
+	if f.next != nil {
+		return f.next
+	}
+	return f.latest
+}
+
+// Updating reports whether an update of the latest version is under way.
+func (f *Function) Updating() bool { return f.next != nil }
+
+// Version finds a version by its name.
+func (f *Function) Version(name string) (*Version, bool) {
+	if name == Latest {
+		return f.Latest(), true
+	}
+	n, err := strconv.ParseUint(name, 10, 64)
+	if err != nil || n == 0 || name[0] == '0' || name[0] == '+' {
+		return nil, false
+	}
+	return f.numbered(n)
+}
+
+func (f *Function) numbered(n uint64) (*Version, bool) {
+	list := f.versions.from(func(v *Version) bool { return v.Number < n })
+	if len(list) == 0 || list[0].Number != n {
+		return nil, false
+	}
+	return list[0], true
+}
+
+// all yields every version that has code: the latest, the one that it becomes,
+// the numbered ones.
+func (f *Function) all() []*Version {
+	all := append([]*Version{f.latest}, f.versions.items...)
+	if f.next != nil {
+		all = append(all, f.next)
+	}
+	return all
+}
+
+// use counts n times the upload of a version.
+func (f *Function) use(c Code, n int) {
+	if c.Upload == 0 {
+		return
+	}
+	if f.uploads[c.Upload] += n; f.uploads[c.Upload] <= 0 {
+		delete(f.uploads, c.Upload)
+	}
+}
+
+// CodeSize is how many bytes of code all versions take. A zip that several have
+// counts for each, as it does with AWS.
+func (f *Function) CodeSize() (bytes int64) {
+	for _, v := range f.all() {
+		bytes += v.Code.Size
+	}
+	return bytes
+}
+
+// Refusals.
+func errNoFunction(name arn.ARN) error {
+	return fault.Newf(fault.ResourceNotFound, "Function not found: %s", name)
+}
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, format, args...)
+}
+
+func errPending() error {
+	return fault.New(fault.ResourceConflict,
+		"The operation cannot be performed at this time. The function is currently in the following state: Pending")
+}
+
+func errUpdating(name arn.ARN) error {
+	return fault.Newf(fault.ResourceConflict,
+		"The operation cannot be performed at this time. An update is in progress for resource: %s", name)
+}
+
+var errRevision = fault.New(fault.PreconditionFailed,
+	"The Revision Id provided does not match the latest Revision Id. Call the GetFunction/GetAlias API to retrieve the latest Revision Id")
+
+// checkRevision refuses a revision that is not the present one; empty is any.
+func checkRevision(want, have string) error {
+	if want != "" && want != have {
+		return errRevision
+	}
+	return nil
+}
+
+// unusedUploads are those of before that no version has any more.
+func (f *Function) unusedUploads(before ...Code) (gone []uint64) {
+	for _, c := range before {
+		if c.Upload != 0 && f.uploads[c.Upload] == 0 && !slices.Contains(gone, c.Upload) {
+			gone = append(gone, c.Upload)
+		}
+	}
+	return gone
+}

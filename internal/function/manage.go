@@ -1,0 +1,129 @@
+package function
+
+import (
+	"maps"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// MaxTags is how many tags a function can have. Source: the Lambda developer
+// guide, "Using tags on Lambda functions".
+const MaxTags = 50
+
+// Tag adds tags to a function; one with the key of another replaces it. It fails
+// with ResourceNotFound, or with InvalidParameter for more than MaxTags in all.
+func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) error {
+	return s.retag(name, b, func(all map[string]string) { maps.Copy(all, tags) })
+}
+
+// Untag removes tags from a function by their keys; those that it does not have
+// are ignored. It fails with ResourceNotFound.
+func (s *State) Untag(name arn.ARN, keys []string, b *mutation.Batch) error {
+	return s.retag(name, b, func(all map[string]string) {
+		for _, key := range keys {
+			delete(all, key)
+		}
+	})
+}
+
+func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[string]string)) error {
+	f, err := s.function(name)
+	if err != nil {
+		return err
+	}
+	tags := make(map[string]string, len(f.Tags))
+	maps.Copy(tags, f.Tags)
+	change(tags)
+	if len(tags) > MaxTags {
+		return invalid("The maximum number of tags for a function is %d.", MaxTags)
+	}
+	if maps.Equal(tags, f.Tags) {
+		return nil
+	}
+	f.Tags = tags
+	s.put(b, f)
+	return nil
+}
+
+// Reserve sets how many concurrent executions are a function's alone; nil is
+// none. How many an account has left is the caller's to know. It fails with
+// ResourceNotFound.
+func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error {
+	f, err := s.function(name)
+	if err != nil {
+		return err
+	}
+	s.change(f, func() { f.Reserved = executions })
+	s.put(b, f)
+	return nil
+}
+
+// Listed is one line of a list of functions: a function, and a version of it.
+type Listed struct {
+	Function *Function
+	Version  *Version
+}
+
+// Functions is a page of the functions of an account and region in the order of
+// their names: up to limit behind the name after. more says that there are
+// further ones.
+func (s *State) Functions(account, region, after string, limit int) (page []Listed, more bool) {
+	start := arn.Function(region, account, after)
+	for _, f := range s.order.from(func(f *Function) bool { return compareNames(f.ARN, start) <= 0 }) {
+		if f.ARN.Account != account || f.ARN.Region != region {
+			break
+		}
+		if len(page) == limit {
+			return page, true
+		}
+		page = append(page, Listed{f, f.Latest()})
+	}
+	return page, false
+}
+
+// AllVersions is like Functions, with every version of each function, the latest
+// first: up to limit behind the version number of the function after.
+func (s *State) AllVersions(account, region, after string, number uint64, limit int) (page []Listed, more bool) {
+	start := arn.Function(region, account, after)
+	for _, f := range s.order.from(func(f *Function) bool { return compareNames(f.ARN, start) < 0 }) {
+		if f.ARN.Account != account || f.ARN.Region != region {
+			break
+		}
+		versions := f.versions.items
+		switch {
+		case f.ARN == start:
+			versions = f.versions.from(func(v *Version) bool { return v.Number <= number })
+		case len(page) == limit:
+			return page, true
+		default:
+			page = append(page, Listed{f, f.Latest()})
+		}
+		for _, v := range versions {
+			if len(page) == limit {
+				return page, true
+			}
+			page = append(page, Listed{f, v})
+		}
+	}
+	return page, false
+}
+
+// Versions is a page of a function's versions, the latest first: all if first is
+// true, else those behind a number. It fails with ResourceNotFound.
+func (s *State) Versions(name arn.ARN, first bool, after uint64, limit int) (page []Listed, more bool, err error) {
+	f, err := s.function(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if first {
+		page = append(page, Listed{f, f.Latest()})
+	}
+	for _, v := range f.versions.from(func(v *Version) bool { return v.Number <= after }) {
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, Listed{f, v})
+	}
+	return page, false, nil
+}

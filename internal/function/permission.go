@@ -1,0 +1,164 @@
+package function
+
+import (
+	"encoding/json"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// MaxPolicyBytes bounds the policy of a function, a version or an alias.
+const MaxPolicyBytes = 20 << 10
+
+// Permission is a statement of a policy, in the form of IAM.
+type Permission struct {
+	Sid       string          `json:"Sid"`
+	Effect    string          `json:"Effect"`
+	Principal json.RawMessage `json:"Principal"`
+	Action    string          `json:"Action"`
+	Resource  string          `json:"Resource"`
+	Condition json.RawMessage `json:"Condition,omitempty"`
+}
+
+// String is the statement in JSON.
+func (p *Permission) String() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // a statement holds nothing that JSON cannot
+	}
+	return string(text)
+}
+
+// Policy is the policy of a function, or of the version or alias that a
+// qualifier names, as a document; empty if there is none.
+func (f *Function) Policy(qualifier string) string { return document(f.policies[qualifier]) }
+
+func document(all []Permission) string {
+	if len(all) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(struct {
+		Version   string
+		ID        string `json:"Id"`
+		Statement []Permission
+	}{"2012-10-17", "default", all})
+	if err != nil {
+		panic(err) // statements hold nothing that JSON cannot
+	}
+	return string(text)
+}
+
+// Permit is the command that adds a statement to a policy.
+type Permit struct {
+	Function   arn.ARN
+	Qualifier  string // of a version or an alias; empty: the function
+	RevisionID string // must be that of the version or alias; empty: any
+	Permission Permission
+	Revision   string
+}
+
+// Permit adds a statement to a policy, which changes the revision of the version
+// or alias. Errors: ResourceNotFound; ResourceConflict for a label that is taken;
+// PreconditionFailed; PolicyLengthExceeded; InvalidParameter for $LATEST.
+func (s *State) Permit(cmd Permit, b *mutation.Batch) error {
+	f, revise, err := s.policyOf(cmd.Function, cmd.Qualifier, cmd.RevisionID)
+	if err != nil {
+		return err
+	}
+	have := f.policies[cmd.Qualifier]
+	if slices.ContainsFunc(have, func(p Permission) bool { return p.Sid == cmd.Permission.Sid }) {
+		return fault.Newf(fault.ResourceConflict, "The statement id (%s) provided already exists. Please provide a new statement id, "+
+			"or remove the existing statement.", cmd.Permission.Sid)
+	}
+	all := append(slices.Clone(have), cmd.Permission)
+	if n := len(document(all)); n > MaxPolicyBytes {
+		return fault.Newf(fault.PolicyLengthExceeded, "The final policy size (%d) is bigger than the limit (%d).", n, MaxPolicyBytes)
+	}
+	f.policies[cmd.Qualifier] = all
+	revise(b, cmd.Revision)
+	s.put(b, f)
+	return nil
+}
+
+// Forbid is the command that removes a statement from a policy.
+type Forbid struct {
+	Function   arn.ARN
+	Qualifier  string
+	RevisionID string
+	Sid        string
+	Revision   string
+}
+
+// Forbid removes a statement from a policy. Errors: ResourceNotFound,
+// PreconditionFailed, InvalidParameter for $LATEST.
+func (s *State) Forbid(cmd Forbid, b *mutation.Batch) error {
+	f, revise, err := s.policyOf(cmd.Function, cmd.Qualifier, cmd.RevisionID)
+	if err != nil {
+		return err
+	}
+	have := f.policies[cmd.Qualifier]
+	if len(have) == 0 {
+		return fault.New(fault.ResourceNotFound, "No policy is associated with the given resource.")
+	}
+	left := slices.DeleteFunc(slices.Clone(have), func(p Permission) bool { return p.Sid == cmd.Sid })
+	if len(left) == len(have) {
+		return fault.Newf(fault.ResourceNotFound, "Statement %s is not found in resource policy.", cmd.Sid)
+	}
+	f.policies[cmd.Qualifier] = left
+	if len(left) == 0 {
+		delete(f.policies, cmd.Qualifier)
+	}
+	revise(b, cmd.Revision)
+	s.put(b, f)
+	return nil
+}
+
+// policyOf finds the function whose policy is meant, and how to change the
+// revision that stands for the policy's.
+func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, func(*mutation.Batch, string), error) {
+	if qualifier == Latest {
+		return nil, nil, invalid("We currently do not support adding policies for $LATEST.")
+	}
+	f, v, a, err := s.Find(name, qualifier)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a != nil {
+		return f, func(b *mutation.Batch, to string) {
+			a.Revision = to
+			s.putAlias(b, f, a)
+		}, checkPolicyRevision(revision, a.Revision)
+	}
+	return f, func(b *mutation.Batch, to string) {
+		v.Revision = to
+		if v.Number != 0 {
+			s.putVersion(b, f, v)
+		}
+	}, checkPolicyRevision(revision, v.Revision)
+}
+
+func checkPolicyRevision(want, have string) error {
+	if want != "" && want != have {
+		return fault.New(fault.PreconditionFailed,
+			"The Revision Id provided does not match the latest Revision Id. Call the GetPolicy API to retrieve the latest Revision Id")
+	}
+	return nil
+}
+
+// ShowPolicy is a policy with its revision. Errors: ResourceNotFound, also for no
+// policy.
+func (s *State) ShowPolicy(name arn.ARN, qualifier string) (doc, revision string, err error) {
+	f, v, a, err := s.Find(name, qualifier)
+	if err != nil {
+		return "", "", err
+	}
+	if doc = f.Policy(qualifier); doc == "" {
+		return "", "", fault.New(fault.ResourceNotFound, "The resource you requested does not exist.")
+	}
+	if a != nil {
+		return doc, a.Revision, nil
+	}
+	return doc, v.Revision, nil
+}

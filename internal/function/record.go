@@ -1,0 +1,239 @@
+package function
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// A function, a numbered version and an alias are one record each:
+//
+//	shard 'L' 'f' account/region/name                → version, JSON of functionRecord
+//	shard 'L' 'v' account/region/name 0x00 number    → version, JSON of versionRecord
+//	shard 'L' 'a' account/region/name 0x00 alias     → version, JSON of aliasRecord
+//
+// shard is 2 bytes and number 8, big-endian. No name holds a slash or a zero
+// byte, so that keys sort by account, region, name, and what is a function's is
+// one range of each kind.
+const (
+	space        = 'L'
+	functionKind = 'f'
+	versionKind  = 'v'
+	aliasKind    = 'a'
+	version      = 1
+)
+
+// ErrRecord reports a record that this version did not write.
+var ErrRecord = errors.New("function: unreadable record")
+
+type functionRecord struct {
+	Incarnation uint64                  `json:"incarnation"`
+	Tags        map[string]string       `json:"tags,omitempty"`
+	Reserved    *int                    `json:"reserved,omitempty"`
+	Latest      versionRecord           `json:"latest"`
+	Next        *versionRecord          `json:"next,omitempty"`
+	Last        uint64                  `json:"last,omitempty"`
+	SettleAt    int64                   `json:"settleAt,omitempty"` // Unix milliseconds
+	Policies    map[string][]Permission `json:"policies,omitempty"`
+
+	EventInvokes map[string]EventInvoke `json:"eventInvokes,omitempty"`
+}
+
+type versionRecord struct {
+	Config   *Config    `json:"config"`
+	Code     codeRecord `json:"code"`
+	Revision string     `json:"revision"`
+	Settled  string     `json:"settled,omitempty"`
+	Modified int64      `json:"modified"` // Unix milliseconds
+	Pending  bool       `json:"pending,omitempty"`
+}
+
+type codeRecord struct {
+	Upload uint64 `json:"upload,omitempty"`
+	SHA256 []byte `json:"sha256,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Prefixes begin the keys of all records of a shard.
+func Prefixes(shard uint16) [][]byte {
+	var all [][]byte
+	for _, kind := range [...]byte{functionKind, versionKind, aliasKind} {
+		all = append(all, append(binary.BigEndian.AppendUint16(nil, shard), space, kind))
+	}
+	return all
+}
+
+// Load takes one record back in, in the order of Prefixes. A failure leaves the
+// state unusable.
+func (s *State) Load(key, value []byte) error {
+	if len(key) < 4 || binary.BigEndian.Uint16(key) != s.shard || key[2] != space || len(value) == 0 || value[0] != version {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	name, rest, inside := bytes.Cut(key[4:], []byte{0})
+	owner, ok := parseName(string(name))
+	if !ok || inside == (key[3] == functionKind) {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	if err := s.load(key[3], owner, rest, value[1:]); err != nil {
+		return fmt.Errorf("%w: key %q: %w", ErrRecord, key, err)
+	}
+	return nil
+}
+
+func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
+	if kind == functionKind {
+		return s.loadFunction(owner, value)
+	}
+	f, ok := s.functions[owner]
+	if !ok {
+		return errors.New("its function is not there")
+	}
+	switch {
+	case kind == versionKind && len(rest) == 8:
+		var r versionRecord
+		if err := json.Unmarshal(value, &r); err != nil {
+			return err
+		}
+		v, err := r.decode(binary.BigEndian.Uint64(rest))
+		if err != nil {
+			return err
+		}
+		s.change(f, func() {
+			f.versions.add(v)
+			f.use(v.Code, +1)
+		})
+		return nil
+	case kind == aliasKind && len(rest) > 0:
+		a := &Alias{Name: string(rest)}
+		if err := json.Unmarshal(value, a); err != nil {
+			return err
+		}
+		f.aliases.add(a)
+		return nil
+	}
+	return errors.New("of an unknown kind")
+}
+
+func (s *State) loadFunction(name arn.ARN, value []byte) error {
+	var r functionRecord
+	err := json.Unmarshal(value, &r)
+	if err != nil {
+		return err
+	}
+	f := newFunction(name)
+	f.Incarnation, f.Tags, f.Reserved, f.last = r.Incarnation, r.Tags, r.Reserved, r.Last
+	if f.latest, err = r.Latest.decode(0); err != nil {
+		return err
+	}
+	f.use(f.latest.Code, +1)
+	if r.Next != nil {
+		if f.next, err = r.Next.decode(0); err != nil {
+			return err
+		}
+		f.use(f.next.Code, +1)
+	}
+	if r.SettleAt != 0 {
+		f.settleAt = time.UnixMilli(r.SettleAt).UTC()
+	}
+	if r.Policies != nil {
+		f.policies = r.Policies
+	}
+	f.eventInvokes = r.EventInvokes
+	s.add(f)
+	return nil
+}
+
+func (r *versionRecord) decode(number uint64) (*Version, error) {
+	v := &Version{
+		Number: number, Config: r.Config, Revision: r.Revision, settled: r.Settled,
+		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending,
+		Code: Code{Upload: r.Code.Upload, Size: r.Code.Size, URL: r.Code.URL},
+	}
+	if r.Config == nil {
+		return nil, errors.New("a version without a configuration")
+	}
+	if len(r.Code.SHA256) > 0 && copy(v.Code.SHA256[:], r.Code.SHA256) != len(v.Code.SHA256) {
+		return nil, errors.New("a digest that is too short")
+	}
+	return v, nil
+}
+
+func (v *Version) record() versionRecord {
+	r := versionRecord{
+		Config: v.Config, Revision: v.Revision, Settled: v.settled, Modified: v.Modified.UnixMilli(), Pending: v.Pending,
+		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, URL: v.Code.URL},
+	}
+	if v.Code.Upload != 0 {
+		r.Code.SHA256 = v.Code.SHA256[:]
+	}
+	return r
+}
+
+// put writes a function's record.
+func (s *State) put(b *mutation.Batch, f *Function) {
+	r := functionRecord{
+		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: f.latest.record(), Last: f.last, Policies: f.policies,
+		EventInvokes: f.eventInvokes,
+	}
+	if f.next != nil {
+		next := f.next.record()
+		r.Next = &next
+	}
+	if !f.settleAt.IsZero() {
+		r.SettleAt = f.settleAt.UnixMilli()
+	}
+	b.Set(s.key(functionKind, f.ARN), encode(r))
+}
+
+func (s *State) putVersion(b *mutation.Batch, f *Function, v *Version) {
+	b.Set(s.versionKey(f, v.Number), encode(v.record()))
+}
+
+func (s *State) versionKey(f *Function, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(s.key(versionKind, f.ARN), 0), number)
+}
+
+func (s *State) putAlias(b *mutation.Batch, f *Function, a *Alias) {
+	b.Set(s.aliasKey(f, a.Name), encode(a))
+}
+
+func (s *State) aliasKey(f *Function, name string) []byte {
+	return append(append(s.key(aliasKind, f.ARN), 0), name...)
+}
+
+func encode(record any) []byte {
+	p, err := json.Marshal(record)
+	if err != nil {
+		panic(err) // records hold nothing that JSON cannot
+	}
+	return append([]byte{version}, p...)
+}
+
+// within is the range of what a function has of a kind: [start, end).
+func (s *State) within(kind byte, name arn.ARN) (start, end []byte) {
+	key := s.key(kind, name)
+	return append(bytes.Clone(key), 0), append(key, 1)
+}
+
+func (s *State) key(kind byte, name arn.ARN) []byte {
+	key := make([]byte, 0, 64+len(name.Resource))
+	key = binary.BigEndian.AppendUint16(key, s.shard)
+	key = append(key, space, kind)
+	return append(key, name.Account+"/"+name.Region+"/"+name.FunctionName()...)
+}
+
+func parseName(name string) (arn.ARN, bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 || parts[2] == "" {
+		return arn.ARN{}, false
+	}
+	return arn.Function(parts[1], parts[0], parts[2]), true
+}

@@ -1,0 +1,76 @@
+package function
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// Latest is the qualifier, and the version, of what can still be changed.
+const Latest = "$LATEST"
+
+// Target is what an invocation runs: a version as it was when it was resolved.
+// It does not change.
+type Target struct {
+	Function  arn.ARN // without a qualifier
+	Qualifier string  // as the caller named it; empty for none
+	Name      string
+	Version   string // Latest or a number
+	// Incarnation names this life of the function in its shard.
+	Incarnation uint64
+	// Revision changes with the version's code or configuration.
+	Revision    string
+	Role        string
+	Runtime     string // empty for a remote function
+	Handler     string
+	MemoryMB    int
+	EphemeralMB int // of /tmp
+	Timeout     time.Duration
+	Environment map[string]string // read only
+	Code        Code
+	Reserved    *int    // reserved concurrent executions; nil: none
+	DeadLetter  arn.ARN // of asynchronous invocations; zero: none
+	LogGroup    string
+}
+
+// ARN is the function as it was invoked: with the qualifier that the caller
+// named, if any.
+func (t *Target) ARN() arn.ARN { return t.Function.Qualify(t.Qualifier) }
+
+// QualifiedARN is the function with the qualifier that the caller named, or
+// with that of the latest version.
+func (t *Target) QualifiedARN() arn.ARN { return t.Function.Qualify(qualifierOr(t.Qualifier)) }
+
+// Remote reports whether the code runs elsewhere, at Code.URL.
+func (t *Target) Remote() bool { return t.Code.URL != "" }
+
+func qualifierOr(qualifier string) string {
+	if qualifier == "" {
+		return Latest
+	}
+	return qualifier
+}
+
+// Code is what a version runs: a zip that was uploaded, or a URL.
+type Code struct {
+	// Upload names the zip among those of the function's shard; 0: there is none.
+	Upload uint64
+	SHA256 [sha256.Size]byte // of the zip
+	Size   int64             // of the zip, in bytes
+	URL    string            // of a remote function
+}
+
+// same reports whether two versions run the same.
+func (c Code) same(other Code) bool {
+	return c.SHA256 == other.SHA256 && c.Size == other.Size && c.URL == other.URL
+}
+
+// Base64 is the digest of the zip as AWS writes it; empty for a remote function.
+func (c Code) Base64() string {
+	if c.Upload == 0 {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString(c.SHA256[:])
+}

@@ -1,0 +1,108 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// A function's zip is kept in chunks, under a name that no other upload to its
+// shard has ever had. The chunks are durable before the commit that makes a
+// version of them. What a crash or a refusal leaves without a version goes: at
+// once, or when the shard is loaded.
+
+// codeChunk is the size of a chunk, in bytes.
+const codeChunk = 1 << 20
+
+func codePrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'L', 'z'} }
+
+func uploadPrefix(shard uint16, upload uint64) []byte {
+	return binary.BigEndian.AppendUint64(codePrefix(shard), upload)
+}
+
+// upload makes a zip durable and returns its name.
+func (e *Engine) upload(sh *shard, zip []byte) uint64 {
+	sh.mu.Lock()
+	sh.meta.incarnation++
+	name := sh.meta.incarnation
+	sh.mu.Unlock()
+	prefix := uploadPrefix(sh.id, name)
+	for i := 0; len(zip) > 0; i++ {
+		n := min(len(zip), codeChunk)
+		sh.mu.Lock()
+		sh.batch.Set(binary.BigEndian.AppendUint32(prefix, uint32(i)), zip[:n])
+		g := sh.commit(true)
+		sh.mu.Unlock()
+		g.wait() // so that the memory of commits under way stays small
+		zip = zip[n:]
+	}
+	return name
+}
+
+// dropUploads removes zips, as part of the command under way.
+func (sh *shard) dropUploads(names ...uint64) {
+	for _, name := range names {
+		all := layout.PrefixSpan(uploadPrefix(sh.id, name))
+		sh.batch.DeleteRange(all.Lower, all.Upper)
+	}
+}
+
+// FunctionCode reads the zip that a target runs. Errors: ResourceNotFound if the
+// version it was resolved from is gone, whose function should be resolved anew.
+func (e *Engine) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
+	return e.code(ctx, e.shardOf(t.Function), t.Code)
+}
+
+func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sh.mu.Lock()
+	sh.readable()
+	sh.mu.Unlock()
+	zip := make([]byte, 0, c.Size)
+	err := each(e.store, layout.PrefixSpan(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
+		zip = append(zip, value...)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(zip)) != c.Size || c.Upload == 0 {
+		return nil, fault.New(fault.ResourceNotFound, "The function's code is not there any more.")
+	}
+	return zip, nil
+}
+
+// loadFunctions reads the catalog of functions, and removes code that no version
+// has.
+func (sh *shard) loadFunctions() error {
+	for _, prefix := range function.Prefixes(sh.id) {
+		var failed error
+		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
+			failed = sh.functions.Load(key, value)
+			return failed == nil
+		})
+		if err := errorsFirst(failed, err); err != nil {
+			return err
+		}
+	}
+	used := sh.functions.Uploads()
+	span := layout.PrefixSpan(codePrefix(sh.id))
+	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	// One step for each upload, however many chunks it has.
+	for ok := it.Next(); ok; {
+		name := binary.BigEndian.Uint64(it.Key()[len(codePrefix(sh.id)):])
+		if !used[name] {
+			sh.dropUploads(name)
+		}
+		ok = it.Seek(uploadPrefix(sh.id, name+1))
+	}
+	return it.Close()
+}

@@ -1,0 +1,367 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// FunctionLimits are quotas of an account in a region.
+type FunctionLimits struct {
+	// CodeBytes is how much code all versions of all functions may have; 0: any.
+	CodeBytes int64
+	// Executions is how many run at once, of which Unreserved cannot be reserved.
+	Executions, Unreserved int
+}
+
+// FunctionInfo is what a version of a function tells about itself.
+type FunctionInfo struct {
+	ARN      arn.ARN // of the function, without a qualifier
+	Version  string
+	Config   *function.Config // read only
+	Code     function.Code
+	Revision string
+	Modified time.Time
+	Pending  bool // it is being created
+	Updating bool // an update is under way: this is what it leads to
+	Tags     map[string]string
+	Reserved *int // concurrent executions of the function
+}
+
+func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
+	return FunctionInfo{
+		ARN: f.ARN, Version: v.Name(), Config: v.Config, Code: v.Code, Revision: v.Revision, Modified: v.Modified,
+		Pending: v.Pending, Updating: v.Number == 0 && f.Updating(), Tags: f.Tags, Reserved: f.Reserved,
+	}
+}
+
+// Function finds what an invocation of a function runs now; the empty qualifier is
+// the latest version. Errors: ResourceNotFound, ResourceConflict while the
+// version is being created, and the faults that were set.
+func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
+	var draw float64
+	if qualifier != "" && e.options.Draw != nil {
+		draw = e.options.Draw()
+	}
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		t, err = sh.functions.Resolve(fn, qualifier, draw)
+		return cmp.Or(err, e.injected(fn))
+	})
+	return t, err
+}
+
+// FunctionInfo tells about the version that a qualifier names; the empty one is
+// the latest. Errors: ResourceNotFound.
+func (e *Engine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		f, v, _, err := sh.functions.Find(fn, qualifier)
+		if err == nil {
+			info = functionInfo(f, v)
+		}
+		return err
+	})
+	return info, err
+}
+
+// CreateFunction makes a function of a zip, or of none if its code is a URL. Its
+// incarnation and the time at which it settles are given by the shard. Errors:
+// ResourceConflict, CodeStorageExceeded, InsufficientStorage.
+func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
+	check := func(sh *shard) error { return sh.functions.CheckCreate(cmd.ARN) }
+	return e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) {
+		sh.meta.incarnation++
+		cmd.Incarnation, cmd.SettleAt = sh.meta.incarnation, sh.settleAt()
+		f, v, err := sh.functions.Create(sh.time(), cmd, &sh.batch)
+		if err != nil {
+			return FunctionInfo{}, err
+		}
+		return functionInfo(f, v), nil
+	})
+}
+
+// UpdateFunctionCode replaces the code of a function's latest version. Errors:
+// those of function.State.CheckUpdate, CodeStorageExceeded, InsufficientStorage.
+func (e *Engine) UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (FunctionInfo, error) {
+	check := func(sh *shard) error {
+		_, err := sh.functions.CheckUpdate(cmd.ARN, cmd.RevisionID)
+		return err
+	}
+	return e.withCode(ctx, cmd.ARN, cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) { return sh.updateFunction(cmd) })
+}
+
+// UpdateFunctionConfiguration changes the configuration of a function's latest
+// version. Errors: those of function.State.Update.
+func (e *Engine) UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (info FunctionInfo, err error) {
+	err = e.withCatalog(ctx, cmd.ARN, func(sh *shard) (err error) {
+		info, err = sh.updateFunction(cmd)
+		return err
+	})
+	return info, err
+}
+
+func (sh *shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
+	cmd.SettleAt = sh.settleAt()
+	f, v, err := sh.functions.Update(sh.time(), cmd, &sh.batch)
+	if err != nil {
+		return FunctionInfo{}, err
+	}
+	return functionInfo(f, v), nil
+}
+
+// withCode runs a command that takes new code in. What would be refused is
+// refused before the zip is written, and again after that, since others may have
+// come first.
+func (e *Engine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*shard) error,
+	command func(*shard) (FunctionInfo, error),
+) (info FunctionInfo, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		if e.full() {
+			return errFull
+		}
+		return check(sh)
+	})
+	if err != nil {
+		return info, err
+	}
+	if len(zip) > 0 {
+		code.Upload, code.Size = e.upload(e.shardOf(fn), zip), int64(len(zip))
+	}
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used := e.FunctionUsage(fn.Account, fn.Region)
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
+			err = fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+		} else {
+			info, err = command(sh)
+		}
+		if err != nil && code.Upload != 0 {
+			sh.dropUploads(code.Upload)
+		}
+		return err
+	})
+	return info, err
+}
+
+// settleAt is when what begins now settles.
+func (sh *shard) settleAt() time.Time { return sh.time().Add(sh.engine.options.FunctionUpdates) }
+
+// settleStep bounds how many functions one command settles.
+const settleStep = 256
+
+// settleFunctions finishes the creations and updates that are due.
+func (sh *shard) settleFunctions() {
+	if at, ok := sh.functions.NextSettle(); !ok || at.After(sh.time()) {
+		return
+	}
+	sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
+	sh.catalog = sh.commit(true)
+	sh.generation++
+}
+
+// FunctionUsage is what the functions of an account in a region take.
+func (e *Engine) FunctionUsage(account, region string) (u function.Usage) {
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		u.Add(sh.functions.Usage(account, region))
+		sh.mu.Unlock()
+	}
+	return u
+}
+
+// DeleteFunction removes a function with all that it has, or, if the qualifier is
+// not empty, a version. Errors: ResourceNotFound, InvalidParameter,
+// ResourceConflict.
+func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error {
+		delete(sh.functionPolicies, fn)
+		if qualifier != "" {
+			gone, err := sh.functions.DeleteVersion(fn, qualifier, &sh.batch)
+			sh.dropUploads(gone...)
+			return err
+		}
+		f, err := sh.functions.Delete(fn, &sh.batch)
+		if err != nil {
+			return err
+		}
+		sh.dropUploads(f.Uploads()...)
+		sh.dropBacklog(layout.Incarnation(f.Incarnation))
+		return nil
+	})
+}
+
+// PublishVersion makes a version of the latest one. Errors: those of
+// function.State.Publish, and CodeStorageExceeded.
+func (e *Engine) PublishVersion(ctx context.Context, cmd function.Publish) (info FunctionInfo, err error) {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
+	err = e.withCatalog(ctx, cmd.ARN, func(sh *shard) error {
+		if f, ok := sh.functions.Function(cmd.ARN); ok {
+			if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
+				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+			}
+		}
+		cmd.SettleAt = sh.settleAt()
+		f, v, err := sh.functions.Publish(sh.time(), cmd, &sh.batch)
+		if err == nil {
+			info = functionInfo(f, v)
+		}
+		return err
+	})
+	return info, err
+}
+
+// ListFunctions lists an account's functions in a region by name, up to limit of
+// them behind the name after.
+func (e *Engine) ListFunctions(ctx context.Context, region, account, after string, limit int) ([]FunctionInfo, bool, error) {
+	return mergePages(ctx, e, limit, compareInfo, func(sh *shard) ([]FunctionInfo, bool) {
+		page, more := sh.functions.Functions(account, region, after, limit)
+		return functionInfos(page), more
+	})
+}
+
+// ListFunctionVersions is like ListFunctions, with every version of each function:
+// those behind the version number of the function after.
+func (e *Engine) ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]FunctionInfo, bool, error) {
+	return mergePages(ctx, e, limit, compareInfo, func(sh *shard) ([]FunctionInfo, bool) {
+		page, more := sh.functions.AllVersions(account, region, after, number, limit)
+		return functionInfos(page), more
+	})
+}
+
+// ListVersions lists the versions of a function, the latest first: all if first is
+// true, else those behind a number. Errors: ResourceNotFound.
+func (e *Engine) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		page, rest, err := sh.functions.Versions(fn, first, after, limit)
+		infos, more = functionInfos(page), rest
+		return err
+	})
+	return infos, more, err
+}
+
+func functionInfos(page []function.Listed) []FunctionInfo {
+	infos := make([]FunctionInfo, len(page))
+	for i, l := range page {
+		infos[i] = functionInfo(l.Function, l.Version)
+	}
+	return infos
+}
+
+// compareInfo orders versions by their functions' names and their numbers, the
+// latest first.
+func compareInfo(a, b FunctionInfo) int {
+	return cmp.Or(strings.Compare(a.ARN.Resource, b.ARN.Resource), cmp.Compare(versionOrder(a.Version), versionOrder(b.Version)),
+		strings.Compare(a.Version, b.Version))
+}
+
+// versionOrder is how long the name of a version is: of two numbers the longer is
+// the greater one.
+func versionOrder(name string) int {
+	if name == function.Latest {
+		return 0
+	}
+	return len(name)
+}
+
+// CreateAlias makes an alias. Errors: those of function.State.CreateAlias.
+func (e *Engine) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+		made, err := sh.functions.CreateAlias(cmd, &sh.batch)
+		if err == nil {
+			a = *made
+		}
+		return err
+	})
+	return a, err
+}
+
+// UpdateAlias changes an alias. Errors: those of function.State.UpdateAlias.
+func (e *Engine) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+		changed, err := sh.functions.UpdateAlias(cmd, &sh.batch)
+		if err == nil {
+			a = *changed
+		}
+		return err
+	})
+	return a, err
+}
+
+// Alias finds an alias. Errors: ResourceNotFound.
+func (e *Engine) Alias(ctx context.Context, fn arn.ARN, name string) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		_, found, err := sh.functions.FindAlias(fn, name)
+		if err == nil {
+			a = *found
+		}
+		return err
+	})
+	return a, err
+}
+
+// ListAliases lists the aliases of a function by name, up to limit of them behind
+// the name after; those that lead to a version if that is not empty. Errors:
+// ResourceNotFound.
+func (e *Engine) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		page, more, err = sh.functions.Aliases(fn, version, after, limit)
+		return err
+	})
+	return page, more, err
+}
+
+// DeleteAlias removes an alias; that there is none is no error. Errors:
+// ResourceNotFound for no function.
+func (e *Engine) DeleteAlias(ctx context.Context, fn arn.ARN, name string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error {
+		delete(sh.functionPolicies, fn)
+		return sh.functions.DeleteAlias(fn, name, &sh.batch)
+	})
+}
+
+// TagFunction adds tags to a function. Errors: ResourceNotFound, InvalidParameter.
+func (e *Engine) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error { return sh.functions.Tag(fn, tags, &sh.batch) })
+}
+
+// UntagFunction removes tags from a function. Errors: ResourceNotFound.
+func (e *Engine) UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error { return sh.functions.Untag(fn, keys, &sh.batch) })
+}
+
+// FunctionTags are the tags of a function. Errors: ResourceNotFound.
+func (e *Engine) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error) {
+	info, err := e.FunctionInfo(ctx, fn, "")
+	return maps.Clone(info.Tags), err
+}
+
+// ReserveExecutions sets how many concurrent executions are a function's alone;
+// nil is none. Errors: ResourceNotFound; InvalidParameter if the account would
+// keep too few.
+func (e *Engine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used, limits := e.FunctionUsage(fn.Account, fn.Region), e.options.FunctionLimits
+	return e.withCatalog(ctx, fn, func(sh *shard) error {
+		if f, ok := sh.functions.Function(fn); ok && executions != nil {
+			others := used.Reserved
+			if f.Reserved != nil {
+				others -= *f.Reserved
+			}
+			if *executions > limits.Executions-limits.Unreserved-others {
+				return fault.Newf(fault.InvalidParameter, "Specified ReservedConcurrentExecutions for function decreases account's "+
+					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved)
+			}
+		}
+		return sh.functions.Reserve(fn, executions, &sh.batch)
+	})
+}

@@ -32,14 +32,18 @@ func (a *attempt) run() {
 		gone = unset
 	}
 	began := a.clock.Now()
+	over := p.Condition != "" || a.tooOld(began)
 	switch {
+	case over && gone != nil && temporary(gone): // whom to tell is not known now
+		a.engine.EventLater(a.ev, began.Add(handOverWait))
+		return
 	case p.Condition != "":
 		a.end(p.Condition)
 		return
 	case gone == nil && a.target.Reserved != nil && *a.target.Reserved == 0:
 		a.end(function.ZeroReservedConcurrency)
 		return
-	case a.tooOld(began):
+	case over:
 		a.end(function.EventAgeExceeded)
 		return
 	case gone != nil:

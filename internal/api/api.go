@@ -17,9 +17,9 @@ import (
 // handler returns.
 type Call struct {
 	RequestID string
-	Service   string // "sqs", "sns"
+	Service   string // "sqs", "sns", "monitoring" …
 	Operation string // "SendMessage"
-	Protocol  string // "json" or "query"
+	Protocol  string // "json", "cbor" or "query"
 	Region    string // of the credential scope, else of the host, else the default
 	Account   string // 12 digits
 	AccessKey string // as the caller signed; empty when the request is unsigned

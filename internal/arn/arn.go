@@ -59,6 +59,22 @@ func Topic(region, account, name string) ARN {
 	return ARN{Service: "sns", Region: region, Account: account, Resource: name}
 }
 
+// logGroup begins the resource of a log group's ARN.
+const logGroup = "log-group:"
+
+// LogGroup names a log group of CloudWatch Logs.
+func LogGroup(region, account, name string) ARN {
+	return ARN{Service: "logs", Region: region, Account: account, Resource: logGroup + name}
+}
+
+// LogGroupName is the name of a log group; ok is false when a names none. The
+// :* behind it, which stands for its streams, is not part of the name.
+func (a ARN) LogGroupName() (name string, ok bool) {
+	name, ok = strings.CutPrefix(a.Resource, logGroup)
+	name = strings.TrimSuffix(name, ":*")
+	return name, ok && a.Service == "logs" && name != ""
+}
+
 // Subscription names a subscription of topic t. The id is a UUID.
 func (a ARN) Subscription(id string) ARN {
 	a.Resource += ":" + id

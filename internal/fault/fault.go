@@ -76,6 +76,13 @@ const (
 	InvalidRuntime        // the function's runtime cannot run here
 	InvalidZipFile        // the function's code cannot be unpacked
 	FunctionNotReady      // the function's environment could not be made
+	// CloudWatch.
+	ValidationFailed            // a member breaks its shape's constraint
+	InvalidParameterCombination // members that do not go together
+	InvalidNextToken            // no token of ours
+	InvalidFormat               // a document within a member cannot be read
+	LimitExceeded               // there are as many as there may be
+	Conflict                    // the resource has changed meanwhile
 
 	kinds // keep last: the number of kinds
 )

@@ -76,12 +76,12 @@ func (q *Machine) Remove(b *mutation.Batch, now int64, lane layout.Lane, seq uin
 	case isLeased:
 		q.unlease(b, now, s)
 		if q.kind.FIFO {
-			q.unhand(b, s)
+			q.unhand(b, now, s)
 		}
 	case isScheduled:
 		q.unschedule(b, now, s)
 	case isHeld:
-		q.unhand(b, s)
+		q.unhand(b, now, s)
 	case isFresh:
 		q.lane(lane).win.remove(seq)
 		if lane == layout.MainLane {
@@ -207,8 +207,9 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 	return nil
 }
 
-// Hasten makes a scheduled message due now. changed is false if it is due
-// already, is leased, or was never received. ErrGone says that there is none.
+// Hasten makes a message that was returned for later due now. changed is false if
+// it is due already, is leased, or was never received. ErrGone says that there is
+// none.
 func (q *Machine) Hasten(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (changed bool, need Need, err error) {
 	at, s, need := q.locate(lane, seq)
 	switch {
@@ -216,12 +217,16 @@ func (q *Machine) Hasten(b *mutation.Batch, now int64, lane layout.Lane, seq uin
 		return false, need, nil
 	case at == gone:
 		return false, Need{}, ErrGone
-	case at != isScheduled || s.due <= now:
+	case at == isLeased, at == isFresh, s.due <= now:
 		return false, Need{}, nil
+	case at == isHeld:
+		q.unhold(b, now, s)
+	default:
+		q.unschedule(b, now, s)
 	}
-	q.unschedule(b, now, s)
 	s.due = now
-	q.schedule(b, now, *s)
+	q.putBack(b, now, s)
+	q.relist(b)
 	return true, Need{}, nil
 }
 

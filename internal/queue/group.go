@@ -339,7 +339,7 @@ func (q *Machine) takeGroup(b *mutation.Batch, now int64, r *Receive, x *group) 
 			if s.flags&flagReturned == 0 || i > 0 && s.due > now {
 				return false
 			}
-			q.unhold(b, s)
+			q.unhold(b, now, s)
 			x.held = slices.Delete(x.held, i, i+1)
 		case x.win.len() > 0 && (x.win.first().sent+q.cfg.Delay.Milliseconds() <= now || q.kind.Backlog):
 			if s = q.takeFresh(x); s == nil {
@@ -364,27 +364,29 @@ func (q *Machine) takeGroup(b *mutation.Batch, now int64, r *Receive, x *group) 
 }
 
 // hold puts a message of a group that blocks back into its place.
-func (q *Machine) hold(b *mutation.Batch, s *state) {
+func (q *Machine) hold(b *mutation.Batch, now int64, s *state) {
 	s.flags |= flagReturned
 	q.g.returned++
+	q.await(b, now, s)
 	q.scratch = s.appendTo(q.scratch[:0])
 	b.Set(q.keys.HeldState(s.lane, s.seq), q.scratch)
 	q.touch(q.g.byLane[s.lane])
 }
 
 // unhold is the end of hold.
-func (q *Machine) unhold(b *mutation.Batch, s *state) {
+func (q *Machine) unhold(b *mutation.Batch, now int64, s *state) {
 	s.flags &^= flagReturned
 	q.g.returned--
+	q.unawait(b, now, s)
 	b.SingleDelete(q.keys.HeldState(s.lane, s.seq))
 }
 
 // unhand drops a message that is gone from its group.
-func (q *Machine) unhand(b *mutation.Batch, s *state) {
+func (q *Machine) unhand(b *mutation.Batch, now int64, s *state) {
 	x := q.g.byLane[s.lane]
 	x.held = slices.DeleteFunc(x.held, func(h *state) bool { return h.seq == s.seq })
 	if s.flags&flagReturned != 0 {
-		q.unhold(b, s)
+		q.unhold(b, now, s)
 	}
 	q.touch(x)
 }

@@ -389,7 +389,7 @@ func (q *Machine) unlease(b *mutation.Batch, now int64, s *state) {
 // putBack gives a message back, to be received again once s.due has come.
 func (q *Machine) putBack(b *mutation.Batch, now int64, s *state) {
 	if q.kind.FIFO {
-		q.hold(b, s)
+		q.hold(b, now, s)
 		return
 	}
 	q.schedule(b, now, *s)
@@ -398,11 +398,7 @@ func (q *Machine) putBack(b *mutation.Batch, now int64, s *state) {
 // schedule puts a message into the order of due times.
 func (q *Machine) schedule(b *mutation.Batch, now int64, s state) {
 	s.slot = -1
-	s.flags &^= flagLater
-	if s.due > now {
-		s.flags |= flagLater
-		q.bucket(b, now, s.due, 1)
-	}
+	q.await(b, now, &s)
 	q.dueWin.insert(s, q.dueWin.len() == int(q.c.scheduled))
 	if s.before(q.dueFloor.due, q.dueFloor.seq) {
 		q.dueFloor = place{s.due, s.seq}
@@ -420,6 +416,20 @@ func (q *Machine) unschedule(b *mutation.Batch, now int64, s *state) {
 	q.c.scheduled--
 	b.SingleDelete(q.keys.Due(s.due, s.seq))
 	b.SingleDelete(q.keys.DueOf(s.seq))
+	q.unawait(b, now, s)
+}
+
+// await counts a message that cannot be received yet.
+func (q *Machine) await(b *mutation.Batch, now int64, s *state) {
+	s.flags &^= flagLater
+	if s.due > now {
+		s.flags |= flagLater
+		q.bucket(b, now, s.due, 1)
+	}
+}
+
+// unawait is the end of await.
+func (q *Machine) unawait(b *mutation.Batch, now int64, s *state) {
 	if s.flags&flagLater != 0 {
 		s.flags &^= flagLater
 		q.bucket(b, now, s.due, -1)

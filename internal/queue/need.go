@@ -234,6 +234,16 @@ func (q *Machine) Peek(limit int) []Peeked {
 	return peeked
 }
 
+// OldestLeased is when the oldest of the leased messages was sent, 0 without any.
+func (q *Machine) OldestLeased() (sent int64) {
+	for _, s := range q.leases {
+		if sent == 0 || s.sent < sent {
+			sent = s.sent
+		}
+	}
+	return sent
+}
+
 // NextSequence is the sequence that the next message gets.
 func (q *Machine) NextSequence() uint64 { return q.c.next }
 
@@ -246,7 +256,7 @@ func PeekDue(key, value []byte) (Peeked, error) {
 	return Peeked{Sequence: s.seq, Lane: s.lane, Due: s.due, Receives: s.receives, Received: s.received}, err
 }
 
-// PeekFresh reads an entry of HeadSpan.
+// PeekFresh reads an entry of HeadSpan or RecordsFrom.
 func PeekFresh(key, _ []byte) (Peeked, error) {
-	return Peeked{Sequence: layout.KeySequence(key), Lane: layout.MainLane}, nil
+	return Peeked{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}, nil
 }

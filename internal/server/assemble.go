@@ -81,7 +81,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	queues := &monitor.Queues{}
 	signed := &envelopes{url: url}
-	events := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()))
+	events := deliveryEvents{
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
+	}
+	ofQueues := queueEvents{
+		queues.Add,
+	}
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
@@ -89,7 +94,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: queues.Add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {

@@ -80,6 +80,7 @@ type pump struct {
 	mu     sync.Mutex
 	ready  []arn.ARN
 	decide func(d *Delivery) // for what is no SQS delivery
+	every  bool              // or for all
 	newID  func() message.ID
 }
 
@@ -121,7 +122,7 @@ func (p *pump) run(t testing.TB) (made int) {
 
 func (p *pump) deliver(t testing.TB, d *Delivery) {
 	a := Attempt{At: time.UnixMilli(1), Outcome: "success"}
-	if d.Subscription.Protocol != topic.SQS {
+	if d.Subscription.Protocol != topic.SQS || p.every {
 		p.decide(d)
 		return
 	}
@@ -348,10 +349,13 @@ func (s *script) reconfigure() {
 	case 3:
 		s.togglePause()
 	case 4:
-		n, err := s.engine.RetryAllNow(ctx, s.web)
-		s.say("retried %d %v", n, err)
+		for _, sub := range []arn.ARN{s.web, s.ordered} {
+			n, err := s.engine.RetryAllNow(ctx, sub)
+			s.say("retried %d %v", n, err)
+		}
 	case 5:
-		s.evict()
+		s.evict(s.web, queueARN("dlq"))
+		s.evict(s.ordered, queueARN("dlq.fifo"))
 	case 7:
 		policy := "{}"
 		if s.rand.IntN(4) > 0 {

@@ -76,6 +76,7 @@ func (e *Engine) setPaused(ctx context.Context, name arn.ARN, set func(*topic.St
 // Backlog counts what a subscription is owed. Errors: NotFound.
 func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
 	var low uint64
+	var leased int64
 	var qs *queueState
 	sh := e.shardOfSubscription(sub)
 	err = e.withSubscription(ctx, sub, func(sh *shard) error {
@@ -91,6 +92,9 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 		sh.readable()
 		low = qs.low
+		if qs.topicFIFO() {
+			leased = qs.machine.OldestLeased()
+		}
 		return nil
 	})
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
@@ -112,6 +116,9 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64) (at time.Time, 
 	qs.low = max(qs.low, low)
 	g := sh.last
 	sh.mu.Unlock()
+	if leased != 0 && (oldest == 0 || leased < oldest) {
+		oldest = leased
+	}
 	if oldest != 0 {
 		at = time.UnixMilli(oldest).UTC()
 	}
@@ -120,7 +127,8 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64) (at time.Time, 
 }
 
 // oldest finds when the oldest message of a backlog was published, 0 if it is
-// empty. The search in the main lane begins at low; next is where the next can.
+// empty; of groups that are blocked it does not know. The search in the main lane
+// begins at low; next is where the next can.
 func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next uint64, err error) {
 	next = low
 	keys := layout.NewKeys(sh.id, qs.incarnation)
@@ -143,7 +151,16 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 			return 0, low, err
 		}
 	}
-	return sent, next, nil
+	var failed error
+	err = each(e.store, keys.ListedFrom(0), func(key, value []byte) bool {
+		var record []byte
+		record, _, failed = e.store.Get(nil, keys.Record(layout.ListedLane(value), layout.KeySequence(key)))
+		if at, ok := message.RecordSent(record); ok && (sent == 0 || at < sent) {
+			sent = at
+		}
+		return false
+	})
+	return sent, next, errorsFirst(failed, err)
 }
 
 // withBacklog runs f under the lock of a subscription's shard and returns once
@@ -201,20 +218,23 @@ const operatorStep = 512
 // fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
 func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
 	var began int64
-	var due int64
-	var seq uint64
+	var last queue.Peeked // how far it has come
 	for more := true; more && err == nil; {
 		more = false
 		err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
-			now := sh.now()
+			now, keys := sh.now(), qs.machine.Keys()
 			if began == 0 {
-				began, due = now, now+1
+				began, last.Due = now, now+1
+			}
+			span := keys.DueFrom(last.Due, last.Sequence)
+			if qs.topicFIFO() {
+				span = keys.HeldFrom(last.Lane, last.Sequence)
 			}
 			var found []queue.Peeked
 			var values [][]byte
 			var failed error
 			seen := 0
-			err := each(e.store, qs.machine.Keys().DueFrom(due, seq), func(key, value []byte) bool {
+			err := each(e.store, span, func(key, value []byte) bool {
 				var p queue.Peeked
 				if p, failed = queue.PeekDue(key, value); failed != nil {
 					return false
@@ -223,28 +243,37 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 					more = true
 					return false
 				}
-				due, seq = p.Due, p.Sequence+1
-				if p.Received <= began { // else it has had its turn since
-					found, values = append(found, p), append(values, bytes.Clone(value))
+				if p.Due > now && p.Received <= began { // else it has had its turn since
+					found = append(found, p)
+					if !qs.topicFIFO() {
+						values = append(values, bytes.Clone(value))
+					}
 				}
+				p.Sequence++
+				last = p
 				return true
 			})
 			if err := errorsFirst(failed, err); err != nil {
 				return err
 			}
 			for i, p := range found {
-				if err := qs.machine.FillState(queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}, true, 0, values[i]); err != nil {
-					return err
+				if len(values) > 0 { // of a group the machine knows it, or asks
+					need := queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}
+					if err := qs.machine.FillState(need, true, 0, values[i]); err != nil {
+						return err
+					}
 				}
-				changed, _, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
+				err := sh.resolve(qs, false, func() (need queue.Need, err error) {
+					changed, need, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
+					if changed {
+						n++
+					}
+					return need, err
+				})
 				if err != nil {
 					return err
 				}
-				if changed {
-					n++
-				}
 			}
-			sh.touch(qs)
 			return nil
 		})
 		if err == nil {
@@ -260,67 +289,72 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 type Waiting struct {
 	Subscription arn.ARN
 
-	begun, fresh bool
-	below        uint64
-	due          int64
-	sequence     uint64
+	begun bool
+	fresh bool // those that were attempted are through, or stand among the others
+	below uint64
+	last  queue.Peeked // how far it has come
 }
 
 // Next lists up to 512 deliveries; none is the end. Errors: NotFound.
 func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
-	err = e.withBacklog(w.Subscription, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
-		if !w.begun {
-			w.begun, w.below = true, qs.machine.NextSequence()
-		}
-		keys, seen := qs.machine.Keys(), 0
-		list := func(span layout.Span, peek func(key, value []byte) (queue.Peeked, error)) (end bool, err error) {
-			end = true
+	for more := true; more && len(ids) == 0 && err == nil; {
+		more = false
+		err = e.withBacklog(w.Subscription, func(_ *shard, _ *topic.Subscription, qs *queueState) error {
+			fifo := qs.topicFIFO() // then it goes group by group
+			if !w.begun {
+				w.begun, w.below, w.fresh = true, qs.machine.NextSequence(), fifo
+			}
+			span, peek := w.span(&qs.machine, fifo), queue.PeekFresh
+			if !w.fresh {
+				peek = queue.PeekDue
+			}
+			seen := 0
 			var failed error
-			err = each(e.store, span, func(key, value []byte) bool {
+			err := each(e.store, span, func(key, value []byte) bool {
 				var p queue.Peeked
 				if p, failed = peek(key, value); failed != nil {
 					return false
 				}
-				if w.fresh && p.Sequence >= w.below {
+				if w.fresh && !fifo && p.Sequence >= w.below {
 					return false
 				}
 				if seen++; seen > operatorStep {
-					end = false
+					more = true
 					return false
 				}
-				w.due, w.sequence = p.Due, p.Sequence+1
-				if p.Sequence < w.below {
+				if _, leased := qs.machine.Leased(p.Sequence); !leased && p.Sequence < w.below {
 					ids = append(ids, deliveryID{p.Lane, p.Sequence}.String())
 				}
+				p.Sequence++
+				w.last = p
 				return true
 			})
-			return end, errorsFirst(failed, err)
-		}
-		for !w.fresh && len(ids) == 0 {
-			seen = 0
-			end, err := list(keys.DueFrom(w.due, w.sequence), queue.PeekDue)
-			if err != nil {
-				return err
+			if !more && !w.fresh {
+				more, w.fresh, w.last = true, true, queue.Peeked{}
 			}
-			if end {
-				w.fresh, w.sequence = true, 0
-			}
+			return errorsFirst(failed, err)
+		})
+		if err == nil {
+			err = ctx.Err()
 		}
-		if len(ids) > 0 {
-			return nil
-		}
-		seen = 0
-		span := qs.machine.HeadSpan()
-		if from := keys.Lane(layout.MainLane, w.sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
-			span = from
-		}
-		_, err := list(span, queue.PeekFresh)
-		return err
-	})
-	if err == nil {
-		err = ctx.Err()
 	}
 	return ids, err
+}
+
+// span is what comes next.
+func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
+	keys := m.Keys()
+	switch {
+	case fifo:
+		return keys.RecordsFrom(w.last.Lane, w.last.Sequence)
+	case !w.fresh:
+		return keys.DueFrom(w.last.Due, w.last.Sequence)
+	}
+	span := m.HeadSpan()
+	if from := keys.Lane(layout.MainLane, w.last.Sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
+		return from
+	}
+	return span
 }
 
 // Look reads a delivery that waits, without taking it: Attempt is how many were

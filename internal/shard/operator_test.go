@@ -33,18 +33,18 @@ func (s *script) togglePause() {
 
 // evict is a step of a random history: one of the waiting deliveries goes to the
 // dead-letter queue, or nowhere.
-func (s *script) evict() {
+func (s *script) evict(sub, dlq arn.ARN) {
 	ctx := context.Background()
-	ids, err := s.engine.Next(ctx, &Waiting{Subscription: s.web})
+	ids, err := s.engine.Next(ctx, &Waiting{Subscription: sub})
 	s.say("waiting: %v %v", ids, err)
 	if len(ids) == 0 {
 		return
 	}
-	d, err := s.engine.Look(ctx, s.web, ids[s.rand.IntN(len(ids))])
+	d, err := s.engine.Look(ctx, sub, ids[s.rand.IntN(len(ids))])
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	dlq, state := queueARN("dlq"), DeliveryDeadLetter
+	state := DeliveryDeadLetter
 	m, _ := s.pump.render(d.Message)
 	if s.rand.IntN(2) == 0 {
 		dlq, m, state = arn.ARN{}, nil, DeliveryDropped
@@ -299,6 +299,64 @@ func TestRetryAllTakesSteps(t *testing.T) {
 		t.Errorf("%d attempts, the first %s, the last %s", len(got), got[0], got[len(got)-1])
 	}
 	w.expect("the backlog", w.backlog(), fmt.Sprintf("0 due, %d waiting, 0 in flight, oldest 1s, paused false", n))
+}
+
+// TestRetryAllOfGroups: of a FIFO topic's subscription, with more groups than fit
+// into one commit.
+func TestRetryAllOfGroups(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
+	w.check(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	w.sub = subscribe(t, w.Engine, "t.fifo", "q.fifo", subscriptionID(2))
+	w.pump.every = true
+	w.check(w.SetFault(queueARN("q.fifo"), "unavailable"))
+	const n = 4*operatorStep + 7
+	for i := range n {
+		for range 1 + i%2 { // some have one behind the first
+			w.ids++
+			_, err := w.Publish(ctx, topicARN("t.fifo"), Publication{
+				ID: messageID(w.ids), Body: []byte("x"), Group: fmt.Sprint(i), Dedup: fmt.Sprint(w.ids),
+			})
+			w.check(err)
+		}
+	}
+	if got := len(w.made()); got != n {
+		t.Fatalf("%d attempts, want one a group", got)
+	}
+	w.reopen()
+	w.advance(time.Second)
+	if got, err := w.RetryAllNow(ctx, w.sub); got != n || err != nil {
+		t.Fatalf("retried %d of %d, %v", got, n, err)
+	}
+	w.expect("the backlog", w.backlog(), fmt.Sprintf("%d due, 0 waiting, 0 in flight, oldest 1s, paused false", w.ids))
+	walk, listed := &Waiting{Subscription: w.sub}, 0
+	for {
+		ids, err := w.Next(ctx, walk)
+		w.check(err)
+		if len(ids) == 0 {
+			break
+		}
+		listed += len(ids)
+	}
+	if listed != w.ids {
+		t.Errorf("%d are listed of %d", listed, w.ids)
+	}
+	w.fail = false
+	got := w.made()
+	if first, behind := count(got, "x 2"), count(got, "x 1"); first != n || behind != w.ids-n {
+		t.Errorf("%d second attempts and %d first ones, want %d and %d", first, behind, n, w.ids-n)
+	}
+	w.expect("the backlog", w.backlog(), "0 due, 0 waiting, 0 in flight, oldest none, paused false")
+}
+
+func count(all []string, what string) (n int) {
+	for _, s := range all {
+		if s == what {
+			n++
+		}
+	}
+	return n
 }
 
 func TestEvict(t *testing.T) {

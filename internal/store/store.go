@@ -22,17 +22,27 @@ type Reader interface {
 	Iter(lower, upper []byte) (Iterator, error)
 }
 
-// Iterator walks a range of keys. Typical use:
+// The first bytes of all keys, by whose they are. None of them is 0xff.
+const (
+	ShardSpace   byte = 0x00 // of the shards, whose numbers have two bytes
+	LogsSpace    byte = 'L'  // of log groups
+	MetricsSpace byte = 'M'  // of metrics and alarms
+)
+
+// Iterator walks a range of keys, up with Next and Seek, or down with Prev: one
+// iterator goes one way. Typical use:
 //
 //	for it.Next() { it.Key(); it.Value() }
 //	err := it.Close()
 type Iterator interface {
 	// Next moves to the next key; the first call moves to the first.
 	Next() bool
+	// Prev moves to the key before; the first call moves to the last.
+	Prev() bool
 	// Seek moves to the first key from key on, which does not lie before where
 	// the iterator stands; false says that there is none in the range.
 	Seek(key []byte) bool
-	// Key and Value are valid until the next call of Next, Seek or Close.
+	// Key and Value are valid until the next call of Next, Prev, Seek or Close.
 	Key() []byte
 	Value() []byte
 	// Close ends the walk and returns the error that ended it early, if any.

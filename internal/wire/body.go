@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
@@ -61,6 +63,34 @@ func (b *buffer) read(r *http.Request, limit int64) error {
 		}
 	}
 }
+
+// unzip replaces a body that was sent compressed with what it holds, of at most
+// limit bytes.
+func (b *buffer) unzip(r *http.Request, limit int64) error {
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return nil
+	case "gzip":
+	default:
+		return fault.Newf(fault.MalformedInput, "The content encoding %s is not supported.", printable(encoding))
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(bytes.Clone(b.b)))
+	if err != nil {
+		return errUnzip
+	}
+	plain := bytes.NewBuffer(b.b[:0])
+	n, err := io.Copy(plain, io.LimitReader(packed, limit+1))
+	b.b = plain.Bytes()
+	if n > limit {
+		return tooLarge(limit)
+	}
+	if err != nil {
+		return errUnzip
+	}
+	return nil
+}
+
+var errUnzip = fault.New(fault.MalformedInput, "The request body is not valid gzip.")
 
 func tooLarge(limit int64) error {
 	return fault.Newf(fault.RequestTooLarge, "The request body is larger than %d bytes.", limit)

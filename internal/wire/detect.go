@@ -13,6 +13,7 @@ import (
 const (
 	protocolJSON  = "json"
 	protocolQuery = "query"
+	protocolCBOR  = "cbor"
 )
 
 // address reads out of the request's head who asks whom in which protocol, as
@@ -39,6 +40,12 @@ func (x *exchange) address() {
 	}
 
 	x.call.Protocol = protocolQuery
+	if prefix, name, ok := cborPath(r.URL.Path); ok && h.byTarget[prefix] != nil {
+		x.call.Protocol = protocolCBOR
+		x.serve(h.byTarget[prefix])
+		x.operate(name)
+		return
+	}
 	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
 		x.call.Protocol = protocolJSON
 		prefix, name, _ := strings.Cut(target[0], ".")
@@ -59,6 +66,15 @@ func (x *exchange) address() {
 		return
 	}
 	x.service = h.Services[0] // its errors; which service is meant is not known yet
+}
+
+// cborPath takes the path of a request in CBOR apart: /service/<prefix>/operation/<name>.
+func cborPath(path string) (prefix, name string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/service/")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/operation/")
 }
 
 // serve fixes the service.

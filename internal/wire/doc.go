@@ -31,7 +31,8 @@
 //	})
 //
 // Shapes may hold strings, ints, bools, blobs ([]byte), pointers to the first
-// three (nil is absent), structs, lists of any of these, maps from string to
+// three (nil is absent), int64, float64, api.Time, structs
+// and pointers to them, lists of any of these, maps from string to
 // any of these, and api.Pairs. A shape with an unfit field makes SQS or SNS
 // panic. Required members are checked here, before the handler: for a plain
 // string "" counts as absent.

@@ -17,6 +17,7 @@ type errorShape struct {
 	// Query is the text in Query where AWS's differs from Text, which is then
 	// JSON's. Both stand, whatever text the fault brings.
 	Query string
+	Mute  bool // the answer has no message but in Query
 }
 
 const (
@@ -35,7 +36,14 @@ var common = map[fault.Kind]errorShape{
 	fault.Unauthenticated:     {Type: coral + "UnrecognizedClientException", Code: "InvalidClientTokenId", Status: http.StatusForbidden, Text: "The security token included in the request is invalid."},
 	fault.Unavailable:         {Type: coral + "ServiceUnavailableException", Code: "ServiceUnavailable", Status: http.StatusServiceUnavailable, Server: true, Text: "The service cannot answer now. Please try again."},
 	fault.InsufficientStorage: {Type: coral + "InsufficientStorageException", Code: "InsufficientStorage", Status: http.StatusInsufficientStorage, Server: true, Text: "The server's disk has no room for more. Receive and delete messages, or add space."},
-	fault.OptInRequired:       {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
+	// Kinds of services that came later; others cannot meet them.
+	fault.ValidationFailed:            {Type: "com.amazon.coral.validate#ValidationException", Code: "ValidationError", Status: http.StatusBadRequest, Text: "A member of the request breaks a constraint."},
+	fault.InvalidParameterCombination: {Type: coral + "InvalidParameterCombinationException", Code: "InvalidParameterCombination", Status: http.StatusBadRequest, Text: "The parameters do not go together."},
+	fault.InvalidNextToken:            {Type: coral + "InvalidNextTokenException", Code: "InvalidNextToken", Status: http.StatusBadRequest, Text: "The token is not valid."},
+	fault.InvalidFormat:               {Type: coral + "InvalidFormatException", Code: "InvalidFormat", Status: http.StatusBadRequest, Text: "Data was not syntactically valid JSON."},
+	fault.LimitExceeded:               {Type: coral + "LimitExceededException", Code: "LimitExceeded", Status: http.StatusBadRequest, Text: "A limit has been reached."},
+	fault.Conflict:                    {Type: coral + "ConflictException", Code: "Conflict", Status: http.StatusConflict, Text: "The resource has changed meanwhile."},
+	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 
 // elsewhere are the kinds that only one service refuses with. From another one

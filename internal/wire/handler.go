@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
+	"godwit.dev/godwit/internal/wire/rpccbor"
 )
 
 // Options are what a handler is made of. Services, Logger, Clock and the
@@ -43,7 +44,7 @@ type Options struct {
 type Observation struct {
 	Service   string // as Operation, empty when it could not be told
 	Operation string
-	Protocol  string        // "json" or "query"
+	Protocol  string        // "json", "cbor" or "query"
 	Status    int           // HTTP
 	Code      string        // of the error in Query's words; empty on success
 	Duration  time.Duration // real time, long polls included
@@ -139,13 +140,21 @@ func (x *exchange) read() (in any, err error) {
 		return nil, err
 	}
 	x.in = len(body.b)
-	if x.call.Protocol == protocolJSON {
-		return x.readJSON(body.b)
+	if err := body.unzip(x.r, h.MaxBody); err != nil {
+		return nil, err
 	}
-	return x.readQuery(body.b)
+	switch x.call.Protocol {
+	case protocolJSON:
+		return x.readRPC(body.b, awsjson.Decode)
+	case protocolCBOR:
+		return x.readRPC(body.b, rpccbor.Decode)
+	default:
+		return x.readQuery(body.b)
+	}
 }
 
-func (x *exchange) readJSON(body []byte) (any, error) {
+// readRPC reads the input of an operation that the request's head names.
+func (x *exchange) readRPC(body []byte, decode func(body []byte, in any) error) (any, error) {
 	if x.op == nil {
 		return nil, fault.New(fault.InvalidAction, "The operation is not known.")
 	}
@@ -159,7 +168,7 @@ func (x *exchange) readJSON(body []byte) (any, error) {
 		return nil, err
 	}
 	in := x.op.New()
-	if err := awsjson.Decode(body, in); err != nil {
+	if err := decode(body, in); err != nil {
 		return nil, err
 	}
 	return in, x.service.check(x.op, in)

@@ -7,12 +7,14 @@ import (
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
+	"godwit.dev/godwit/internal/wire/rpccbor"
 )
 
 // Header values that never change. They are shared by all answers.
 var (
 	typeAWSJSON = []string{"application/x-amz-json-1.0"}
 	typeJSON    = []string{"application/json"}
+	typeCBOR    = []string{"application/cbor"}
 	typeXML     = []string{"text/xml"}
 )
 
@@ -20,7 +22,11 @@ var (
 const (
 	headerRequestID  = "x-amzn-RequestId"
 	headerQueryError = "x-amzn-query-error"
+	headerProtocol   = "smithy-protocol"
 )
+
+// smithyCBOR is the value of headerProtocol.
+var smithyCBOR = []string{"rpc-v2-cbor"}
 
 const xmlDeclaration = `<?xml version="1.0"?>`
 
@@ -33,6 +39,10 @@ func (x *exchange) answer(out any) {
 	case x.call.Protocol == protocolJSON:
 		if !op.void {
 			dst = awsjson.Append(dst, out)
+		}
+	case x.call.Protocol == protocolCBOR:
+		if !op.void {
+			dst = rpccbor.Append(dst, out)
 		}
 	case x.asJSON:
 		dst = append(dst, op.jsonPrefix...)
@@ -73,13 +83,21 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	dst := b.b[:0]
 	switch {
 	case x.call.Protocol == protocolJSON:
-		x.headers[2] = shape.Code + ";" + side
-		x.w.Header()[headerQueryError] = x.headers[2:3:3]
+		x.queryError(&shape, side)
 		dst = append(dst, `{"__type":`...)
 		dst = fastjson.AppendString(dst, shape.Type)
-		dst = append(dst, `,"message":`...)
-		dst = fastjson.AppendString(dst, text)
+		if !shape.Mute {
+			dst = append(dst, `,"message":`...)
+			dst = fastjson.AppendString(dst, text)
+		}
 		dst = append(dst, '}')
+	case x.call.Protocol == protocolCBOR:
+		x.queryError(&shape, side)
+		if shape.Mute {
+			dst = rpccbor.AppendTexts(dst, "__type", shape.Type)
+		} else {
+			dst = rpccbor.AppendTexts(dst, "__type", shape.Type, "message", text)
+		}
 	case x.asJSON:
 		dst = append(dst, `{"Error":{"Type":"`...)
 		dst = append(dst, side...)
@@ -114,6 +132,19 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	x.write(shape.Status, dst)
 }
 
+// queryError tells a caller what Query would have said. Where the service
+// leaves it to the caller whether it does, the status of a mistake is else 400.
+func (x *exchange) queryError(shape *errorShape, side string) {
+	if x.service.queryMode && x.r.Header.Get("X-Amzn-Query-Mode") != "true" {
+		if !shape.Server {
+			shape.Status = http.StatusBadRequest
+		}
+		return
+	}
+	x.headers[2] = shape.Code + ";" + side
+	x.w.Header()[headerQueryError] = x.headers[2:3:3]
+}
+
 func (x *exchange) write(status int, body []byte) {
 	header := x.w.Header()
 	x.headers[0] = x.call.RequestID
@@ -121,6 +152,9 @@ func (x *exchange) write(status int, body []byte) {
 	switch {
 	case x.call.Protocol == protocolJSON:
 		header["Content-Type"] = typeAWSJSON
+	case x.call.Protocol == protocolCBOR:
+		header[headerProtocol] = smithyCBOR
+		header["Content-Type"] = typeCBOR
 	case x.asJSON:
 		header["Content-Type"] = typeJSON
 	default:

@@ -11,7 +11,8 @@ import (
 )
 
 // Service is how one of AWS's services looks on the wire: what its requests are
-// known by, its operations and its errors. Make one with SQS or SNS.
+// known by, its operations and its errors. Make one with SQS, SNS or
+// CloudWatch.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -25,6 +26,8 @@ type Service struct {
 	pathMember string
 	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
 	missing    func(member string) string // the text for a required member that is absent
+	absent     fault.Kind                 // and its kind
+	queryMode  bool                       // Query's codes are told to who asks for them only
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
@@ -51,6 +54,7 @@ func SQS(operations ...api.Operation) *Service {
 		declaration:  true,
 		pathMember:   "QueueUrl",
 		badMethod:    fault.UnsupportedOperation,
+		absent:       fault.MissingParameter,
 		missing: func(member string) string {
 			return "The request must contain the parameter " + member + "."
 		},
@@ -65,12 +69,30 @@ func SNS(operations ...api.Operation) *Service {
 		Version:   "2010-03-31",
 		Namespace: "http://sns.amazonaws.com/doc/2010-03-31/",
 		badMethod: fault.InvalidAction,
-		missing: func(member string) string {
-			return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
-				"' failed to satisfy constraint: Member must not be null"
-		},
-		errors: snsErrors,
+		absent:    fault.MissingParameter,
+		missing:   mustNotBeNull,
+		errors:    snsErrors,
 	}, operations)
+}
+
+// CloudWatch is Amazon CloudWatch, which answers CBOR, JSON and Query.
+func CloudWatch(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:         "monitoring",
+		TargetPrefix: "GraniteServiceVersion20100801",
+		Version:      "2010-08-01",
+		Namespace:    "http://monitoring.amazonaws.com/doc/2010-08-01/",
+		badMethod:    fault.InvalidAction,
+		absent:       fault.ValidationFailed,
+		missing:      mustNotBeNull,
+		queryMode:    true,
+		errors:       cloudwatchErrors,
+	}, operations)
+}
+
+func mustNotBeNull(member string) string {
+	return "1 validation error detected: Value null at '" + strings.ToLower(member[:1]) + member[1:] +
+		"' failed to satisfy constraint: Member must not be null"
 }
 
 func newService(s Service, operations []api.Operation) *Service {
@@ -105,7 +127,7 @@ func newService(s Service, operations []api.Operation) *Service {
 // check refuses an input that lacks a required member.
 func (s *Service) check(op *operation, in any) error {
 	if name := op.input.Missing(reflect.ValueOf(in).Elem()); name != "" {
-		return fault.New(fault.MissingParameter, s.missing(name))
+		return fault.New(s.absent, s.missing(name))
 	}
 	return nil
 }

@@ -220,3 +220,89 @@ func TestOperatorRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestOperatorOfOrderedDeliveries: what waits in the groups of a FIFO topic's
+// subscription is counted, retried and dropped as anything else, in order.
+func TestOperatorOfOrderedDeliveries(t *testing.T) {
+	endpoint := start(t)
+	queues, topics := client(endpoint), topicsClient(endpoint)
+	queue, dlq := createFIFO(t, queues, "q.fifo"), createFIFO(t, queues, "dlq.fifo")
+	topic := createFIFOTopic(t, topics, "orders.fifo")
+	sub := subscribe(t, topics, topic, "sqs", queueARN("q.fifo"), "RawMessageDelivery", "true",
+		"RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dlq.fifo")+`"}`)
+	name := `{"subscription":"` + sub + `"`
+	fault := func(kind string) {
+		t.Helper()
+		admin(t, endpoint+"/_godwit/faults", `{"arn":"`+queueARN("q.fifo")+`","fault":"`+kind+`"}`)
+	}
+	backlog := func() string {
+		t.Helper()
+		b := admin(t, endpoint+"/_godwit/backlog?subscription="+sub, "")
+		return fmt.Sprintf("%v = %v due + %v waiting, %v s old", b["messages"], b["due"], b["waiting"], b["oldestAgeSeconds"])
+	}
+	waiting := func() (ids []string, attempts []any) {
+		t.Helper()
+		for _, d := range admin(t, endpoint+"/_godwit/deliveries?subscription="+sub, "")["deliveries"].([]any) {
+			if d := d.(map[string]any); d["id"] != nil {
+				ids, attempts = append(ids, d["id"].(string)), append(attempts, d["attempt"])
+			}
+		}
+		return ids, attempts
+	}
+	retry := func(which string, want float64) {
+		t.Helper()
+		equal(t, "retried", map[string]any{"retried": want}, admin(t, endpoint+"/_godwit/deliveries/retry", name+which))
+	}
+
+	fault("unavailable")
+	for _, m := range []string{"a1", "a2", "b1"} {
+		publishTo(t, topics, topic, m[:1], m)
+		advance(t, endpoint, "0s")
+	}
+	advance(t, endpoint, "1h") // long past the ladder's first steps: the next is 20 s away
+	equal(t, "the backlog", "3 = 1 due + 2 waiting, 3600 s old", backlog())
+	_, before := waiting()
+	admin(t, endpoint+"/_godwit/subscriptions/pause", name+"}") // so that nothing is attempted meanwhile
+	retry(`,"all":true}`, 2)
+	retry(`,"all":true}`, 0)
+	equal(t, "retried", "3 = 3 due + 0 waiting, 3600 s old", backlog())
+	admin(t, endpoint+"/_godwit/subscriptions/resume", name+"}")
+	advance(t, endpoint, "0s")
+	ids, after := waiting()
+	for i := range before {
+		made := after[i].(float64) - before[i].(float64)
+		if first := before[i] != 0.0; first && made != 1 || !first && made != 0 {
+			t.Errorf("attempts before %v, after %v", before, after)
+		}
+	}
+	for i, id := range ids {
+		if after[i] == 0.0 {
+			retry(`,"id":"`+id+`"}`, 0) // it waits for the one before it, not for a time
+		}
+	}
+	fault("none")
+	retry(`,"all":true}`, 2)
+	advance(t, endpoint, "0s")
+	equal(t, "delivered", "0 = 0 due + 0 waiting, <nil> s old", backlog())
+	order := map[string][]string{}
+	for range 3 {
+		body := *takeMessage(t, queues, queue).Body
+		order[body[:1]] = append(order[body[:1]], body)
+	}
+	equal(t, "order", map[string][]string{"a": {"a1", "a2"}, "b": {"b1"}}, order)
+
+	fault("unavailable")
+	for _, m := range []string{"c1", "c2", "d1"} {
+		publishTo(t, topics, topic, m[:1], m)
+		advance(t, endpoint, "0s")
+	}
+	equal(t, "dropped", map[string]any{"deadLettered": 3.0, "dropped": 0.0, "inFlight": 0.0},
+		admin(t, endpoint+"/_godwit/deliveries/drop", name+`,"all":true}`))
+	equal(t, "dropped", "0 = 0 due + 0 waiting, <nil> s old", backlog())
+	clear(order)
+	for range 3 {
+		body := *takeMessage(t, queues, dlq).Body
+		order[body[:1]] = append(order[body[:1]], body)
+	}
+	equal(t, "order of dead letters", map[string][]string{"c": {"c1", "c2"}, "d": {"d1"}}, order)
+}

@@ -2,6 +2,7 @@
 package layout
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -168,13 +169,26 @@ func (k *Keys) Lane(lane Lane, from uint64) Span {
 // Held spans the states of a group's returned messages from a sequence on.
 func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, lane, from) }
 
+// HeldFrom spans those of all groups, lane by lane, from one on.
+func (k *Keys) HeldFrom(lane Lane, from uint64) Span {
+	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: spanOf(k.kind(KindHeld)).Upper}
+}
+
+// RecordsFrom spans the messages from one on, lane by lane.
+func (k *Keys) RecordsFrom(lane Lane, from uint64) Span {
+	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Records().Upper}
+}
+
 func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 	s := spanOf(k.sequence(kind, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
 	return s
 }
 
-// ListedFrom spans the listed groups from a sequence on.
+// ListedLane reads the lane out of an entry of Listed.
+func ListedLane(value []byte) Lane { return Lane(binary.BigEndian.Uint64(value)) }
+
+// ListedFrom spans the listed groups, by their first messages, from a sequence on.
 func (k *Keys) ListedFrom(seq uint64) Span {
 	s := spanOf(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)

@@ -93,6 +93,24 @@ func (i *iterator) Next() bool {
 	return i.moved(more)
 }
 
+func (i *iterator) Prev() bool {
+	var more bool
+	switch {
+	case i.started:
+		more = i.it.Prev()
+	case i.upper == nil || !i.it.Seek(item{key: i.upper}):
+		more = i.it.Last()
+	default:
+		more = i.it.Prev()
+	}
+	i.started = true
+	if !more {
+		return false
+	}
+	i.item = i.it.Item()
+	return bytes.Compare(i.item.key, i.lower) >= 0
+}
+
 func (i *iterator) Seek(key []byte) bool {
 	i.started = true
 	return i.moved(i.it.Seek(item{key: slices.MaxFunc([][]byte{key, i.lower}, bytes.Compare)}))

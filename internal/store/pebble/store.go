@@ -130,6 +130,14 @@ func (i *iterator) Next() bool {
 	return i.it.Next()
 }
 
+func (i *iterator) Prev() bool {
+	if !i.started {
+		i.started = true
+		return i.it.Last()
+	}
+	return i.it.Prev()
+}
+
 func (i *iterator) Seek(key []byte) bool {
 	i.started = true
 	return i.it.SeekGE(key)
@@ -143,6 +151,7 @@ func (i *iterator) Close() error  { return i.it.Close() }
 type none struct{}
 
 func (none) Next() bool       { return false }
+func (none) Prev() bool       { return false }
 func (none) Seek([]byte) bool { return false }
 func (none) Key() []byte      { return nil }
 func (none) Value() []byte    { return nil }

@@ -54,6 +54,7 @@ func (m model) checkRange(t TB, r store.Reader, lower, upper string, bounded boo
 		end = []byte(upper)
 	}
 	var want, got strings.Builder
+	var up []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if k >= lower && (!bounded || k < upper) {
 			fmt.Fprintf(&want, "%q = %q\n", k, m[k].value)
@@ -61,9 +62,22 @@ func (m model) checkRange(t TB, r store.Reader, lower, upper string, bounded boo
 	}
 	for k, v := range Range(t, r, []byte(lower), end) {
 		fmt.Fprintf(&got, "%q = %q\n", k, v)
+		up = append(up, string(k))
 	}
 	if want.String() != got.String() {
 		t.Fatalf("in [%q, %q):\n%s\nwant:\n%s", lower, end, got.String(), want.String())
+	}
+	it, err := r.Iter([]byte(lower), end)
+	if err != nil {
+		t.Fatalf("Iter: %v", err)
+	}
+	var down []string
+	for it.Prev() {
+		down = append(down, string(it.Key()))
+	}
+	slices.Reverse(down)
+	if err := it.Close(); err != nil || !slices.Equal(up, down) {
+		t.Fatalf("down from %q to %q: %q, %v; up: %q", end, lower, down, err, up)
 	}
 }
 

@@ -62,6 +62,9 @@ func explain(err error) string {
 		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
 			return "A blob is not valid base64."
 		}
+		if errors.Is(err, api.ErrTime) {
+			return "A timestamp is not valid."
+		}
 		return "The request body is not valid JSON."
 	}
 	got, _, _ := strings.Cut(mismatch.Value, " ") // "number 1.5" gives the number too
@@ -83,6 +86,10 @@ func explain(err error) string {
 			return token(got) + " can not be converted to a Blob"
 		}
 		return "Expected list or null, found " + token(got) + "."
+	case reflect.Float64:
+		return token(got) + " can not be converted to a Double"
+	case reflect.Int64:
+		return token(got) + " can not be converted to a Long"
 	case reflect.Int:
 		return token(got) + " can not be converted to an Integer"
 	case reflect.Bool:
@@ -149,8 +156,12 @@ func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
 	switch t.Kind {
 	case shape.String:
 		return fastjson.AppendString(dst, v.String())
-	case shape.Int:
+	case shape.Int, shape.Long:
 		return strconv.AppendInt(dst, v.Int(), 10)
+	case shape.Float:
+		return fastjson.AppendFloat(dst, v.Float())
+	case shape.Time:
+		return api.Time(v.Int()).AppendSeconds(dst)
 	case shape.Bool:
 		return strconv.AppendBool(dst, v.Bool())
 	case shape.Blob:

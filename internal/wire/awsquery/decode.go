@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/wire/shape"
 )
@@ -71,6 +72,12 @@ func decodeField(g group, leaf bool, f *shape.Field, v reflect.Value) error {
 	case shape.Struct:
 		if leaf {
 			return nil
+		}
+		if f.Type.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(f.Type.Go.Elem()))
+			}
+			v = v.Elem()
 		}
 		return decodeStruct(g, f.Type, v)
 	case shape.List, shape.Map:
@@ -231,6 +238,24 @@ func decodeScalar(name, text string, t *shape.Type, v reflect.Value) error {
 			return fault.Newf(fault.MalformedInput, "The value of parameter %s can not be converted to an Integer", name)
 		}
 		v.SetInt(n)
+	case shape.Long:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fault.Newf(fault.MalformedInput, "The value of parameter %s can not be converted to a Long", name)
+		}
+		v.SetInt(n)
+	case shape.Float:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fault.Newf(fault.MalformedInput, "The value of parameter %s can not be converted to a Double", name)
+		}
+		v.SetFloat(n)
+	case shape.Time:
+		at, err := api.ParseTime(text)
+		if err != nil {
+			return fault.Newf(fault.MalformedInput, "The value of parameter %s is not a valid timestamp", name)
+		}
+		v.SetInt(int64(at))
 	case shape.Bool:
 		switch {
 		case strings.EqualFold(text, "true"):

@@ -1,6 +1,7 @@
 package awsquery
 
 import (
+	"bytes"
 	"encoding/base64"
 	"reflect"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/wire/shape"
 )
 
@@ -41,7 +43,7 @@ func appendMember(dst []byte, f *shape.Field, v reflect.Value) []byte {
 				item = "member"
 			}
 		}
-	case shape.String, shape.Int, shape.Bool, shape.Blob, shape.Struct:
+	case shape.String, shape.Int, shape.Long, shape.Float, shape.Bool, shape.Time, shape.Blob, shape.Struct:
 	}
 	switch f.Type.Kind {
 	case shape.List:
@@ -84,8 +86,12 @@ func appendValue(dst []byte, name string, t *shape.Type, v reflect.Value) []byte
 	switch t.Kind {
 	case shape.String:
 		dst = AppendEscaped(dst, v.String())
-	case shape.Int:
+	case shape.Int, shape.Long:
 		dst = strconv.AppendInt(dst, v.Int(), 10)
+	case shape.Float:
+		dst = appendFloat(dst, v.Float())
+	case shape.Time:
+		dst = api.Time(v.Int()).AppendISO(dst)
 	case shape.Bool:
 		dst = strconv.AppendBool(dst, v.Bool())
 	case shape.Blob:
@@ -94,6 +100,16 @@ func appendValue(dst []byte, name string, t *shape.Type, v reflect.Value) []byte
 		dst = appendMembers(dst, t, v)
 	}
 	return end(dst, name)
+}
+
+// appendFloat writes a number as Java does at AWS, with a digit behind the point.
+func appendFloat(dst []byte, f float64) []byte {
+	start := len(dst)
+	dst = fastjson.AppendFloat(dst, f)
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
 func appendText(dst []byte, name, text string) []byte {

@@ -18,8 +18,11 @@ type Kind uint8
 // The kinds of member.
 const (
 	String Kind = iota + 1
-	Int
+	Int         // of 32 bits
+	Long        // int64
+	Float       // float64
 	Bool
+	Time   // api.Time
 	Blob   // []byte
 	List   // a slice of Elem
 	Map    // a map from string to Elem
@@ -86,10 +89,10 @@ func Absent(t *Type, v reflect.Value) bool {
 		return v.IsNil()
 	case t.Kind == String:
 		return v.Len() == 0
-	case t.Kind == Int || t.Kind == Bool || t.Kind == Struct:
-		return false
-	default:
+	case t.Kind == Blob || t.Kind == List || t.Kind == Map || t.Kind == Pairs:
 		return v.IsNil()
+	default:
+		return false
 	}
 }
 
@@ -111,6 +114,7 @@ func Of(t reflect.Type) *Type {
 var (
 	blobType  = reflect.TypeFor[[]byte]()
 	pairsType = reflect.TypeFor[api.Pairs]()
+	timeType  = reflect.TypeFor[api.Time]()
 	plain     = &Type{Kind: String, Go: reflect.TypeFor[string]()}
 )
 
@@ -125,8 +129,17 @@ func describe(t reflect.Type) *Type {
 		d.Kind = String
 	case t.Kind() == reflect.Int:
 		d.Kind = Int
+	case t == timeType:
+		d.Kind = Time
+	case t.Kind() == reflect.Int64:
+		d.Kind = Long
+	case t.Kind() == reflect.Float64:
+		d.Kind = Float
 	case t.Kind() == reflect.Bool:
 		d.Kind = Bool
+	case t.Kind() == reflect.Struct:
+		d.Kind = Struct
+		d.fields(t)
 	case d.Pointer:
 		panic(fmt.Sprintf("shape: unfit type %v", d.Go))
 	case t == blobType:
@@ -137,9 +150,6 @@ func describe(t reflect.Type) *Type {
 		d.Kind, d.Elem = List, element(t)
 	case t.Kind() == reflect.Map && t.Key() == plain.Go:
 		d.Kind, d.Elem = Map, element(t)
-	case t.Kind() == reflect.Struct:
-		d.Kind = Struct
-		d.fields(t)
 	default:
 		panic(fmt.Sprintf("shape: unfit type %v", d.Go))
 	}

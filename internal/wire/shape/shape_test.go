@@ -120,6 +120,7 @@ func readModel(t *testing.T, file string) map[string]string {
 
 var kinds = map[shape.Kind]string{
 	shape.String: "string", shape.Int: "int", shape.Bool: "bool", shape.Blob: "blob",
+	shape.Long: "long", shape.Float: "double", shape.Time: "timestamp",
 	shape.List: "list", shape.Map: "map", shape.Pairs: "map", shape.Struct: "structure",
 }
 
@@ -177,20 +178,20 @@ func TestMissing(t *testing.T) {
 
 func TestUnfitTypesPanic(t *testing.T) {
 	type (
-		float   struct{ F float64 }
-		pointer struct{ S *struct{} }
+		float   struct{ F float32 }
+		pointer struct{ S *[]string }
 		keys    struct{ M map[int]string }
 		nested  struct{ L [][]string }
 		ofPairs struct{ L []api.Pairs }
 		option  struct {
 			S string `wire:"flatt"`
 		}
-		int64s   struct{ N int64 }
+		int16s   struct{ N int16 }
 		channels struct{ C chan int }
 	)
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[float](), reflect.TypeFor[pointer](), reflect.TypeFor[keys](), reflect.TypeFor[nested](),
-		reflect.TypeFor[ofPairs](), reflect.TypeFor[option](), reflect.TypeFor[int64s](), reflect.TypeFor[channels](), reflect.TypeFor[int](),
+		reflect.TypeFor[ofPairs](), reflect.TypeFor[option](), reflect.TypeFor[int16s](), reflect.TypeFor[channels](), reflect.TypeFor[int](),
 	} {
 		func() {
 			defer func() {

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Time is a moment in an operation's shapes, in epoch milliseconds. Each
+// protocol has its own way to write it.
+type Time int64
+
+// TimeOf is t, to the millisecond below.
+func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
+
+// Std is the moment as the standard library has it, in UTC.
+func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
+
+// ErrTime reports what is no moment between the years 1 and 9999.
+var ErrTime = errors.New("api: not a timestamp")
+
+const (
+	firstTime = -62135596800
+	endOfTime = 253402300800
+)
+
+// TimeOfSeconds reads epoch seconds, to the nearest millisecond.
+func TimeOfSeconds(seconds float64) (Time, error) {
+	if !(seconds >= firstTime && seconds < endOfTime) {
+		return 0, ErrTime
+	}
+	return Time(math.Round(seconds * 1000)), nil
+}
+
+// ParseTime reads a moment as ISO 8601 or HTTP has it, or in epoch seconds.
+func ParseTime(s string) (Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02", time.RFC1123} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return TimeOf(t), nil
+		}
+	}
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, ErrTime
+	}
+	return TimeOfSeconds(seconds)
+}
+
+// UnmarshalJSON reads epoch seconds, or a text that ParseTime knows.
+func (t *Time) UnmarshalJSON(text []byte) (err error) {
+	if len(text) > 0 && text[0] == '"' {
+		var s string
+		if err := json.Unmarshal(text, &s); err != nil {
+			return err
+		}
+		*t, err = ParseTime(s)
+		return err
+	}
+	var seconds float64
+	if err := json.Unmarshal(text, &seconds); err != nil {
+		return err
+	}
+	*t, err = TimeOfSeconds(seconds)
+	return err
+}
+
+// AppendSeconds appends the moment in epoch seconds, as a decimal number.
+func (t Time) AppendSeconds(dst []byte) []byte {
+	return strconv.AppendFloat(dst, float64(t)/1000, 'f', -1, 64)
+}
+
+// MarshalJSON writes epoch seconds.
+func (t Time) MarshalJSON() ([]byte, error) { return t.AppendSeconds(nil), nil }
+
+// AppendISO appends the moment as ISO 8601 has it, with milliseconds if there
+// are any.
+func (t Time) AppendISO(dst []byte) []byte {
+	if t%1000 == 0 {
+		return t.Std().AppendFormat(dst, "2006-01-02T15:04:05Z")
+	}
+	return t.Std().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+}

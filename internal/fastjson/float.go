@@ -1,0 +1,19 @@
+package fastjson
+
+import (
+	"math"
+	"strconv"
+)
+
+// AppendFloat appends a number as encoding/json does: in decimals, or with an
+// exponent where those would be many. What is no number becomes null.
+func AppendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	form := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		form = 'e'
+	}
+	return strconv.AppendFloat(dst, f, form, -1, 64)
+}

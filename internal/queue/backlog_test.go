@@ -1,0 +1,154 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// waitingMessage is a message of the backlog of a FIFO topic's subscription.
+type waitingMessage struct {
+	seq    uint64
+	group  string
+	due    int64 // 0: it was never attempted
+	leased bool
+}
+
+// TestFIFOBacklogModel runs random histories on such a backlog with tiny windows:
+// of each group the first message is attempted, and not before its time.
+func TestFIFOBacklogModel(t *testing.T) {
+	defer func(w, o, g int) { windowSize, orderSize, groupSize = w, o, g }(windowSize, orderSize, groupSize)
+	windowSize, orderSize, groupSize = 6, 4, 3
+
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBench(Config{}, Kind{FIFO: true, Backlog: true})
+		var messages []*waitingMessage
+		var id byte
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := func(x *waitingMessage) bool {
+			i := slices.IndexFunc(messages, func(y *waitingMessage) bool { return y.group == x.group })
+			return messages[i] == x
+		}
+		due := func() *waitingMessage {
+			i := slices.IndexFunc(messages, func(x *waitingMessage) bool { return first(x) && !x.leased && x.due <= b.now })
+			if i < 0 {
+				return nil
+			}
+			return messages[i]
+		}
+		some := func() *waitingMessage { return messages[rapid.IntRange(0, len(messages)-1).Draw(t, "message")] }
+		t.Repeat(map[string]func(*rapid.T){
+			"publish": func(t *rapid.T) {
+				for range rapid.IntRange(1, 12).Draw(t, "n") {
+					group := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "group"))
+					id++
+					seq, err := b.send(id, group, 0)
+					must(err)
+					messages = append(messages, &waitingMessage{seq: seq, group: group})
+				}
+			},
+			"take": func(t *rapid.T) {
+				got, err := b.receive(rapid.IntRange(1, 10).Draw(t, "max"), 0)
+				must(err)
+				for _, l := range got.Leases {
+					i := slices.IndexFunc(messages, func(x *waitingMessage) bool { return x.seq == l.Sequence })
+					if x := messages[i]; !first(x) || x.leased || x.due > b.now {
+						t.Fatalf("took %+v at %d", x, b.now)
+					}
+					messages[i].leased = true
+				}
+				if len(got.Leases) > 0 {
+					return
+				}
+				if x := due(); x != nil && int(b.m.g.listed) == len(b.m.g.order) {
+					t.Fatalf("took nothing, but %+v is due", x)
+				}
+			},
+			"fail": func(t *rapid.T) {
+				for _, x := range messages {
+					if x.leased && rapid.Bool().Draw(t, "fails") {
+						x.leased, x.due = false, b.now+rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
+						l, _ := b.m.Leased(x.seq)
+						must(b.m.Return(&b.batch, b.now, l, x.due, false, true))
+						must(b.commit())
+					}
+				}
+			},
+			"hasten": func(t *rapid.T) {
+				if len(messages) == 0 {
+					return
+				}
+				x := some()
+				var changed bool
+				must(b.run(func() (need Need, err error) {
+					changed, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
+					return need, err
+				}))
+				if want := !x.leased && x.due > b.now; changed != want {
+					t.Fatalf("hastened %+v at %d: %v", x, b.now, changed)
+				}
+				if changed {
+					x.due = b.now
+				}
+			},
+			"remove": func(t *rapid.T) {
+				if len(messages) == 0 {
+					return
+				}
+				x := some()
+				must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, layout.GroupLane(x.group), x.seq) }))
+				messages = slices.DeleteFunc(messages, func(y *waitingMessage) bool { return y == x })
+				err := b.run(func() (need Need, err error) {
+					_, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
+					return need, err
+				})
+				if !errors.Is(err, ErrGone) {
+					t.Fatalf("hastened what is gone: %v", err)
+				}
+			},
+			"time passes": func(t *rapid.T) { b.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000}).Draw(t, "ms") },
+			"reopen":      func(*rapid.T) { must(b.reopen()) },
+			"": func(t *rapid.T) {
+				var inFlight, later, soon, returned int
+				for _, x := range messages {
+					switch {
+					case x.leased:
+						inFlight++
+						continue
+					case x.due > b.now:
+						later++
+					case x.due/1000 == b.now/1000: // counted by the second
+						soon++
+					}
+					if x.due != 0 {
+						returned++
+					}
+				}
+				var available bool
+				must(b.run(func() (need Need, err error) {
+					available, need = b.m.Available(b.now)
+					return need, nil
+				}))
+				if x := due(); available && x == nil || !available && x != nil && int(b.m.g.listed) == len(b.m.g.order) {
+					t.Fatalf("something is available: %v, due is %+v", available, x)
+				}
+				c := b.m.Counts(b.now)
+				if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {
+					t.Fatalf("counts %+v, want %d in flight and %d later of %d", c, inFlight, later, len(messages))
+				}
+				if n := b.store.count(b.m.Keys(), layout.KindHeld); n != returned || len(b.broken) > 0 {
+					t.Fatalf("%d are held, want %d; broken: %v", n, returned, b.broken)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// deliveryEvents pass every event of publishes and deliveries on to all that want
+// to know.
+type deliveryEvents []deliver.Events
+
+func (all deliveryEvents) Delivery(e *deliver.Event) {
+	for _, one := range all {
+		one.Delivery(e)
+	}
+}
+
+func (all deliveryEvents) Published(p *shard.Published) {
+	for _, one := range all {
+		one.Published(p)
+	}
+}
+
+// queueEvents pass every event of a queue on to all that want to know.
+type queueEvents []func(shard.QueueEvent)
+
+func (all queueEvents) add(e shard.QueueEvent) {
+	for _, one := range all {
+		one(e)
+	}
+}

@@ -327,7 +327,7 @@ func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err e
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
-	info.Oldest, err = e.oldestOf(sh, qs, low)
+	info.Oldest, err = e.oldestOf(sh, qs, low, 0)
 	return info, err
 }
 

@@ -100,13 +100,14 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
-	info.Oldest, err = e.oldestOf(sh, qs, low)
+	info.Oldest, err = e.oldestOf(sh, qs, low, leased)
 	return info, err
 }
 
 // oldestOf is when the oldest message of a backlog was accepted, zero if it is
-// empty. No message of it has a lower sequence than low.
-func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64) (at time.Time, err error) {
+// empty. No message of it has a lower sequence than low; leased is when the oldest
+// of those was accepted that the search does not find, 0 if there is none.
+func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (at time.Time, err error) {
 	oldest, low, err := e.oldest(sh, qs, low)
 	if err != nil {
 		e.fatal(err)

@@ -231,10 +231,6 @@ func attributes(m *message.Message) map[string]string {
 	return all
 }
 
-func number(n int) *int { return &n }
-
-func text(s string) *string { return &s }
-
 func seconds(all ...int) (d []time.Duration) {
 	for _, s := range all {
 		d = append(d, time.Duration(s)*time.Second)
@@ -259,7 +255,7 @@ func TestFailuresAreRetriedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, dlq)
 	w.queue(dlq, dest)
-	w.configure(function.EventInvokeChange{Destinations: true, OnFailure: text(dest.String())})
+	w.configure(function.EventInvokeChange{Destinations: true, OnFailure: new(dest.String())})
 	w.does(failing)
 	id := w.invoke("", `{"n":1}`)
 	w.restart()
@@ -306,17 +302,17 @@ func TestSettingsOfRetries(t *testing.T) {
 		want      []time.Duration
 		condition function.Condition
 	}{
-		{"none", function.EventInvokeChange{Retries: number(0)}, seconds(0), function.RetriesExhausted},
-		{"one", function.EventInvokeChange{Retries: number(1)}, seconds(0, 60), function.RetriesExhausted},
-		{"an age that allows the first", function.EventInvokeChange{MaxAgeS: number(60)}, seconds(0, 60), function.EventAgeExceeded},
-		{"an age that allows the second", function.EventInvokeChange{MaxAgeS: number(180)}, seconds(0, 60, 180), function.RetriesExhausted},
-		{"one second less", function.EventInvokeChange{MaxAgeS: number(179)}, seconds(0, 60), function.EventAgeExceeded},
+		{"none", function.EventInvokeChange{Retries: new(0)}, seconds(0), function.RetriesExhausted},
+		{"one", function.EventInvokeChange{Retries: new(1)}, seconds(0, 60), function.RetriesExhausted},
+		{"an age that allows the first", function.EventInvokeChange{MaxAgeS: new(60)}, seconds(0, 60), function.EventAgeExceeded},
+		{"an age that allows the second", function.EventInvokeChange{MaxAgeS: new(180)}, seconds(0, 60, 180), function.RetriesExhausted},
+		{"one second less", function.EventInvokeChange{MaxAgeS: new(179)}, seconds(0, 60), function.EventAgeExceeded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(fn, arn.ARN{})
 			w.queue(dest)
-			tt.change.Destinations, tt.change.OnFailure = true, text(dest.String())
+			tt.change.Destinations, tt.change.OnFailure = true, new(dest.String())
 			w.configure(tt.change)
 			w.does(failing)
 			w.invoke("", `1`)
@@ -353,7 +349,7 @@ func TestThrottlesAreRetriedUntilTheAge(t *testing.T) {
 			w := newWorld(t)
 			w.create(fn, dlq)
 			w.queue(dlq, dest)
-			w.configure(function.EventInvokeChange{Destinations: true, OnFailure: text(dest.String())})
+			w.configure(function.EventInvokeChange{Destinations: true, OnFailure: new(dest.String())})
 			w.does(refuse)
 			id := w.invoke("", `1`)
 			w.advance(7 * time.Hour)
@@ -400,8 +396,8 @@ func TestZeroReservedConcurrencyMakesNoAttempt(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, dlq)
 	w.queue(dlq, dest)
-	w.configure(function.EventInvokeChange{Destinations: true, OnFailure: text(dest.String())})
-	w.must(w.engine.ReserveExecutions(t.Context(), fn, number(0)))
+	w.configure(function.EventInvokeChange{Destinations: true, OnFailure: new(dest.String())})
+	w.must(w.engine.ReserveExecutions(t.Context(), fn, new(0)))
 	id := w.invoke("", `{"n":1}`)
 	w.check("runs", len(w.at()), 0)
 	w.check("record", string(w.received(dest)[0].Body), `{"version":"1.0","timestamp":"2024-02-29T13:00:00.000Z",`+
@@ -426,7 +422,7 @@ func TestDestinations(t *testing.T) {
 				Topic: news, Owner: "000000000000", Protocol: "sqs", Endpoint: dest.String(), Attributes: map[string]string{}, ID: uuid.NewString(),
 			})
 			w.must(err)
-			w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: text(d.String())})
+			w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: new(d.String())})
 			id := w.invoke("", `{"n":1}`)
 			want := `{"version":"1.0","timestamp":"2024-02-29T13:00:00.000Z",` +
 				`"requestContext":{"requestId":"` + id + `","functionArn":"` + fn.String() + `:$LATEST","condition":"Success","approximateInvokeCount":1},` +
@@ -469,7 +465,7 @@ func TestHandOverWaits(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, dlq)
 	w.queue(dlq, dest)
-	w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: text(dest.String())})
+	w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: new(dest.String())})
 	w.must(w.engine.SetFault(dest, "unavailable"))
 	w.invoke("", `1`)
 	w.advance(50 * time.Second)
@@ -487,7 +483,7 @@ func TestHandOverWaits(t *testing.T) {
 func TestHandOverIsLost(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, dlq)
-	w.configure(function.EventInvokeChange{Destinations: true, Retries: number(0), OnFailure: text(dest.String())})
+	w.configure(function.EventInvokeChange{Destinations: true, Retries: new(0), OnFailure: new(dest.String())})
 	w.does(failing)
 	w.invoke("", `1`)
 	w.check("left", w.left(), int64(0))
@@ -502,7 +498,7 @@ func TestLargeRecords(t *testing.T) {
 		w.create(fn, arn.ARN{})
 		w.queue(dest)
 		w.configure(function.EventInvokeChange{
-			Destinations: true, Retries: number(0), OnFailure: text(dest.String()), OnSuccess: text(dest.String()),
+			Destinations: true, Retries: new(0), OnFailure: new(dest.String()), OnSuccess: new(dest.String()),
 		})
 		large := `"` + strings.Repeat("x", 600<<10) + `"`
 		w.does(func(invoke.Invocation) (invoke.Outcome, error) {
@@ -548,7 +544,7 @@ func TestCrashes(t *testing.T) {
 		w := newWorld(t)
 		w.create(fn, arn.ARN{})
 		w.queue(dest)
-		w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: text(dest.String())})
+		w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: new(dest.String())})
 		var disk *vfs.MemFS
 		w.does(func(invoke.Invocation) (invoke.Outcome, error) {
 			disk = w.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -565,7 +561,7 @@ func TestCrashes(t *testing.T) {
 		w := newWorld(t)
 		w.create(fn, arn.ARN{})
 		w.queue(dest)
-		w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: text(dest.String())})
+		w.configure(function.EventInvokeChange{Destinations: true, OnSuccess: new(dest.String())})
 		w.invoke("", `1`)
 		w.check("records", len(w.received(dest)), 1)
 		w.crash(w.fs.CrashClone(vfs.CrashCloneCfg{})) // behind what the receive has waited for
@@ -579,7 +575,7 @@ func TestCrashes(t *testing.T) {
 func TestReservedConcurrencyBoundsAttempts(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, arn.ARN{})
-	w.must(w.engine.ReserveExecutions(t.Context(), fn, number(3)))
+	w.must(w.engine.ReserveExecutions(t.Context(), fn, new(3)))
 	var now, most int
 	const n = 50
 	gate, arrived := make(chan struct{}), make(chan struct{}, n)
@@ -659,7 +655,7 @@ func TestQualifiers(t *testing.T) {
 	w.must(err)
 	w.advance(0)
 	_, err = w.engine.SetEventInvoke(t.Context(), function.SetEventInvoke{
-		Function: fn, Qualifier: "1", Change: function.EventInvokeChange{Retries: number(0), Destinations: true, OnFailure: text(dest.String())},
+		Function: fn, Qualifier: "1", Change: function.EventInvokeChange{Retries: new(0), Destinations: true, OnFailure: new(dest.String())},
 	})
 	w.must(err)
 	w.does(failing)

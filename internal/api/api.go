@@ -10,6 +10,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -19,7 +20,7 @@ type Call struct {
 	RequestID string
 	Service   string // "sqs", "sns", "monitoring" …
 	Operation string // "SendMessage"
-	Protocol  string // "json", "cbor" or "query"
+	Protocol  string // "json", "cbor", "query" or "rest"
 	Region    string // of the credential scope, else of the host, else the default
 	Account   string // 12 digits
 	AccessKey string // as the caller signed; empty when the request is unsigned
@@ -48,6 +49,25 @@ type Operation struct {
 	// Result says that the answer has a result, as XML wraps it, even if Output
 	// has no fields. Some clients insist on one where AWS's model has one.
 	Result bool
+	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
+	// method; the path, with places as {Name} for members; the status of success.
+	Method, Path string
+	Status       int
+	// MaxBody bounds the body of a request, in bytes; 0: as any request's.
+	MaxBody int64
+}
+
+// At returns the operation with its place in a REST protocol: "GET /path/{Member}".
+func (o Operation) At(route string, status int) Operation {
+	o.Method, o.Path, _ = strings.Cut(route, " ")
+	o.Status = status
+	return o
+}
+
+// Limit returns the operation with a bound of its own on the body of a request.
+func (o Operation) Limit(bytes int64) Operation {
+	o.MaxBody = bytes
+	return o
 }
 
 // WithResult returns the operation with Result set.

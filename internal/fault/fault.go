@@ -65,7 +65,6 @@ const (
 	ReplayLimitExceeded // of replays under way
 
 	// Lambda.
-	ConstraintViolated    // a member breaks a constraint of the model
 	ResourceConflict      // the resource is there already, or in a state that forbids it
 	PreconditionFailed    // a revision that the request names is not the latest
 	CodeStorageExceeded   // of an account's code
@@ -76,6 +75,7 @@ const (
 	InvalidRuntime        // the function's runtime cannot run here
 	InvalidZipFile        // the function's code cannot be unpacked
 	FunctionNotReady      // the function's environment could not be made
+
 	// CloudWatch.
 	ValidationFailed            // a member breaks its shape's constraint
 	InvalidParameterCombination // members that do not go together
@@ -101,6 +101,8 @@ func Kinds() []Kind {
 type Error struct {
 	Kind    Kind
 	Message string
+	// Reason is a word for programs, where AWS has one beside the text.
+	Reason string
 }
 
 // New makes a refusal with the given text.
@@ -109,6 +111,13 @@ func New(kind Kind, message string) *Error { return &Error{Kind: kind, Message: 
 // Newf makes a refusal with a formatted text.
 func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Because returns the refusal with a reason.
+func (e *Error) Because(reason string) *Error {
+	because := *e
+	because.Reason = reason
+	return &because
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -157,6 +157,16 @@ func (f *Function) use(c Code, n int) {
 	}
 }
 
+// Code finds the code of any version by its upload.
+func (f *Function) Code(upload uint64) (Code, bool) {
+	for _, v := range f.all() {
+		if v.Code.Upload == upload && upload != 0 {
+			return v.Code, true
+		}
+	}
+	return Code{}, false
+}
+
 // CodeSize is how many bytes of code all versions take. A zip that several have
 // counts for each, as it does with AWS.
 func (f *Function) CodeSize() (bytes int64) {

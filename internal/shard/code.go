@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -72,7 +73,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 		return nil, err
 	}
 	if int64(len(zip)) != c.Size || c.Upload == 0 {
-		return nil, fault.New(fault.ResourceNotFound, "The function's code is not there any more.")
+		return nil, errNoCode
 	}
 	return zip, nil
 }
@@ -106,3 +107,26 @@ func (sh *shard) loadFunctions() error {
 	}
 	return it.Close()
 }
+
+// FunctionUpload reads the zip of a function by its name. Errors: ResourceNotFound
+// if no version of the function has it.
+func (e *Engine) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
+	var c function.Code
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		f, ok := sh.functions.Function(fn)
+		if !ok {
+			return errNoCode
+		}
+		c, ok = f.Code(upload)
+		if !ok {
+			return errNoCode
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.code(ctx, e.shardOf(fn), c)
+}
+
+var errNoCode = fault.New(fault.ResourceNotFound, "The function's code is not there any more.")

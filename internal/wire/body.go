@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 
 	"godwit.dev/godwit/internal/fault"
@@ -31,15 +30,23 @@ func (b *buffer) release() {
 	}
 }
 
-// read fills the buffer with r's body and refuses one of more than limit bytes
-// as soon as that is known.
-func (b *buffer) read(r *http.Request, limit int64) error {
+// Few operations take a body of more than largeBody bytes, and maxLarge of these
+// at once: what they hold in memory until they are answered is several times that.
+const (
+	largeBody = 8 << 20
+	maxLarge  = 4
+)
+
+// read fills the buffer with the request's body and refuses one of more than the
+// limit as soon as that is known.
+func (b *buffer) read(x *exchange) error {
+	r, limit := x.r, x.bodyLimit()
 	b.b = b.b[:0]
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	if r.ContentLength > limit {
-		return tooLarge(limit)
+		return x.tooLarge(limit)
 	}
 	// The length is the client's word: memory for more than a little of it is
 	// taken only as the bytes come in.
@@ -53,7 +60,12 @@ func (b *buffer) read(r *http.Request, limit int64) error {
 		n, err := r.Body.Read(b.b[len(b.b):cap(b.b)])
 		b.b = b.b[:len(b.b)+n]
 		if int64(len(b.b)) > limit {
-			return tooLarge(limit)
+			return x.tooLarge(limit)
+		}
+		if len(b.b) > largeBody && !x.large {
+			if err := x.holdLarge(); err != nil {
+				return err
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -64,15 +76,32 @@ func (b *buffer) read(r *http.Request, limit int64) error {
 	}
 }
 
+// holdLarge waits until the request may have a large body.
+func (x *exchange) holdLarge() error {
+	select {
+	case x.handler.large <- struct{}{}:
+		x.large = true
+		return nil
+	case <-x.r.Context().Done():
+		return x.r.Context().Err()
+	}
+}
+
 // unzip replaces a body that was sent compressed with what it holds, of at most
 // limit bytes.
-func (b *buffer) unzip(r *http.Request, limit int64) error {
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+func (b *buffer) unzip(x *exchange) error {
+	limit := x.bodyLimit()
+	switch encoding := x.r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
 		return nil
 	case "gzip":
 	default:
 		return fault.Newf(fault.MalformedInput, "The content encoding %s is not supported.", printable(encoding))
+	}
+	if limit > largeBody && !x.large {
+		if err := x.holdLarge(); err != nil {
+			return err
+		}
 	}
 	packed, err := gzip.NewReader(bytes.NewReader(bytes.Clone(b.b)))
 	if err != nil {
@@ -82,7 +111,7 @@ func (b *buffer) unzip(r *http.Request, limit int64) error {
 	n, err := io.Copy(plain, io.LimitReader(packed, limit+1))
 	b.b = plain.Bytes()
 	if n > limit {
-		return tooLarge(limit)
+		return x.tooLarge(limit)
 	}
 	if err != nil {
 		return errUnzip
@@ -91,7 +120,3 @@ func (b *buffer) unzip(r *http.Request, limit int64) error {
 }
 
 var errUnzip = fault.New(fault.MalformedInput, "The request body is not valid gzip.")
-
-func tooLarge(limit int64) error {
-	return fault.Newf(fault.RequestTooLarge, "The request body is larger than %d bytes.", limit)
-}

@@ -13,6 +13,7 @@ import (
 const (
 	protocolJSON  = "json"
 	protocolQuery = "query"
+	protocolREST  = "rest"
 	protocolCBOR  = "cbor"
 )
 
@@ -39,6 +40,9 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
+	if x.addressREST(scope.Service) {
+		return
+	}
 	x.call.Protocol = protocolQuery
 	if prefix, name, ok := cborPath(r.URL.Path); ok && h.byTarget[prefix] != nil {
 		x.call.Protocol = protocolCBOR

@@ -14,6 +14,8 @@ type errorShape struct {
 	Status int
 	Server bool   // the service is at fault, not the sender
 	Text   string // for a fault that brings none
+	// Member is the name of the text in REST-JSON; empty means "message".
+	Member string
 	// Query is the text in Query where AWS's differs from Text, which is then
 	// JSON's. Both stand, whatever text the fault brings.
 	Query string
@@ -49,7 +51,7 @@ var common = map[fault.Kind]errorShape{
 // elsewhere are the kinds that only one service refuses with. From another one
 // they are our mistake.
 var elsewhere = []fault.Kind{
-	fault.ConstraintViolated, fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
+	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
 }

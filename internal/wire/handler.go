@@ -44,7 +44,7 @@ type Options struct {
 type Observation struct {
 	Service   string // as Operation, empty when it could not be told
 	Operation string
-	Protocol  string        // "json", "cbor" or "query"
+	Protocol  string        // "json", "cbor", "query" or "rest"
 	Status    int           // HTTP
 	Code      string        // of the error in Query's words; empty on success
 	Duration  time.Duration // real time, long polls included
@@ -57,6 +57,8 @@ type Handler struct {
 	byTarget  map[string]*Service
 	byVersion map[string]*Service
 	byName    map[string]*Service
+	rest      []*Service
+	large     chan struct{} // holds a token for each large body that is being served
 }
 
 // NewHandler returns a handler. It panics if the options lack what is
@@ -77,10 +79,15 @@ func NewHandler(options Options) *Handler {
 		byTarget:  make(map[string]*Service),
 		byVersion: make(map[string]*Service),
 		byName:    make(map[string]*Service),
+		large:     make(chan struct{}, maxLarge),
 	}
 	for _, s := range options.Services {
 		h.byName[s.Name] = s
-		h.byVersion[s.Version] = s
+		if s.rest {
+			h.rest = append(h.rest, s)
+		} else {
+			h.byVersion[s.Version] = s
+		}
 		if s.TargetPrefix != "" {
 			h.byTarget[s.TargetPrefix] = s
 		}
@@ -114,11 +121,14 @@ type exchange struct {
 	r       *http.Request
 	started time.Time
 	call    api.Call
-	service *Service   // never nil once read has begun
-	op      *operation // nil until it is known
-	asJSON  bool       // a Query request that wants its answer in JSON
+	service *Service          // never nil once read has begun
+	op      *operation        // nil until it is known
+	places  map[string]string // the members that stand in the path of a REST request
+	reason  string            // of the refusal
+	asJSON  bool              // a Query request that wants its answer in JSON
 
 	headers [3]string // the values of headers that differ from answer to answer
+	large   bool      // the body is large, and holds a token
 	in, out int
 	status  int // 0 until an answer is written
 	code    string
@@ -136,11 +146,11 @@ func (x *exchange) read() (in any, err error) {
 	x.address()
 	body := getBuffer()
 	defer body.release()
-	if err := body.read(x.r, h.MaxBody); err != nil {
+	if err := body.read(x); err != nil {
 		return nil, err
 	}
 	x.in = len(body.b)
-	if err := body.unzip(x.r, h.MaxBody); err != nil {
+	if err := body.unzip(x); err != nil {
 		return nil, err
 	}
 	switch x.call.Protocol {
@@ -148,6 +158,8 @@ func (x *exchange) read() (in any, err error) {
 		return x.readRPC(body.b, awsjson.Decode)
 	case protocolCBOR:
 		return x.readRPC(body.b, rpccbor.Decode)
+	case protocolREST:
+		return x.readREST(body.b)
 	default:
 		return x.readQuery(body.b)
 	}
@@ -234,6 +246,9 @@ func (x *exchange) refuse(err error) {
 		err = fault.New(fault.Unavailable, "")
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
+	if refusal, ok := errors.AsType[*fault.Error](err); ok {
+		x.reason = refusal.Reason
+	}
 	if shape.Status == http.StatusInternalServerError {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
@@ -244,6 +259,9 @@ func (x *exchange) refuse(err error) {
 
 // finish turns a panic into an answer and tells of the request.
 func (x *exchange) finish() {
+	if x.large {
+		<-x.handler.large
+	}
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
 			panic(cause)

@@ -22,6 +22,7 @@ var (
 const (
 	headerRequestID  = "x-amzn-RequestId"
 	headerQueryError = "x-amzn-query-error"
+	headerErrorType  = "x-amzn-ErrorType"
 	headerProtocol   = "smithy-protocol"
 )
 
@@ -35,6 +36,10 @@ func (x *exchange) answer(out any) {
 	b := getBuffer()
 	defer b.release()
 	dst, op := b.b[:0], x.op
+	if x.call.Protocol == protocolREST {
+		b.b = x.answerREST(dst, out)
+		return
+	}
 	switch {
 	case x.call.Protocol == protocolJSON:
 		if !op.void {
@@ -82,6 +87,8 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	}
 	dst := b.b[:0]
 	switch {
+	case x.call.Protocol == protocolREST:
+		dst = x.appendRESTError(dst, shape, text)
 	case x.call.Protocol == protocolJSON:
 		x.queryError(&shape, side)
 		dst = append(dst, `{"__type":`...)
@@ -155,13 +162,15 @@ func (x *exchange) write(status int, body []byte) {
 	case x.call.Protocol == protocolCBOR:
 		header[headerProtocol] = smithyCBOR
 		header["Content-Type"] = typeCBOR
-	case x.asJSON:
+	case x.asJSON || x.call.Protocol == protocolREST:
 		header["Content-Type"] = typeJSON
 	default:
 		header["Content-Type"] = typeXML
 	}
 	x.headers[1] = strconv.Itoa(len(body))
-	header["Content-Length"] = x.headers[1:2:2]
+	if status != http.StatusNoContent {
+		header["Content-Length"] = x.headers[1:2:2]
+	}
 	x.status, x.out = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) > 0 {

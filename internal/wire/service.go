@@ -7,12 +7,13 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/restjson"
 	"godwit.dev/godwit/internal/wire/shape"
 )
 
 // Service is how one of AWS's services looks on the wire: what its requests are
-// known by, its operations and its errors. Make one with SQS, SNS or
-// CloudWatch.
+// known by, its operations and its errors. Make one with SQS, SNS, CloudWatch or
+// Lambda.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -26,8 +27,11 @@ type Service struct {
 	pathMember string
 	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
 	missing    func(member string) string // the text for a required member that is absent
-	absent     fault.Kind                 // and its kind
-	queryMode  bool                       // Query's codes are told to who asks for them only
+	// rest: requests are known by their methods and paths.
+	rest       bool
+	routes     restjson.Routes[*operation]
+	absent     fault.Kind // and its kind
+	queryMode  bool       // Query's codes are told to who asks for them only
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
@@ -95,6 +99,18 @@ func mustNotBeNull(member string) string {
 		"' failed to satisfy constraint: Member must not be null"
 }
 
+// Lambda is AWS Lambda, which answers REST-JSON.
+func Lambda(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "lambda",
+		badMethod: fault.InvalidAction,
+		absent:    fault.ValidationFailed,
+		missing:   mustNotBeNull,
+		rest:      true,
+		errors:    lambdaErrors,
+	}, operations)
+}
+
 func newService(s Service, operations []api.Operation) *Service {
 	s.operations = make(map[string]*operation, len(operations))
 	for _, declared := range operations {
@@ -116,6 +132,9 @@ func newService(s Service, operations []api.Operation) *Service {
 			op.jsonPrefix += `"` + name + `Result":`
 		}
 		s.operations[name] = op
+	}
+	if s.rest {
+		s.addRoutes()
 	}
 	s.describe = func(err error) (code, text string, sender bool) {
 		shape, text := s.report(err, protocolJSON)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/publicnet"
 )
 
 // nameserver is a resolver that knows one address for every name.
@@ -82,7 +83,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 		names.address = netip.MustParseAddr(address)
 		names.mu.Unlock()
 		got := send(t, s, "http://rebound.example.com:"+port, nil)
-		if got.Class != deliver.ClientError || got.Detail != errForbiddenAddress.Error() {
+		if got.Class != deliver.ClientError || got.Detail != publicnet.ErrForbidden.Error() {
 			t.Errorf("%s: %+v", address, got)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -81,7 +82,7 @@ func New(o Options) *Sender {
 	// An attempt has its own deadline; keep-alive probes would only be noise.
 	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
 	if !o.AllowPrivate {
-		dialer.Control = guard
+		dialer.Control = publicnet.Control
 	}
 	idle := o.HostLimit
 	if idle == 0 {
@@ -244,8 +245,8 @@ func (s *Sender) classify(status int) deliver.Outcome {
 // failure is the outcome of a request without an answer. Its words are chosen
 // here: an error's own text may quote the endpoint or what it has sent.
 func failure(ctx context.Context, err error) deliver.Outcome {
-	if errors.Is(err, errForbiddenAddress) {
-		return deliver.Outcome{Class: deliver.ClientError, Detail: errForbiddenAddress.Error()}
+	if errors.Is(err, publicnet.ErrForbidden) {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrForbidden.Error()}
 	}
 	return deliver.Outcome{Class: deliver.ServerError, Detail: words(ctx, err)}
 }

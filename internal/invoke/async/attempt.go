@@ -1,6 +1,7 @@
 package async
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -50,9 +51,7 @@ func (a *attempt) run() {
 		a.refused(gone)
 		return
 	}
-	out, err := a.options.Invoker.Invoke(ctx, invoke.Invocation{
-		Target: a.target, RequestID: uuid.UUID(a.ev.ID).String(), Payload: a.ev.Payload, Trace: a.ev.Trace,
-	})
+	out, err := a.invoke(ctx)
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
 		a.engine.EventBack(a.ev)
@@ -80,6 +79,27 @@ func (a *attempt) run() {
 		return
 	}
 	a.later(function.FailureDelay(p.Failures))
+}
+
+// invoke runs the function. When ctx ends it returns without delay; the function
+// may go on for as long as its timeout allows.
+func (a *attempt) invoke(ctx context.Context) (out invoke.Outcome, err error) {
+	in := invoke.Invocation{
+		Target: a.target, RequestID: uuid.UUID(a.ev.ID).String(), Payload: a.ev.Payload, Trace: a.ev.Trace,
+	}
+	done := make(chan struct{})
+	var late invoke.Outcome
+	var failed error
+	go func() {
+		late, failed = a.options.Invoker.Invoke(ctx, in)
+		close(done)
+	}()
+	select {
+	case <-done:
+		return late, failed
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
 }
 
 // refused notes that the function could not be run.

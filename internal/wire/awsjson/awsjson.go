@@ -132,7 +132,7 @@ func appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
 	for i := range t.Fields {
 		f := &t.Fields[i]
 		member := v.Field(f.Index)
-		if shape.Absent(f.Type, member) {
+		if f.In != shape.Body || shape.Absent(f.Type, member) {
 			continue
 		}
 		if !first {

@@ -30,6 +30,19 @@ const (
 	Struct // Fields
 )
 
+// Location is where a REST protocol has a member.
+type Location uint8
+
+// The locations of a member.
+const (
+	Body    Location = iota // in the JSON of the body
+	URI                     // of a request: in a place of the path, under its name
+	Query                   // of a request: a parameter of the URL
+	Header                  // a header
+	Payload                 // the member is the body
+	Status                  // of an answer: the HTTP status
+)
+
 // Type describes a Go type.
 type Type struct {
 	Kind Kind
@@ -52,6 +65,8 @@ type Field struct {
 	Key      string // what a map's entry calls its key in forms and XML
 	Value    string // and its value
 	Required bool
+	In       Location // in REST protocols
+	At       string   // there, the parameter's or the header's name
 	Type     *Type
 }
 
@@ -192,6 +207,16 @@ func (t *Type) fields(s reflect.Type) {
 				f.Flat = true
 			case "required":
 				f.Required = true
+			case "uri":
+				f.In, f.At = URI, sf.Name
+			case "query":
+				f.In, f.At = Query, value
+			case "header":
+				f.In, f.At = Header, value
+			case "payload":
+				f.In = Payload
+			case "status":
+				f.In = Status
 			default:
 				panic(fmt.Sprintf("shape: %v.%s: unknown option %q", s, sf.Name, option))
 			}

@@ -1,4 +1,6 @@
-package httpsender
+// Package publicnet tells public addresses from those that lead into the machine
+// or its network, where what users name must not lead.
+package publicnet
 
 import (
 	"errors"
@@ -6,8 +8,8 @@ import (
 	"syscall"
 )
 
-// errForbiddenAddress reports an endpoint whose address the guard refuses.
-var errForbiddenAddress = errors.New("the endpoint's address is not public")
+// ErrForbidden reports an endpoint whose address Control refuses.
+var ErrForbidden = errors.New("the endpoint's address is not public")
 
 // notPublic are the networks that no endpoint may be in, beside those that
 // netip names itself. Source: the IANA special-purpose address registries, and
@@ -55,13 +57,13 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// guard refuses to connect to an address that is not public. As the dialer's
+// Control refuses to connect to an address that is not public. As a net.Dialer's
 // Control it sees the address itself, after resolution, so that no name and no
 // change of a name gets around it.
-func guard(_, address string, _ syscall.RawConn) error {
+func Control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || !public(ap.Addr()) {
-		return errForbiddenAddress
+		return ErrForbidden
 	}
 	return nil
 }

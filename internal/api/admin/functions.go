@@ -1,0 +1,34 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Downloads are the code of functions by the tokens of links.
+type Downloads interface {
+	Download(ctx context.Context, token string, now time.Time) ([]byte, error)
+}
+
+// FunctionCode answers with the zip that the parameter token is for: 403 for what
+// is no token, or an expired one, 404 if the code is not there any more.
+func FunctionCode(d Downloads, clk clock.Clock) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		zip, err := d.Download(r.Context(), r.URL.Query().Get("token"), clk.Now())
+		switch {
+		case fault.KindOf(err) == fault.AccessDenied:
+			writeError(w, http.StatusForbidden, err.Error())
+		case fault.KindOf(err) == fault.ResourceNotFound:
+			writeError(w, http.StatusNotFound, err.Error())
+		case err != nil:
+			writeError(w, http.StatusInternalServerError, "the code cannot be read")
+		default:
+			w.Header().Set("Content-Type", "application/zip")
+			_, _ = w.Write(zip)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package lambda
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function"
+)
+
+// maxAlias bounds the name of an alias, in characters.
+const maxAlias = 128
+
+func checkAlias(c *constraints, name string, version, description *string, routing *AliasRoutingConfiguration) {
+	c.length("name", &name, 1, maxAlias)
+	if !aliasPattern.MatchString(name) || numberPattern.MatchString(name) {
+		c.add("name", name, "Member must satisfy regular expression pattern: (?!^[0-9]+$)([a-zA-Z0-9-_]+)")
+	}
+	c.length("functionVersion", version, 1, 1024)
+	c.pattern("functionVersion", version, versionPattern)
+	c.length("description", description, 0, maxDescription)
+	if routing == nil {
+		return
+	}
+	for _, number := range slices.Sorted(maps.Keys(routing.AdditionalVersionWeights)) {
+		weight := routing.AdditionalVersionWeights[number]
+		shown := fmt.Sprintf("{%s=%v}", shorten(number), weight)
+		if !numberPattern.MatchString(number) || len(number) > 1024 {
+			c.add("routingConfig.additionalVersionWeights", shown, "Map keys must satisfy constraint: [Member must satisfy regular expression pattern: [0-9]+]")
+		}
+		if !(weight >= 0 && weight <= 1) {
+			c.add("routingConfig.additionalVersionWeights", shown,
+				"Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member must have value greater than or equal to 0.0]")
+		}
+	}
+}
+
+// routing reads the second version of an alias. It fails with InvalidParameter.
+func routing(config *AliasRoutingConfiguration) (r function.Routing, err error) {
+	if config == nil || len(config.AdditionalVersionWeights) == 0 {
+		return r, nil
+	}
+	if n := len(config.AdditionalVersionWeights); n > 1 {
+		return r, invalid("Number of items in AdditionalVersionWeights cannot be greater than 1: %d", n)
+	}
+	for version, weight := range config.AdditionalVersionWeights {
+		r = function.Routing{Version: version, Weight: weight}
+	}
+	return r, nil
+}
+
+func shownAlias(fn arn.ARN, a *function.Alias) *AliasConfiguration {
+	out := &AliasConfiguration{
+		AliasArn: fn.Qualify(a.Name).String(), Name: a.Name, FunctionVersion: a.Version, Description: &a.Description, RevisionId: a.Revision,
+	}
+	if a.Other != "" {
+		out.RoutingConfig = &AliasRoutingConfiguration{AdditionalVersionWeights: map[string]float64{a.Other: a.Weight}}
+	}
+	return out
+}
+
+// createAlias answers CreateAlias.
+func (s *Service) createAlias(ctx context.Context, call *api.Call, in *CreateAliasInput) (*AliasConfiguration, error) {
+	var c constraints
+	checkAlias(&c, in.Name, &in.FunctionVersion, in.Description, in.RoutingConfig)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	to, err := routing(in.RoutingConfig)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.engine.CreateAlias(ctx, function.CreateAlias{
+		Function: fn, Name: in.Name, Version: in.FunctionVersion, Description: deref(in.Description), Routing: to, Revision: s.NewRevision(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shownAlias(fn, &a), nil
+}
+
+// updateAlias answers UpdateAlias.
+func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAliasInput) (*AliasConfiguration, error) {
+	var c constraints
+	checkAlias(&c, in.Name, in.FunctionVersion, in.Description, in.RoutingConfig)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	cmd := function.UpdateAlias{
+		Function: fn, Name: in.Name, RevisionID: deref(in.RevisionId), Version: in.FunctionVersion, Description: in.Description, Revision: s.NewRevision(),
+	}
+	if in.RoutingConfig != nil {
+		to, err := routing(in.RoutingConfig)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Routing = &to
+	}
+	a, err := s.engine.UpdateAlias(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return shownAlias(fn, &a), nil
+}
+
+func (s *Service) parseAlias(call *api.Call, in *AliasInput) (arn.ARN, error) {
+	var c constraints
+	checkAlias(&c, in.Name, nil, nil, nil)
+	if err := c.err(); err != nil {
+		return arn.ARN{}, err
+	}
+	return parseWhole(call, in.FunctionName)
+}
+
+// getAlias answers GetAlias.
+func (s *Service) getAlias(ctx context.Context, call *api.Call, in *AliasInput) (*AliasConfiguration, error) {
+	fn, err := s.parseAlias(call, in)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.engine.Alias(ctx, fn, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return shownAlias(fn, &a), nil
+}
+
+// deleteAlias answers DeleteAlias.
+func (s *Service) deleteAlias(ctx context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
+	fn, err := s.parseAlias(call, in)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.DeleteAlias(ctx, fn, in.Name)
+}
+
+// listAliases answers ListAliases.
+func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAliasesInput) (*ListAliasesOutput, error) {
+	var c constraints
+	c.length("functionVersion", in.FunctionVersion, 1, 1024)
+	c.pattern("functionVersion", in.FunctionVersion, versionPattern)
+	c.between("maxItems", in.MaxItems, 1, maxItems)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	list := "aliases " + fn.String() + " " + deref(in.FunctionVersion)
+	after, err := readMarker(list, in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	limit := pageSize
+	if in.MaxItems != nil {
+		limit = *in.MaxItems
+	}
+	page, more, err := s.engine.ListAliases(ctx, fn, deref(in.FunctionVersion), after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListAliasesOutput{Aliases: make([]AliasConfiguration, 0, len(page))}
+	for i := range page {
+		out.Aliases = append(out.Aliases, *shownAlias(fn, &page[i]))
+	}
+	if more {
+		out.NextMarker = api.NextToken(list, page[len(page)-1].Name)
+	}
+	return out, nil
+}

@@ -1,0 +1,197 @@
+package lambda
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function"
+)
+
+// configuring is what a request sets of a function's configuration; nil stays.
+type configuring struct {
+	Role, Runtime, Handler, Description *string
+	Timeout, MemorySize                 *int
+	DeadLetter                          *DeadLetterConfig
+	Environment                         *Environment
+	Tracing                             *TracingConfig
+	Storage                             *EphemeralStorage
+	SnapStart                           *SnapStart
+	Logging                             *LoggingConfig
+	Architectures                       []string
+}
+
+// The bounds of a function. Timeouts are in seconds, memory in MB.
+const (
+	maxTimeout     = 900
+	minMemory      = 128
+	maxMemory      = 10240
+	modelMemory    = 32768 // of machines that are managed
+	minStorage     = 512
+	maxStorage     = 10240
+	maxEnvironment = 4096 // bytes, as JSON
+	maxDescription = 256
+)
+
+// check looks for what breaks the constraints of the model.
+func (s *configuring) check(c *constraints) {
+	c.pattern("role", s.Role, rolePattern)
+	c.length("handler", s.Handler, 0, 128)
+	c.pattern("handler", nonEmpty(s.Handler), handlerPattern)
+	c.length("description", s.Description, 0, maxDescription)
+	c.between("timeout", s.Timeout, 1, maxTimeout)
+	c.between("memorySize", s.MemorySize, minMemory, modelMemory)
+	if s.DeadLetter != nil {
+		c.pattern("deadLetterConfig.targetArn", s.DeadLetter.TargetArn, resourcePattern)
+	}
+	if s.Environment != nil {
+		names := slices.Sorted(maps.Keys(s.Environment.Variables))
+		if i := slices.IndexFunc(names, func(name string) bool { return !variablePattern.MatchString(name) }); i >= 0 {
+			c.add("environment.variables", "{"+names[i]+"=...}", "Map keys must satisfy constraint: "+
+				"[Member must satisfy regular expression pattern: %s]", variablePattern.text)
+		}
+	}
+	if s.Tracing != nil {
+		c.enum("tracingConfig.mode", s.Tracing.Mode, "Active", "PassThrough")
+	}
+	if s.Storage != nil {
+		if s.Storage.Size == nil {
+			c.broken = append(c.broken, "Value null at 'ephemeralStorage.size' failed to satisfy constraint: Member must not be null")
+		}
+		c.between("ephemeralStorage.size", s.Storage.Size, minStorage, maxStorage)
+	}
+	if s.SnapStart != nil {
+		c.enum("snapStart.applyOn", s.SnapStart.ApplyOn, "PublishedVersions", "None")
+	}
+	if l := s.Logging; l != nil {
+		c.enum("loggingConfig.logFormat", l.LogFormat, "JSON", "Text")
+		c.enum("loggingConfig.applicationLogLevel", l.ApplicationLogLevel, "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+		c.enum("loggingConfig.systemLogLevel", l.SystemLogLevel, "DEBUG", "INFO", "WARN")
+		c.length("loggingConfig.logGroup", l.LogGroup, 1, 512)
+		c.pattern("loggingConfig.logGroup", l.LogGroup, logGroupPattern)
+	}
+	c.count("architectures", s.Architectures, 1, 1)
+	for _, a := range s.Architectures {
+		if a != "x86_64" && a != "arm64" {
+			c.add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
+		}
+	}
+}
+
+// apply changes a configuration. It fails with InvalidParameter.
+func (s *Service) apply(config *function.Config, set *configuring) error {
+	if config.Package == packageImage && (deref(set.Runtime) != "" || deref(set.Handler) != "") {
+		return invalid("Please don't provide handler or runtime or layer when the package type is Image.")
+	}
+	if set.Runtime != nil {
+		if err := s.checkRuntime(*set.Runtime); err != nil {
+			return err
+		}
+	}
+	if n := deref(set.MemorySize); n > maxMemory {
+		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
+	}
+	if set.SnapStart != nil && deref(set.SnapStart.ApplyOn) == "PublishedVersions" {
+		return unbuilt(unbuiltMembers{"SnapStart": true})
+	}
+	if len(set.Architectures) > 0 {
+		config.Architecture = set.Architectures[0]
+	}
+	change(&config.Role, set.Role)
+	change(&config.Runtime, set.Runtime)
+	change(&config.Handler, set.Handler)
+	change(&config.Description, set.Description)
+	change(&config.TimeoutS, set.Timeout)
+	change(&config.MemoryMB, set.MemorySize)
+	if set.Tracing != nil {
+		change(&config.Tracing, set.Tracing.Mode)
+	}
+	if set.Storage != nil {
+		change(&config.EphemeralMB, set.Storage.Size)
+	}
+	if set.Environment != nil {
+		if err := checkEnvironment(set.Environment.Variables); err != nil {
+			return err
+		}
+		config.Environment = set.Environment.Variables
+	}
+	if set.DeadLetter != nil && set.DeadLetter.TargetArn != nil {
+		target, err := deadLetter(*set.DeadLetter.TargetArn)
+		if err != nil {
+			return err
+		}
+		config.DeadLetter = target
+	}
+	return applyLogging(&config.Logging, set.Logging)
+}
+
+func change[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// deadLetter reads the queue or topic for events that failed; the empty text is
+// none.
+func deadLetter(text string) (arn.ARN, error) {
+	if text == "" {
+		return arn.ARN{}, nil
+	}
+	target, err := arn.Parse(text)
+	if err != nil || target.Service != "sqs" && target.Service != "sns" || target.FIFO() || target.Resource == "" {
+		return arn.ARN{}, invalid("The dead-letter target %s is neither a standard SQS queue nor a standard SNS topic.", shorten(text))
+	}
+	return target, nil
+}
+
+func applyLogging(config *function.Logging, set *LoggingConfig) error {
+	if set == nil {
+		return nil
+	}
+	change(&config.Format, set.LogFormat)
+	change(&config.Group, set.LogGroup)
+	if config.Format == "Text" {
+		if set.ApplicationLogLevel != nil || set.SystemLogLevel != nil {
+			return invalid("To use ApplicationLogLevel or SystemLogLevel, you must set LogFormat to JSON.")
+		}
+		config.ApplicationLevel, config.SystemLevel = "", ""
+		return nil
+	}
+	if config.ApplicationLevel == "" {
+		config.ApplicationLevel, config.SystemLevel = "INFO", "INFO"
+	}
+	change(&config.ApplicationLevel, set.ApplicationLogLevel)
+	change(&config.SystemLevel, set.SystemLogLevel)
+	return nil
+}
+
+// reserved are the environment variables that Lambda sets itself.
+var reserved = []string{
+	"AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_NAME",
+	"AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME", "AWS_LAMBDA_LOG_STREAM_NAME",
+	"AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LAMBDA_TASK_ROOT",
+}
+
+func checkEnvironment(variables map[string]string) error {
+	const prefix = "Lambda was unable to configure your environment variables because the environment variables you have provided "
+	var taken []string
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if slices.Contains(reserved, name) {
+			taken = append(taken, name)
+		}
+	}
+	if len(taken) > 0 {
+		return invalid("%scontains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s",
+			prefix, strings.Join(taken, ", "))
+	}
+	measured, err := json.Marshal(variables)
+	if err != nil {
+		return err
+	}
+	if len(variables) > 0 && len(measured) > maxEnvironment {
+		return invalid("%sexceeded the 4KB limit. String measured: %s", prefix, measured)
+	}
+	return nil
+}

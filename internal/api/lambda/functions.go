@@ -1,0 +1,366 @@
+package lambda
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/bundle"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// maxZip bounds a zip that comes with a request, in bytes.
+const maxZip = 50 << 20
+
+// The kinds of package.
+const (
+	packageZip   = "Zip"
+	packageImage = "Image"
+)
+
+// createFunction answers CreateFunction.
+func (s *Service) createFunction(ctx context.Context, call *api.Call, in *CreateFunctionInput) (*FunctionConfiguration, error) {
+	var c constraints
+	settings := configuring{
+		Role: &in.Role, Runtime: in.Runtime, Handler: in.Handler, Description: in.Description, Timeout: in.Timeout, MemorySize: in.MemorySize,
+		DeadLetter: in.DeadLetterConfig, Environment: in.Environment, Tracing: in.TracingConfig,
+		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig, Architectures: in.Architectures,
+	}
+	settings.check(&c)
+	c.enum("packageType", in.PackageType, packageImage, packageZip)
+	c.length("codeSigningConfigArn", in.CodeSigningConfigArn, 0, 200)
+	c.pattern("codeSigningConfigArn", nonEmpty(in.CodeSigningConfigArn), signingPattern)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if err := unbuilt(unbuiltMembers{
+		"KMSKeyArn": deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
+		"DurableConfig": in.DurableConfig != nil, "TenancyConfig": in.TenancyConfig != nil, "PublishTo": in.PublishTo != nil,
+	}); err != nil {
+		return nil, err
+	}
+	if deref(in.CodeSigningConfigArn) != "" {
+		return nil, fault.New(fault.CodeSigningNotFound, "The code signing configuration cannot be found. Check that the provided configuration "+
+			"is not deleted: "+*in.CodeSigningConfigArn)
+	}
+	config := defaults(fn, in.PackageType)
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	source := codeSource{
+		zip: in.Code.ZipFile, s3: in.Code.S3Bucket != nil || in.Code.S3Key != nil || in.Code.S3ObjectVersion != nil,
+		image: in.Code.ImageUri, encrypted: deref(in.Code.SourceKMSKeyArn) != "",
+	}
+	if err := s.apply(&config, &settings); err != nil {
+		return nil, err
+	}
+	if config.Package == packageZip && (config.Runtime == "" || config.Handler == "") {
+		return nil, invalid("Runtime and Handler are mandatory parameters for functions created with deployment packages.")
+	}
+	code, err := source.read(config.Package)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.engine.CreateFunction(ctx, function.Create{
+		ARN: fn, Config: config, Code: code, Tags: in.Tags, Publish: in.Publish, Revision: s.NewRevision(), Settled: s.NewRevision(),
+	}, source.zip)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&info, qualifierOf(&info, in.Publish)), nil
+}
+
+// qualifierOf is the version, if it was asked for by being published.
+func qualifierOf(info *shard.FunctionInfo, published bool) string {
+	if published {
+		return info.Version
+	}
+	return ""
+}
+
+// codeSource is where a request has code.
+type codeSource struct {
+	zip       []byte
+	s3        bool
+	image     *string
+	encrypted bool
+}
+
+// read checks the code for a kind of package. It fails with InvalidParameter, or
+// with RequestTooLarge.
+func (c *codeSource) read(kind string) (function.Code, error) {
+	switch {
+	case c.encrypted:
+		return function.Code{}, unbuilt(unbuiltMembers{"SourceKMSKeyArn": true})
+	case c.s3:
+		return function.Code{}, invalid("Code in S3 is not supported by this version. Send it in ZipFile.")
+	case kind == packageZip && c.image != nil:
+		return function.Code{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
+	case kind == packageImage && c.zip != nil:
+		return function.Code{}, invalid("Please provide ImageUri when updating a function with packageType Image.")
+	case c.zip == nil && c.image == nil:
+		return function.Code{}, invalid("Please provide a source for function code.")
+	case c.image != nil:
+		return remote(*c.image)
+	case len(c.zip) > maxZip:
+		return function.Code{}, fault.Newf(fault.RequestTooLarge, "Zipped size must be smaller than %d bytes", maxZip)
+	}
+	switch err := bundle.Check(c.zip); {
+	case errors.Is(err, bundle.ErrTooLarge):
+		return function.Code{}, invalid("Unzipped size must be smaller than %d bytes", bundle.MaxUnzipped)
+	case err != nil:
+		return function.Code{}, invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
+	}
+	return function.Code{SHA256: sha256.Sum256(c.zip), Size: int64(len(c.zip))}, nil
+}
+
+// maxURL bounds the URL of a remote function, in bytes.
+const maxURL = 2048
+
+// remote is the code of a function that runs elsewhere. Images of a registry are
+// not pulled.
+func remote(image string) (function.Code, error) {
+	u, err := url.Parse(image)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(image) > maxURL {
+		return function.Code{}, invalid("This version does not run container images. An ImageUri of up to %d bytes that begins with http:// or https:// "+
+			"names a function that runs elsewhere.", maxURL)
+	}
+	return function.Code{URL: image}, nil
+}
+
+// updateFunctionCode answers UpdateFunctionCode.
+func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *UpdateFunctionCodeInput) (*FunctionConfiguration, error) {
+	var c constraints
+	settings := configuring{Architectures: in.Architectures}
+	settings.check(&c)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if err := unbuilt(unbuiltMembers{"PublishTo": in.PublishTo != nil}); err != nil {
+		return nil, err
+	}
+	info, err := s.engine.FunctionInfo(ctx, fn, "")
+	if err != nil {
+		return nil, err
+	}
+	source := codeSource{
+		zip: in.ZipFile, s3: in.S3Bucket != nil || in.S3Key != nil || in.S3ObjectVersion != nil,
+		image: in.ImageUri, encrypted: deref(in.SourceKMSKeyArn) != "",
+	}
+	code, err := source.read(info.Config.Package)
+	if err != nil {
+		return nil, err
+	}
+	change := func(config *function.Config) error { return s.apply(config, &settings) }
+	if in.DryRun {
+		config := *info.Config
+		if err := change(&config); err != nil {
+			return nil, err
+		}
+		info.Config, info.Code = &config, code
+		return shown(&info, ""), nil
+	}
+	info, err = s.engine.UpdateFunctionCode(ctx, function.Update{
+		ARN: fn, RevisionID: deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
+		Revision: s.NewRevision(), Settled: s.NewRevision(),
+	}, source.zip)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&info, qualifierOf(&info, in.Publish)), nil
+}
+
+// updateFunctionConfiguration answers UpdateFunctionConfiguration.
+func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Call, in *UpdateFunctionConfigurationInput) (*FunctionConfiguration, error) {
+	var c constraints
+	settings := configuring{
+		Role: in.Role, Runtime: in.Runtime, Handler: in.Handler, Description: in.Description, Timeout: in.Timeout, MemorySize: in.MemorySize,
+		DeadLetter: in.DeadLetterConfig, Environment: in.Environment, Tracing: in.TracingConfig,
+		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig,
+	}
+	settings.check(&c)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if err := unbuilt(unbuiltMembers{
+		"KMSKeyArn": deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
+		"DurableConfig": in.DurableConfig != nil,
+	}); err != nil {
+		return nil, err
+	}
+	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
+		ARN: fn, RevisionID: deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
+		Revision: s.NewRevision(), Settled: s.NewRevision(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shown(&info, ""), nil
+}
+
+// getFunction answers GetFunction.
+func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionInput) (*GetFunctionOutput, error) {
+	n, info, err := s.find(ctx, call, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &GetFunctionOutput{Configuration: shown(&info, n.qualifier), Tags: info.Tags}
+	if info.Code.URL != "" {
+		out.Code = &FunctionCodeLocation{RepositoryType: "ECR", ImageUri: info.Code.URL, ResolvedImageUri: info.Code.URL}
+	} else {
+		out.Code = &FunctionCodeLocation{RepositoryType: "S3", Location: s.location(call, &info)}
+	}
+	if info.Reserved != nil {
+		out.Concurrency = &Concurrency{ReservedConcurrentExecutions: info.Reserved}
+	}
+	return out, nil
+}
+
+// getFunctionConfiguration answers GetFunctionConfiguration.
+func (s *Service) getFunctionConfiguration(ctx context.Context, call *api.Call, in *FunctionInput) (*FunctionConfiguration, error) {
+	n, info, err := s.find(ctx, call, in)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&info, n.qualifier), nil
+}
+
+func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (named, shard.FunctionInfo, error) {
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	if err != nil {
+		return n, shard.FunctionInfo{}, err
+	}
+	info, err := s.engine.FunctionInfo(ctx, n.function, n.qualifier)
+	return n, info, err
+}
+
+// deleteFunction answers DeleteFunction.
+func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *FunctionInput) (*DeleteFunctionOutput, error) {
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.engine.DeleteFunction(ctx, n.function, n.qualifier); err != nil {
+		return nil, err
+	}
+	return &DeleteFunctionOutput{StatusCode: 204}, nil
+}
+
+// shown is a version as most operations answer it. qualifier is what the ARN ends
+// in; empty: nothing.
+func shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+	config := info.Config
+	out := &FunctionConfiguration{
+		FunctionName: info.ARN.FunctionName(), FunctionArn: info.ARN.Qualify(qualifier).String(),
+		Runtime: config.Runtime, Role: config.Role, Handler: config.Handler,
+		CodeSize: int(info.Code.Size), CodeSha256: info.Code.Base64(), Description: &config.Description,
+		Timeout: config.TimeoutS, MemorySize: config.MemoryMB, LastModified: info.Modified.Format("2006-01-02T15:04:05.000+0000"),
+		Version: info.Version, RevisionId: info.Revision, PackageType: config.Package, Architectures: []string{config.Architecture},
+		TracingConfig: &TracingConfig{Mode: &config.Tracing}, EphemeralStorage: &EphemeralStorage{Size: &config.EphemeralMB},
+		SnapStart:     &SnapStartResponse{ApplyOn: "None", OptimizationStatus: "Off"},
+		LoggingConfig: &LoggingConfig{LogFormat: &config.Logging.Format, LogGroup: &config.Logging.Group},
+	}
+	if config.Logging.ApplicationLevel != "" {
+		out.LoggingConfig.ApplicationLogLevel, out.LoggingConfig.SystemLogLevel = &config.Logging.ApplicationLevel, &config.Logging.SystemLevel
+	}
+	if len(config.Environment) > 0 {
+		out.Environment = &Environment{Variables: config.Environment}
+	}
+	if !config.DeadLetter.IsZero() {
+		out.DeadLetterConfig = &DeadLetterConfig{TargetArn: ptr(config.DeadLetter.String())}
+	}
+	const reason, code = "The function is being created.", "Creating"
+	switch {
+	case info.Pending:
+		out.State, out.StateReason, out.StateReasonCode = "Pending", reason, code
+	case info.Updating:
+		out.State, out.LastUpdateStatus = "Active", "InProgress"
+		out.LastUpdateStatusReason, out.LastUpdateStatusReasonCode = reason, code
+	default:
+		out.State, out.LastUpdateStatus = "Active", "Successful"
+	}
+	return out
+}
+
+// listed are versions as lists show them, without their states.
+func listed(infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration {
+	all := make([]FunctionConfiguration, 0, len(infos))
+	for i := range infos {
+		qualifier := ""
+		if qualified {
+			qualifier = infos[i].Version
+		}
+		one := shown(&infos[i], qualifier)
+		one.State, one.StateReason, one.StateReasonCode = "", "", ""
+		one.LastUpdateStatus, one.LastUpdateStatusReason, one.LastUpdateStatusReasonCode = "", "", ""
+		all = append(all, *one)
+	}
+	return all
+}
+
+// unbuiltMembers are the members of features that are not built, and whether a
+// request has them.
+type unbuiltMembers map[string]bool
+
+func unbuilt(members unbuiltMembers) error {
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if members[name] {
+			set = append(set, name)
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return invalid("Not supported by this version: %s.", strings.Join(set, ", "))
+}
+
+func (v *VpcConfig) set() bool {
+	return v != nil && (len(v.SubnetIds) > 0 || len(v.SecurityGroupIds) > 0 || deref(v.Ipv6AllowedForDualStack))
+}
+
+func (i *ImageConfig) set() bool {
+	return i != nil && (len(i.EntryPoint) > 0 || len(i.Command) > 0 || deref(i.WorkingDirectory) != "")
+}
+
+// nonEmpty is nil for the empty text, which stands for no value.
+func nonEmpty(text *string) *string {
+	if deref(text) == "" {
+		return nil
+	}
+	return text
+}
+
+// defaults is the configuration of a function of which nothing is said.
+func defaults(fn arn.ARN, kind *string) function.Config {
+	config := function.Config{
+		Package: packageZip, TimeoutS: 3, MemoryMB: 128, EphemeralMB: 512, Tracing: "PassThrough", Architecture: "x86_64",
+		Logging: function.Logging{Format: "Text", Group: "/aws/lambda/" + fn.FunctionName()},
+	}
+	if kind != nil {
+		config.Package = *kind
+	}
+	return config
+}

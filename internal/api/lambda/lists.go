@@ -1,0 +1,140 @@
+package lambda
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Sizes of pages. Lists of functions and versions never have more than pageSize
+// items, whatever is asked for.
+const (
+	pageSize = 50
+	maxItems = 10000
+)
+
+func checkPage(maxItemsAsked *int) error {
+	var c constraints
+	c.between("maxItems", maxItemsAsked, 1, maxItems)
+	return c.err()
+}
+
+// readMarker gives the place where a list goes on.
+func readMarker(list string, marker *string) (string, error) {
+	after, ok := api.ReadToken(list, marker)
+	if !ok {
+		return "", invalid("The Marker is not valid.")
+	}
+	return after, nil
+}
+
+// listFunctions answers ListFunctions. No function is a replica of another region's.
+func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFunctionsInput) (*ListFunctionsOutput, error) {
+	var c constraints
+	c.pattern("masterRegion", in.MasterRegion, regionPattern)
+	c.enum("functionVersion", in.FunctionVersion, "ALL")
+	c.between("maxItems", in.MaxItems, 1, maxItems)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	all := in.FunctionVersion != nil
+	list := "functions"
+	if all {
+		list = "versions"
+	}
+	after, err := readMarker(list, in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	limit := min(deref(in.MaxItems), pageSize)
+	if in.MaxItems == nil {
+		limit = pageSize
+	}
+	var page []shard.FunctionInfo
+	var more bool
+	if all {
+		name, number, _ := strings.Cut(after, ":")
+		n, _ := strconv.ParseUint(number, 10, 64)
+		page, more, err = s.engine.ListFunctionVersions(ctx, call.Region, call.Account, name, n, limit)
+	} else {
+		page, more, err = s.engine.ListFunctions(ctx, call.Region, call.Account, after, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &ListFunctionsOutput{Functions: listed(page, all)}
+	if more {
+		last := page[len(page)-1]
+		if after = last.ARN.FunctionName(); all {
+			after += ":" + number(last.Version)
+		}
+		out.NextMarker = api.NextToken(list, after)
+	}
+	return out, nil
+}
+
+// number is a version's in digits: 0 for the latest.
+func number(version string) string {
+	if version == function.Latest {
+		return "0"
+	}
+	return version
+}
+
+// publishVersion answers PublishVersion.
+func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *PublishVersionInput) (*FunctionConfiguration, error) {
+	var c constraints
+	c.length("description", in.Description, 0, maxDescription)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if err := unbuilt(unbuiltMembers{"PublishTo": in.PublishTo != nil}); err != nil {
+		return nil, err
+	}
+	info, err := s.engine.PublishVersion(ctx, function.Publish{
+		ARN: fn, RevisionID: deref(in.RevisionId), CodeSHA256: deref(in.CodeSha256), Description: nonEmpty(in.Description),
+		Revision: s.NewRevision(), Settled: s.NewRevision(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shown(&info, info.Version), nil
+}
+
+// listVersionsByFunction answers ListVersionsByFunction.
+func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in *ListVersionsByFunctionInput) (*ListVersionsByFunctionOutput, error) {
+	if err := checkPage(in.MaxItems); err != nil {
+		return nil, err
+	}
+	n, err := parse(call, in.FunctionName, nil, maxLongName)
+	if err != nil {
+		return nil, err
+	}
+	list := n.function.String()
+	after, err := readMarker(list, in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	limit := pageSize
+	if in.MaxItems != nil {
+		limit = min(*in.MaxItems, pageSize)
+	}
+	behind, _ := strconv.ParseUint(after, 10, 64)
+	page, more, err := s.engine.ListVersions(ctx, n.function, after == "", behind, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListVersionsByFunctionOutput{Versions: listed(page, true)}
+	if more {
+		out.NextMarker = api.NextToken(list, number(page[len(page)-1].Version))
+	}
+	return out, nil
+}

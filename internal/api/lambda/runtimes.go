@@ -1,0 +1,43 @@
+package lambda
+
+import (
+	"slices"
+	"strings"
+)
+
+// The runtimes of the model, as AWS's refusal lists them: those that it still
+// takes, and those that it has withdrawn.
+var (
+	runtimes = []string{
+		"nodejs20.x", "nodejs22.x", "nodejs24.x", "provided.al2", "provided.al2023", "python3.10", "python3.11", "python3.12", "python3.13",
+		"python3.14", "java8.al2", "java11", "java17", "java21", "java25", "dotnet8", "dotnet10", "ruby3.2", "ruby3.3", "ruby3.4", "ruby4.0",
+	}
+	withdrawn = []string{
+		"nodejs", "nodejs4.3", "nodejs4.3-edge", "nodejs6.10", "nodejs8.10", "nodejs10.x", "nodejs12.x", "nodejs14.x", "nodejs16.x", "nodejs18.x",
+		"java8", "python2.7", "python3.6", "python3.7", "python3.8", "python3.9", "dotnetcore1.0", "dotnetcore2.0", "dotnetcore2.1",
+		"dotnetcore3.1", "dotnet6", "go1.x", "ruby2.5", "ruby2.7", "provided",
+	}
+)
+
+// checkRuntime refuses a runtime that functions cannot have here. It fails with
+// InvalidParameter.
+func (s *Service) checkRuntime(runtime string) error {
+	switch {
+	case slices.Contains(withdrawn, runtime):
+		return invalid("The runtime parameter of %s is no longer supported for creating or updating AWS Lambda functions. "+
+			"We recommend you use a supported runtime while creating or updating functions.", runtime)
+	case !slices.Contains(runtimes, runtime):
+		return invalid("Value %s at 'runtime' failed to satisfy constraint: Member must satisfy enum value set: [%s] or be a valid ARN",
+			shorten(runtime), strings.Join(runtimes, ", "))
+	}
+	if !strings.HasPrefix(runtime, "provided") && !strings.HasPrefix(runtime, "nodejs") && !strings.HasPrefix(runtime, "python") {
+		return invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)
+	}
+	if s.Installed == nil {
+		return nil
+	}
+	if err := s.Installed(runtime); err != nil {
+		return invalid("%s", err)
+	}
+	return nil
+}

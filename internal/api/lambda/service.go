@@ -1,0 +1,118 @@
+// Package lambda answers the operations of AWS Lambda.
+package lambda
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Engine is what the handlers need of the owner of the state, which is
+// *shard.Engine. Refusals are of package fault, with the text that the caller
+// sees.
+type Engine interface {
+	CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (shard.FunctionInfo, error)
+	UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (shard.FunctionInfo, error)
+	UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (shard.FunctionInfo, error)
+	DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error
+	FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (shard.FunctionInfo, error)
+	// ListFunctions gives up to limit functions in the order of their names, those
+	// whose names are greater than after; ListFunctionVersions every version of them,
+	// those behind the version number of the function after.
+	ListFunctions(ctx context.Context, region, account, after string, limit int) ([]shard.FunctionInfo, bool, error)
+	ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]shard.FunctionInfo, bool, error)
+	FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) ([]byte, error)
+
+	PublishVersion(ctx context.Context, cmd function.Publish) (shard.FunctionInfo, error)
+	ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) ([]shard.FunctionInfo, bool, error)
+	CreateAlias(ctx context.Context, cmd function.CreateAlias) (function.Alias, error)
+	UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (function.Alias, error)
+	Alias(ctx context.Context, fn arn.ARN, name string) (function.Alias, error)
+	ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) ([]function.Alias, bool, error)
+	DeleteAlias(ctx context.Context, fn arn.ARN, name string) error
+
+	TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error
+	UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error
+	FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error)
+
+	PermitFunction(ctx context.Context, cmd function.Permit) error
+	ForbidFunction(ctx context.Context, cmd function.Forbid) error
+	FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error)
+
+	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
+	FunctionUsage(account, region string) function.Usage
+
+	EventInvoker
+}
+
+// Options are what a Service is made of.
+type Options struct {
+	Engine Engine
+	// NewRevision gives an id that was never given before.
+	NewRevision func() string
+	// Installed says why functions of a runtime cannot run on this machine; nil means
+	// that nobody knows.
+	Installed func(runtime string) error
+	// Limits are the quotas of an account, as its settings show them.
+	Limits shard.FunctionLimits
+	// DownloadKey authenticates the links that code is downloaded from.
+	DownloadKey [sha256.Size]byte
+}
+
+// Service answers the operations of Lambda.
+type Service struct {
+	Options
+	engine Engine
+}
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{Options: o, engine: o.Engine} }
+
+// maxCodeBody bounds a request that brings code, in bytes: the largest zip in
+// base64, and a little. Source: AWS's refusal of a larger one.
+const maxCodeBody = 70167211
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
+	return append([]api.Operation{
+		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
+		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
+		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),
+		api.Op("ListFunctions", s.listFunctions).At("GET "+functions, 200),
+		api.Op("UpdateFunctionCode", s.updateFunctionCode).At("PUT "+one+"/code", 200).Limit(maxCodeBody),
+		api.Op("UpdateFunctionConfiguration", s.updateFunctionConfiguration).At("PUT "+one+"/configuration", 200),
+		api.Op("DeleteFunction", s.deleteFunction).At("DELETE "+one, 204),
+		api.Op("PublishVersion", s.publishVersion).At("POST "+one+"/versions", 201),
+		api.Op("ListVersionsByFunction", s.listVersionsByFunction).At("GET "+one+"/versions", 200),
+		api.Op("CreateAlias", s.createAlias).At("POST "+one+"/aliases", 201),
+		api.Op("GetAlias", s.getAlias).At("GET "+one+"/aliases/{Name}", 200),
+		api.Op("ListAliases", s.listAliases).At("GET "+one+"/aliases", 200),
+		api.Op("UpdateAlias", s.updateAlias).At("PUT "+one+"/aliases/{Name}", 200),
+		api.Op("DeleteAlias", s.deleteAlias).At("DELETE "+one+"/aliases/{Name}", 204),
+		api.Op("AddPermission", s.addPermission).At("POST "+one+"/policy", 201),
+		api.Op("RemovePermission", s.removePermission).At("DELETE "+one+"/policy/{StatementId}", 204),
+		api.Op("GetPolicy", s.getPolicy).At("GET "+one+"/policy", 200),
+		api.Op("PutFunctionConcurrency", s.putFunctionConcurrency).At("PUT /2017-10-31/functions/{FunctionName}/concurrency", 200),
+		api.Op("GetFunctionConcurrency", s.getFunctionConcurrency).At("GET /2019-09-30/functions/{FunctionName}/concurrency", 200),
+		api.Op("DeleteFunctionConcurrency", s.deleteFunctionConcurrency).At("DELETE /2017-10-31/functions/{FunctionName}/concurrency", 204),
+		api.Op("TagResource", s.tagResource).At("POST /2017-03-31/tags/{Resource}", 204),
+		api.Op("UntagResource", s.untagResource).At("DELETE /2017-03-31/tags/{Resource}", 204),
+		api.Op("ListTags", s.listTags).At("GET /2017-03-31/tags/{Resource}", 200),
+		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
+	}, s.eventInvokeOperations()...)
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// ptr is a pointer to a value of an answer that is there even when it is empty.
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,144 @@
+package lambda
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/bundle"
+)
+
+// putFunctionConcurrency answers PutFunctionConcurrency.
+func (s *Service) putFunctionConcurrency(ctx context.Context, call *api.Call, in *PutFunctionConcurrencyInput) (*Concurrency, error) {
+	var c constraints
+	c.atLeast("reservedConcurrentExecutions", in.ReservedConcurrentExecutions, 0)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.engine.ReserveExecutions(ctx, fn, in.ReservedConcurrentExecutions); err != nil {
+		return nil, err
+	}
+	return &Concurrency{ReservedConcurrentExecutions: in.ReservedConcurrentExecutions}, nil
+}
+
+// getFunctionConcurrency answers GetFunctionConcurrency.
+func (s *Service) getFunctionConcurrency(ctx context.Context, call *api.Call, in *NameInput) (*Concurrency, error) {
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.engine.FunctionInfo(ctx, fn, "")
+	return &Concurrency{ReservedConcurrentExecutions: info.Reserved}, err
+}
+
+// deleteFunctionConcurrency answers DeleteFunctionConcurrency.
+func (s *Service) deleteFunctionConcurrency(ctx context.Context, call *api.Call, in *NameInput) (*Empty, error) {
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.ReserveExecutions(ctx, fn, nil)
+}
+
+// getAccountSettings answers GetAccountSettings.
+func (s *Service) getAccountSettings(_ context.Context, call *api.Call, _ *GetAccountSettingsInput) (*GetAccountSettingsOutput, error) {
+	used := s.engine.FunctionUsage(call.Account, call.Region)
+	return &GetAccountSettingsOutput{
+		AccountLimit: &AccountLimit{
+			TotalCodeSize: int(s.Limits.CodeBytes), CodeSizeUnzipped: bundle.MaxUnzipped, CodeSizeZipped: maxZip,
+			ConcurrentExecutions: s.Limits.Executions, UnreservedConcurrentExecutions: s.Limits.Executions - used.Reserved,
+		},
+		AccountUsage: &AccountUsage{TotalCodeSize: int(used.CodeBytes), FunctionCount: used.Functions},
+	}, nil
+}
+
+// The limits of tags, in characters. Source: the Lambda developer guide, "Using
+// tags on Lambda functions".
+const (
+	maxTagKey   = 128
+	maxTagValue = 256
+)
+
+func checkTags(tags map[string]string) error {
+	if len(tags) > function.MaxTags {
+		return invalid("The maximum number of tags for a function is %d.", function.MaxTags)
+	}
+	for key, value := range tags {
+		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
+			return invalid("The key of a tag must have 1 to %d characters.", maxTagKey)
+		}
+		if utf8.RuneCountInString(value) > maxTagValue {
+			return invalid("The value of a tag must have at most %d characters.", maxTagValue)
+		}
+		if len(key) >= 4 && key[:4] == "aws:" {
+			return invalid("The prefix aws: of tags is reserved.")
+		}
+	}
+	return nil
+}
+
+// parseTagged reads the ARN of what has tags: a function.
+func parseTagged(call *api.Call, text string) (arn.ARN, error) {
+	var c constraints
+	c.length("resource", &text, 1, maxLongName)
+	c.pattern("resource", &text, taggablePattern)
+	if err := c.err(); err != nil {
+		return arn.ARN{}, err
+	}
+	a, err := arn.Parse(text)
+	if err != nil {
+		return arn.ARN{}, invalid("%s is no ARN", shorten(text))
+	}
+	_, qualifier, ok := a.SplitFunction()
+	if !ok {
+		return arn.ARN{}, invalid("Only functions have tags in this version, not %s", shorten(text))
+	}
+	if qualifier != "" {
+		return arn.ARN{}, invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
+	}
+	n, err := parse(call, text, nil, maxLongName)
+	return n.function, err
+}
+
+// tagResource answers TagResource.
+func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResourceInput) (*Empty, error) {
+	fn, err := parseTagged(call, in.Resource)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Tags) == 0 {
+		return nil, invalid("The request has no tags.")
+	}
+	if err := checkTags(in.Tags); err != nil {
+		return nil, err
+	}
+	return nil, s.engine.TagFunction(ctx, fn, in.Tags)
+}
+
+// untagResource answers UntagResource.
+func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
+	fn, err := parseTagged(call, in.Resource)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.UntagFunction(ctx, fn, in.TagKeys)
+}
+
+// listTags answers ListTags.
+func (s *Service) listTags(ctx context.Context, call *api.Call, in *ListTagsInput) (*ListTagsOutput, error) {
+	fn, err := parseTagged(call, in.Resource)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := s.engine.FunctionTags(ctx, fn)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	return &ListTagsOutput{Tags: tags}, err
+}

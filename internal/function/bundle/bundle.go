@@ -1,0 +1,151 @@
+// Package bundle looks at the zips that functions are made of, without unpacking
+// them to anywhere.
+package bundle
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"path"
+	"strings"
+)
+
+// MaxUnzipped is how many bytes the files of a zip may have, and more.
+const MaxUnzipped = 262144000
+
+// The bounds of what nobody documents.
+const (
+	maxEntries = 100_000
+	maxName    = 4096 // bytes
+	maxLink    = 4096 // bytes of a symbolic link's target
+)
+
+// Refusals.
+var (
+	ErrUnreadable = errors.New("bundle: not a zip, or a damaged one")
+	ErrTooLarge   = errors.New("bundle: the files are larger than MaxUnzipped")
+	ErrEscapes    = errors.New("bundle: an entry leads out of the directory")
+)
+
+// Check refuses a zip that cannot be unpacked into a directory without harm:
+// one that is damaged, whose files are too large whatever its directory says, or
+// with an entry whose name or link leads out. Links are left to be relative ones
+// to within, and nothing may lie behind one. Errors: those above.
+func Check(archive []byte) error {
+	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil || len(r.File) > maxEntries {
+		return ErrUnreadable
+	}
+	declared := uint64(0)
+	for _, f := range r.File { // most bombs say what they are
+		if declared += f.UncompressedSize64; f.UncompressedSize64 > MaxUnzipped || declared > MaxUnzipped {
+			return ErrTooLarge
+		}
+	}
+	kinds := make(map[string]kind, len(r.File))
+	left := int64(MaxUnzipped)
+	for _, f := range r.File {
+		name := strings.TrimSuffix(f.Name, "/")
+		if !local(name) {
+			return ErrEscapes
+		}
+		k, err := check(f, name, &left)
+		if err != nil {
+			return err
+		}
+		if before, ok := kinds[name]; ok && before != k {
+			return ErrUnreadable
+		}
+		kinds[name] = k
+	}
+	for name := range kinds {
+		for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+			switch k, ok := kinds[parent]; {
+			case ok && k == link:
+				return ErrEscapes
+			case ok && k == file:
+				return ErrUnreadable
+			}
+		}
+	}
+	return nil
+}
+
+type kind uint8
+
+const (
+	file kind = iota
+	directory
+	link
+)
+
+// check reads an entry to its end and takes what it has off left.
+func check(f *zip.File, name string, left *int64) (kind, error) {
+	k := file
+	switch mode := f.Mode(); {
+	case mode.IsDir():
+		return directory, nil
+	case mode.IsRegular():
+	case f.ExternalAttrs>>16&0o170000 == 0o120000:
+		k = link
+	default: // a device, a pipe
+		return k, ErrUnreadable
+	}
+	content, err := f.Open()
+	if err != nil {
+		return k, ErrUnreadable
+	}
+	defer content.Close()
+	if k == link {
+		target, err := io.ReadAll(io.LimitReader(content, maxLink+1))
+		if err != nil || len(target) > maxLink {
+			return k, ErrUnreadable
+		}
+		*left -= int64(len(target))
+		return k, within(name, string(target))
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(content, *left+1))
+	if n > *left {
+		return k, ErrTooLarge
+	}
+	if err != nil {
+		return k, ErrUnreadable
+	}
+	*left -= n
+	return k, nil
+}
+
+// local reports whether a name stays in the directory that it is taken from.
+func local(name string) bool {
+	if name == "" || len(name) > maxName || name[0] == '/' || strings.ContainsRune(name, 0) {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || len(part) > 255 {
+			return false
+		}
+	}
+	return true
+}
+
+// within refuses the target of a link that leads out. What goes up has to come
+// first: where the way up from behind another link leads, the text does not tell.
+func within(name, target string) error {
+	if target == "" || target[0] == '/' || strings.ContainsRune(target, 0) {
+		return ErrEscapes
+	}
+	depth, down := strings.Count(name, "/"), false
+	for part := range strings.SplitSeq(target, "/") {
+		switch part {
+		case "..":
+			if depth--; depth < 0 || down {
+				return ErrEscapes
+			}
+		case "", ".":
+		default:
+			down = true
+		}
+	}
+	return nil
+}

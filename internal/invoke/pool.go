@@ -1,0 +1,512 @@
+package invoke
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+)
+
+// Options are what a Pool is made of. Process and Remote are required.
+type Options struct {
+	Process Runner // of functions whose code is here
+	Remote  Runner // of functions whose code is a URL
+	Log     Log    // nil: what functions print is not kept
+	Events  Events // nil: nobody watches
+	Logger  *slog.Logger
+	// Clock stamps what is logged; the functions' own time is the machine's.
+	Clock clock.Clock
+	// Concurrency is how many invocations of an account run at once in a
+	// region, beside those of functions that have their own share; 0: 1,000.
+	Concurrency int
+	// Reserved gives the sum of the shares of an account's functions, which
+	// nobody else may use; nil: none has one.
+	Reserved func(region, account string) int
+	// Environments bounds the environments in all, and with them the
+	// invocations under way; 0: 1,000.
+	Environments int
+	// Idle is how long an environment waits for its next invocation before it
+	// is ended; 0: 5 minutes.
+	Idle time.Duration
+	// Starts bounds the environments that start at once; 0: two for each
+	// processor, at least 4.
+	Starts int
+}
+
+// Pool runs functions. A function that is idle, and has been for a while, costs
+// nothing: what the pool knows of it goes with its last environment.
+type Pool struct {
+	Options
+	starts chan struct{} // a token for each environment that may start
+	ending chan struct{} // closed when the pool stops
+
+	mu      sync.Mutex
+	limits  limits
+	groups  map[groupKey]*group
+	current map[versionKey]*group // the group of a version's latest revision
+	idle    list.List             // of *slot, the longest idle first
+	slots   map[*slot]struct{}    // all environments
+	expiry  clock.Timer           // of the first of idle; nil: none
+	stopped bool
+	work    sync.WaitGroup // invocations, starts and ends under way
+}
+
+// versionKey names a version of a function in one of its lives.
+type versionKey struct {
+	function    string // ARN
+	version     string
+	incarnation uint64
+}
+
+// groupKey names what stays the same through the life of an environment.
+type groupKey struct {
+	versionKey
+	revision string
+}
+
+// group is the environments of a version's revision.
+type group struct {
+	key     groupKey
+	target  function.Target // of its latest invocation
+	retired bool            // a later revision has come
+	idle    []*slot         // the latest used last
+	waiters []*waiter       // for an environment, in their order
+	size    int             // environments
+}
+
+// slot is an environment in its group.
+type slot struct {
+	group   *group
+	env     Environment
+	stream  *stream
+	element *list.Element // in Pool.idle; nil: it is not idle
+	since   time.Time     // when it became so, by the machine's clock
+}
+
+// waiter is an invocation that waits for an environment.
+type waiter struct{ ready chan started }
+
+// started is what a start came to: an environment, or why there is none.
+type started struct {
+	slot    *slot
+	failure *Failure
+	err     error
+}
+
+// New makes a pool, which must be stopped.
+func New(o Options) *Pool {
+	if o.Concurrency == 0 {
+		o.Concurrency = 1000
+	}
+	if o.Environments == 0 {
+		o.Environments = 1000
+	}
+	if o.Idle == 0 {
+		o.Idle = 5 * time.Minute
+	}
+	if o.Starts == 0 {
+		o.Starts = max(4, 2*runtime.GOMAXPROCS(0))
+	}
+	return &Pool{
+		Options: o,
+		starts:  make(chan struct{}, o.Starts),
+		ending:  make(chan struct{}),
+		limits:  newLimits(o),
+		groups:  map[groupKey]*group{},
+		current: map[versionKey]*group{},
+		slots:   map[*slot]struct{}{},
+	}
+}
+
+var errStopping = fault.New(fault.Unavailable, "")
+
+// Invoke runs a function once. A function that fails is an Outcome. An error is
+// a throttle (see Throttled), which comes at once, or the server's failure. The
+// end of ctx ends the wait for an environment; a function that runs goes on.
+func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
+	p.mu.Lock()
+	if p.stopped {
+		p.mu.Unlock()
+		return Outcome{}, errStopping
+	}
+	use, err := p.limits.admit(&in.Target)
+	if err != nil {
+		p.mu.Unlock()
+		p.tell(&in.Target, Throttles, 1)
+		return Outcome{}, err
+	}
+	concurrent := use.running
+	p.work.Add(1)
+	defer p.work.Done()
+	g := p.group(&in.Target)
+	s := p.take(g)
+	var w *waiter
+	if s == nil {
+		w = p.wait(g)
+	}
+	p.mu.Unlock()
+	p.tell(&in.Target, ConcurrentExecutions, float64(concurrent))
+
+	var out Outcome
+	if w != nil {
+		s, out, err = p.await(ctx, g, w, &in)
+	}
+	if s != nil {
+		out, err = p.run(s, &in)
+	}
+	p.mu.Lock()
+	p.limits.leave(use)
+	p.mu.Unlock()
+	return out, err
+}
+
+// group finds or makes the group of a target. A new revision ends what is left
+// of the earlier one. The pool is locked.
+func (p *Pool) group(t *function.Target) *group {
+	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Revision}
+	g := p.groups[key]
+	if g != nil {
+		return g
+	}
+	g = &group{key: key, target: *t}
+	p.groups[key] = g
+	if before := p.current[key.versionKey]; before != nil {
+		before.retired = true
+		for len(before.idle) > 0 {
+			p.end(before.idle[len(before.idle)-1])
+		}
+	}
+	p.current[key.versionKey] = g
+	return g
+}
+
+// take takes the environment of g that was used last, nil if none is idle. The
+// pool is locked.
+func (p *Pool) take(g *group) *slot {
+	last := len(g.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	s := g.idle[last]
+	g.idle[last] = nil
+	g.idle = g.idle[:last]
+	p.idle.Remove(s.element)
+	s.element = nil
+	return s
+}
+
+// wait lines up for an environment and starts one. The pool is locked.
+func (p *Pool) wait(g *group) *waiter {
+	w := &waiter{ready: make(chan started, 1)}
+	g.waiters = append(g.waiters, w)
+	p.work.Add(1)
+	go p.start(g)
+	return w
+}
+
+// await waits for an environment: one that was started for the caller, or that
+// somebody else gave back before.
+func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (*slot, Outcome, error) {
+	var got started
+	select {
+	case got = <-w.ready:
+	case <-ctx.Done():
+		if p.desert(g, w) {
+			return nil, Outcome{}, context.Cause(ctx)
+		}
+		got = <-w.ready
+	case <-p.ending:
+		if p.desert(g, w) {
+			return nil, Outcome{}, errStopping
+		}
+		got = <-w.ready
+	}
+	if got.failure != nil {
+		return nil, p.failedStart(in, got), nil
+	}
+	if got.err != nil {
+		return nil, Outcome{}, p.explain(in, got.err)
+	}
+	return got.slot, Outcome{}, nil
+}
+
+// desert takes a waiter out of its line; false: it has been served.
+func (p *Pool) desert(g *group, w *waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, other := range g.waiters {
+		if other == w {
+			g.waiters = append(g.waiters[:i:i], g.waiters[i+1:]...)
+			p.forget(g)
+			return true
+		}
+	}
+	return false
+}
+
+// serve gives the first waiter what it waits for; false: there is none. The
+// pool is locked.
+func (g *group) serve(s started) bool {
+	if len(g.waiters) == 0 {
+		return false
+	}
+	w := g.waiters[0]
+	g.waiters[0] = nil
+	g.waiters = g.waiters[1:]
+	w.ready <- s
+	return true
+}
+
+// start starts an environment for whoever waits first when it is ready.
+func (p *Pool) start(g *group) {
+	defer p.work.Done()
+	select {
+	case p.starts <- struct{}{}:
+	case <-p.ending:
+		return
+	}
+	defer func() { <-p.starts }()
+	p.mu.Lock()
+	if len(g.waiters) == 0 || p.stopped {
+		p.forget(g)
+		p.mu.Unlock()
+		return
+	}
+	for len(p.slots) >= p.Environments && p.idle.Len() > 0 {
+		p.end(p.idle.Front().Value.(*slot))
+	}
+	s := &slot{group: g}
+	g.size++
+	p.slots[s] = struct{}{}
+	target := g.target
+	p.mu.Unlock()
+
+	runner := p.Process
+	if target.Remote() {
+		runner = p.Remote
+	}
+	s.stream = newStream(p.Log, p.Clock, &target)
+	env, err := runner.Open(&target, s.stream)
+	p.mu.Lock()
+	s.env = env
+	stopped := p.stopped
+	p.mu.Unlock()
+	var failure *Failure
+	switch {
+	case err != nil:
+	case stopped:
+		err = errStopping
+	default:
+		failure, err = env.Start()
+	}
+	if err != nil || failure != nil {
+		p.abandon(s, started{slot: s, failure: failure, err: err})
+		return
+	}
+	p.give(s)
+}
+
+// abandon gives up an environment that does not start, and tells the waiter.
+func (p *Pool) abandon(s *slot, why started) {
+	p.mu.Lock()
+	if why.err != nil {
+		why.slot = nil
+	}
+	s.group.serve(why)
+	p.mu.Unlock()
+	p.close(s)
+}
+
+// give puts an environment where the next invocation finds it.
+func (p *Pool) give(s *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := s.group
+	if g.serve(started{slot: s}) {
+		return
+	}
+	s.since = clock.System.Now()
+	s.element = p.idle.PushBack(s)
+	g.idle = append(g.idle, s)
+	if p.stopped || g.retired {
+		p.end(s)
+		return
+	}
+	if p.expiry == nil {
+		p.expiry = clock.System.AfterFunc(p.Idle, p.expire)
+	}
+}
+
+// end ends an idle environment. The pool is locked.
+func (p *Pool) end(s *slot) {
+	g := s.group
+	for i, other := range g.idle {
+		if other == s {
+			g.idle = append(g.idle[:i], g.idle[i+1:]...)
+			break
+		}
+	}
+	p.idle.Remove(s.element)
+	s.element = nil
+	p.work.Add(1)
+	go func() {
+		defer p.work.Done()
+		p.close(s)
+	}()
+}
+
+// close ends an environment that nobody else has.
+func (p *Pool) close(s *slot) {
+	if s.env != nil {
+		s.env.Close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.slots, s)
+	s.group.size--
+	p.forget(s.group)
+}
+
+// forget drops a group without environments and waiters. The pool is locked.
+func (p *Pool) forget(g *group) {
+	if g.size > 0 || len(g.waiters) > 0 {
+		return
+	}
+	if p.groups[g.key] == g {
+		delete(p.groups, g.key)
+	}
+	if p.current[g.key.versionKey] == g {
+		delete(p.current, g.key.versionKey)
+	}
+}
+
+// expire ends what has been idle for long enough.
+func (p *Pool) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expiry = nil
+	now := clock.System.Now()
+	for e := p.idle.Front(); e != nil && !p.stopped; e = p.idle.Front() {
+		s := e.Value.(*slot)
+		if left := p.Idle - now.Sub(s.since); left > 0 {
+			p.expiry = clock.System.AfterFunc(left, p.expire)
+			return
+		}
+		p.end(s)
+	}
+}
+
+// run runs an invocation in an environment and gives it back.
+func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
+	// One whose process has ended starts another, before the function's time
+	// begins.
+	failure, err := s.env.Start()
+	if err != nil {
+		p.close(s)
+		return Outcome{}, p.explain(in, err)
+	}
+	if failure != nil {
+		out := p.failedStart(in, started{slot: s, failure: failure})
+		p.give(s)
+		return out, nil
+	}
+	s.stream.begin(in)
+	r, err := s.env.Run(&Work{
+		RequestID: in.RequestID, Payload: in.Payload, ClientContext: in.ClientContext, Trace: in.Trace,
+		FunctionARN: in.Target.ARN().String(),
+	})
+	if err != nil {
+		s.stream.end(in, &Result{Failure: &Failure{Type: "Runtime.Unknown", Message: "the server failed", Status: StatusError}}, 0)
+		p.close(s)
+		return Outcome{}, p.explain(in, err)
+	}
+	out := p.finish(s.stream, in, &r)
+	p.give(s)
+	return out, nil
+}
+
+// explain logs what only the operator can mend. What is a refusal already, or
+// comes of stopping, needs no explanation.
+func (p *Pool) explain(in *Invocation, err error) error {
+	if _, refusal := errors.AsType[*fault.Error](err); !refusal {
+		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
+	}
+	return err
+}
+
+// failedStart is the outcome of an invocation whose environment did not start.
+func (p *Pool) failedStart(in *Invocation, s started) Outcome {
+	s.slot.stream.begin(in)
+	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
+}
+
+// finish makes the outcome of what a function did, and tells of it.
+func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
+	out := Outcome{Payload: r.Payload, Duration: r.Duration, Billed: billed(r)}
+	if r.Failure != nil {
+		out.FunctionError = Unhandled
+		out.Payload = r.Failure.body(in.RequestID)
+	} else if len(out.Payload) == 0 {
+		out.Payload = []byte("null")
+	}
+	out.LogTail = log.end(in, r, out.Billed)
+	if in.Tail && len(r.LogTail) > 0 {
+		out.LogTail = r.LogTail
+	}
+	p.tell(&in.Target, Invocations, 1)
+	p.tell(&in.Target, Duration, float64(r.Duration)/float64(time.Millisecond))
+	if r.Failure != nil {
+		p.tell(&in.Target, Errors, 1)
+	}
+	return out
+}
+
+func (p *Pool) tell(t *function.Target, kind EventKind, value float64) {
+	if p.Events != nil {
+		p.Events(Event{Function: t.Function, Qualifier: t.Qualifier, Version: t.Version, Kind: kind, At: p.Clock.Now(), Value: value})
+	}
+}
+
+// Stop ends the pool. Invocations under way may finish until ctx ends; then
+// they are cut off. When it returns, no environment is left.
+func (p *Pool) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.stopped {
+		p.stopped = true
+		close(p.ending)
+	}
+	for e := p.idle.Front(); e != nil; e = p.idle.Front() {
+		p.end(e.Value.(*slot))
+	}
+	if p.expiry != nil {
+		p.expiry.Stop()
+		p.expiry = nil
+	}
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	for s := range p.slots {
+		if s.env != nil {
+			go s.env.Close() // whoever has it closes it too, and is waited for
+		}
+	}
+	p.mu.Unlock()
+	<-done
+	return context.Cause(ctx)
+}

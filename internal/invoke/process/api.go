@@ -1,0 +1,401 @@
+package process
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/invoke"
+)
+
+const (
+	// maxResponse is the largest answer of a function, in bytes.
+	maxResponse = 6_291_556
+	// maxHead bounds the head of a request, in bytes.
+	maxHead = 64 << 10
+	// maxDrained is how much of an answer that is too large is read, so that
+	// the process hears about it.
+	maxDrained = 256 << 20
+)
+
+// job is an invocation on its way through a process.
+type job struct {
+	work     *invoke.Work
+	deadline time.Time
+	done     chan *answer // takes one
+	taken    bool         // guarded by the api
+	answered bool         // likewise
+}
+
+// answer is what a process made of a job.
+type answer struct {
+	body    []byte
+	failure *invoke.Failure
+}
+
+func newJob(w *invoke.Work, deadline time.Time) *job {
+	return &job{work: w, deadline: deadline, done: make(chan *answer, 1)}
+}
+
+// api serves the Runtime API to one process.
+type api struct {
+	listener  net.Listener
+	ready     chan struct{} // closed when the process asks for work for the first time
+	failed    chan []byte   // takes what the process says of a failed start
+	extension atomic.Bool   // the process wants SIGTERM before its end
+
+	mu     sync.Mutex
+	conns  map[*apiConn]struct{}
+	parked *apiConn // waits for work; nil: nobody does
+	job    *job     // the latest; nil: none
+	asked  bool     // for work, at least once
+	closed bool
+}
+
+func newAPI(l net.Listener) *api {
+	return &api{listener: l, ready: make(chan struct{}), failed: make(chan []byte, 1), conns: map[*apiConn]struct{}{}}
+}
+
+// serve answers until the api is closed.
+func (a *api) serve() {
+	for {
+		c, err := a.listener.Accept()
+		if err != nil {
+			return
+		}
+		conn := &apiConn{api: a, Conn: c}
+		a.mu.Lock()
+		if a.closed || len(a.conns) >= maxConns {
+			a.mu.Unlock()
+			_ = c.Close()
+			continue
+		}
+		a.conns[conn] = struct{}{}
+		a.mu.Unlock()
+		go conn.serve()
+	}
+}
+
+// maxConns is how many connections a process may have.
+const maxConns = 64
+
+// close ends all connections.
+func (a *api) close() {
+	_ = a.listener.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for c := range a.conns {
+		_ = c.Close()
+	}
+}
+
+// hand gives the process its next job, as soon as it asks for one.
+func (a *api) hand(j *job) {
+	a.mu.Lock()
+	a.job = j
+	c := a.parked
+	a.parked = nil
+	j.taken = c != nil
+	a.mu.Unlock()
+	if c != nil {
+		c.sendJob(j)
+	}
+}
+
+// taken reports whether the process has taken a job.
+func (a *api) taken(j *job) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return j.taken
+}
+
+// apiConn is a connection of the process.
+type apiConn struct {
+	net.Conn
+	api  *api
+	left int64 // bytes that may still be read of this request
+	out  []byte
+}
+
+// Read reads within the bounds of a request.
+func (c *apiConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.Conn.Read(p)
+	c.left -= int64(n)
+	return n, err
+}
+
+func (c *apiConn) serve() {
+	defer c.end()
+	in := bufio.NewReader(c)
+	for {
+		c.left = maxHead
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		c.left = maxDrained
+		if !c.answer(r) || r.Close {
+			return
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+	}
+}
+
+func (c *apiConn) end() {
+	_ = c.Close()
+	a := c.api
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.conns, c)
+	if a.parked == c {
+		a.parked = nil
+	}
+}
+
+const (
+	runtimePath   = "/2018-06-01/runtime/"
+	extensionPath = "/2020-01-01/extension/"
+)
+
+// answer answers a request; false ends the connection.
+func (c *apiConn) answer(r *http.Request) bool {
+	path := r.URL.Path
+	if rest, ok := strings.CutPrefix(path, runtimePath+"invocation/"); ok {
+		if r.Method == http.MethodGet && rest == "next" {
+			return c.next()
+		}
+		id, what, _ := strings.Cut(rest, "/")
+		if r.Method == http.MethodPost && (what == "response" || what == "error") {
+			return c.done(r, id, what == "error")
+		}
+	}
+	switch {
+	case path == runtimePath+"init/error" && r.Method == http.MethodPost:
+		return c.initError(r)
+	case path == extensionPath+"register" && r.Method == http.MethodPost:
+		c.api.extension.Store(true)
+		return c.reply(http.StatusOK, "Lambda-Extension-Identifier: "+newTraceID()+"\r\n", []byte(`{}`))
+	case path == extensionPath+"event/next" && r.Method == http.MethodGet:
+		return true // it is never answered: the end comes as a signal
+	}
+	return c.refuse(http.StatusNotFound, "NotFound", "no such path")
+}
+
+// next parks the connection until there is work, or takes what waits. The
+// connection goes on reading: that it ends shows so.
+func (c *apiConn) next() bool {
+	a := c.api
+	a.mu.Lock()
+	j := a.job
+	if j != nil && j.taken && !j.answered {
+		a.mu.Unlock()
+		return c.refuse(http.StatusForbidden, "InvalidStateTransition", "the invocation under way has no answer yet")
+	}
+	if !a.asked {
+		a.asked = true
+		close(a.ready)
+	}
+	if j == nil || j.answered {
+		a.parked = c
+		j = nil
+	} else {
+		j.taken = true
+	}
+	a.mu.Unlock()
+	return j == nil || c.sendJob(j)
+}
+
+// sendJob writes a job. Only one goroutine writes to a connection at a time: the
+// process waits for this before it asks for more.
+func (c *apiConn) sendJob(j *job) bool {
+	w := j.work
+	trace := w.Trace
+	if trace == "" {
+		trace = newTrace()
+	}
+	payload := w.Payload
+	if len(payload) == 0 {
+		payload = []byte("{}")
+	}
+	b := append(c.out[:0], "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nLambda-Runtime-Aws-Request-Id: "...)
+	b = append(b, w.RequestID...)
+	b = append(b, "\r\nLambda-Runtime-Deadline-Ms: "...)
+	b = strconv.AppendInt(b, j.deadline.UnixMilli(), 10)
+	b = append(append(b, "\r\nLambda-Runtime-Invoked-Function-Arn: "...), w.FunctionARN...)
+	b = append(append(b, "\r\nLambda-Runtime-Trace-Id: "...), oneLine(trace)...)
+	if len(w.ClientContext) > 0 {
+		b = append(append(b, "\r\nLambda-Runtime-Client-Context: "...), oneLine(string(w.ClientContext))...)
+	}
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(payload)), 10)
+	b = append(b, "\r\n\r\n"...)
+	if len(payload) <= maxCopied {
+		c.out = append(b, payload...)
+		return c.write(c.out)
+	}
+	c.out = b
+	// A process that does not read must not hold up its end.
+	_ = c.SetWriteDeadline(j.deadline)
+	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
+	return c.write(b) && c.write(payload)
+}
+
+// maxCopied is the size up to which a body is copied behind its head.
+const maxCopied = 16 << 10
+
+// oneLine makes a text fit into a header.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func (c *apiConn) write(b []byte) bool {
+	_, err := c.Write(b)
+	return err == nil
+}
+
+// done takes the answer to the current job.
+func (c *apiConn) done(r *http.Request, id string, failed bool) bool {
+	if !c.hurry(r) {
+		return false
+	}
+	body, whole, err := readBody(r)
+	if err != nil {
+		return false
+	}
+	a := c.api
+	a.mu.Lock()
+	j := a.job
+	switch {
+	case j == nil || !j.taken || j.work.RequestID != id:
+		a.mu.Unlock()
+		return c.refuse(http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+	case j.answered:
+		a.mu.Unlock()
+		return c.refuse(http.StatusForbidden, "InvalidStateTransition", "the invocation has an answer")
+	}
+	j.answered = true
+	a.mu.Unlock()
+	switch {
+	case !whole && !failed:
+		j.done <- &answer{failure: &invoke.Failure{
+			Type:    invoke.TypeResponseTooLarge,
+			Message: fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse),
+		}}
+		return c.refuse(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			fmt.Sprintf("Exceeded maximum allowed payload size (%d bytes).", maxResponse))
+	case failed:
+		kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
+		if !whole {
+			body = nil
+		}
+		if kind == "" {
+			kind = "Runtime.Unknown"
+		}
+		j.done <- &answer{failure: &invoke.Failure{Body: body, Type: kind, Message: "the function failed"}}
+	default:
+		j.done <- &answer{body: body}
+	}
+	return c.accept()
+}
+
+// initError takes what the process says of its failed start.
+func (c *apiConn) initError(r *http.Request) bool {
+	if !c.hurry(r) {
+		return false
+	}
+	body, whole, err := readBody(r)
+	if err != nil {
+		return false
+	}
+	c.api.mu.Lock()
+	late := c.api.asked
+	c.api.mu.Unlock()
+	if late {
+		return c.refuse(http.StatusForbidden, "InvalidStateTransition", "the function is initialized")
+	}
+	if !whole {
+		body = nil
+	}
+	ok := c.accept() // first: what the message sets off ends the process
+	select {
+	case c.api.failed <- body:
+	default: // told before
+	}
+	return ok
+}
+
+// hurry lets a client go on that waits before it sends its body.
+func (c *apiConn) hurry(r *http.Request) bool {
+	return !strings.EqualFold(r.Header.Get("Expect"), "100-continue") || c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+}
+
+// readBody reads a body; whole is false if it is larger than an answer may be.
+func readBody(r *http.Request) (body []byte, whole bool, err error) {
+	if n := r.ContentLength; n >= 0 && n <= maxResponse {
+		body = make([]byte, n)
+		_, err = io.ReadFull(r.Body, body)
+		return body, true, err
+	}
+	body, err = io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
+	if err == nil && len(body) > maxResponse {
+		_, err = io.Copy(io.Discard, r.Body)
+		return nil, false, err
+	}
+	return body, true, err
+}
+
+var accepted = []byte("HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"status\":\"OK\"}\n")
+
+func (c *apiConn) accept() bool { return c.write(accepted) }
+
+func (c *apiConn) refuse(status int, kind, text string) bool {
+	body, _ := json.Marshal(struct {
+		Message string `json:"errorMessage"`
+		Type    string `json:"errorType"`
+	}{text, kind})
+	return c.reply(status, "", body)
+}
+
+func (c *apiConn) reply(status int, headers string, body []byte) bool {
+	b := append(c.out[:0], "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(append(append(b, ' '), http.StatusText(status)...), "\r\nContent-Type: application/json\r\n"...)
+	b = append(append(b, headers...), "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	c.out = append(append(b, "\r\n\r\n"...), body...)
+	return c.write(c.out)
+}
+
+// newTrace makes an X-Ray trace header of a trace that nobody records.
+func newTrace() string {
+	id := newTraceID()
+	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", clock.System.Now().Unix(), id[:24], id[16:])
+}
+
+func newTraceID() string {
+	var id [16]byte
+	rand.Read(id[:])
+	return hex.EncodeToString(id[:])
+}

@@ -1,0 +1,223 @@
+package process
+
+import (
+	"archive/zip"
+	"bytes"
+	"container/list"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+)
+
+const (
+	// maxUnzipped is how much a function's code may be, in bytes.
+	maxUnzipped = 262_144_000
+	// keptCode is how many directories of code without an environment are kept.
+	keptCode = 64
+)
+
+// codeCache keeps code that was unpacked, in directories by the hash of the zip.
+type codeCache struct {
+	dir  string
+	read func(ctx context.Context, t function.Target) ([]byte, error)
+
+	mu     sync.Mutex
+	byHash map[string]*code
+	unused list.List // of *code, the longest unused first
+}
+
+// code is a directory of unpacked code.
+type code struct {
+	cache   *codeCache
+	hash    string
+	dir     string
+	users   int           // guarded by the cache
+	element *list.Element // in unused
+	once    sync.Once
+	err     error // of the unpacking
+}
+
+func newCodeCache(dir string, read func(context.Context, function.Target) ([]byte, error)) *codeCache {
+	return &codeCache{dir: dir, read: read, byHash: map[string]*code{}}
+}
+
+// acquire unpacks a function's code, if it is not yet. The caller must release
+// it.
+func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, error) {
+	hash := hex.EncodeToString(t.Code.SHA256[:])
+	c.mu.Lock()
+	k := c.byHash[hash]
+	if k == nil {
+		k = &code{cache: c, hash: hash, dir: filepath.Join(c.dir, hash)}
+		c.byHash[hash] = k
+	}
+	k.users++
+	if k.element != nil {
+		c.unused.Remove(k.element)
+		k.element = nil
+	}
+	c.mu.Unlock()
+	k.once.Do(func() { k.err = c.fill(ctx, t, k.dir) })
+	if k.err != nil {
+		err := k.err
+		k.release()
+		return nil, err
+	}
+	return k, nil
+}
+
+// release takes back an acquire.
+func (k *code) release() {
+	c := k.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k.users--
+	if k.users > 0 {
+		return
+	}
+	if k.err != nil {
+		delete(c.byHash, k.hash) // the next one tries again
+		return
+	}
+	k.element = c.unused.PushBack(k)
+	for c.unused.Len() > keptCode {
+		oldest := c.unused.Remove(c.unused.Front()).(*code)
+		delete(c.byHash, oldest.hash)
+		// Under the lock: whoever needs it again must find it whole or not at all.
+		_ = os.RemoveAll(oldest.dir)
+	}
+}
+
+// fill unpacks into a directory that is there only once it is complete.
+func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) error {
+	text, err := c.read(ctx, *t)
+	if err != nil {
+		return err
+	}
+	part, err := os.MkdirTemp(c.dir, "part-")
+	if err != nil {
+		return fmt.Errorf("unpacking code: %w", err)
+	}
+	err = os.Chmod(part, 0o755)
+	if err == nil {
+		err = unpack(text, part)
+	}
+	if err == nil {
+		err = os.Rename(part, dir)
+	}
+	if err != nil {
+		_ = os.RemoveAll(part)
+	}
+	return err
+}
+
+var errNoZip = fault.New(fault.InvalidZipFile, "Could not unzip uploaded file. Please check your file, then try to upload again.")
+
+// unpack writes the files of a zip below dir, and nowhere else.
+func unpack(text []byte, dir string) error {
+	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return errNoZip
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("unpacking code: %w", err)
+	}
+	defer root.Close()
+	left := int64(maxUnzipped)
+	for _, f := range archive.File {
+		n, err := unpackFile(root, f, left)
+		if err != nil {
+			return err
+		}
+		left -= n
+	}
+	return nil
+}
+
+// unpackFile writes one file and returns its size. Whatever is wrong with the
+// zip is the function's fault; what the disk refuses is not.
+func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
+	if name == "" {
+		return 0, nil
+	}
+	if !filepath.IsLocal(name) {
+		return 0, errNoZip
+	}
+	mode := f.Mode()
+	if mode.IsDir() || strings.HasSuffix(f.Name, "/") {
+		return 0, explainDisk(root.MkdirAll(name, 0o755))
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return 0, explainDisk(err)
+	}
+	in, err := f.Open()
+	if err != nil {
+		return 0, errNoZip
+	}
+	defer in.Close()
+	if mode&fs.ModeSymlink != 0 {
+		target, err := io.ReadAll(io.LimitReader(in, 4096))
+		if err != nil {
+			return 0, errNoZip
+		}
+		return 0, explainDisk(root.Symlink(string(target), name))
+	}
+	permissions := fs.FileMode(0o644)
+	// An archive made without Unix's permissions says nothing about them.
+	if mode&0o111 != 0 || f.ExternalAttrs>>16 == 0 && name == bootstrapName {
+		permissions = 0o755
+	}
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, permissions)
+	if err != nil {
+		return 0, explainDisk(err)
+	}
+	n, err := io.Copy(out, io.LimitReader(in, left+1))
+	if closed := out.Close(); err == nil && closed != nil {
+		return n, fmt.Errorf("unpacking code: %w", closed)
+	}
+	switch {
+	case n > left:
+		return n, fault.Newf(fault.InvalidZipFile, "Unzipped size must be smaller than %d bytes", maxUnzipped)
+	case err != nil && !onDisk(err):
+		return n, errNoZip
+	case err != nil:
+		return n, explainDisk(err)
+	}
+	return n, nil
+}
+
+// onDisk reports whether an error comes from a file.
+func onDisk(err error) bool {
+	_, is := errors.AsType[*fs.PathError](err)
+	return is
+}
+
+// explainDisk tells apart a name that the zip should not have, which the root
+// refuses or which is two things at once, from a disk that fails.
+func explainDisk(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), escapes(err):
+		return errNoZip
+	}
+	return fmt.Errorf("unpacking code: %w", err)
+}
+
+// escapes reports whether a path led out of its root, or over a file.
+func escapes(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "escapes") || strings.Contains(text, "not a directory") || strings.Contains(text, "is a directory")
+}

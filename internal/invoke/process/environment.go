@@ -1,0 +1,478 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process/sandbox"
+)
+
+const (
+	// extensionTime is how long a process that registered an extension has
+	// between SIGTERM and SIGKILL.
+	extensionTime = 2 * time.Second
+	// memoryPause is how long passes between looks at a process's memory.
+	memoryPause = 100 * time.Millisecond
+)
+
+// bootstrapName is the program in a function's code that the provided runtimes
+// run.
+const bootstrapName = "bootstrap"
+
+// environment is a place where a function's processes run, one after the other:
+// the next one comes when the last has ended. It keeps /tmp.
+type environment struct {
+	runner   *Runner
+	target   *function.Target
+	language language
+	code     *code
+	out      invoke.Output
+	dir      string
+	user     int // 0: the server's
+	closing  chan struct{}
+
+	mu      sync.Mutex
+	current *instance // nil: nothing runs
+	closed  bool
+
+	// Only the call that runs the environment uses what follows.
+	slow     bool          // the last start took too long
+	started  time.Duration // of the start that no invocation has told about
+	sampled  time.Time     // when its memory was looked at
+	memoryKB int64
+}
+
+// instance is a process with what it speaks to.
+type instance struct {
+	process *sandbox.Process
+	api     *api
+	output  *output
+	group   string // control group; empty: none
+	pid     int    // 0: unknown
+}
+
+func (e *environment) tmp() string  { return filepath.Join(e.dir, "tmp") }
+func (e *environment) root() string { return filepath.Join(e.dir, "root") }
+
+func (e *environment) makeDirectories() error {
+	for _, dir := range []string{e.dir, e.tmp(), e.root()} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return fmt.Errorf("making a function's directory: %w", err)
+		}
+	}
+	if e.user != 0 {
+		return os.Chown(e.tmp(), e.user, e.user)
+	}
+	return nil
+}
+
+// running is the process, nil if there is none that runs.
+func (e *environment) running() *instance {
+	e.mu.Lock()
+	i := e.current
+	e.mu.Unlock()
+	if i == nil {
+		return nil
+	}
+	select {
+	case <-i.process.Done():
+		e.retire(i)
+		return nil
+	default:
+		return i
+	}
+}
+
+// Start starts a process, if none runs, and waits until it asks for work.
+func (e *environment) Start() (*invoke.Failure, error) {
+	if e.slow || e.running() != nil {
+		return nil, nil
+	}
+	failure, err := e.start(e.runner.InitTime)
+	if errors.Is(err, errSlow) {
+		e.slow = true // Run starts it again, within the function's time
+		return nil, nil
+	}
+	return failure, err
+}
+
+var errSlow = errors.New("the function's start takes too long")
+
+// start starts a process and waits until it asks for work, or for d. What does
+// not come so far is ended.
+func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
+	e.slow = false
+	began := clock.System.Now()
+	if e.language.interpreter == "" {
+		if _, err := os.Stat(filepath.Join(e.code.dir, bootstrapName)); err != nil {
+			return &invoke.Failure{
+				Type: invoke.TypeInvalidEntrypoint, Status: invoke.StatusError,
+				Message: "Couldn't find valid bootstrap(s): [/var/task/bootstrap /opt/bootstrap]",
+			}, nil
+		}
+	}
+	i, err := e.launch()
+	if err != nil {
+		return nil, err
+	}
+	late, stop := alarm(d)
+	defer stop()
+	select {
+	case <-i.api.ready:
+		i.pid = i.process.PID()
+		e.started += clock.System.Now().Sub(began)
+		return nil, nil
+	case body := <-i.api.failed:
+		e.retire(i)
+		return &invoke.Failure{Body: body, Type: "Runtime.InitError", Message: "the function could not be initialized", Status: invoke.StatusError}, nil
+	case <-i.process.Done():
+		e.retire(i)
+		return e.exited(i)
+	case <-late:
+		e.retire(i)
+		return nil, errSlow
+	case <-e.closing:
+		return nil, errClosed
+	}
+}
+
+// exited says how a process's end looks to the function's caller.
+func (e *environment) exited(i *instance) (*invoke.Failure, error) {
+	exit := i.process.Exit()
+	e.memoryKB = max(e.memoryKB, exit.MaxMemoryKB)
+	f := &invoke.Failure{Type: invoke.TypeExit, Status: invoke.StatusError}
+	switch {
+	case e.isClosed():
+		return nil, errClosed
+	case exit.NotExecutable:
+		f.Type, f.Message = invoke.TypeInvalidEntrypoint, exit.String()
+	case exit.Err != nil:
+		return nil, fmt.Errorf("the sandbox of %s: %w", e.target.Function, exit.Err)
+	case exit.Code == 0 && exit.Signal == "":
+		f.Message = "Runtime exited without providing a reason"
+	default:
+		f.Message = "Runtime exited with error: " + exit.String()
+	}
+	return f, nil
+}
+
+// launch starts a process.
+func (e *environment) launch() (*instance, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for a function: %w", err)
+	}
+	i := &instance{api: newAPI(listener)}
+	if i.group, err = e.runner.memory.make(e.target.MemoryMB); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err == nil {
+		i.output = newOutput(reader, e.out)
+		go i.output.follow()
+		i.process, err = sandbox.Start(e.spec(listener.Addr().String(), i.group), writer)
+		_ = writer.Close()
+	}
+	if err != nil {
+		i.dispose()
+		return nil, fmt.Errorf("starting a function: %w", err)
+	}
+	go i.api.serve()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		i.end()
+		return nil, errClosed
+	}
+	e.current = i
+	return i, nil
+}
+
+// spec describes the sandbox.
+func (e *environment) spec(api, group string) sandbox.Spec {
+	s := sandbox.Spec{MemoryGroup: group, User: e.user, Isolate: e.runner.isolates()}
+	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
+	if s.Isolate {
+		s.Root, s.Hide = e.root(), e.runner.Hide
+		s.Binds = []sandbox.Bind{
+			{Source: e.tmp(), Target: "/tmp", Writable: true},
+			{Source: task, Target: "/var/task"}, {Source: lib, Target: "/var/runtime"},
+		}
+		for _, path := range e.language.needs {
+			if !sandbox.Visible(path) && !slices.ContainsFunc(s.Binds, func(b sandbox.Bind) bool { return within(path, b.Source) }) {
+				s.Binds = append(s.Binds, sandbox.Bind{Source: path, Target: path})
+			}
+		}
+		task, lib = "/var/task", "/var/runtime"
+	} else if e.user != 0 && !reachable(e.code.dir, lib, e.tmp(), e.language.interpreter) {
+		s.User = 0 // somebody else could not even read its own code
+	}
+	s.Dir = task
+	s.Args = []string{filepath.Join(task, bootstrapName)}
+	if e.language.interpreter != "" {
+		s.Args = append([]string{e.language.interpreter}, e.language.flags...)
+		s.Args = append(s.Args, filepath.Join(lib, e.language.script))
+	}
+	s.Env = e.variables(api, task, lib)
+	if !s.Isolate {
+		s.Env = append(s.Env, "TMPDIR="+e.tmp())
+	}
+	return s
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// reachable reports whether everybody may pass the directories above the paths.
+func reachable(paths ...string) bool {
+	for _, path := range paths {
+		for dir := path; dir != "" && dir != "/"; dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err != nil || info.IsDir() && info.Mode()&0o001 == 0 {
+				if dir != path || err != nil {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// variables are the environment variables of the process. What the function's
+// configuration sets goes before ours where AWS lets it.
+func (e *environment) variables(api, task, lib string) []string {
+	t := e.target
+	v := map[string]string{
+		"PATH":                  "/usr/local/bin:/usr/bin/:/bin:/opt/bin",
+		"LANG":                  "en_US.UTF-8",
+		"TZ":                    ":UTC",
+		"AWS_ACCESS_KEY_ID":     t.Function.Account,
+		"AWS_SECRET_ACCESS_KEY": "godwit",
+		"AWS_SESSION_TOKEN":     "godwit",
+	}
+	if e.runner.Endpoint != "" {
+		v["AWS_ENDPOINT_URL"] = e.runner.Endpoint
+	}
+	maps.Copy(v, t.Environment)
+	own := map[string]string{
+		"_HANDLER":                        t.Handler,
+		"AWS_REGION":                      t.Function.Region,
+		"AWS_DEFAULT_REGION":              t.Function.Region,
+		"AWS_LAMBDA_FUNCTION_NAME":        t.Name,
+		"AWS_LAMBDA_FUNCTION_VERSION":     t.Version,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(t.MemoryMB),
+		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
+		"AWS_LAMBDA_RUNTIME_API":          api,
+		"LAMBDA_TASK_ROOT":                task,
+		"LAMBDA_RUNTIME_DIR":              lib,
+	}
+	own["AWS_LAMBDA_LOG_GROUP_NAME"], own["AWS_LAMBDA_LOG_STREAM_NAME"] = e.out.Stream()
+	if e.language.managed {
+		own["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + t.Runtime
+	}
+	maps.Copy(v, own)
+	list := make([]string, 0, len(v)+1)
+	for name, value := range v {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// alarm closes a channel after d of the machine's time, which is a process's.
+func alarm(d time.Duration) (<-chan struct{}, func()) {
+	c := make(chan struct{})
+	timer := clock.System.AfterFunc(d, func() { close(c) })
+	return c, func() { timer.Stop() }
+}
+
+// Run runs the function once.
+func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
+	began := clock.System.Now()
+	deadline := began.Add(e.target.Timeout)
+	late, stop := alarm(e.target.Timeout)
+	defer stop()
+	for {
+		i := e.running()
+		if i == nil {
+			// It took too long beforehand, or ended between two invocations.
+			failure, err := e.start(deadline.Sub(clock.System.Now()))
+			e.started = 0 // it is within the duration
+			switch {
+			case errors.Is(err, errSlow):
+				return e.result(began, nil, e.timedOut()), nil
+			case err != nil:
+				return invoke.Result{}, err
+			case failure != nil:
+				return e.result(began, nil, failure), nil
+			}
+			continue
+		}
+		job := newJob(w, deadline)
+		i.api.hand(job)
+		a, failure, err := e.await(i, job, late)
+		i.output.drain()
+		if a == nil {
+			e.retire(i)
+		}
+		if err != nil {
+			return invoke.Result{}, err
+		}
+		if a == nil && failure == nil {
+			continue // the process never saw it: another one gets it
+		}
+		e.sample(i)
+		return e.result(began, a, failure), nil
+	}
+}
+
+// await waits until a process has answered, has ended, is late, or has used too
+// much memory. Without an answer the process cannot go on; without a failure
+// too, it has ended before it took the job.
+func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
+	var look <-chan struct{} // nil: its group limits its memory
+	stop := func() {}
+	if i.group == "" {
+		look, stop = alarm(memoryPause)
+	}
+	defer func() { stop() }()
+	for ended := false; !ended; {
+		select {
+		case a := <-j.done:
+			return a, a.failure, nil
+		case <-i.process.Done():
+			ended = true
+		case <-late:
+			return nil, e.timedOut(), nil
+		case <-e.closing:
+			return nil, nil, errClosed
+		case <-look:
+			if i.pid != 0 && treeKB(i.pid) > int64(e.target.MemoryMB)<<10 {
+				i.process.Kill() // its end is the answer
+			}
+			look, stop = alarm(memoryPause)
+		}
+	}
+	select { // it may have answered, and ended
+	case a := <-j.done:
+		return a, a.failure, nil
+	default:
+	}
+	if !i.api.taken(j) {
+		return nil, nil, nil
+	}
+	failure, err := e.exited(i)
+	return nil, failure, err
+}
+
+func (e *environment) timedOut() *invoke.Failure {
+	return &invoke.Failure{
+		Type: invoke.TypeTimedOut, Status: invoke.StatusTimeout,
+		Message: fmt.Sprintf("Task timed out after %.2f seconds", e.target.Timeout.Seconds()),
+	}
+}
+
+// result is what came of an invocation that began at a time.
+func (e *environment) result(began time.Time, a *answer, f *invoke.Failure) invoke.Result {
+	r := invoke.Result{
+		Failure: f, Duration: clock.System.Now().Sub(began), Init: e.started,
+		MemoryMB: int((e.memoryKB + 1023) >> 10),
+	}
+	if f != nil && f.Status == invoke.StatusTimeout {
+		r.Duration = e.target.Timeout
+	}
+	e.started = 0
+	if a != nil && f == nil {
+		r.Payload = a.body
+	}
+	return r
+}
+
+// sample looks at the process's memory, if that was not done of late.
+func (e *environment) sample(i *instance) {
+	if now := clock.System.Now(); i.pid != 0 && now.Sub(e.sampled) >= memoryPause {
+		e.sampled = now
+		e.memoryKB = max(e.memoryKB, peakKB(i.pid))
+	}
+}
+
+// retire ends a process and waits until nothing of it is left.
+func (e *environment) retire(i *instance) {
+	i.end()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.current == i {
+		e.current = nil
+	}
+}
+
+func (e *environment) isClosed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
+// Close ends the process and removes what the environment has on disk.
+func (e *environment) Close() {
+	e.mu.Lock()
+	first, i := !e.closed, e.current
+	e.closed = true
+	e.mu.Unlock()
+	if first {
+		close(e.closing)
+	}
+	if i != nil {
+		i.leave()
+	}
+	if first {
+		e.code.release()
+	}
+	_ = os.RemoveAll(e.dir)
+}
+
+// leave ends a process as AWS does when it needs it no more: at once, unless it
+// asked to be told.
+func (i *instance) leave() {
+	if i.api.extension.Load() {
+		i.process.Terminate()
+		late, stop := alarm(extensionTime)
+		defer stop()
+		select {
+		case <-i.process.Done():
+		case <-late:
+		}
+	}
+	i.end()
+}
+
+// end ends a process and waits until nothing of it is left.
+func (i *instance) end() {
+	i.process.Kill()
+	<-i.process.Done()
+	i.dispose()
+}
+
+// dispose gives back what a process that has ended, or never began, had.
+func (i *instance) dispose() {
+	i.api.close()
+	if i.output != nil {
+		i.output.close()
+	}
+	if i.group != "" {
+		_ = os.Remove(i.group)
+	}
+}

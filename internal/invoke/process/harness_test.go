@@ -1,0 +1,178 @@
+package process_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process"
+)
+
+// goHandler is test/handler in a zip, built once.
+var goHandler = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "handler")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	program, err := os.ReadFile(dir + "/bootstrap")
+	if err != nil {
+		return nil, err
+	}
+	return zipOf(map[string]string{"bootstrap": string(program)}), nil
+})
+
+// zipOf makes a zip of executable files.
+func zipOf(files map[string]string) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, text := range files {
+		h := &zip.FileHeader{Name: name, Method: zip.Store}
+		h.SetMode(0o755)
+		f, err := w.CreateHeader(h)
+		if err == nil {
+			_, err = f.Write([]byte(text))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// lab runs functions for a test.
+type lab struct {
+	t    *testing.T
+	pool *invoke.Pool
+	dir  string
+
+	mu    sync.Mutex
+	zips  map[[sha256.Size]byte][]byte
+	lines []string
+	n     int
+}
+
+// each runs a test with namespaces, if there are any, and without.
+func each(t *testing.T, test func(t *testing.T, l *lab)) {
+	t.Run("isolated", func(t *testing.T) { test(t, newLab(t, false)) })
+	t.Run("plain", func(t *testing.T) { test(t, newLab(t, true)) })
+}
+
+func newLab(t *testing.T, plain bool) *lab {
+	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	runner, err := process.New(process.Options{
+		Directory: filepath.Join(l.dir, "functions"), Logger: logger, Plain: plain, Endpoint: "http://127.0.0.1:4566", InitTime: 2 * time.Second,
+		Code: func(_ context.Context, t function.Target) ([]byte, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.zips[t.Code.SHA256], nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pool = invoke.New(invoke.Options{Process: runner, Log: l, Logger: logger, Clock: clock.System})
+	t.Cleanup(func() {
+		if err := l.pool.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		left, _ := filepath.Glob(filepath.Join(l.dir, "functions/run/*"))
+		if len(left) > 0 {
+			t.Errorf("directories are left: %v", left)
+		}
+		if err := runner.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// Put takes a line of a function's log.
+func (l *lab) Put(group arn.ARN, stream string, _ time.Time, line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(line))
+	if name, _ := group.LogGroupName(); name != "/aws/lambda/f" || !strings.Contains(stream, "/[$LATEST]") {
+		l.t.Errorf("a line in %s %s", group, stream)
+	}
+}
+
+// log is what was logged since it was last called.
+func (l *lab) log() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.lines, "")
+	l.lines = nil
+	return text
+}
+
+// function makes a function of a zip.
+func (l *lab) function(zip []byte, runtime, handler string, environment ...string) function.Target {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.n++
+	t := function.Target{
+		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
+		Runtime: runtime, Handler: handler, MemoryMB: 128, Timeout: 3 * time.Second,
+		Environment: map[string]string{},
+		Code:        function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
+	}
+	for i := 0; i < len(environment); i += 2 {
+		t.Environment[environment[i]] = environment[i+1]
+	}
+	l.zips[t.Code.SHA256] = zip
+	return t
+}
+
+// bootstrap makes a function of test/handler.
+func (l *lab) bootstrap(environment ...string) function.Target {
+	l.t.Helper()
+	zip, err := goHandler()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return l.function(zip, "provided.al2023", "main", environment...)
+}
+
+const requestID = "c0ffee00-0000-4000-8000-000000000001"
+
+func (l *lab) invoke(t *testing.T, target function.Target, payload string) invoke.Outcome {
+	t.Helper()
+	out, err := l.pool.Invoke(t.Context(), invoke.Invocation{Target: target, RequestID: requestID, Payload: []byte(payload), Tail: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// want invokes a function and compares what it answers.
+func (l *lab) want(t *testing.T, target function.Target, payload, functionError, answer string) {
+	t.Helper()
+	out := l.invoke(t, target, payload)
+	if out.FunctionError != functionError || string(out.Payload) != answer {
+		t.Errorf("%s: %q %.300s\nwant %q %s\n%s", payload, out.FunctionError, out.Payload, functionError, answer, out.LogTail)
+	}
+}

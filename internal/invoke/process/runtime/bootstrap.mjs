@@ -1,0 +1,177 @@
+// Runs a handler of Node.js: speaks the Runtime API for it.
+import http from "node:http";
+import path from "node:path";
+import fs from "node:fs";
+import util from "node:util";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const [host, port] = process.env.AWS_LAMBDA_RUNTIME_API.split(":");
+const base = "/2018-06-01/runtime/";
+const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+
+function call(method, where, body, headers = {}) {
+  return new Promise((resolve, reject) => {
+    if (body !== undefined) headers["Content-Length"] = Buffer.byteLength(body);
+    const req = http.request({ host, port, method, path: base + where, agent, headers }, (res) => {
+      const chunks = [];
+      res.on("data", (c) => chunks.push(c));
+      res.on("end", () => resolve({ status: res.statusCode, headers: res.headers, body: Buffer.concat(chunks).toString() }));
+      res.on("error", reject);
+    });
+    req.on("error", reject);
+    req.end(body);
+  });
+}
+
+let requestId = "undefined";
+
+// What is printed has the time, the request and the level before it.
+for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "DEBUG", warn: "WARN", error: "ERROR", trace: "TRACE" })) {
+  console[name] = (...args) => {
+    const text = util.format(...args).replace(/\n/g, "\r");
+    fs.writeSync(1, `${new Date().toISOString()}\t${requestId}\t${level}\t${text}\n`);
+  };
+}
+
+function describe(err) {
+  if (err instanceof Error || util.types.isNativeError(err)) {
+    return { errorType: err.name, errorMessage: err.message, trace: (err.stack ?? "").split("\n") };
+  }
+  return { errorType: typeof err, errorMessage: typeof err === "string" ? err : util.inspect(err), trace: [] };
+}
+
+async function fail(where, err) {
+  const body = describe(err);
+  console.error(where === "init/error" ? "Uncaught Exception" : "Invoke Error", "\t", JSON.stringify(body));
+  await call("POST", where, JSON.stringify(body), {
+    "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": body.errorType,
+  });
+}
+
+class RuntimeError extends Error {
+  constructor(name, message) {
+    super(message);
+    this.name = name;
+  }
+}
+
+async function load() {
+  const handler = process.env._HANDLER;
+  const at = path.basename(handler).indexOf(".");
+  if (at < 0 || handler.includes("..")) throw new RuntimeError("Runtime.MalformedHandlerName", "Bad handler");
+  const file = path.join(path.dirname(handler), path.basename(handler).slice(0, at));
+  const names = path.basename(handler).slice(at + 1).split(".");
+  const full = path.resolve(process.env.LAMBDA_TASK_ROOT, file);
+  let module;
+  try {
+    if (fs.existsSync(full + ".mjs")) {
+      module = await import(pathToFileURL(full + ".mjs"));
+    } else if (fs.existsSync(full + ".js") && isModule(full)) {
+      module = await import(pathToFileURL(full + ".js"));
+    } else {
+      const require = createRequire(path.join(process.env.LAMBDA_TASK_ROOT, "package.json"));
+      const found = [full + ".js", full + ".cjs", full].find((f) => fs.existsSync(f));
+      if (!found) throw new RuntimeError("Runtime.ImportModuleError", `Error: Cannot find module '${file}'`);
+      module = require(found);
+    }
+  } catch (err) {
+    if (err instanceof SyntaxError) throw new RuntimeError("Runtime.UserCodeSyntaxError", String(err));
+    if (err?.code === "MODULE_NOT_FOUND" || err?.code === "ERR_MODULE_NOT_FOUND") {
+      throw new RuntimeError("Runtime.ImportModuleError", String(err));
+    }
+    throw err;
+  }
+  let f = module;
+  for (const name of names) f = f?.[name] ?? f?.default?.[name];
+  if (f === undefined) throw new RuntimeError("Runtime.HandlerNotFound", `${handler} is undefined or not exported`);
+  if (typeof f !== "function") throw new RuntimeError("Runtime.HandlerNotFound", `${handler} is not a function`);
+  return f;
+}
+
+// isModule reports whether the package.json that rules a file says that it is
+// an ECMAScript module.
+function isModule(file) {
+  for (let dir = path.dirname(file); ; dir = path.dirname(dir)) {
+    const at = path.join(dir, "package.json");
+    if (fs.existsSync(at)) return JSON.parse(fs.readFileSync(at)).type === "module";
+    if (dir === process.env.LAMBDA_TASK_ROOT || dir === path.dirname(dir)) return false;
+  }
+}
+
+// run runs a handler of either style. What a callback is given counts once
+// nothing is left to do, unless the handler does not want to wait.
+function run(handler, event, context) {
+  return new Promise((resolve, reject) => {
+    let called = false;
+    let value = null;
+    const idle = () => resolve(value);
+    const done = (err, result) => {
+      if (called) return;
+      called = true;
+      value = result;
+      if (err || !context.callbackWaitsForEmptyEventLoop) {
+        process.removeListener("beforeExit", idle);
+        if (err) reject(err);
+        else resolve(result);
+      }
+    };
+    context.done = done;
+    context.succeed = (result) => done(null, result);
+    context.fail = (err) => done(err ?? "handled");
+    const result = handler(event, context, done);
+    if (typeof result?.then === "function") result.then(resolve, reject);
+    else process.once("beforeExit", idle);
+  });
+}
+
+let handler;
+try {
+  handler = await load();
+} catch (err) {
+  await fail("init/error", err);
+  process.exit(1);
+}
+
+process.on("uncaughtException", (err) => {
+  console.error("Uncaught Exception", "\t", JSON.stringify(describe(err)));
+  process.exit(129);
+});
+process.on("unhandledRejection", (reason) => {
+  console.error("Unhandled Promise Rejection", "\t", JSON.stringify(describe(reason)));
+  process.exit(128);
+});
+
+for (;;) {
+  const next = await call("GET", "invocation/next");
+  const h = next.headers;
+  requestId = h["lambda-runtime-aws-request-id"];
+  if (h["lambda-runtime-trace-id"]) process.env._X_AMZN_TRACE_ID = h["lambda-runtime-trace-id"];
+  const deadline = Number(h["lambda-runtime-deadline-ms"]);
+  const context = {
+    callbackWaitsForEmptyEventLoop: true,
+    functionName: process.env.AWS_LAMBDA_FUNCTION_NAME,
+    functionVersion: process.env.AWS_LAMBDA_FUNCTION_VERSION,
+    memoryLimitInMB: process.env.AWS_LAMBDA_FUNCTION_MEMORY_SIZE,
+    logGroupName: process.env.AWS_LAMBDA_LOG_GROUP_NAME,
+    logStreamName: process.env.AWS_LAMBDA_LOG_STREAM_NAME,
+    invokedFunctionArn: h["lambda-runtime-invoked-function-arn"],
+    clientContext: h["lambda-runtime-client-context"] && JSON.parse(h["lambda-runtime-client-context"]),
+    awsRequestId: requestId,
+    getRemainingTimeInMillis: () => Math.max(0, deadline - Date.now()),
+  };
+  const answer = `invocation/${requestId}/`;
+  try {
+    const result = await run(handler, JSON.parse(next.body), context);
+    let body;
+    try {
+      body = JSON.stringify(result === undefined ? null : result);
+      if (body === undefined) body = "null";
+    } catch {
+      throw new RuntimeError("Runtime.UnserializableResponse", "Unable to stringify response body as json");
+    }
+    await call("POST", answer + "response", body, { "Content-Type": "application/json" });
+  } catch (err) {
+    await fail(answer + "error", err);
+  }
+}

@@ -1,0 +1,153 @@
+"""Runs a handler of Python: speaks the Runtime API for it."""
+
+import http.client
+import importlib
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+
+BASE = "/2018-06-01/runtime/"
+
+
+class Context:
+    """What a handler learns about its invocation."""
+
+    def __init__(self, headers):
+        self._deadline = int(headers["Lambda-Runtime-Deadline-Ms"])
+        self.aws_request_id = headers["Lambda-Runtime-Aws-Request-Id"]
+        self.invoked_function_arn = headers["Lambda-Runtime-Invoked-Function-Arn"]
+        self.function_name = os.environ["AWS_LAMBDA_FUNCTION_NAME"]
+        self.function_version = os.environ["AWS_LAMBDA_FUNCTION_VERSION"]
+        self.memory_limit_in_mb = os.environ["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
+        self.log_group_name = os.environ["AWS_LAMBDA_LOG_GROUP_NAME"]
+        self.log_stream_name = os.environ["AWS_LAMBDA_LOG_STREAM_NAME"]
+        self.identity = None
+        self.client_context = None
+        client = headers["Lambda-Runtime-Client-Context"]
+        if client:
+            self.client_context = ClientContext(json.loads(client))
+
+    def get_remaining_time_in_millis(self):
+        return max(0, self._deadline - int(time.time() * 1000))
+
+    def log(self, message):
+        sys.stdout.write(str(message))
+
+
+class ClientContext:
+    def __init__(self, fields):
+        self.client = fields.get("client")
+        self.custom = fields.get("custom")
+        self.env = fields.get("env")
+
+
+class RequestFilter(logging.Filter):
+    """Gives log records the id of the request."""
+
+    request_id = ""
+
+    def filter(self, record):
+        record.aws_request_id = RequestFilter.request_id
+        return True
+
+
+class Handler(logging.StreamHandler):
+    def __init__(self):
+        super().__init__(sys.stdout)
+        formatter = logging.Formatter(
+            "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s", "%Y-%m-%dT%H:%M:%S"
+        )
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+        self.addFilter(RequestFilter())
+
+
+class Failure(Exception):
+    """A failure that has a name of its own."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind = kind
+
+
+host, port = os.environ["AWS_LAMBDA_RUNTIME_API"].split(":")
+connection = http.client.HTTPConnection(host, int(port), timeout=None)
+
+
+def call(method, where, body=None, headers=None):
+    connection.request(method, BASE + where, body, headers or {})
+    answer = connection.getresponse()
+    return answer.headers, answer.read()
+
+
+def describe(error, request_id):
+    kind = error.kind if isinstance(error, Failure) else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    text = {
+        "errorMessage": str(error),
+        "errorType": kind,
+        "requestId": request_id,
+        "stackTrace": traceback.format_list(frames),
+    }
+    print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"])), end="\n")
+    return kind, json.dumps(text)
+
+
+def fail(where, error, request_id=""):
+    kind, body = describe(error, request_id)
+    sys.stdout.flush()
+    call("POST", where, body.encode(), {"Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": kind})
+
+
+def load():
+    name = os.environ["_HANDLER"]
+    module_name, dot, function = name.rpartition(".")
+    if not dot:
+        raise Failure("Runtime.MalformedHandlerName", "Bad handler '%s': not enough values to unpack (expected 2, got 1)" % name)
+    module_name = module_name.replace("/", ".")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as e:
+        raise Failure("Runtime.ImportModuleError", "Unable to import module '%s': %s" % (module_name, e)) from None
+    except SyntaxError as e:
+        raise Failure("Runtime.UserCodeSyntaxError", "Syntax error in module '%s': %s" % (module_name, e)) from None
+    try:
+        return getattr(module, function)
+    except AttributeError:
+        raise Failure("Runtime.HandlerNotFound", "Handler '%s' missing on module '%s'" % (function, module_name)) from None
+
+
+def main():
+    sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
+    logging.getLogger().addHandler(Handler())
+    try:
+        handler = load()
+    except BaseException as e:  # SystemExit too: the function cannot run
+        fail("init/error", e)
+        sys.exit(1)
+    while True:
+        headers, event = call("GET", "invocation/next")
+        request_id = headers["Lambda-Runtime-Aws-Request-Id"]
+        RequestFilter.request_id = request_id
+        os.environ["_X_AMZN_TRACE_ID"] = headers["Lambda-Runtime-Trace-Id"] or ""
+        where = "invocation/%s/" % request_id
+        try:
+            result = handler(json.loads(event), Context(headers))
+            try:
+                body = json.dumps(result, ensure_ascii=False).encode()
+            except (TypeError, ValueError) as e:
+                raise Failure("Runtime.MarshalError", "Unable to marshal response: %s" % e) from None
+        except Exception as e:
+            fail(where + "error", e, request_id)
+            continue
+        sys.stdout.flush()
+        call("POST", where + "response", body, {"Content-Type": "application/json"})
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)
+    main()

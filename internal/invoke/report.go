@@ -1,0 +1,161 @@
+package invoke
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/function"
+)
+
+// tailSize is how much of its log an invocation answers with, in bytes.
+const tailSize = 4096
+
+// stream is the log stream of an environment. It takes the function's output
+// and the lines around it.
+type stream struct {
+	log   Log // nil: nobody reads it
+	clock clock.Clock
+	group arn.ARN
+	name  string
+
+	mu      sync.Mutex
+	tailing bool
+	tail    []byte
+}
+
+func newStream(log Log, c clock.Clock, t *function.Target) *stream {
+	var id [16]byte
+	rand.Read(id[:])
+	group := t.LogGroup
+	if group == "" {
+		group = "/aws/lambda/" + t.Name
+	}
+	return &stream{
+		log: log, clock: c,
+		group: arn.LogGroup(t.Function.Region, t.Function.Account, group),
+		name:  c.Now().Format("2006/01/02") + "/[" + t.Version + "]" + hex.EncodeToString(id[:]),
+	}
+}
+
+// Stream names the log group and the log stream.
+func (s *stream) Stream() (group, name string) {
+	group, _ = s.group.LogGroupName()
+	return group, s.name
+}
+
+// Line takes a line, which it keeps.
+func (s *stream) Line(line []byte) {
+	if s.log != nil {
+		s.log.Put(s.group, s.name, s.clock.Now(), line)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tailing {
+		s.keep(line)
+	}
+}
+
+// keep appends to the tail and forgets what is too far back.
+func (s *stream) keep(line []byte) {
+	s.tail = append(s.tail, line[max(0, len(line)-tailSize):]...)
+	if len(s.tail) > 2*tailSize {
+		s.tail = append(s.tail[:0], s.tail[len(s.tail)-tailSize:]...)
+	}
+}
+
+// wanted reports whether anybody reads the lines of an invocation.
+func (s *stream) wanted(in *Invocation) bool { return s.log != nil || in.Tail }
+
+// begin writes the line before the function's output.
+func (s *stream) begin(in *Invocation) {
+	if in.Tail {
+		s.mu.Lock()
+		s.tailing, s.tail = true, s.tail[:0]
+		s.mu.Unlock()
+	}
+	if s.wanted(in) {
+		line := append(make([]byte, 0, 96), "START RequestId: "...)
+		line = append(append(line, in.RequestID...), " Version: "...)
+		s.Line(append(append(line, in.Target.Version...), '\n'))
+	}
+}
+
+// end writes the lines behind it and gives the tail, if it is wanted.
+func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []byte) {
+	if !s.wanted(in) {
+		return nil
+	}
+	if f := r.Failure; f != nil && f.Status == StatusTimeout {
+		line := s.clock.Now().AppendFormat(nil, "2006-01-02T15:04:05.000Z")
+		line = append(append(append(line, ' '), in.RequestID...), ' ')
+		s.Line(append(append(line, f.Message...), "\n\n"...))
+	} else if f != nil && f.Status == StatusError {
+		line := append(append([]byte("RequestId: "), in.RequestID...), " Error: "...)
+		line = append(append(line, f.Message...), '\n')
+		s.Line(append(append(line, f.Type...), '\n'))
+	}
+	line := append(make([]byte, 0, 64), "END RequestId: "...)
+	s.Line(append(append(line, in.RequestID...), '\n'))
+	s.Line(report(in, r, billed))
+	if !in.Tail {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tailing = false
+	return append([]byte(nil), s.tail[max(0, len(s.tail)-tailSize):]...)
+}
+
+// report is the line that tells what an invocation took.
+func report(in *Invocation, r *Result, billed time.Duration) []byte {
+	b := append(make([]byte, 0, 192), "REPORT RequestId: "...)
+	b = append(append(b, in.RequestID...), "\tDuration: "...)
+	b = appendMilliseconds(b, r.Duration)
+	b = append(b, " ms\tBilled Duration: "...)
+	b = strconv.AppendInt(b, billed.Milliseconds(), 10)
+	b = append(b, " ms\tMemory Size: "...)
+	b = strconv.AppendInt(b, int64(in.Target.MemoryMB), 10)
+	b = append(b, " MB\tMax Memory Used: "...)
+	b = append(strconv.AppendInt(b, int64(r.MemoryMB), 10), " MB\t"...)
+	if r.Init > 0 {
+		b = append(b, "Init Duration: "...)
+		b = append(appendMilliseconds(b, r.Init), " ms\t"...)
+	}
+	if f := r.Failure; f != nil && f.Status != "" {
+		b = append(append(append(b, "Status: "...), f.Status...), '\t')
+		if f.Status == StatusError {
+			b = append(append(append(b, "Error Type: "...), f.Type...), '\t')
+		}
+	}
+	return append(b, '\n')
+}
+
+func appendMilliseconds(b []byte, d time.Duration) []byte {
+	return strconv.AppendFloat(b, float64(d)/float64(time.Millisecond), 'f', 2, 64)
+}
+
+// billed is the duration of the handler and of the start, rounded up to ms.
+func billed(r *Result) time.Duration {
+	return (r.Duration + r.Init + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// body is what a caller sees of a failure.
+func (f *Failure) body(requestID string) []byte {
+	if len(f.Body) > 0 {
+		return f.Body
+	}
+	b := append([]byte(nil), `{"errorType":`...)
+	b = fastjson.AppendString(b, f.Type)
+	b = append(b, `,"errorMessage":`...)
+	text := f.Message
+	if f.Type != TypeResponseTooLarge {
+		text = "RequestId: " + requestID + " Error: " + text
+	}
+	return append(fastjson.AppendString(b, text), '}')
+}

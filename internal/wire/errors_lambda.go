@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+const lambdaType = "com.amazonaws.lambda#"
+
+// lambdaError is how Lambda reports a fault of the caller; member is the name of
+// the text in its model.
+func lambdaError(code string, status int, member, text string) errorShape {
+	return errorShape{Type: lambdaType + code, Code: code, Status: status, Server: status >= http.StatusInternalServerError, Member: member, Text: text}
+}
+
+var lambdaInvalid = lambdaError("InvalidParameterValueException", http.StatusBadRequest, "message", "A parameter is not valid.")
+
+// lambdaErrors are the faults of Lambda, with the names, statuses and members of
+// its model.
+var lambdaErrors = with(map[fault.Kind]errorShape{
+	fault.Internal:         lambdaError("ServiceException", http.StatusInternalServerError, "Message", internalText),
+	fault.InvalidAction:    lambdaError("UnknownOperationException", http.StatusNotFound, "message", "There is no such operation."),
+	fault.MalformedInput:   lambdaError("SerializationException", http.StatusBadRequest, "message", "The request cannot be read."),
+	fault.MissingParameter: lambdaError("ValidationException", http.StatusBadRequest, "message", "A required member is missing."),
+	fault.ValidationFailed: lambdaError("ValidationException", http.StatusBadRequest, "message", "A member breaks a constraint."),
+	fault.RequestTooLarge:  lambdaError("RequestEntityTooLargeException", http.StatusRequestEntityTooLarge, "message", "The request is too large."),
+	fault.AccessDenied:     lambdaError("AccessDeniedException", http.StatusForbidden, "Message", "Access to the resource is denied."),
+	fault.Unauthenticated:  lambdaError("UnrecognizedClientException", http.StatusForbidden, "message", "The security token included in the request is invalid."),
+	fault.InvalidSecurity:  lambdaError("InvalidSignatureException", http.StatusForbidden, "message", "The request must be signed with Signature Version 4."),
+	fault.Throttled:        lambdaError("TooManyRequestsException", http.StatusTooManyRequests, "message", "Rate Exceeded."),
+
+	fault.InvalidParameter:      lambdaInvalid,
+	fault.ResourceNotFound:      lambdaError("ResourceNotFoundException", http.StatusNotFound, "Message", "The resource you requested does not exist."),
+	fault.ResourceConflict:      lambdaError("ResourceConflictException", http.StatusConflict, "message", "The resource already exists, or another operation is in progress."),
+	fault.ResourceInUse:         lambdaError("ResourceInUseException", http.StatusBadRequest, "Message", "The operation conflicts with the resource's availability."),
+	fault.PreconditionFailed:    lambdaError("PreconditionFailedException", http.StatusPreconditionFailed, "message", "The RevisionId provided does not match the latest RevisionId."),
+	fault.CodeStorageExceeded:   lambdaError("CodeStorageExceededException", http.StatusBadRequest, "message", "Code storage limit exceeded."),
+	fault.PolicyLengthExceeded:  lambdaError("PolicyLengthExceededException", http.StatusBadRequest, "message", "The policy is too large."),
+	fault.CodeSigningNotFound:   lambdaError("CodeSigningConfigNotFoundException", http.StatusNotFound, "Message", "The code signing configuration cannot be found."),
+	fault.InvalidRequestContent: lambdaError("InvalidRequestContentException", http.StatusBadRequest, "message", "The request body could not be parsed as JSON."),
+	fault.InvalidRuntime:        lambdaError("InvalidRuntimeException", http.StatusBadGateway, "Message", "The runtime is not supported."),
+	fault.InvalidZipFile:        lambdaError("InvalidZipFileException", http.StatusBadGateway, "Message", "The function's code cannot be unzipped."),
+	fault.FunctionNotReady:      lambdaError("ResourceNotReadyException", http.StatusBadGateway, "message", "The function is inactive and its environment could not be made."),
+
+	fault.QueueDoesNotExist:            lambdaInvalid,
+	fault.QueueNameExists:              lambdaInvalid,
+	fault.QueueDeletedRecently:         lambdaInvalid,
+	fault.PurgeQueueInProgress:         lambdaInvalid,
+	fault.InvalidAttributeName:         lambdaInvalid,
+	fault.InvalidAttributeValue:        lambdaInvalid,
+	fault.InvalidMessageContents:       lambdaInvalid,
+	fault.ReceiptHandleIsInvalid:       lambdaInvalid,
+	fault.MessageNotInflight:           lambdaInvalid,
+	fault.OverLimit:                    lambdaInvalid,
+	fault.EmptyBatchRequest:            lambdaInvalid,
+	fault.TooManyEntriesInBatchRequest: lambdaInvalid,
+	fault.BatchEntryIdsNotDistinct:     lambdaInvalid,
+	fault.InvalidBatchEntryID:          lambdaInvalid,
+	fault.BatchRequestTooLong:          lambdaInvalid,
+	fault.UnsupportedOperation:         lambdaInvalid,
+	fault.InvalidAddress:               lambdaInvalid,
+	fault.KMSNotFound:                  lambdaInvalid,
+	fault.NotFound:                     lambdaInvalid,
+	fault.ParameterValueInvalid:        lambdaInvalid,
+	fault.SubscriptionLimitExceeded:    lambdaInvalid,
+	fault.TopicLimitExceeded:           lambdaInvalid,
+	fault.FilterPolicyLimitExceeded:    lambdaInvalid,
+	fault.EndpointDisabled:             lambdaInvalid,
+	fault.TagLimitExceeded:             lambdaInvalid,
+	fault.InvalidState:                 lambdaInvalid,
+	fault.ReplayLimitExceeded:          lambdaInvalid,
+})

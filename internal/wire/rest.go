@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/wire/restjson"
+)
+
+// isRESTPath reports whether a path begins with the date of an API, as the paths
+// of REST services do: /2015-03-31/….
+func isRESTPath(path string) bool {
+	const date = "/2015-03-31/"
+	if len(path) < len(date) {
+		return false
+	}
+	for i := range len(date) {
+		if c := path[i]; date[i] == '/' || date[i] == '-' {
+			if c != date[i] {
+				return false
+			}
+		} else if c-'0' > 9 {
+			return false
+		}
+	}
+	return true
+}
+
+// addressREST finds the service and the operation of a request to a path of a
+// REST service; false if no service has such paths.
+func (x *exchange) addressREST(service string) bool {
+	if len(x.handler.rest) == 0 || !isRESTPath(x.r.URL.Path) {
+		return false
+	}
+	x.call.Protocol = protocolREST
+	for _, s := range x.handler.rest {
+		if op, places, ok := s.routes.Find(x.r.Method, x.r.URL.EscapedPath()); ok {
+			x.serve(s)
+			x.operate(op.Name)
+			x.places = places
+			return true
+		}
+	}
+	x.serve(x.handler.rest[0])
+	if s := x.handler.byName[service]; s != nil && s.rest {
+		x.serve(s)
+	}
+	return true
+}
+
+func (x *exchange) readREST(body []byte) (any, error) {
+	if x.op == nil {
+		return nil, fault.Newf(fault.InvalidAction, "There is no operation at %s %s in this version.", printable(x.r.Method), printable(x.r.URL.Path))
+	}
+	if err := x.checkScheme(""); err != nil {
+		return nil, err
+	}
+	query, err := url.ParseQuery(x.r.URL.RawQuery)
+	if err != nil {
+		return nil, fault.New(fault.MalformedInput, "The parameters of the URL cannot be read.")
+	}
+	in := x.op.New()
+	if err := restjson.Decode(restjson.Request{Places: x.places, Query: query, Header: x.r.Header, Body: body}, in); err != nil {
+		return nil, err
+	}
+	return in, x.service.check(x.op, in)
+}
+
+// bodyLimit bounds the body of the request, in bytes.
+func (x *exchange) bodyLimit() int64 {
+	if x.op != nil && x.op.MaxBody > 0 {
+		return x.op.MaxBody
+	}
+	return x.handler.MaxBody
+}
+
+// tooLarge is the refusal of a body above the limit.
+func (x *exchange) tooLarge(limit int64) error {
+	if x.op == nil || x.op.MaxBody == 0 {
+		return fault.Newf(fault.RequestTooLarge, "The request body is larger than %d bytes.", limit)
+	}
+	name := x.op.Name
+	if name == "Invoke" {
+		name = "InvokeFunction" // as AWS calls it here
+	}
+	return fault.Newf(fault.RequestTooLarge, "Request must be smaller than %d bytes for the %s operation", limit, name)
+}
+
+// answerREST writes the operation's output.
+func (x *exchange) answerREST(dst []byte, out any) []byte {
+	status := x.op.Status
+	if given := restjson.Head(x.w.Header(), out); given != 0 {
+		status = given
+	}
+	dst, empty := restjson.Append(dst, out)
+	if empty && status != http.StatusNoContent && x.op.void {
+		dst = append(dst, "{}"...)
+	}
+	x.write(status, dst)
+	return dst
+}
+
+// appendRESTError appends the body of a refusal.
+func (x *exchange) appendRESTError(dst []byte, shape errorShape, text string) []byte {
+	x.headers[2] = shape.Code
+	x.w.Header()[headerErrorType] = x.headers[2:3:3]
+	side := "User"
+	if shape.Server {
+		side = "Service"
+	}
+	dst = append(dst, '{')
+	if x.reason != "" {
+		dst = append(dst, `"Reason":`...)
+		dst = fastjson.AppendString(dst, x.reason)
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"Type":"`+side+`","`...)
+	dst = append(dst, cmp.Or(shape.Member, "message")+`":`...)
+	dst = fastjson.AppendString(dst, text)
+	return append(dst, '}')
+}
+
+// addRoutes gives a REST service the routes of its operations.
+func (s *Service) addRoutes() {
+	for _, op := range s.operations {
+		if op.Method == "" || !strings.HasPrefix(op.Path, "/") || op.Status == 0 {
+			panic(fmt.Sprintf("wire: %s.%s has no route", s.Name, op.Name))
+		}
+		s.routes.Add(op.Method, op.Path, op)
+	}
+}

@@ -34,6 +34,9 @@ type Call struct {
 	// whether the caller is at fault: what a batch says of a failed entry.
 	// Set by package wire, never nil in a handler.
 	Describe func(err error) (code, message string, senderFault bool)
+	// Extend gives the answer d from now, where requests have less. Nil where none
+	// may take longer.
+	Extend func(d time.Duration)
 }
 
 // Unsigned reports whether the request carried no credentials.

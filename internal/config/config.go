@@ -50,6 +50,7 @@ type Config struct {
 	LambdaConcurrency int           `default:"1000" placeholder:"N" help:"Executions of functions of an account in a region at once, 100 of which cannot be reserved (${default})."`
 	LambdaCodeStorage int64         `default:"80530636800" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
+	LambdaIdle        time.Duration `default:"5m" help:"How long a function's process waits for its next invocation before it is ended (${default})."`
 
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
@@ -131,6 +132,7 @@ func (c *Config) Check() error {
 	}
 	check(c.LambdaConcurrency >= 100, "lambda-concurrency", "want 100 or more, have %d", c.LambdaConcurrency)
 	check(c.LambdaCodeStorage >= 0, "lambda-code-storage", "want 0 or more, have %d", c.LambdaCodeStorage)
+	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration of 0 or more, have %s", c.LambdaIdle)
 	check(c.LambdaUpdateTime >= 0, "lambda-update-time", "want a duration of 0 or more, have %s", c.LambdaUpdateTime)
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)

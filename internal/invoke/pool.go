@@ -53,6 +53,7 @@ type Pool struct {
 	current map[versionKey]*group // the group of a version's latest revision
 	idle    list.List             // of *slot, the longest idle first
 	slots   map[*slot]struct{}    // all environments
+	live    int                   // environments that do not end yet
 	expiry  clock.Timer           // of the first of idle; nil: none
 	stopped bool
 	work    sync.WaitGroup // invocations, starts and ends under way
@@ -88,6 +89,7 @@ type slot struct {
 	stream  *stream
 	element *list.Element // in Pool.idle; nil: it is not idle
 	since   time.Time     // when it became so, by the machine's clock
+	ending  bool
 }
 
 // waiter is an invocation that waits for an environment.
@@ -279,11 +281,12 @@ func (p *Pool) start(g *group) {
 		p.mu.Unlock()
 		return
 	}
-	for len(p.slots) >= p.Environments && p.idle.Len() > 0 {
+	for p.live >= p.Environments && p.idle.Len() > 0 {
 		p.end(p.idle.Front().Value.(*slot))
 	}
 	s := &slot{group: g}
 	g.size++
+	p.live++
 	p.slots[s] = struct{}{}
 	target := g.target
 	p.mu.Unlock()
@@ -355,6 +358,8 @@ func (p *Pool) end(s *slot) {
 	}
 	p.idle.Remove(s.element)
 	s.element = nil
+	s.ending = true
+	p.live--
 	p.work.Add(1)
 	go func() {
 		defer p.work.Done()
@@ -370,6 +375,9 @@ func (p *Pool) close(s *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.slots, s)
+	if !s.ending {
+		p.live--
+	}
 	s.group.size--
 	p.forget(s.group)
 }

@@ -119,6 +119,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	pool, err := newPool(deps, engine, url)
+	if err != nil {
+		return Parts{}, err
+	}
 	senders, err := senders(deps, engine)
 	if err != nil {
 		return Parts{}, err
@@ -133,7 +137,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
 
-	functions := newLambda(engine, limits)
+	functions := newLambda(engine, pool, limits)
 
 	return Parts{
 		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{

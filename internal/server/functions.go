@@ -1,10 +1,17 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/internal/invoke/remote"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -15,9 +22,46 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: c.LambdaConcurrency, Unreserved: unreserved}
 }
 
+// newPool makes what runs functions.
+func newPool(deps Deps, engine *shard.Engine, endpoint string) (*invoke.Pool, error) {
+	dir := filepath.Join(deps.Config.Data, "functions")
+	if deps.Config.Store == config.MemoryStore {
+		var err error
+		if dir, err = os.MkdirTemp("", "godwit-functions-"); err != nil {
+			return nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
+		}
+	}
+	data, err := filepath.Abs(deps.Config.Data)
+	if err != nil {
+		return nil, err
+	}
+	processes, err := process.New(process.Options{
+		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Endpoint: endpoint, Hide: []string{data},
+	})
+	if err != nil {
+		return nil, err
+	}
+	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
+	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints})
+	deps.OnStop("remote functions' connections", func(context.Context) error {
+		elsewhere.Close()
+		return nil
+	})
+	pool := invoke.New(invoke.Options{
+		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
+		Concurrency: deps.Config.LambdaConcurrency, Environments: deps.Config.LambdaConcurrency, Idle: deps.Config.LambdaIdle,
+		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
+	})
+	deps.OnStop("functions", pool.Stop)
+	return pool, nil
+}
+
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, limits shard.FunctionLimits) *lambda.Service {
-	o := lambda.Options{Engine: engine, Limits: limits, NewRevision: func() string { return newID().String() }}
+func newLambda(engine *shard.Engine, pool *invoke.Pool, limits shard.FunctionLimits) *lambda.Service {
+	o := lambda.Options{
+		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed,
+		NewRevision: func() string { return newID().String() },
+	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
 		panic(err) // crypto/rand does not fail
 	}

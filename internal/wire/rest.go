@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/wire/restjson"
@@ -38,6 +40,7 @@ func (x *exchange) addressREST(service string) bool {
 		return false
 	}
 	x.call.Protocol = protocolREST
+	x.call.Extend = x.extend
 	for _, s := range x.handler.rest {
 		if op, places, ok := s.routes.Find(x.r.Method, x.r.URL.EscapedPath()); ok {
 			x.serve(s)
@@ -51,6 +54,15 @@ func (x *exchange) addressREST(service string) bool {
 		x.serve(s)
 	}
 	return true
+}
+
+// extend lets the connection wait for an answer for d from now. The next request
+// has the usual times again.
+func (x *exchange) extend(d time.Duration) {
+	until := clock.System.Now().Add(d)
+	c := http.NewResponseController(x.w)
+	_ = c.SetReadDeadline(until) // fails where there is no connection, in tests
+	_ = c.SetWriteDeadline(until)
 }
 
 func (x *exchange) readREST(body []byte) (any, error) {

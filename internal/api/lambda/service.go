@@ -15,6 +15,9 @@ import (
 // *shard.Engine. Refusals are of package fault, with the text that the caller
 // sees.
 type Engine interface {
+	// Function resolves what an invocation runs.
+	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
+
 	CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (shard.FunctionInfo, error)
 	UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (shard.FunctionInfo, error)
 	UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (shard.FunctionInfo, error)
@@ -52,6 +55,10 @@ type Engine interface {
 // Options are what a Service is made of.
 type Options struct {
 	Engine Engine
+	Pool   Pool
+	// Enqueue accepts an asynchronous invocation: it is durable on return. Nil: none
+	// is accepted.
+	Enqueue func(ctx context.Context, e Event) error
 	// NewRevision gives an id that was never given before.
 	NewRevision func() string
 	// Installed says why functions of a runtime cannot run on this machine; nil means
@@ -87,6 +94,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("UpdateFunctionCode", s.updateFunctionCode).At("PUT "+one+"/code", 200).Limit(maxCodeBody),
 		api.Op("UpdateFunctionConfiguration", s.updateFunctionConfiguration).At("PUT "+one+"/configuration", 200),
 		api.Op("DeleteFunction", s.deleteFunction).At("DELETE "+one, 204),
+		api.Op("Invoke", s.invoke).At("POST "+one+"/invocations", 200).Limit(maxPayload),
 		api.Op("PublishVersion", s.publishVersion).At("POST "+one+"/versions", 201),
 		api.Op("ListVersionsByFunction", s.listVersionsByFunction).At("GET "+one+"/versions", 200),
 		api.Op("CreateAlias", s.createAlias).At("POST "+one+"/aliases", 201),

@@ -202,7 +202,7 @@ func (e *environment) launch() (*instance, error) {
 
 // spec describes the sandbox.
 func (e *environment) spec(api, group string) sandbox.Spec {
-	s := sandbox.Spec{MemoryGroup: group, User: e.user, Isolate: e.runner.isolates()}
+	s := sandbox.Spec{MemoryGroup: group, User: e.user, Isolate: e.runner.isolated}
 	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
 	if s.Isolate {
 		s.Root, s.Hide = e.root(), e.runner.Hide

@@ -34,7 +34,8 @@ import (
 
 // Options are what a Runner is made of. Endpoint and Plain may be empty.
 type Options struct {
-	// Directory is the runner's own; what is in it is removed at the start.
+	// Directory is the runner's own; what is in it is removed when the first function
+	// runs.
 	Directory string
 	// Code reads the zip of a function.
 	Code   func(ctx context.Context, t function.Target) ([]byte, error)
@@ -54,54 +55,61 @@ type Options struct {
 type Runner struct {
 	Options
 	code   *codeCache
-	memory memoryGroups
 	number atomic.Uint64 // of the latest environment
 
-	probe    sync.Once
-	isolated bool
+	prepare  func() error // once; sets what follows
+	memory   memoryGroups
+	isolated bool // the kernel gives us namespaces
 }
 
 var _ invoke.Runner = (*Runner)(nil)
 
-// New makes a runner and its directory.
+// New makes a runner. It touches the disk only when a function is to be run.
 func New(o Options) (*Runner, error) {
 	o.InitTime = cmp.Or(o.InitTime, 10*time.Second)
-	o.Directory, _ = filepath.Abs(o.Directory)
-	if err := os.RemoveAll(o.Directory); err != nil {
-		return nil, fmt.Errorf("clearing the functions' directory: %w", err)
-	}
-	for _, name := range []string{"runtime", "code", "run"} {
-		if err := os.MkdirAll(filepath.Join(o.Directory, name), 0o755); err != nil {
-			return nil, fmt.Errorf("making the functions' directory: %w", err)
-		}
-	}
-	if err := writeRuntimes(filepath.Join(o.Directory, "runtime")); err != nil {
+	dir, err := filepath.Abs(o.Directory)
+	if err != nil {
 		return nil, err
 	}
-	return &Runner{
-		Options: o,
-		code:    newCodeCache(filepath.Join(o.Directory, "code"), o.Code),
-		memory:  findMemoryGroups(),
-	}, nil
+	o.Directory = dir
+	r := &Runner{Options: o, code: newCodeCache(filepath.Join(dir, "code"), o.Code)}
+	r.prepare = sync.OnceValue(r.makeDirectories)
+	return r, nil
+}
+
+// makeDirectories makes the runner's directory, and finds out what the kernel
+// lets us do.
+func (r *Runner) makeDirectories() error {
+	if err := os.RemoveAll(r.Directory); err != nil {
+		return fmt.Errorf("clearing the functions' directory: %w", err)
+	}
+	for _, name := range []string{"runtime", "code", "run"} {
+		if err := os.MkdirAll(filepath.Join(r.Directory, name), 0o755); err != nil {
+			return fmt.Errorf("making the functions' directory: %w", err)
+		}
+	}
+	if err := writeRuntimes(filepath.Join(r.Directory, "runtime")); err != nil {
+		return fmt.Errorf("making the functions' directory: %w", err)
+	}
+	r.memory = findMemoryGroups()
+	r.isolated = r.isolates()
+	return nil
 }
 
 // Close removes what the runner keeps on disk. No environment may be left.
 func (r *Runner) Close() error { return os.RemoveAll(r.Directory) }
 
-// isolates reports whether the kernel gives us namespaces. The first call tries.
+// isolates reports whether the kernel gives us namespaces, by trying.
 func (r *Runner) isolates() bool {
-	r.probe.Do(func() {
-		if r.Plain {
-			return
-		}
-		err := r.tryIsolation()
-		r.isolated = err == nil
-		if err != nil {
-			r.Logger.Warn("functions run without namespaces: they see this machine's files and processes as the server's user does",
-				"reason", err)
-		}
-	})
-	return r.isolated
+	if r.Plain {
+		return false
+	}
+	err := r.tryIsolation()
+	if err != nil {
+		r.Logger.Warn("functions run without namespaces: they see this machine's files and processes as the server's user does",
+			"reason", err)
+	}
+	return err == nil
 }
 
 func (r *Runner) tryIsolation() error {
@@ -140,6 +148,9 @@ const (
 func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment, error) {
 	lang, err := find(t.Runtime)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.prepare(); err != nil {
 		return nil, err
 	}
 	code, err := r.code.acquire(context.Background(), t)

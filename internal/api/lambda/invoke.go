@@ -1,0 +1,165 @@
+package lambda
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+)
+
+// Pool runs functions: *invoke.Pool.
+type Pool interface {
+	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
+}
+
+// Event is an asynchronous invocation.
+type Event struct {
+	Function  arn.ARN
+	Qualifier string
+	RequestID string
+	Payload   []byte
+	Trace     string
+}
+
+// Limits of an invocation.
+const (
+	maxPayload       = 6 << 20 // bytes
+	maxEvent         = 1 << 20 // bytes
+	maxClientContext = 3583    // bytes, in base64
+)
+
+// The types of invocations, and of logs.
+const (
+	requestResponse = "RequestResponse"
+	event           = "Event"
+	dryRun          = "DryRun"
+
+	tailLog = "Tail"
+)
+
+// InvokeInput is the input of Invoke.
+type InvokeInput struct {
+	FunctionName   string  `wire:"uri,required"`
+	InvocationType *string `wire:"header=X-Amz-Invocation-Type"`
+	LogType        *string `wire:"header=X-Amz-Log-Type"`
+	ClientContext  *string `wire:"header=X-Amz-Client-Context"`
+	Qualifier      *string `wire:"query=Qualifier"`
+	Payload        []byte  `wire:"payload"`
+}
+
+// InvokeOutput is the output of Invoke.
+type InvokeOutput struct {
+	StatusCode      int     `wire:"status"`
+	FunctionError   *string `wire:"header=X-Amz-Function-Error"`
+	LogResult       *string `wire:"header=X-Amz-Log-Result"`
+	ExecutedVersion *string `wire:"header=X-Amz-Executed-Version"`
+	Payload         []byte  `wire:"payload"`
+}
+
+// invoke answers Invoke.
+func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (*InvokeOutput, error) {
+	var c constraints
+	c.enum("invocationType", in.InvocationType, event, requestResponse, dryRun)
+	c.enum("logType", in.LogType, "None", tailLog)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	if err != nil {
+		return nil, err
+	}
+	kind := deref(in.InvocationType)
+	if size := len(in.Payload); kind == event && size > maxEvent {
+		return nil, fault.Newf(fault.RequestTooLarge, "%d byte payload is too large for the Event invocation type (limit %d bytes)", size, maxEvent)
+	}
+	if err := checkPayload(in.Payload); err != nil {
+		return nil, err
+	}
+	client, err := decodeClientContext(deref(in.ClientContext))
+	if err != nil {
+		return nil, err
+	}
+	target, err := s.engine.Function(ctx, n.function, n.qualifier)
+	if err != nil {
+		return nil, err
+	}
+	trace := call.Header.Get("X-Amzn-Trace-Id")
+	switch kind {
+	case dryRun:
+		return &InvokeOutput{StatusCode: http.StatusNoContent, ExecutedVersion: &target.Version}, nil
+	case event:
+		if s.Enqueue == nil {
+			return nil, fault.New(fault.InvalidAction, "Asynchronous invocations are not in this version.")
+		}
+		err := s.Enqueue(ctx, Event{Function: n.function, Qualifier: n.qualifier, RequestID: call.RequestID, Payload: in.Payload, Trace: trace})
+		if err != nil {
+			return nil, err
+		}
+		return &InvokeOutput{StatusCode: http.StatusAccepted, ExecutedVersion: &target.Version}, nil
+	}
+	// The function's time, that of its start, and a moment for all else.
+	if call.Extend != nil {
+		call.Extend(target.Timeout + startTime)
+	}
+	invocation := invoke.Invocation{
+		Target: target, RequestID: call.RequestID, Payload: in.Payload, ClientContext: client,
+		Tail: deref(in.LogType) == tailLog, Trace: trace,
+	}
+	out, err := s.Pool.Invoke(ctx, invocation)
+	if fault.KindOf(err) == fault.ResourceNotFound { // its code was replaced before it could be read
+		if invocation.Target, err = s.engine.Function(ctx, n.function, n.qualifier); err == nil {
+			out, err = s.Pool.Invoke(ctx, invocation)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer(&invocation.Target, &out), nil
+}
+
+// startTime is how long an invocation may take beside the function's own time.
+const startTime = time.Minute
+
+func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
+	o := &InvokeOutput{StatusCode: http.StatusOK, ExecutedVersion: &t.Version, Payload: out.Payload}
+	if out.FunctionError != "" {
+		o.FunctionError = &out.FunctionError
+	}
+	if len(out.LogTail) > 0 {
+		o.LogResult = ptr(base64.StdEncoding.EncodeToString(out.LogTail))
+	}
+	return o
+}
+
+// checkPayload refuses what is not JSON. Nothing is as good as {}. The refusal
+// repeats one character of the payload at most.
+func checkPayload(payload []byte) error {
+	if len(payload) == 0 || json.Valid(payload) && utf8.Valid(payload) {
+		return nil
+	}
+	why := "Invalid UTF-8"
+	if err := json.Unmarshal(payload, new(json.RawMessage)); err != nil {
+		why = err.Error()
+	}
+	return fault.New(fault.InvalidRequestContent, "Could not parse request body into json: "+why)
+}
+
+// decodeClientContext reads what a client says of itself.
+func decodeClientContext(text string) ([]byte, error) {
+	if text == "" {
+		return nil, nil
+	}
+	doc, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(text) > maxClientContext || !json.Valid(doc) {
+		return nil, fault.New(fault.InvalidRequestContent, "Client context must be a valid Base64-encoded JSON object.")
+	}
+	return doc, nil
+}

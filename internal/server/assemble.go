@@ -88,6 +88,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	ofQueues := queueEvents{
 		queues.Add,
 	}
+	ofFunctions := functionEvents{}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -97,7 +98,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -119,10 +120,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, url)
+	pool, err := newPool(deps, engine, url, ofFunctions.add)
 	if err != nil {
 		return Parts{}, err
 	}
+	runEvents(deps, engine, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {
 		return Parts{}, err

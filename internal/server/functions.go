@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
 	"godwit.dev/godwit/internal/shard"
@@ -23,7 +24,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, endpoint string) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, endpoint string, events invoke.Events) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -49,11 +50,22 @@ func newPool(deps Deps, engine *shard.Engine, endpoint string) (*invoke.Pool, er
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
+		Events:      events,
 		Concurrency: deps.Config.LambdaConcurrency, Environments: deps.Config.LambdaConcurrency, Idle: deps.Config.LambdaIdle,
 		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
 	})
 	deps.OnStop("functions", pool.Stop)
 	return pool, nil
+}
+
+// runEvents has functions run with the events that wait for them.
+func runEvents(deps Deps, engine *shard.Engine, pool *invoke.Pool, events invoke.Events) {
+	consumer := async.New(async.Options{
+		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
+		Limit: deps.Config.LambdaConcurrency,
+	})
+	deps.OnStop("asynchronous invocations", consumer.Stop)
+	engine.SetConsumer("lambda", consumer)
 }
 
 // newLambda makes what answers the operations of Lambda.

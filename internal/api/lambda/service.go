@@ -49,6 +49,7 @@ type Engine interface {
 	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
 	FunctionUsage(account, region string) function.Usage
 
+	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
 	EventInvoker
 }
 
@@ -56,9 +57,6 @@ type Engine interface {
 type Options struct {
 	Engine Engine
 	Pool   Pool
-	// Enqueue accepts an asynchronous invocation: it is durable on return. Nil: none
-	// is accepted.
-	Enqueue func(ctx context.Context, e Event) error
 	// NewRevision gives an id that was never given before.
 	NewRevision func() string
 	// Installed says why functions of a runtime cannot run on this machine; nil means

@@ -69,7 +69,7 @@ func (c Code) same(other Code) bool {
 
 // Base64 is the digest of the zip as AWS writes it; empty for a remote function.
 func (c Code) Base64() string {
-	if c.Upload == 0 {
+	if c.URL != "" {
 		return ""
 	}
 	return base64.StdEncoding.EncodeToString(c.SHA256[:])

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -16,11 +17,15 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// unreserved is how many executions of functions cannot be reserved, as with AWS.
-const unreserved = 100
+// How many executions of functions an account has if nothing else is set, and how
+// many of them cannot be reserved, as with AWS.
+const (
+	executions = 1000
+	unreserved = 100
+)
 
 func functionLimits(c config.Config) shard.FunctionLimits {
-	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: c.LambdaConcurrency, Unreserved: unreserved}
+	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
 }
 
 // newPool makes what runs functions.

@@ -35,6 +35,8 @@ type Model struct {
 	Version string // of the API, as requests in Query name it
 	// Actions are the names of the errors of each action.
 	Actions map[string][]string
+	// Routes are the methods and paths by which a REST service knows its actions.
+	Routes map[string]string `json:",omitempty"`
 	// Codes are the codes of errors in answers where the code is not the name.
 	Codes map[string]string
 }

@@ -14,7 +14,7 @@ import (
 
 // What no test provokes is shown by name, with the reason.
 func TestExemptions(t *testing.T) {
-	for _, service := range []string{"sns", "sqs"} {
+	for _, service := range []string{"lambda", "sns", "sqs"} {
 		exemptions, err := Exemptions(service)
 		if err != nil {
 			t.Fatal(err)

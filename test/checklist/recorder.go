@@ -2,6 +2,7 @@ package checklist
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"godwit.dev/godwit/internal/wire/restjson"
 )
 
 // Recorder is a transport that notes what the services of its models answer,
@@ -17,13 +20,22 @@ type Recorder struct {
 	next   http.RoundTripper
 	models []Model
 
+	routes restjson.Routes[Item] // of the services that have some
+
 	mu   sync.Mutex
 	seen map[Item]bool
 }
 
 // NewRecorder returns a recorder in front of next.
 func NewRecorder(next http.RoundTripper, models ...Model) *Recorder {
-	return &Recorder{next: next, models: models, seen: make(map[Item]bool)}
+	r := &Recorder{next: next, models: models, seen: make(map[Item]bool)}
+	for _, m := range models {
+		for action, route := range m.Routes {
+			method, path, _ := strings.Cut(route, " ")
+			r.routes.Add(method, path, Item{Service: m.Service, Action: action, Protocol: JSON})
+		}
+	}
+	return r
 }
 
 // Seen reports whether the item was answered.
@@ -51,7 +63,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		resp.Body = io.NopCloser(bytes.NewReader(body))
-		item.Protocol, item.Error = "", model.errorName(body)
+		item.Protocol, item.Error = "", cmp.Or(resp.Header.Get("X-Amzn-Errortype"), model.errorName(body))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,11 +99,20 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 	if !isJSON {
 		item.Action, item.Protocol = form.Get("Action"), Query
 	}
-	if strings.Contains(req.UserAgent(), "aws-sdk-go-v2") {
-		item.Protocol = SDK
+	item.Protocol = cmp.Or(sdkOf(req), item.Protocol)
+	rest, _, isREST := r.routes.Find(req.Method, req.URL.EscapedPath())
+	if isREST {
+		item.Action, item.Protocol = rest.Action, cmp.Or(sdkOf(req), JSON)
 	}
 	for n := range r.models {
 		m := &r.models[n]
+		if isREST && m.Service == rest.Service {
+			item.Service = m.Service
+			return m, item
+		}
+		if m.Routes != nil {
+			continue
+		}
 		of := form.Get("Version") == m.Version || form.Get("Version") == "" && form.Has("Action") && m.Service == "sqs"
 		if isJSON {
 			of = strings.EqualFold(prefix, "Amazon"+m.Service)
@@ -102,6 +123,14 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 		}
 	}
 	return nil, Item{}
+}
+
+// sdkOf is SDK for a request that the AWS SDK for Go made, else empty.
+func sdkOf(req *http.Request) string {
+	if strings.Contains(req.UserAgent(), "aws-sdk-go-v2") {
+		return SDK
+	}
+	return ""
 }
 
 // errorCode finds the code in an error's body, in XML or JSON.

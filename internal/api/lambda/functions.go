@@ -289,7 +289,7 @@ func shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 		out.Environment = &Environment{Variables: config.Environment}
 	}
 	if !config.DeadLetter.IsZero() {
-		out.DeadLetterConfig = &DeadLetterConfig{TargetArn: ptr(config.DeadLetter.String())}
+		out.DeadLetterConfig = &DeadLetterConfig{TargetArn: new(config.DeadLetter.String())}
 	}
 	const reason, code = "The function is being created.", "Creating"
 	switch {

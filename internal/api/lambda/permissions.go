@@ -77,7 +77,7 @@ func condition(in *AddPermissionInput) json.RawMessage {
 	add("StringEquals", "aws:PrincipalOrgID", in.PrincipalOrgID)
 	add("StringEquals", "lambda:FunctionUrlAuthType", in.FunctionUrlAuthType)
 	if deref(in.InvokedViaFunctionUrl) {
-		add("Bool", "lambda:InvokedViaFunctionUrl", ptr("true"))
+		add("Bool", "lambda:InvokedViaFunctionUrl", new("true"))
 	}
 	if len(operators) == 0 {
 		return nil

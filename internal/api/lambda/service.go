@@ -119,6 +119,3 @@ func deref[T any](p *T) (v T) {
 	}
 	return v
 }
-
-// ptr is a pointer to a value of an answer that is there even when it is empty.
-func ptr[T any](v T) *T { return &v }

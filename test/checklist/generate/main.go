@@ -5,7 +5,7 @@
 //
 //	go run ./generate -models DIRECTORY
 //
-// The directory holds sns.json and sqs.json.
+// The directory holds lambda.json, sns.json and sqs.json.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/test/checklist"
 )
@@ -25,8 +26,13 @@ import (
 type model struct {
 	Metadata struct {
 		APIVersion string `json:"apiVersion"`
+		Protocol   string `json:"protocol"`
 	} `json:"metadata"`
 	Operations map[string]struct {
+		HTTP struct {
+			Method     string `json:"method"`
+			RequestURI string `json:"requestUri"`
+		} `json:"http"`
 		Errors []struct {
 			Shape string `json:"shape"`
 		} `json:"errors"`
@@ -39,10 +45,10 @@ type model struct {
 }
 
 func main() {
-	models := flag.String("models", ".", "the directory of sns.json and sqs.json")
+	models := flag.String("models", ".", "the directory of the models")
 	to := flag.String("to", "testdata", "the directory to write to")
 	flag.Parse()
-	for _, service := range []string{"sns", "sqs"} {
+	for _, service := range []string{"lambda", "sns", "sqs"} {
 		if err := generate(service, *models, *to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -76,6 +82,13 @@ func generate(service, from, to string) error {
 	}
 	out := checklist.Model{Service: service, Version: in.Metadata.APIVersion, Actions: map[string][]string{}, Codes: map[string]string{}}
 	for action, operation := range in.Operations {
+		if in.Metadata.Protocol == "rest-json" {
+			if out.Routes == nil {
+				out.Routes = map[string]string{}
+			}
+			path, _, _ := strings.Cut(operation.HTTP.RequestURI, "?")
+			out.Routes[action] = operation.HTTP.Method + " " + path
+		}
 		names := make([]string, 0, len(operation.Errors))
 		for _, e := range operation.Errors {
 			names = append(names, e.Shape)
@@ -114,6 +127,14 @@ func format(m checklist.Model) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, "\n},\n\"Codes\": %s\n}\n", codes)
+	b.WriteString("\n},")
+	if m.Routes != nil {
+		routes, err := json.MarshalIndent(m.Routes, "", " ")
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "\n\"Routes\": %s,", routes)
+	}
+	fmt.Fprintf(&b, "\n\"Codes\": %s\n}\n", codes)
 	return b.Bytes(), nil
 }

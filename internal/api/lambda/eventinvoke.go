@@ -135,10 +135,10 @@ func shownEventInvoke(n named, c *function.EventInvoke) *FunctionEventInvokeConf
 		if a.IsZero() {
 			return &Destination{}
 		}
-		return &Destination{Destination: ptr(a.String())}
+		return &Destination{Destination: new(a.String())}
 	}
 	return &FunctionEventInvokeConfig{
-		LastModified: ptr(api.TimeOf(c.Modified)), FunctionArn: n.ARN().String(),
+		LastModified: new(api.TimeOf(c.Modified)), FunctionArn: n.ARN().String(),
 		MaximumRetryAttempts: c.Retries, MaximumEventAgeInSeconds: c.MaxAgeS,
 		DestinationConfig: &DestinationConfig{OnSuccess: shown(c.OnSuccess), OnFailure: shown(c.OnFailure)},
 	}

@@ -135,7 +135,7 @@ func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
 		o.FunctionError = &out.FunctionError
 	}
 	if len(out.LogTail) > 0 {
-		o.LogResult = ptr(base64.StdEncoding.EncodeToString(out.LogTail))
+		o.LogResult = new(base64.StdEncoding.EncodeToString(out.LogTail))
 	}
 	return o
 }

@@ -52,6 +52,8 @@ type Config struct {
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
 	LambdaIdle        time.Duration `default:"5m" help:"How long a function's process waits for its next invocation before it is ended (${default})."`
 
+	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues and topics (${default})."`
+
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
 	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`

@@ -360,11 +360,7 @@ func (p *Pool) end(s *slot) {
 	s.element = nil
 	s.ending = true
 	p.live--
-	p.work.Add(1)
-	go func() {
-		defer p.work.Done()
-		p.close(s)
-	}()
+	p.work.Go(func() { p.close(s) })
 }
 
 // close ends an environment that nobody else has.

@@ -1,20 +1,41 @@
-// Package monitor keeps what an operator wants to know about the service over
-// time. So far that is the totals of each queue since the process began.
 package monitor
 
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Queues adds up the events of queues. A queue that nothing happened to costs
-// nothing.
-type Queues struct{ totals sync.Map } // arn.ARN → *counters
+// ActiveMinutes is for how long a queue or topic has metrics after anything was
+// done with it. Source: the SQS and SNS developer guides.
+const ActiveMinutes = 6 * 60
 
-type counters struct{ sent, sentBytes, deduplicated, received, empty, deleted, deadLettered, expired atomic.Int64 }
+// Queues adds up the events of queues, and makes metrics of them. A queue that
+// nothing happened to costs nothing.
+type Queues struct {
+	keeper *metrics.Store // nil: there are no metrics
+	wake   func()
+	totals sync.Map // arn.ARN → *counters
+	active sync.Map // arn.ARN → *counters: those that have metrics each minute
+}
+
+// NewQueues makes a Queues whose metrics go to keeper, if it is not nil; wake asks
+// for a call of Tick after the present minute.
+func NewQueues(keeper *metrics.Store, wake func()) *Queues {
+	return &Queues{keeper: keeper, wake: wake}
+}
+
+type counters struct {
+	sent, sentBytes, deduplicated, received, empty, deleted, deadLettered, expired atomic.Int64
+
+	resource atomic.Pointer[metrics.Resource]
+	used     atomic.Int64 // the last minute in which anything was done
+	active   atomic.Bool
+}
 
 // Totals are what happened to the messages of a queue since the process began.
 type Totals struct {
@@ -47,6 +68,139 @@ func (q *Queues) Add(e shard.QueueEvent) {
 		c.deadLettered.Add(n)
 	case shard.MessagesExpired:
 		c.expired.Add(n)
+	case shard.MessagesMovedIn, shard.MessagesDeletedAgain: // elsewhere, or before, they have been counted
+	}
+	if q.keeper != nil {
+		q.measure(c, &e)
+	}
+}
+
+const (
+	count = "Count"
+	bytes = "Bytes"
+)
+
+// measure makes metrics of an event.
+func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
+	if e.Kind == shard.MessagesExpired || e.Kind == shard.MessagesDeadLettered {
+		return // nobody did anything
+	}
+	minute := e.At / 60_000
+	c.used.Store(minute)
+	if !c.active.Load() {
+		q.activate(e.Queue, c)
+	}
+	n := float64(e.Messages)
+	switch e.Kind {
+	case shard.MessagesSent:
+		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: n},
+			metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)})
+	case shard.MessagesDeduplicated:
+		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfDeduplicatedSentMessages", Unit: count, Value: n})
+	case shard.MessagesReceived:
+		name := "NumberOfMessagesReceived"
+		if e.Messages == 0 {
+			name, n = "NumberOfEmptyReceives", 1
+		}
+		q.record(e.Queue, c, minute, metrics.Datum{Name: name, Unit: count, Value: n})
+	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
+		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfMessagesDeleted", Unit: count, Value: n})
+	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired: // no metrics of their own
+	}
+}
+
+func (q *Queues) activate(queue arn.ARN, c *counters) {
+	c.active.Store(true)
+	q.active.Store(queue, c)
+	q.wake()
+}
+
+func (q *Queues) record(queue arn.ARN, c *counters, minute int64, data ...metrics.Datum) {
+	for {
+		if r := c.resource.Load(); r != nil && r.Record(minute, data...) {
+			return
+		}
+		c.resource.Store(q.resource(queue))
+	}
+}
+
+func (q *Queues) resource(queue arn.ARN) *metrics.Resource {
+	return q.keeper.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS",
+		metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}))
+}
+
+// Gauger measures a queue: *shard.Engine.
+type Gauger interface {
+	SampleQueue(queue arn.ARN) (shard.QueueGauges, error)
+}
+
+// Tick measures the active queues at the end of a minute. A queue that is gone, or
+// has been idle and empty for long, is active no more.
+func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
+	minute := metrics.Minute(at) - 1
+	n := 0
+	q.active.Range(func(key, value any) bool {
+		queue, c := key.(arn.ARN), value.(*counters)
+		g, failed := gauger.SampleQueue(queue)
+		held := g.Visible + g.InFlight + g.Delayed
+		if failed != nil || held == 0 && minute-c.used.Load() >= ActiveMinutes {
+			q.active.Delete(queue)
+			c.active.Store(false)
+			return true
+		}
+		more = true
+		q.gauge(queue, c, minute, &g)
+		// What is written leaves memory, however many queues there are.
+		if n++; n%1000 == 0 {
+			_, err = q.keeper.Flush()
+		}
+		return err == nil
+	})
+	return more, err
+}
+
+// gauge records what a queue holds, and that nothing happened where nothing did.
+func (q *Queues) gauge(queue arn.ARN, c *counters, minute int64, g *shard.QueueGauges) {
+	var room [16]metrics.Datum
+	data := room[:0]
+	add := func(name string, value float64) {
+		data = append(data, metrics.Datum{Name: name, Unit: count, Value: value})
+	}
+	for _, name := range [...]string{"NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted", "NumberOfEmptyReceives"} {
+		add(name, 0)
+	}
+	add("ApproximateNumberOfMessagesVisible", float64(g.Visible))
+	if g.InFlight > 0 {
+		add("ApproximateNumberOfMessagesNotVisible", float64(g.InFlight))
+	}
+	if g.Delayed > 0 {
+		add("ApproximateNumberOfMessagesDelayed", float64(g.Delayed))
+	}
+	if queue.FIFO() {
+		add("NumberOfDeduplicatedSentMessages", 0)
+		add("ApproximateNumberOfGroupsWithInflightMessages", float64(g.GroupsInFlight))
+	} else {
+		add("ApproximateNumberOfNoisyGroups", float64(g.NoisyGroups))
+	}
+	if g.OldestAge > 0 {
+		data = append(data, metrics.Datum{Name: "ApproximateAgeOfOldestMessage", Unit: "Seconds", Value: g.OldestAge.Truncate(time.Second).Seconds()})
+	}
+	for {
+		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {
+			return
+		}
+		c.resource.Store(q.resource(queue))
+	}
+}
+
+// Resume makes queues active that hold messages since before the start.
+func (q *Queues) Resume(queues []arn.ARN) {
+	if q.keeper == nil {
+		return
+	}
+	for _, queue := range queues {
+		found, _ := q.totals.LoadOrStore(queue, &counters{})
+		q.activate(queue, found.(*counters))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -24,7 +25,6 @@ import (
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
-	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -80,13 +80,19 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
-	queues := &monitor.Queues{}
+	monitoring, err := openMonitoring(deps, st)
+	if err != nil {
+		return Parts{}, err
+	}
 	signed := &envelopes{url: url}
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed())),
 	}
+	if deps.Config.Metrics {
+		events = append(events, monitoring)
+	}
 	ofQueues := queueEvents{
-		queues.Add,
+		monitoring.queues.Add,
 	}
 	ofFunctions := functionEvents{}
 	limits := functionLimits(deps.Config)
@@ -111,6 +117,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
+		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -120,11 +127,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, url, ofFunctions.add)
+	pool, err := newPool(deps, engine, limits, url, ofFunctions.add)
 	if err != nil {
 		return Parts{}, err
 	}
-	runEvents(deps, engine, pool, ofFunctions.add)
+	runEvents(deps, engine, limits, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {
 		return Parts{}, err
@@ -138,6 +145,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
+	monitoring.start(deps, engine)
 
 	functions := newLambda(engine, pool, limits)
 
@@ -147,6 +155,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 				wire.Lambda(functions.Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock,
 			Admit: func(call *api.Call) error {
@@ -159,7 +168,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
-			"GET " + adminPrefix + "queue":      admin.Queue(engine, queues),
+			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),

@@ -29,7 +29,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, endpoint string, events invoke.Events) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string, events invoke.Events) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -55,8 +55,7 @@ func newPool(deps Deps, engine *shard.Engine, endpoint string, events invoke.Eve
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
-		Events:      events,
-		Concurrency: deps.Config.LambdaConcurrency, Environments: deps.Config.LambdaConcurrency, Idle: deps.Config.LambdaIdle,
+		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
 	})
 	deps.OnStop("functions", pool.Stop)
@@ -64,10 +63,10 @@ func newPool(deps Deps, engine *shard.Engine, endpoint string, events invoke.Eve
 }
 
 // runEvents has functions run with the events that wait for them.
-func runEvents(deps Deps, engine *shard.Engine, pool *invoke.Pool, events invoke.Events) {
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: deps.Config.LambdaConcurrency,
+		Limit: limits.Executions,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)

@@ -25,6 +25,8 @@ const (
 	MessagesDeleted
 	MessagesDeadLettered // moved to the dead-letter queue by the queue's maxReceiveCount
 	MessagesExpired      // dropped by a sweep at the end of their retention
+	MessagesDeletedAgain // deleted by a handle of what was gone already
+	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
 )
 
 // event tells the listener, if there is one. It may be called with locks held.

@@ -20,10 +20,41 @@ type QueueGauges struct {
 
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
 // it. Errors: QueueDoesNotExist.
-func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (g QueueGauges, err error) {
+func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
+	g, told, err := e.measure(a)
+	told.wait()
+	return g, err
+}
+
+// SampleQueue is QueueGauges for statistics: it does not wait until what it tells
+// is durable.
+func (e *Engine) SampleQueue(a arn.ARN) (QueueGauges, error) {
+	g, _, err := e.measure(a)
+	return g, err
+}
+
+// HoldingQueues are the queues that have messages.
+func (e *Engine) HoldingQueues() (all []arn.ARN) {
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		now := sh.now()
+		for a, qs := range sh.queues {
+			if c := qs.machine.Counts(now); c.Visible+c.InFlight+c.Delayed > 0 {
+				all = append(all, a)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return all
+}
+
+// measure is QueueGauges without the wait until what it tells is durable, with
+// the group.
+func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *group, err error) {
 	sh := e.shardOf(a)
 	sh.mu.Lock()
-	told := sh.catalog
+	defer sh.mu.Unlock()
+	told = sh.catalog
 	qs, err := sh.lookup(a)
 	if err == nil {
 		now := sh.now()
@@ -35,9 +66,7 @@ func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (g QueueGauges, err e
 		}
 		told = sh.last
 	}
-	sh.mu.Unlock()
-	told.wait()
-	return g, err
+	return g, told, err
 }
 
 // oldest is when the oldest message of a queue was sent, in epoch milliseconds.

@@ -373,7 +373,9 @@ var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handl
 func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
 	return e.byHandle(a, len(handles), func(sh *shard, qs *queueState, i int) error {
 		h, ok := e.handles.open(handles[i], sh.id, qs.incarnation)
+		again := QueueEvent{Queue: a, Kind: MessagesDeletedAgain, At: sh.meta.now, Messages: 1}
 		if !ok && sh.purged(qs, handles[i]) {
+			e.event(again)
 			return nil
 		}
 		if !ok {
@@ -386,6 +388,7 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return errExpiredHandle(handles[i])
 		}
 		if errors.Is(err, queue.ErrGone) {
+			e.event(again)
 			return nil
 		}
 		if err == nil {

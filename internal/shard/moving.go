@@ -168,6 +168,9 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 		return arrivalOf(m, now, cfg), nil
 	})
 	sh.moved(t, err)
+	if err == nil {
+		e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: m.Sent, Messages: 1})
+	}
 	return g, err
 }
 

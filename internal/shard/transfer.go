@@ -254,6 +254,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		switch kind := fault.KindOf(err); {
 		case err == nil:
 			e.event(QueueEvent{Queue: qs.arn, Kind: MessagesDeadLettered, At: sh.meta.now, Messages: 1})
+			e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.now, Messages: 1})
 		case errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
 			e.clock.AfterFunc(deadLetterWait, func() {

@@ -36,7 +36,7 @@ func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 	t.Helper()
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
-		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
+		Region: region, Account: account, AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 500,
 	}
 	change(&settings)

@@ -133,7 +133,7 @@ func unpack(text []byte, dir string) error {
 	if err != nil {
 		return fmt.Errorf("unpacking code: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	left := int64(maxUnzipped)
 	for _, f := range archive.File {
 		n, err := unpackFile(root, f, left)

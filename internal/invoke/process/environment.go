@@ -208,7 +208,8 @@ func (e *environment) spec(api, group string) sandbox.Spec {
 		s.Root, s.Hide = e.root(), e.runner.Hide
 		s.Binds = []sandbox.Bind{
 			{Source: e.tmp(), Target: "/tmp", Writable: true},
-			{Source: task, Target: "/var/task"}, {Source: lib, Target: "/var/runtime"},
+			{Source: task, Target: "/var/task"},
+			{Source: lib, Target: "/var/runtime"},
 		}
 		for _, path := range e.language.needs {
 			if !sandbox.Visible(path) && !slices.ContainsFunc(s.Binds, func(b sandbox.Bind) bool { return within(path, b.Source) }) {

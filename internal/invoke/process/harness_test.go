@@ -29,7 +29,7 @@ var goHandler = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)

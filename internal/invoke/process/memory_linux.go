@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -58,13 +57,12 @@ func findMemoryGroups() memoryGroups {
 
 // cgroupMounts are the places where hierarchies of a kind are mounted.
 func cgroupMounts(kind, option string) (mounts []string) {
-	f, err := os.Open("/proc/self/mounts")
+	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
 		if len(fields) < 4 || fields[2] != kind {
 			continue
 		}
@@ -86,7 +84,7 @@ func (g memoryGroups) usable() bool {
 	if err != nil {
 		return false
 	}
-	defer os.Remove(dir)
+	defer func() { _ = os.Remove(dir) }()
 	return os.WriteFile(filepath.Join(dir, g.limit), []byte("67108864"), 0) == nil
 }
 

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -61,8 +62,8 @@ func (o *output) read(fd int) (end bool) {
 		switch {
 		case n > 0:
 			o.cut(o.buffer[:n])
-		case err == syscall.EINTR: //nolint:errorlint // a system call's own error
-		case err == syscall.EAGAIN: //nolint:errorlint // a system call's own error
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
 			return false
 		default:
 			o.flush()

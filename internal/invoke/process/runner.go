@@ -117,12 +117,12 @@ func (r *Runner) tryIsolation() error {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
 	}
-	defer os.Remove(root)
+	defer func() { _ = os.Remove(root) }()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 	p, err := sandbox.Start(sandbox.Spec{Args: []string{"/bin/true"}, Dir: "/", Isolate: true, Root: root}, null)
 	if err != nil {
 		return err

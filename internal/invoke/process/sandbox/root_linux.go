@@ -121,7 +121,7 @@ func (r root) restrict(name, target string, flags uintptr) error {
 		unix.ST_NOEXEC: unix.MS_NOEXEC, unix.ST_NOATIME: unix.MS_NOATIME, unix.ST_NODIRATIME: unix.MS_NODIRATIME,
 		unix.ST_RELATIME: unix.MS_RELATIME,
 	} {
-		if int64(now.Flags)&stat != 0 {
+		if int64(now.Flags)&stat != 0 { //nolint:unconvert // it is an int32 on some machines
 			flags |= mount
 		}
 	}

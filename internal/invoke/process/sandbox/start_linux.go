@@ -107,7 +107,7 @@ func fork(cmd *exec.Cmd) (err error) {
 // left.
 func (p *Process) wait(report *os.File) {
 	defer close(p.done)
-	defer report.Close()
+	defer func() { _ = report.Close() }()
 	err := p.cmd.Wait()
 	text, _ := io.ReadAll(io.LimitReader(report, maxReport))
 	_ = p.lifeline.Close()
@@ -117,8 +117,8 @@ func (p *Process) wait(report *os.File) {
 		p.exit = r.exit()
 	default: // the keeper was ended, and the program with it
 		p.exit = Exit{Signal: "killed"}
-		if exited, ok := errors.AsType[*exec.ExitError](err); ok && exited.ExitCode() > 0 {
-			p.exit = Exit{Err: fmt.Errorf("the sandbox failed: %s", exited)}
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
+			p.exit = Exit{Err: fmt.Errorf("the sandbox failed: %w", err)}
 		}
 	}
 }

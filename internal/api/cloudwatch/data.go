@@ -1,0 +1,263 @@
+package cloudwatch
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of GetMetricData. Source: CloudWatch's API reference.
+const (
+	maxQueries    = 500
+	maxDataPoints = 100_800
+)
+
+var (
+	scanOrders = []string{"TimestampDescending", "TimestampAscending"}
+	queryID    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
+)
+
+// query is a checked MetricDataQuery.
+type query struct {
+	id, label string
+	metric    metrics.Metric
+	stat      metrics.Statistic
+	seconds   int
+	period    int64 // minutes
+	unit      *string
+	returned  bool
+}
+
+// getMetricData answers GetMetricData: a result for each query, those without
+// data too, the newest value first unless asked otherwise. Periods begin at
+// multiples of their length. With more values than are asked for the answer ends
+// where they do, within a query if need be, and its token goes on from there.
+func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
+	queries, err := readQueries(call, in)
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := readRange(in.StartTime, in.EndTime)
+	if err != nil {
+		return nil, fault.New(fault.ValidationFailed, err.Error())
+	}
+	ascending := deref(in.ScanBy) == scanOrders[1]
+	room := maxDataPoints
+	if n := in.MaxDatapoints; n != nil {
+		if *n < 1 || *n > maxDataPoints {
+			return nil, breaks(strconv.Itoa(*n), "maxDatapoints", fmt.Sprintf("Member must have a value between 1 and %d", maxDataPoints))
+		}
+		room = *n
+	}
+	list := tokenList(in, queries)
+	place, ok := readToken(list, in.NextToken)
+	at, beyond, ok2 := splitPlace(place)
+	if !ok || !ok2 || at >= max(len(queries), 1) {
+		return nil, fault.New(fault.InvalidNextToken, "")
+	}
+	out := &GetMetricDataOutput{MetricDataResults: []MetricDataResult{}, Messages: []MessageData{}}
+	for ; at < len(queries); at++ {
+		q := &queries[at]
+		if !q.returned {
+			continue
+		}
+		if room == 0 {
+			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, beyond))
+			break
+		}
+		result, err := s.answer(q, metrics.Minute(from), endMinute(to), ascending)
+		if err != nil {
+			return nil, err
+		}
+		result.skip(beyond, ascending)
+		beyond = 0
+		if n := len(result.Values); n > room {
+			result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:room], result.Values[:room], "PartialData"
+			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, result.Timestamps[room-1]))
+			out.MetricDataResults = append(out.MetricDataResults, result)
+			break
+		}
+		room -= len(result.Values)
+		out.MetricDataResults = append(out.MetricDataResults, result)
+	}
+	return out, nil
+}
+
+// answer computes the values of a query.
+func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricDataResult, err error) {
+	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete", Messages: []MessageData{}}
+	from -= from % q.period
+	units := []string{deref(q.unit)}
+	if q.unit == nil {
+		if units, err = s.metrics.Units(q.metric); err != nil {
+			return r, err
+		}
+	}
+	found := 0
+	for _, unit := range units {
+		points, err := s.metrics.Read(q.metric, unit, from, to, q.period)
+		if err != nil {
+			return r, err
+		}
+		if len(points) == 0 {
+			continue
+		}
+		if found++; found > 1 {
+			r.Messages = append(r.Messages, MessageData{"MultipleUnits", "The metric has data in several units, of which one is returned. Specify a unit."})
+			break
+		}
+		for i := range points {
+			if value, ok := q.stat.Of(&points[i].Set); ok {
+				r.Timestamps = append(r.Timestamps, api.TimeOf(metrics.Start(points[i].Minute)))
+				r.Values = append(r.Values, value)
+			}
+		}
+	}
+	if !ascending {
+		slices.Reverse(r.Timestamps)
+		slices.Reverse(r.Values)
+	}
+	return r, nil
+}
+
+// skip leaves out what was returned up to a moment; 0: nothing was.
+func (r *MetricDataResult) skip(last api.Time, ascending bool) {
+	if last == 0 {
+		return
+	}
+	n := 0
+	for n < len(r.Timestamps) && (ascending && r.Timestamps[n] <= last || !ascending && r.Timestamps[n] >= last) {
+		n++
+	}
+	r.Timestamps, r.Values = r.Timestamps[n:], r.Values[n:]
+}
+
+// tokenList binds tokens to what was asked.
+func tokenList(in *GetMetricDataInput, queries []query) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, *in.StartTime, *in.EndTime, deref(in.ScanBy))
+	for _, q := range queries {
+		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, deref(q.unit), q.seconds)
+	}
+	return fmt.Sprintf("GetMetricData %x", h.Sum64())
+}
+
+// splitPlace reads where an answer goes on: the query, and the moment of the last
+// value that was returned of it.
+func splitPlace(place string) (at int, last api.Time, ok bool) {
+	if place == "" {
+		return 0, 0, true
+	}
+	first, second, _ := strings.Cut(place, " ")
+	at, err := strconv.Atoi(first)
+	n, err2 := strconv.ParseInt(second, 10, 64)
+	return at, api.Time(n), err == nil && err2 == nil && at >= 0
+}
+
+func unfit(format string, args ...any) error {
+	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
+	if len(in.MetricDataQueries) == 0 {
+		return nil, unfit("The parameter MetricDataQueries must have at least one element.")
+	}
+	if len(in.MetricDataQueries) > maxQueries {
+		return nil, unfit("The collection MetricDataQueries must not have a size greater than %d.", maxQueries)
+	}
+	if in.ScanBy != nil && !slices.Contains(scanOrders, *in.ScanBy) {
+		return nil, notInEnum(*in.ScanBy, "scanBy", scanOrders)
+	}
+	queries := make([]query, len(in.MetricDataQueries))
+	ids := make(map[string]bool, len(queries))
+	returned, oneStat, onePeriod := false, true, true
+	for i := range queries {
+		at := fmt.Sprintf("MetricDataQueries.member.%d.", i+1)
+		q, err := readQuery(call, at, &in.MetricDataQueries[i])
+		if err != nil {
+			return nil, err
+		}
+		if ids[q.id] {
+			return nil, unfit("The values for parameter id in MetricDataQueries are not unique.")
+		}
+		ids[q.id] = true
+		returned = returned || q.returned
+		queries[i] = q
+		oneStat = oneStat && q.stat.Text == queries[0].stat.Text
+		onePeriod = onePeriod && q.seconds == queries[0].seconds
+	}
+	if !returned {
+		return nil, unfit("At least one of the queries in MetricDataQueries must return data.")
+	}
+	for i := range queries {
+		q := &queries[i]
+		if q.label != "" {
+			continue
+		}
+		q.label = q.metric.Name
+		if !oneStat {
+			q.label += " " + q.stat.Text
+		}
+		if !onePeriod {
+			q.label += " " + strconv.Itoa(q.seconds)
+		}
+	}
+	return queries, nil
+}
+
+func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err error) {
+	switch {
+	case in.Id == nil:
+		return q, unfit("The parameter %sId is required.", at)
+	case !queryID.MatchString(*in.Id) || len(*in.Id) > maxName:
+		return q, unfit("The value %s for parameter %sId is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$.", shorten(*in.Id), at)
+	case in.Expression != nil && in.MetricStat != nil:
+		return q, unfit("The parameters MetricDataQuery Expression and MetricStat are mutually exclusive and you have specified both.")
+	case in.Expression != nil:
+		return q, unfit("The parameter %sExpression is not supported: metric math is not built yet.", at)
+	case in.MetricStat == nil || in.MetricStat.Metric == nil:
+		return q, unfit("The parameter %sMetricStat.Metric is required.", at)
+	case in.MetricStat.Period == nil:
+		return q, unfit("The parameter %sMetricStat.Period is required.", at)
+	case in.MetricStat.Stat == nil:
+		return q, unfit("The parameter %sMetricStat.Stat is required.", at)
+	case in.AccountId != nil && *in.AccountId != call.Account:
+		return q, unfit("The value %s for parameter %sAccountId is not an account that is linked to this one.", shorten(*in.AccountId), at)
+	}
+	stat := in.MetricStat
+	at += "MetricStat."
+	if err := checkNamespace(at+"Metric.Namespace", stat.Metric.Namespace); err != nil {
+		return q, unfit("%s", err)
+	}
+	if err := checkText(at+"Metric.MetricName", stat.Metric.MetricName, maxName); err != nil {
+		return q, unfit("%s", err)
+	}
+	dimensions, err := readDimensions(at+"Metric.Dimensions", stat.Metric.Dimensions)
+	if err != nil {
+		return q, unfit("%s", err)
+	}
+	if err := checkUnit(at+"Unit", stat.Unit); err != nil {
+		return q, unfit("%s", err)
+	}
+	q = query{
+		id: *in.Id, label: deref(in.Label), seconds: *stat.Period, unit: stat.Unit,
+		metric:   metrics.Metric{Owner: owner(call), Namespace: *stat.Metric.Namespace, Name: *stat.Metric.MetricName, Dimensions: dimensions},
+		returned: in.ReturnData == nil || *in.ReturnData,
+	}
+	if q.period, err = readPeriod(at+"Period", *stat.Period); err != nil {
+		return q, unfit("%s", err)
+	}
+	var ok bool
+	if q.stat, ok = metrics.ParseStatistic(*stat.Stat); !ok {
+		return q, unfit("The value %s for parameter %sStat is not a valid statistic.", shorten(*stat.Stat), at)
+	}
+	return q, nil
+}

@@ -1,0 +1,112 @@
+package cloudwatch
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+const (
+	metricsPage = 500
+	// listed and recent are for how many minutes a metric without new data is
+	// listed, and is recently active.
+	listed = 14 * 24 * 60
+	recent = 3 * 60
+
+	maxFilters = 10
+)
+
+// listMetrics answers ListMetrics, in the order of namespace, name and dimensions.
+func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetricsInput) (*ListMetricsOutput, error) {
+	filter, err := readFilter(call, in)
+	if err != nil {
+		return nil, err
+	}
+	after, ok := readToken("ListMetrics", in.NextToken)
+	if !ok {
+		return nil, invalid("The parameter NextToken is invalid.")
+	}
+	out := &ListMetricsOutput{Metrics: []Metric{}}
+	if in.OwningAccount != nil && *in.OwningAccount != call.Account {
+		return out, nil
+	}
+	next, err := s.metrics.List(filter, []byte(after), func(m metrics.Metric) bool {
+		if len(out.Metrics) == metricsPage {
+			return false
+		}
+		out.Metrics = append(out.Metrics, Metric{&m.Namespace, &m.Name, showDimensions(m.Dimensions)})
+		if deref(in.IncludeLinkedAccounts) {
+			out.OwningAccounts = append(out.OwningAccounts, call.Account)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if next != nil {
+		out.NextToken = nextToken("ListMetrics", string(next))
+	}
+	return out, nil
+}
+
+func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err error) {
+	f = metrics.Filter{
+		Owner: owner(call), Namespace: deref(in.Namespace), Name: deref(in.MetricName),
+		Since: metrics.Minute(call.Time) - listed,
+	}
+	if in.Namespace != nil {
+		if err := checkNamespace("Namespace", in.Namespace); err != nil {
+			return f, err
+		}
+	}
+	if in.MetricName != nil {
+		if err := checkText("MetricName", in.MetricName, maxName); err != nil {
+			return f, err
+		}
+	}
+	if in.RecentlyActive != nil {
+		if *in.RecentlyActive != "PT3H" {
+			return f, notInEnum(*in.RecentlyActive, "recentlyActive", []string{"PT3H"})
+		}
+		f.Since = metrics.Minute(call.Time) - recent
+	}
+	if len(in.Dimensions) > maxFilters {
+		return f, tooMany("Dimensions", maxFilters)
+	}
+	for i, d := range in.Dimensions {
+		at := fmt.Sprintf("Dimensions.member.%d.", i+1)
+		if err := checkText(at+"Name", d.Name, maxDimensionName); err != nil {
+			return f, err
+		}
+		if d.Value != nil {
+			if err := checkText(at+"Value", d.Value, maxDimensionValue); err != nil {
+				return f, err
+			}
+		}
+		f.Dimensions = append(f.Dimensions, metrics.Dimension{Name: *d.Name, Value: deref(d.Value)})
+	}
+	return f, nil
+}
+
+// nextToken wraps the place where a list goes on. It is bound to the list, so
+// that a token of one is refused by another.
+func nextToken(list, after string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("1\n" + list + "\n" + after))
+}
+
+// readToken gives the place that nextToken wrapped; no token is the beginning.
+func readToken(list string, token *string) (after string, ok bool) {
+	if deref(token) == "" {
+		return "", true
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(*token)
+	if err != nil {
+		return "", false
+	}
+	after, ok = strings.CutPrefix(string(plain), "1\n"+list+"\n")
+	return after, ok && after != ""
+}

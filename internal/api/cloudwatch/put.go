@@ -1,0 +1,169 @@
+package cloudwatch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of PutMetricData. Source: CloudWatch's API reference.
+const (
+	maxData   = 1000
+	maxValues = 150
+	pastData  = 14 * 24 * time.Hour
+	aheadData = 2 * time.Hour
+)
+
+// datum is a checked MetricDatum.
+type datum struct {
+	metric metrics.Metric
+	unit   string
+	minute int64
+	add    func(*metrics.Set)
+}
+
+// putMetricData answers PutMetricData: it takes all data or none. They are
+// durable with the next flush, within a minute.
+func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetricDataInput) (*PutMetricDataOutput, error) {
+	if err := checkNamespace("Namespace", in.Namespace); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(*in.Namespace, "AWS/") {
+		return nil, invalid("The value AWS/ for parameter Namespace is invalid.")
+	}
+	total := len(in.MetricData)
+	for _, e := range in.EntityMetricData {
+		total += len(e.MetricData)
+	}
+	if total == 0 {
+		return nil, missing("MetricData")
+	}
+	if total > maxData {
+		return nil, tooMany("MetricData", maxData)
+	}
+	data := make([]datum, 0, total)
+	read := func(parameter string, all []MetricDatum) error {
+		for i := range all {
+			d, err := s.readDatum(call, *in.Namespace, fmt.Sprintf("%s.member.%d.", parameter, i+1), &all[i])
+			if err != nil {
+				return err
+			}
+			data = append(data, d)
+		}
+		return nil
+	}
+	if err := read("MetricData", in.MetricData); err != nil {
+		return nil, err
+	}
+	for i, e := range in.EntityMetricData {
+		if err := read(fmt.Sprintf("EntityMetricData.member.%d.MetricData", i+1), e.MetricData); err != nil {
+			return nil, err
+		}
+	}
+	for _, d := range data {
+		if err := s.metrics.Put(d.metric, d.unit, d.minute, d.add); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatum) (d datum, err error) {
+	if err := checkText(at+"MetricName", in.MetricName, maxName); err != nil {
+		return d, err
+	}
+	dimensions, err := readDimensions(at+"Dimensions", in.Dimensions)
+	if err != nil {
+		return d, err
+	}
+	if err := checkUnit(at+"Unit", in.Unit); err != nil {
+		return d, err
+	}
+	if r := in.StorageResolution; r != nil && *r != 1 && *r != 60 {
+		return d, invalid("The parameter %sStorageResolution must be 1 or 60.", at)
+	}
+	when := call.Time
+	if in.Timestamp != nil {
+		when = in.Timestamp.Std()
+		if when.Before(call.Time.Add(-pastData)) {
+			return d, invalid("The parameter %sTimestamp must specify a time within the past two weeks.", at)
+		}
+		if when.After(call.Time.Add(aheadData)) {
+			return d, invalid("The parameter %sTimestamp must specify a time no more than two hours in the future.", at)
+		}
+	}
+	d = datum{
+		metric: metrics.Metric{Owner: owner(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
+		unit:   noUnit, minute: metrics.Minute(when),
+	}
+	if in.Unit != nil {
+		d.unit = *in.Unit
+	}
+	d.add, err = readValues(at, in)
+	return d, err
+}
+
+// readValues finds out what a datum adds to a metric.
+func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
+	switch {
+	case in.Value != nil && in.StatisticValues != nil:
+		return nil, exclusive(at+"Value", at+"StatisticValues")
+	case in.Value != nil && len(in.Values) > 0:
+		return nil, exclusive(at+"Value", at+"Values")
+	case in.StatisticValues != nil && len(in.Values) > 0:
+		return nil, exclusive(at+"StatisticValues", at+"Values")
+	case in.Value != nil:
+		value := *in.Value
+		return func(s *metrics.Set) { s.Add(value, 1) }, checkValue(at+"Value", value)
+	case in.StatisticValues != nil:
+		return readStatistics(at+"StatisticValues.", in.StatisticValues)
+	case len(in.Values) == 0:
+		return nil, atLeastOne(at+"Value", at+"StatisticValues")
+	case len(in.Values) > maxValues:
+		return nil, tooMany(at+"Values", maxValues)
+	case len(in.Counts) > 0 && len(in.Counts) != len(in.Values):
+		return nil, invalid("The parameters %sValues and %sCounts must have the same size.", at, at)
+	}
+	for i, value := range in.Values {
+		if err := checkValue(fmt.Sprintf("%sValues.member.%d", at, i+1), value); err != nil {
+			return nil, err
+		}
+		if len(in.Counts) > 0 {
+			if count := in.Counts[i]; !(count > 0 && count <= largest) {
+				return nil, invalid("The value %v for parameter %sCounts.member.%d is invalid.", count, at, i+1)
+			}
+		}
+	}
+	return func(s *metrics.Set) {
+		for i, value := range in.Values {
+			count := 1.0
+			if len(in.Counts) > 0 {
+				count = in.Counts[i]
+			}
+			s.Add(value, count)
+		}
+	}, nil
+}
+
+func readStatistics(at string, in *StatisticSet) (func(*metrics.Set), error) {
+	for i, value := range []*float64{in.SampleCount, in.Sum, in.Minimum, in.Maximum} {
+		name := at + []string{"SampleCount", "Sum", "Minimum", "Maximum"}[i]
+		if value == nil {
+			return nil, missing(name)
+		}
+		if err := checkValue(name, *value); err != nil {
+			return nil, err
+		}
+	}
+	if *in.SampleCount <= 0 {
+		return nil, invalid("The value %v for parameter %sSampleCount is invalid.", *in.SampleCount, at)
+	}
+	if *in.Minimum > *in.Maximum {
+		return nil, invalid("The parameter %sMinimum must not be greater than %sMaximum.", at, at)
+	}
+	return func(s *metrics.Set) { s.AddStatistics(*in.SampleCount, *in.Sum, *in.Minimum, *in.Maximum) }, nil
+}

@@ -1,0 +1,172 @@
+package cloudwatch
+
+import "godwit.dev/godwit/internal/api"
+
+// Dimension is a name and a value that tell metrics of one name apart.
+type Dimension struct {
+	Name  *string
+	Value *string
+}
+
+// Metric names a metric.
+type Metric struct {
+	Namespace  *string
+	MetricName *string
+	Dimensions []Dimension
+}
+
+// StatisticSet are the statistics of values that are not known themselves.
+type StatisticSet struct {
+	SampleCount *float64
+	Sum         *float64
+	Minimum     *float64
+	Maximum     *float64
+}
+
+// MetricDatum is what is put into a metric.
+type MetricDatum struct {
+	MetricName        *string
+	Dimensions        []Dimension
+	Timestamp         *api.Time
+	Value             *float64
+	StatisticValues   *StatisticSet
+	Values            []float64
+	Counts            []float64
+	Unit              *string
+	StorageResolution *int
+}
+
+// Entity is what a metric is about, in the words of Application Signals.
+type Entity struct {
+	KeyAttributes map[string]string
+	Attributes    map[string]string
+}
+
+// EntityMetricData are data about an entity.
+type EntityMetricData struct {
+	Entity     *Entity
+	MetricData []MetricDatum
+}
+
+// PutMetricDataInput is the input of PutMetricData.
+type PutMetricDataInput struct {
+	Namespace              *string
+	MetricData             []MetricDatum
+	EntityMetricData       []EntityMetricData
+	StrictEntityValidation *bool
+}
+
+// PutMetricDataOutput is the output of PutMetricData.
+type PutMetricDataOutput struct{}
+
+// MetricStat asks for a statistic of a metric.
+type MetricStat struct {
+	Metric *Metric
+	Period *int
+	Stat   *string
+	Unit   *string
+}
+
+// MetricDataQuery is one of the questions of GetMetricData.
+type MetricDataQuery struct {
+	Id         *string
+	MetricStat *MetricStat
+	Expression *string
+	Label      *string
+	ReturnData *bool
+	Period     *int
+	AccountId  *string
+}
+
+// LabelOptions say how moments in labels are written.
+type LabelOptions struct{ Timezone *string }
+
+// GetMetricDataInput is the input of GetMetricData.
+type GetMetricDataInput struct {
+	MetricDataQueries []MetricDataQuery `wire:"required"`
+	StartTime         *api.Time         `wire:"required"`
+	EndTime           *api.Time         `wire:"required"`
+	NextToken         *string
+	ScanBy            *string
+	MaxDatapoints     *int
+	LabelOptions      *LabelOptions
+}
+
+// MessageData is a remark about an answer.
+type MessageData struct {
+	Code  string
+	Value string
+}
+
+// MetricDataResult is the answer to one question.
+type MetricDataResult struct {
+	Id         string
+	Label      string
+	Timestamps []api.Time
+	Values     []float64
+	StatusCode string
+	Messages   []MessageData
+}
+
+// GetMetricDataOutput is the output of GetMetricData.
+type GetMetricDataOutput struct {
+	MetricDataResults []MetricDataResult
+	NextToken         string
+	Messages          []MessageData
+}
+
+// GetMetricStatisticsInput is the input of GetMetricStatistics.
+type GetMetricStatisticsInput struct {
+	Namespace          *string
+	MetricName         *string
+	Dimensions         []Dimension
+	StartTime          *api.Time
+	EndTime            *api.Time
+	Period             *int
+	Statistics         []string
+	ExtendedStatistics []string
+	Unit               *string
+}
+
+// Datapoint holds the statistics of a period.
+type Datapoint struct {
+	Timestamp          api.Time
+	SampleCount        *float64
+	Average            *float64
+	Sum                *float64
+	Minimum            *float64
+	Maximum            *float64
+	Unit               string
+	ExtendedStatistics map[string]float64
+}
+
+// GetMetricStatisticsOutput is the output of GetMetricStatistics.
+type GetMetricStatisticsOutput struct {
+	Label      string
+	Datapoints []Datapoint
+}
+
+// DimensionFilter is a dimension that a metric must have, of any value if none is
+// given.
+type DimensionFilter struct {
+	Name  *string
+	Value *string
+}
+
+// ListMetricsInput is the input of ListMetrics.
+type ListMetricsInput struct {
+	Namespace             *string
+	MetricName            *string
+	Dimensions            []DimensionFilter
+	NextToken             *string
+	RecentlyActive        *string
+	IncludeLinkedAccounts *bool
+	OwningAccount         *string
+}
+
+// ListMetricsOutput is the output of ListMetrics.
+type ListMetricsOutput struct {
+	Metrics        []Metric
+	NextToken      string
+	OwningAccounts []string
+}

@@ -1,0 +1,160 @@
+package cloudwatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of GetMetricStatistics. Source: CloudWatch's API reference and model.
+const (
+	maxDatapoints = 1440
+	maxStatistics = 5
+	maxExtended   = 10
+)
+
+var basicStatistics = []string{"SampleCount", "Average", "Sum", "Minimum", "Maximum"}
+
+func atLeastOne(a, b string) error {
+	return fault.Newf(fault.InvalidParameterCombination, "At least one of the parameters %s and %s must be specified.", a, b)
+}
+
+// getMetricStatistics answers GetMetricStatistics: a datapoint for each period
+// with data, and for each unit if none is asked for, in the order of time. Periods
+// begin at StartTime, to the minute below.
+func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *GetMetricStatisticsInput) (*GetMetricStatisticsOutput, error) {
+	m, stats, err := readStatisticsQuery(call, in)
+	if err != nil {
+		return nil, err
+	}
+	period, err := readPeriod("Period", *in.Period)
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := readRange(in.StartTime, in.EndTime)
+	if err != nil {
+		return nil, err
+	}
+	if asked := (to.Unix() - from.Unix()) / int64(*in.Period); asked > maxDatapoints {
+		return nil, fault.Newf(fault.InvalidParameterCombination,
+			"You have requested up to %d datapoints, which exceeds the limit of %d. "+
+				"You may reduce the datapoints requested by increasing Period, or decreasing the time range.", asked, maxDatapoints)
+	}
+	wanted := []string{deref(in.Unit)}
+	if in.Unit == nil {
+		if wanted, err = s.metrics.Units(m); err != nil {
+			return nil, err
+		}
+	}
+	out := &GetMetricStatisticsOutput{Label: m.Name, Datapoints: []Datapoint{}}
+	for _, unit := range wanted {
+		points, err := s.metrics.Read(m, unit, metrics.Minute(from), endMinute(to), period)
+		if err != nil {
+			return nil, err
+		}
+		for i := range points {
+			if point, ok := datapoint(&points[i], unit, stats); ok {
+				out.Datapoints = append(out.Datapoints, point)
+			}
+		}
+	}
+	slices.SortStableFunc(out.Datapoints, func(a, b Datapoint) int { return int(a.Timestamp/1000 - b.Timestamp/1000) })
+	return out, nil
+}
+
+func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metrics.Metric, stats []metrics.Statistic, err error) {
+	if err := checkNamespace("Namespace", in.Namespace); err != nil {
+		return m, nil, err
+	}
+	if err := checkText("MetricName", in.MetricName, maxName); err != nil {
+		return m, nil, err
+	}
+	dimensions, err := readDimensions("Dimensions", in.Dimensions)
+	if err != nil {
+		return m, nil, err
+	}
+	switch {
+	case in.StartTime == nil:
+		return m, nil, missing("StartTime")
+	case in.EndTime == nil:
+		return m, nil, missing("EndTime")
+	case in.Period == nil:
+		return m, nil, missing("Period")
+	}
+	if err := checkUnit("Unit", in.Unit); err != nil {
+		return m, nil, err
+	}
+	switch {
+	case len(in.Statistics) == 0 && len(in.ExtendedStatistics) == 0:
+		return m, nil, atLeastOne("Statistics", "ExtendedStatistics")
+	case len(in.Statistics) > 0 && len(in.ExtendedStatistics) > 0:
+		return m, nil, exclusive("Statistics", "ExtendedStatistics")
+	case len(in.Statistics) > maxStatistics:
+		return m, nil, tooMany("Statistics", maxStatistics)
+	case len(in.ExtendedStatistics) > maxExtended:
+		return m, nil, tooMany("ExtendedStatistics", maxExtended)
+	}
+	for i, name := range in.Statistics {
+		if !slices.Contains(basicStatistics, name) {
+			return m, nil, notInSet(fmt.Sprintf("Statistics.member.%d", i+1), basicStatistics)
+		}
+	}
+	for i, name := range slices.Concat(in.Statistics, in.ExtendedStatistics) {
+		stat, ok := metrics.ParseStatistic(name)
+		if !ok || len(in.Statistics) == 0 && !stat.Extended() {
+			return m, nil, invalid("The value %s for parameter ExtendedStatistics.member.%d is not supported.", shorten(name), i+1)
+		}
+		stats = append(stats, stat)
+	}
+	return metrics.Metric{Owner: owner(call), Namespace: *in.Namespace, Name: *in.MetricName, Dimensions: dimensions}, stats, nil
+}
+
+// readRange checks a range of time.
+func readRange(start, end *api.Time) (from, to time.Time, err error) {
+	from, to = start.Std(), end.Std()
+	if !from.Before(to) {
+		return from, to, invalid("The parameter StartTime must be less than the parameter EndTime.")
+	}
+	if first := time.Unix(0, 0); from.Before(first) {
+		from = first // there was nothing
+	}
+	return from, to, nil
+}
+
+// endMinute is the first minute that begins at a moment or later.
+func endMinute(at time.Time) int64 { return metrics.Minute(at.Add(time.Minute - 1)) }
+
+// datapoint computes statistics; ok is false if there is none of them.
+func datapoint(p *metrics.Point, unit string, stats []metrics.Statistic) (point Datapoint, ok bool) {
+	point = Datapoint{Timestamp: api.TimeOf(metrics.Start(p.Minute)), Unit: unit}
+	for _, stat := range stats {
+		value, there := stat.Of(&p.Set)
+		if !there {
+			continue
+		}
+		ok = true
+		switch stat.Text {
+		case "SampleCount":
+			point.SampleCount = &value
+		case "Average":
+			point.Average = &value
+		case "Sum":
+			point.Sum = &value
+		case "Minimum":
+			point.Minimum = &value
+		case "Maximum":
+			point.Maximum = &value
+		default:
+			if point.ExtendedStatistics == nil {
+				point.ExtendedStatistics = make(map[string]float64, len(stats))
+			}
+			point.ExtendedStatistics[stat.Text] = value
+		}
+	}
+	return point, ok
+}

@@ -1,0 +1,173 @@
+package cloudwatch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of names and values. Source: CloudWatch's API model and reference.
+const (
+	maxName           = 255
+	maxDimensions     = 30
+	maxDimensionName  = 255
+	maxDimensionValue = 1024
+)
+
+// units are those that a metric may have, in the order of the model.
+var units = []string{
+	"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes",
+	"Bits", "Kilobits", "Megabits", "Gigabits", "Terabits", "Percent", "Count",
+	"Bytes/Second", "Kilobytes/Second", "Megabytes/Second", "Gigabytes/Second", "Terabytes/Second",
+	"Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
+}
+
+// noUnit is the unit of what is put without one.
+const noUnit = "None"
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func owner(call *api.Call) metrics.Owner {
+	return metrics.Owner{Account: call.Account, Region: call.Region}
+}
+
+func missing(parameter string) error {
+	return fault.Newf(fault.MissingParameter, "The parameter %s is required.", parameter)
+}
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, format, args...)
+}
+
+func tooMany(parameter string, most int) error {
+	return invalid("The collection %s must not have a size greater than %d.", parameter, most)
+}
+
+func exclusive(a, b string) error {
+	return fault.Newf(fault.InvalidParameterCombination, "The parameters %s and %s are mutually exclusive and you have specified both.", a, b)
+}
+
+func notInSet(parameter string, set []string) error {
+	return invalid("The parameter %s must be a value in the set [ %s ].", parameter, strings.Join(set, ", "))
+}
+
+// breaks says that a member breaks a constraint of the model.
+func breaks(value, member, constraint string) error {
+	return fault.Newf(fault.ValidationFailed,
+		"1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, constraint)
+}
+
+func notInEnum(value, member string, set []string) error {
+	return breaks(value, member, fmt.Sprintf("Member must satisfy enum value set: [%s]", strings.Join(set, ", ")))
+}
+
+// shorten makes what a stranger sent fit for an error's text.
+func shorten(s string) string {
+	const most = 128
+	if len(s) > most {
+		s = s[:most]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// checkText checks a text of 1 to most bytes without control characters.
+func checkText(parameter string, value *string, most int) error {
+	switch {
+	case value == nil:
+		return missing(parameter)
+	case *value == "":
+		return invalid("The value  for parameter %s is invalid. It must not be empty.", parameter)
+	case len(*value) > most:
+		return invalid("The parameter %s must be shorter than %d characters.", parameter, most+1)
+	case strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return invalid("The parameter %s must not contain control characters.", parameter)
+	}
+	return nil
+}
+
+func checkNamespace(parameter string, value *string) error {
+	if err := checkText(parameter, value, maxName); err != nil {
+		return err
+	}
+	if strings.HasPrefix(*value, ":") {
+		return invalid("The value %s for parameter %s is invalid. It must not begin with a colon.", shorten(*value), parameter)
+	}
+	return nil
+}
+
+// readDimensions checks dimensions and brings them into the form of a metric.
+func readDimensions(parameter string, all []Dimension) (string, error) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	if len(all) > maxDimensions {
+		return "", tooMany(parameter, maxDimensions)
+	}
+	read := make([]metrics.Dimension, len(all))
+	for i, d := range all {
+		at := fmt.Sprintf("%s.member.%d.", parameter, i+1)
+		if err := checkText(at+"Name", d.Name, maxDimensionName); err != nil {
+			return "", err
+		}
+		if err := checkText(at+"Value", d.Value, maxDimensionValue); err != nil {
+			return "", err
+		}
+		if strings.HasPrefix(*d.Name, ":") {
+			return "", invalid("The value %s for parameter %sName is invalid. It must not begin with a colon.", shorten(*d.Name), at)
+		}
+		if slices.ContainsFunc(read[:i], func(o metrics.Dimension) bool { return o.Name == *d.Name }) {
+			return "", invalid("The dimension %s is given more than once in %s.", shorten(*d.Name), parameter)
+		}
+		read[i] = metrics.Dimension{Name: *d.Name, Value: *d.Value}
+	}
+	return metrics.Dimensions(read...), nil
+}
+
+// showDimensions is the reverse of readDimensions.
+func showDimensions(text string) []Dimension {
+	split := metrics.SplitDimensions(text)
+	all := make([]Dimension, len(split))
+	for i := range split {
+		all[i] = Dimension{&split[i].Name, &split[i].Value}
+	}
+	return all
+}
+
+func checkUnit(parameter string, unit *string) error {
+	if unit != nil && !slices.Contains(units, *unit) {
+		return notInSet(parameter, units)
+	}
+	return nil
+}
+
+// largest is the greatest value that a metric takes, of either sign: 2^360.
+var largest = math.Ldexp(1, 360)
+
+func checkValue(parameter string, value float64) error {
+	if math.IsNaN(value) || math.Abs(value) > largest {
+		return invalid("The value %v for parameter %s is invalid.", value, parameter)
+	}
+	return nil
+}
+
+// readPeriod checks a period in seconds and gives it in minutes, the resolution
+// at which metrics are kept.
+func readPeriod(parameter string, period int) (minutes int64, err error) {
+	switch {
+	case period == 1 || period == 5 || period == 10 || period == 20 || period == 30:
+		return 1, nil
+	case period < 60 || period%60 != 0 || period > 86400*365:
+		return 0, invalid("The parameter %s must be 1, 5, 10, 20, 30, or a multiple of 60.", parameter)
+	}
+	return int64(period) / 60, nil
+}

@@ -1,0 +1,124 @@
+package process_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/invoke/process"
+)
+
+// managed makes a function of source files in a runtime of ours, or skips the
+// test if this machine cannot run it.
+func (l *lab) managed(t *testing.T, runtime, handler string, files map[string]string) func(payload, functionError, answer string) {
+	t.Helper()
+	if err := process.Installed(runtime); err != nil {
+		t.Skip(err)
+	}
+	f := l.function(zipOf(files), runtime, handler)
+	f.Timeout = 10e9
+	return func(payload, functionError, answer string) {
+		t.Helper()
+		out := l.invoke(t, f, payload)
+		got := string(out.Payload)
+		if functionError != "" { // the stack is the machine's
+			var fields map[string]any
+			if err := json.Unmarshal(out.Payload, &fields); err != nil {
+				t.Errorf("%s: %s", payload, got)
+			}
+			maps.DeleteFunc(fields, func(name string, _ any) bool { return name != "errorType" && name != "errorMessage" })
+			short, _ := json.Marshal(fields)
+			got = string(short)
+		}
+		if out.FunctionError != functionError || got != answer {
+			t.Errorf("%s: %q %s\nwant %q %s\n%s", payload, out.FunctionError, out.Payload, functionError, answer, out.LogTail)
+		}
+	}
+}
+
+func TestNode(t *testing.T) {
+	each(t, func(t *testing.T, l *lab) {
+		want := l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `
+exports.handler = async (event, context) => {
+	if (event.fail) throw new TypeError(event.fail);
+	if (event.exit) process.exit(event.exit);
+	if (event.nothing) return;
+	if (event.circle) { const o = {}; o.o = o; return o; }
+	if (event.context) return [context.functionName, context.functionVersion, context.memoryLimitInMB, context.awsRequestId,
+		context.invokedFunctionArn, context.getRemainingTimeInMillis() > 1000, context.clientContext?.custom,
+		process.env.AWS_EXECUTION_ENV, process.env._X_AMZN_TRACE_ID.length > 0];
+	console.log("seen", event);
+	return { seen: event, ü: "ü" };
+};
+exports.callback = (event, context, callback) => { setTimeout(() => callback(null, event + 1), 5); };`})
+		want(`{"a":1}`, "", `{"seen":{"a":1},"ü":"ü"}`)
+		if log := l.log(); !strings.Contains(log, "Z\t"+requestID+"\tINFO\tseen { a: 1 }\n") {
+			t.Errorf("log: %s", log)
+		}
+		want(`{"nothing":1}`, "", `null`)
+		want(`{"fail":"bad"}`, "Unhandled", `{"errorMessage":"bad","errorType":"TypeError"}`)
+		want(`{"circle":true}`, "Unhandled", `{"errorMessage":"Unable to stringify response body as json","errorType":"Runtime.UnserializableResponse"}`)
+		want(`{"context":1}`, "", `["f","$LATEST","128","`+requestID+`","arn:aws:lambda:us-east-1:123456789012:function:f",true,null,"AWS_Lambda_nodejs20.x",true]`)
+		want(`{"exit":3}`, "Unhandled", `{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 3","errorType":"Runtime.ExitError"}`)
+		want(`{}`, "", `{"seen":{},"ü":"ü"}`)
+	})
+}
+
+func TestNodeHandlers(t *testing.T) {
+	l := newLab(t, false)
+	l.managed(t, "nodejs22.x", "src/app.callback", map[string]string{"src/app.js": `
+exports.callback = (event, context, callback) => { setTimeout(() => callback(null, event + 1), 5); };`})(`1`, "", `2`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.mjs": `
+import fs from "node:fs";
+export const handler = async () => fs.existsSync("/");`})(`1`, "", `true`)
+	l.managed(t, "nodejs22.x", "index.handler", map[string]string{"index.js": `export const handler = async (e) => e;`, "package.json": `{"type":"module"}`})(`5`, "", `5`)
+	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `exports.handler = () => "ignored";`})(`1`, "", `null`)
+	l.managed(t, "nodejs20.x", "index.absent", map[string]string{"index.js": `exports.handler = () => 1;`})(`1`, "Unhandled",
+		`{"errorMessage":"index.absent is undefined or not exported","errorType":"Runtime.HandlerNotFound"}`)
+	l.managed(t, "nodejs20.x", "other.handler", map[string]string{"index.js": ``})(`1`, "Unhandled",
+		`{"errorMessage":"Error: Cannot find module 'other'","errorType":"Runtime.ImportModuleError"}`)
+	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `throw new RangeError("early")`})(`1`, "Unhandled",
+		`{"errorMessage":"early","errorType":"RangeError"}`)
+	l.managed(t, "nodejs20.x", "index.handler", map[string]string{"index.js": `
+exports.handler = async () => { setTimeout(() => { throw new Error("later") }, 1); await new Promise((r) => setTimeout(r, 5000)); };`})(`1`, "Unhandled",
+		`{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 129","errorType":"Runtime.ExitError"}`)
+}
+
+func TestPython(t *testing.T) {
+	each(t, func(t *testing.T, l *lab) {
+		want := l.managed(t, "python3.12", "app.handler", map[string]string{"app.py": `
+import json, logging, os, sys
+def handler(event, context):
+    if "fail" in event: raise ValueError(event["fail"])
+    if "exit" in event: sys.exit(event["exit"])
+    if "set" in event: return {1, 2}
+    if "context" in event: return [context.function_name, context.aws_request_id, context.invoked_function_arn,
+        context.get_remaining_time_in_millis() > 1000, context.client_context, os.environ["AWS_EXECUTION_ENV"]]
+    print("seen", event)
+    logging.getLogger().warning("careful")
+    return {"seen": event, "ü": "ü"}
+`})
+		want(`{"a":1}`, "", `{"seen": {"a": 1}, "ü": "ü"}`)
+		if log := l.log(); !strings.Contains(log, "seen {'a': 1}\n[WARNING]\t") || !strings.Contains(log, "Z\t"+requestID+"\tcareful\n") {
+			t.Errorf("log: %s", log)
+		}
+		want(`{"fail":"bad"}`, "Unhandled", `{"errorMessage":"bad","errorType":"ValueError"}`)
+		want(`{"set":1}`, "Unhandled", `{"errorMessage":"Unable to marshal response: Object of type set is not JSON serializable","errorType":"Runtime.MarshalError"}`)
+		want(`{"context":1}`, "", `["f", "`+requestID+`", "arn:aws:lambda:us-east-1:123456789012:function:f", true, null, "AWS_Lambda_python3.12"]`)
+		want(`{"exit":3}`, "Unhandled", `{"errorMessage":"RequestId: `+requestID+` Error: Runtime exited with error: exit status 3","errorType":"Runtime.ExitError"}`)
+	})
+}
+
+func TestPythonHandlers(t *testing.T) {
+	l := newLab(t, false)
+	l.managed(t, "python3.11", "pkg/mod.f", map[string]string{"pkg/mod.py": "def f(e, c): return None", "pkg/__init__.py": ""})(`1`, "", `null`)
+	l.managed(t, "python3.11", "app.absent", map[string]string{"app.py": ""})(`1`, "Unhandled",
+		`{"errorMessage":"Handler 'absent' missing on module 'app'","errorType":"Runtime.HandlerNotFound"}`)
+	l.managed(t, "python3.11", "other.f", map[string]string{"app.py": ""})(`1`, "Unhandled",
+		`{"errorMessage":"Unable to import module 'other': No module named 'other'","errorType":"Runtime.ImportModuleError"}`)
+	l.managed(t, "python3.11", "app.f", map[string]string{"app.py": "x ="})(`1`, "Unhandled",
+		`{"errorMessage":"Syntax error in module 'app': invalid syntax (app.py, line 1)","errorType":"Runtime.UserCodeSyntaxError"}`)
+	l.managed(t, "python3.11", "noDot", map[string]string{"app.py": ""})(`1`, "Unhandled",
+		`{"errorMessage":"Bad handler 'noDot': not enough values to unpack (expected 2, got 1)","errorType":"Runtime.MalformedHandlerName"}`)
+}

@@ -1,0 +1,132 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// age moves what is too old for its resolution into the next one, and drops what
+// is too old for the last. What has been moved only counts once the floor is: a
+// crash before leaves both, of which one is read.
+func (s *Store) age(now int64) error {
+	var batch mutation.Batch
+	for res := range byte(len(resolutions)) {
+		r := &resolutions[res]
+		for {
+			bucket, ok, err := s.firstBucket(res)
+			if err != nil {
+				return err
+			}
+			end := (bucket + 1) * r.bucket
+			if !ok || end > now-r.keep {
+				break
+			}
+			floor, err := readFloor(s.options.Store, res)
+			if err != nil {
+				return err
+			}
+			if int(res)+1 < len(resolutions) && end > floor {
+				if err := s.coarsen(res, bucket); err != nil {
+					return err
+				}
+				batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
+			}
+			batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
+			if err := s.options.Store.Apply(true, &batch); err != nil {
+				return fmt.Errorf("old metrics cannot be dropped: %w", err)
+			}
+			batch.Reset()
+		}
+	}
+	return s.unlist(now)
+}
+
+func (s *Store) firstBucket(res byte) (bucket int64, ok bool, err error) {
+	it, err := s.options.Store.Iter(pointPrefix(res), pointPrefix(res+1))
+	if err != nil {
+		return 0, false, err
+	}
+	if it.Next() {
+		bucket, _, _, ok = splitPoint(it.Key())
+	}
+	return bucket, ok, it.Close()
+}
+
+// coarsen writes what a bucket holds as points of the next resolution.
+func (s *Store) coarsen(res byte, bucket int64) error {
+	snapshot := s.options.Store.Snapshot()
+	it, err := snapshot.Iter(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
+	if err != nil {
+		return errors.Join(err, snapshot.Close())
+	}
+	var batch mutation.Batch
+	var point Set
+	var of id
+	var at int64
+	step := resolutions[res+1].step
+	write := func(least int) error {
+		if point.Count > 0 {
+			batch.Set(pointKey(res+1, of, at), point.appendTo(nil))
+			point = Set{}
+		}
+		if batch.Size() <= least {
+			return nil
+		}
+		err := s.options.Store.Apply(false, &batch)
+		batch.Reset()
+		return err
+	}
+	for err == nil && it.Next() {
+		_, series, minute, ok := splitPoint(it.Key())
+		if !ok {
+			continue
+		}
+		if start := minute - minute%step; series != of || start != at {
+			err = write(flushBytes)
+			of, at = series, start
+		}
+		if set, failed := decodeSet(it.Value()); failed == nil {
+			point.Merge(&set)
+		}
+	}
+	err = errors.Join(err, write(0), it.Close(), snapshot.Close())
+	if err != nil {
+		return fmt.Errorf("old metrics cannot be summed up: %w", err)
+	}
+	return nil
+}
+
+// readFloor is the minute before which points of a resolution are in the next.
+func readFloor(r store.Reader, res byte) (int64, error) {
+	value, ok, err := r.Get(nil, floorKey(res))
+	if err != nil || !ok || len(value) != 4 {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint32(value)), nil
+}
+
+// unlist takes series off the list of which nothing is kept any more, once a day.
+func (s *Store) unlist(now int64) error {
+	if now-s.unlisted < day {
+		return nil
+	}
+	s.unlisted = now
+	it, err := s.options.Store.Iter([]byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1})
+	if err != nil {
+		return err
+	}
+	var batch mutation.Batch
+	for it.Next() && batch.Size() < flushBytes {
+		if len(it.Value()) == 4 && int64(binary.BigEndian.Uint32(it.Value())) < now-Retention {
+			batch.Delete(it.Key())
+		}
+	}
+	if err := it.Close(); err != nil || batch.Len() == 0 {
+		return err
+	}
+	return s.options.Store.Apply(false, &batch)
+}

@@ -1,0 +1,256 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"godwit.dev/godwit/internal/store"
+)
+
+// Point is the set of a period that begins at a minute.
+type Point struct {
+	Minute int64
+	Set    Set
+}
+
+// Read gives what there is of a series in the periods, of so many minutes, that
+// begin at from and the multiples of period behind it, below to; in ascending
+// order, without the empty ones.
+func (s *Store) Read(m Metric, unit string, from, to, period int64) ([]Point, error) {
+	now := Minute(s.options.Clock.Now())
+	series := idOf(seriesKey(&m, unit))
+	last := from + (to-from+period-1)/period*period // the end of the last period
+	recent, err := s.recent(m, unit, series, from, last)
+	if err != nil {
+		return nil, err
+	}
+	var points []Point
+	add := func(minute int64, set *Set) {
+		if minute < now-Retention {
+			return
+		}
+		start := rounded(minute, now)
+		if start = from + floorDiv(start-from, period)*period; start < from {
+			start = from // a coarse point that begins before
+		}
+		if n := len(points); n == 0 || points[n-1].Minute != start {
+			points = append(points, Point{Minute: start})
+		}
+		points[len(points)-1].Set.Merge(set)
+	}
+	err = s.stored(series, from, last, func(minute int64, value []byte) error {
+		for len(recent) > 0 && recent[0].Minute < minute {
+			add(recent[0].Minute, &recent[0].Set)
+			recent = recent[1:]
+		}
+		if len(recent) > 0 && recent[0].Minute == minute {
+			return nil // memory has the whole of it
+		}
+		set, err := decodeSet(value)
+		if err == nil {
+			add(minute, &set)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range recent {
+		add(recent[i].Minute, &recent[i].Set)
+	}
+	return points, nil
+}
+
+// rounded is the start of what is kept of a minute by its age, whether it has
+// been summed up already or not.
+func rounded(minute, now int64) int64 {
+	for res := len(resolutions) - 1; res > 0; res-- {
+		if minute < now-resolutions[res-1].keep {
+			return minute - minute%resolutions[res].step
+		}
+	}
+	return minute
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// recent are copies of what memory has of a series in [from, to), in order.
+func (s *Store) recent(m Metric, unit string, series id, from, to int64) ([]Point, error) {
+	found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions})
+	if !ok {
+		return nil, nil
+	}
+	r := found.(*Resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.metric(m.Name, unit)
+	if of == nil {
+		return nil, nil
+	}
+	var points []Point
+	for i := range of.slots {
+		sl := &of.slots[i]
+		if sl.minute < from || sl.minute >= to {
+			continue
+		}
+		if err := s.complete(series, sl); err != nil {
+			return nil, err
+		}
+		points = append(points, Point{sl.minute, sl.set.Clone()})
+	}
+	slices.SortFunc(points, func(a, b Point) int { return int(a.Minute - b.Minute) })
+	return points, nil
+}
+
+// stored calls f with what the store has of a series in [from, to), in order.
+func (s *Store) stored(series id, from, to int64, f func(minute int64, value []byte) error) (err error) {
+	snapshot := s.options.Store.Snapshot()
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	end := int64(1 << 32)
+	starts := [len(resolutions)]int64{}
+	for res := range byte(len(resolutions) - 1) {
+		if starts[res], err = readFloor(snapshot, res); err != nil {
+			return err
+		}
+	}
+	for res := len(resolutions) - 1; res >= 0; res-- {
+		r := &resolutions[res]
+		start, upTo := starts[res], end
+		if res > 0 {
+			upTo = starts[res-1]
+		}
+		// A coarse point may begin before from and reach into it.
+		start, upTo = max(start, from-from%r.step), min(upTo, to)
+		for bucket := start / r.bucket; start < upTo && bucket*r.bucket < upTo; bucket++ {
+			low := max(start, bucket*r.bucket)
+			high := min(upTo, (bucket+1)*r.bucket)
+			if err := scan(snapshot, byte(res), series, low, high, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scan calls f with the points of a series in [low, high), within a bucket.
+func scan(r store.Reader, res byte, series id, low, high int64, f func(minute int64, value []byte) error) error {
+	upper := pointKey(res, series, high-1)
+	it, err := r.Iter(pointKey(res, series, low), append(upper, 0))
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if _, _, minute, ok := splitPoint(it.Key()); ok {
+			if err := f(minute, it.Value()); err != nil {
+				return errors.Join(err, it.Close())
+			}
+		}
+	}
+	return it.Close()
+}
+
+// Units are the units in which a metric has values, in order.
+func (s *Store) Units(m Metric) ([]string, error) {
+	var units []string
+	if found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions}); ok {
+		r := found.(*Resource)
+		r.mu.Lock()
+		for i := range r.metrics {
+			if r.metrics[i].name == m.Name {
+				units = append(units, r.metrics[i].unit)
+			}
+		}
+		r.mu.Unlock()
+	}
+	key := metricKey(&m)
+	it, err := s.options.Store.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
+	if err != nil {
+		return nil, err
+	}
+	for it.Next() {
+		units = append(units, string(it.Key()[len(key):]))
+	}
+	slices.Sort(units)
+	return slices.Compact(units), it.Close()
+}
+
+// Filter is what List looks for. Empty members ask for nothing.
+type Filter struct {
+	Owner
+	Namespace, Name string
+	Dimensions      []Dimension // those that a metric must have; an empty value stands for any
+	Since           int64       // the minute that it was seen in or after
+}
+
+// maxLooked bounds how many series one call of List looks at.
+const maxLooked = 20_000
+
+// List calls f with the metrics that the filter lets through, behind the place
+// after, in order, each once, until f does not take one. next is the place to go
+// on from; nil: there are no others. Where few pass, it may end early with a next.
+func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool)) (next []byte, err error) {
+	if _, err := s.flush(all); err != nil { // what has just come for the first time
+		return nil, err
+	}
+	low := namePrefix(filter.Owner)
+	if filter.Namespace != "" {
+		low = namePrefix(filter.Owner, filter.Namespace)
+		if filter.Name != "" {
+			low = namePrefix(filter.Owner, filter.Namespace, filter.Name)
+		}
+	}
+	high := append(bytes.Clone(low[:len(low)-1]), between+1)
+	if bytes.Compare(after, low) > 0 {
+		low = append(bytes.Clone(after), 0xff) // behind all units of it
+	}
+	if bytes.Compare(low, high) >= 0 {
+		return nil, nil
+	}
+	it, err := s.options.Store.Iter(low, high)
+	if err != nil {
+		return nil, err
+	}
+	var place, taken []byte // behind what was looked at, and of what was taken
+	for looked := 0; it.Next(); looked++ {
+		key := it.Key()
+		if looked == maxLooked {
+			return place, it.Close()
+		}
+		of := key[:bytes.LastIndexByte(key, between)+1]
+		m, _, ok := splitSeries(key)
+		if ok && !bytes.Equal(of, taken) && filter.passes(&m, it.Value()) {
+			if !f(m) {
+				return place, it.Close()
+			}
+			taken = append(taken[:0], of...)
+		}
+		place = append(place[:0], of...)
+	}
+	return nil, it.Close()
+}
+
+func (f *Filter) passes(m *Metric, seen []byte) bool {
+	if f.Name != "" && m.Name != f.Name || len(seen) != 4 || int64(binary.BigEndian.Uint32(seen)) < f.Since {
+		return false
+	}
+	if len(f.Dimensions) == 0 {
+		return true
+	}
+	has := SplitDimensions(m.Dimensions)
+	for _, want := range f.Dimensions {
+		if !slices.ContainsFunc(has, func(d Dimension) bool {
+			return d.Name == want.Name && (want.Value == "" || d.Value == want.Value)
+		}) {
+			return false
+		}
+	}
+	return true
+}

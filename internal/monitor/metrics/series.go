@@ -1,0 +1,156 @@
+package metrics
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// Dimension is a name and a value that tell metrics of one name apart.
+type Dimension struct{ Name, Value string }
+
+// Owner is whose metrics they are, and where.
+type Owner struct{ Account, Region string }
+
+// Metric names a metric. Its texts hold no control characters.
+type Metric struct {
+	Owner
+	Namespace, Name string
+	Dimensions      string // as Dimensions makes it
+}
+
+// Dimensions brings dimensions, whose names differ, into the form in which
+// metrics are compared: their order is of no account.
+func Dimensions(all ...Dimension) string {
+	if len(all) > 1 {
+		all = slices.Clone(all)
+		slices.SortFunc(all, func(a, b Dimension) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	var b strings.Builder
+	for _, d := range all {
+		b.WriteString(d.Name)
+		b.WriteByte(within)
+		b.WriteString(d.Value)
+		b.WriteByte(within)
+	}
+	return b.String()
+}
+
+// SplitDimensions is the reverse of Dimensions.
+func SplitDimensions(text string) []Dimension {
+	all := make([]Dimension, 0, 2)
+	for text != "" {
+		var d Dimension
+		d.Name, text, _ = strings.Cut(text, string(within))
+		d.Value, text, _ = strings.Cut(text, string(within))
+		all = append(all, d)
+	}
+	return all
+}
+
+// What separates the parts of a name, and those of dimensions.
+const (
+	between = '\x00'
+	within  = '\x01'
+)
+
+// The keys of this package: the prefix of all, and what follows it.
+const (
+	prefix     = 'm'
+	kindPoints = 'p' // resolution, bucket, series, time → Set
+	kindSeries = 's' // name of the series → the minute it was last seen in
+	kindFloor  = 'f' // resolution → what lies before it is kept in the next
+	kindLatest = 'l' // the last minute that was written
+)
+
+// seriesKey is the key under which a series is listed, in the order of account,
+// region, namespace, name, dimensions, unit.
+func seriesKey(m *Metric, unit string) []byte {
+	return append(metricKey(m), unit...)
+}
+
+// metricKey begins the keys of all units of a metric.
+func metricKey(m *Metric) []byte {
+	k := namePrefix(m.Owner, m.Namespace, m.Name)
+	k = append(k, m.Dimensions...)
+	return append(k, between)
+}
+
+// namePrefix begins the keys of all series of an owner, of a namespace or of a
+// metric's name, as far as they are given.
+func namePrefix(o Owner, rest ...string) []byte {
+	k := append(make([]byte, 0, 128), prefix, kindSeries)
+	for _, part := range append([]string{o.Account, o.Region}, rest...) {
+		k = append(append(k, part...), between)
+	}
+	return k
+}
+
+// splitSeries reads a key that seriesKey made.
+func splitSeries(key []byte) (m Metric, unit string, ok bool) {
+	parts := strings.Split(string(key[2:]), string(between))
+	if len(parts) != 6 {
+		return m, "", false
+	}
+	return Metric{Owner{parts[0], parts[1]}, parts[2], parts[3], parts[4]}, parts[5], true
+}
+
+// id names a series in the keys of its points.
+type id [16]byte
+
+func idOf(seriesKey []byte) (i id) {
+	sum := sha256.Sum256(seriesKey)
+	copy(i[:], sum[:])
+	return i
+}
+
+// resolution is how close the points lie that are kept for a time.
+type resolution struct {
+	step   int64 // minutes
+	bucket int64 // minutes that go together when they have become too old
+	keep   int64 // minutes
+}
+
+const (
+	hour = 60
+	day  = 24 * hour
+)
+
+var resolutions = [...]resolution{
+	{1, day, 15 * day},
+	{5, 8 * day, 63 * day},
+	{hour, 32 * day, 455 * day},
+}
+
+// Retention is for how long anything is kept, in minutes.
+const Retention = 455 * day
+
+func pointPrefix(res byte) []byte { return []byte{prefix, kindPoints, res} }
+
+func bucketPrefix(res byte, bucket int64) []byte {
+	return binary.BigEndian.AppendUint32(pointPrefix(res), uint32(bucket))
+}
+
+// pointKey is where the point of a series stands that begins at a minute.
+func pointKey(res byte, series id, minute int64) []byte {
+	k := bucketPrefix(res, minute/resolutions[res].bucket)
+	k = append(k, series[:]...)
+	return binary.BigEndian.AppendUint32(k, uint32(minute))
+}
+
+const pointKeySize = 3 + 4 + 16 + 4
+
+// splitPoint reads a key that pointKey made.
+func splitPoint(key []byte) (bucket int64, series id, minute int64, ok bool) {
+	if len(key) != pointKeySize {
+		return 0, series, 0, false
+	}
+	copy(series[:], key[7:])
+	return int64(binary.BigEndian.Uint32(key[3:])), series, int64(binary.BigEndian.Uint32(key[23:])), true
+}
+
+var latestKey = []byte{prefix, kindLatest}
+
+func floorKey(res byte) []byte { return []byte{prefix, kindFloor, res} }

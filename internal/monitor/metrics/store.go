@@ -1,0 +1,309 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Options are what a Store is made of.
+type Options struct {
+	Store  store.Store
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Wake is called when there is something that Flush should write; it is called
+	// under locks, and must not call the store. May be nil.
+	Wake func()
+	// MaxPending is how many minutes of series may wait in memory before what
+	// clients put is written early; 0 means 100,000.
+	MaxPending int
+}
+
+// Store keeps metrics.
+type Store struct {
+	options Options
+	shards  [16]shard
+	seed    maphash.Seed
+	slots   atomic.Int64
+	// uncertain is the last minute of which the store may have more than memory
+	// remembers: that in which the process began, or forgot a series.
+	uncertain atomic.Int64
+	flushing  sync.Mutex // held by whoever writes
+	maintain  int64      // the minute of the last look for what is too old; under flushing
+	unlisted  int64      // the minute of the last look for series without points; under flushing
+}
+
+type shard struct {
+	resources sync.Map // about → *Resource
+	mu        sync.Mutex
+	dirty     []*Resource
+}
+
+// Open makes a Store of what o.Store holds.
+func Open(o Options) (*Store, error) {
+	if o.Wake == nil {
+		o.Wake = func() {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxPending == 0 {
+		o.MaxPending = 100_000
+	}
+	s := &Store{options: o, seed: maphash.MakeSeed()}
+	known, ok, err := o.Store.Get(nil, latestKey)
+	if err != nil {
+		return nil, fmt.Errorf("metrics cannot be read: %w", err)
+	}
+	s.uncertain.Store(Minute(o.Clock.Now()))
+	if ok && len(known) == 4 {
+		s.uncertain.Store(max(s.uncertain.Load(), int64(binary.BigEndian.Uint32(known))))
+	}
+	return s, nil
+}
+
+// Latest is the beginning of the last minute that the store may have values of.
+// A virtual clock must not start before it.
+func (s *Store) Latest() time.Time { return Start(s.uncertain.Load()) }
+
+// Minute is the minute of a moment, counted since 1970.
+func Minute(at time.Time) int64 { return at.Unix() / 60 }
+
+// Start is when a minute begins.
+func Start(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
+
+func (s *Store) wake() { s.options.Wake() }
+
+// Resource finds or makes a resource. It is forgotten some time after nothing is
+// recorded for it any more.
+func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
+	a := about{o, namespace, dimensions}
+	sh := s.shardOf(a)
+	if found, ok := sh.resources.Load(a); ok {
+		return found.(*Resource)
+	}
+	found, _ := sh.resources.LoadOrStore(a, &Resource{store: s, shard: sh, about: a})
+	return found.(*Resource)
+}
+
+func (s *Store) shardOf(a about) *shard {
+	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
+}
+
+// Put adds what f adds to a minute of a metric. Where much waits to be written it
+// writes first, so that memory stays bounded. The error is of the store.
+func (s *Store) Put(m Metric, unit string, minute int64, f func(*Set)) error {
+	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, minute, f) {
+	}
+	if s.slots.Load() >= int64(s.options.MaxPending) {
+		_, err := s.flush(squeeze)
+		return err
+	}
+	return nil
+}
+
+// Flush writes the minutes that are over to the store, durably. more says that
+// it is to be called again after the next minute. It also lets go of what has
+// become too old.
+func (s *Store) Flush() (more bool, err error) {
+	more, err = s.flush(due)
+	if err != nil {
+		return more, err
+	}
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	now := Minute(s.options.Clock.Now())
+	if now-s.maintain < hour {
+		return more, nil
+	}
+	s.maintain = now
+	return more, s.age(now)
+}
+
+// Close writes everything that memory holds.
+func (s *Store) Close() error {
+	_, err := s.flush(squeeze)
+	return err
+}
+
+// extent is what a flush writes.
+type extent byte
+
+const (
+	due     extent = iota // the minutes that are over
+	all                   // everything, and keeps the minutes that are not over
+	squeeze               // everything, and keeps nothing
+)
+
+const (
+	// flushBytes bounds a batch.
+	flushBytes = 1 << 20
+	// relist is after how many minutes the list of series is told anew that one
+	// is alive.
+	relist = 15
+	// forget is after how many minutes without a value a series leaves memory.
+	forget = 10
+)
+
+func (s *Store) flush(what extent) (more bool, err error) {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	now := Minute(s.options.Clock.Now())
+	w := writer{s: s, now: now, what: what}
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		dirty := sh.dirty
+		sh.dirty = nil
+		sh.mu.Unlock()
+		for _, r := range dirty {
+			if err := w.resource(r); err != nil {
+				return true, err
+			}
+		}
+	}
+	if err := w.apply(); err != nil {
+		return true, err
+	}
+	if w.wrote && what != all {
+		// The next start must know how far the points go.
+		w.batch.Set(latestKey, binary.BigEndian.AppendUint32(nil, uint32(max(now, s.uncertain.Load()))))
+		if err := s.options.Store.Apply(true, &w.batch); err != nil {
+			return true, fmt.Errorf("metrics cannot be written: %w", err)
+		}
+	}
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		more = more || len(s.shards[i].dirty) > 0
+		s.shards[i].mu.Unlock()
+	}
+	return more, nil
+}
+
+// writer collects a flush.
+type writer struct {
+	s       *Store
+	now     int64
+	what    extent
+	batch   mutation.Batch
+	wrote   bool
+	written []*Resource
+}
+
+// resource writes the slots of a resource that are due. They stay in memory until
+// they are in the store.
+func (w *writer) resource(r *Resource) error {
+	r.mu.Lock()
+	rest, idle := false, true
+	for i := range r.metrics {
+		m := &r.metrics[i]
+		idle = idle && m.latest < w.now-forget
+		name := r.metricOf(m.name)
+		key := seriesKey(&name, m.unit)
+		series := idOf(key)
+		for j := range m.slots {
+			sl := &m.slots[j]
+			if !sl.dirty {
+				continue
+			}
+			if w.what == due && sl.minute >= w.now {
+				rest = true
+				continue
+			}
+			if err := w.s.complete(series, sl); err != nil {
+				r.mu.Unlock()
+				return err
+			}
+			w.batch.Set(pointKey(0, series, sl.minute), sl.set.appendTo(nil))
+			sl.dirty = false
+		}
+		if m.listed == 0 || m.latest >= m.listed+relist {
+			w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
+			m.listed = m.latest
+		}
+	}
+	// Until nothing has come for a while the resource is looked at each time.
+	r.dirty = rest || !idle
+	r.mu.Unlock()
+	w.written = append(w.written, r)
+	if r.dirty {
+		r.shard.mu.Lock()
+		r.shard.dirty = append(r.shard.dirty, r)
+		r.shard.mu.Unlock()
+	}
+	if w.batch.Size() > flushBytes {
+		return w.apply()
+	}
+	return nil
+}
+
+// apply writes the batch, and lets go of what is written then.
+func (w *writer) apply() error {
+	if w.batch.Len() > 0 {
+		w.wrote = true
+		if err := w.s.options.Store.Apply(false, &w.batch); err != nil {
+			return fmt.Errorf("metrics cannot be written: %w", err)
+		}
+		w.batch.Reset()
+	}
+	for _, r := range w.written {
+		r.mu.Lock()
+		w.release(r)
+		r.mu.Unlock()
+	}
+	w.written = w.written[:0]
+	return nil
+}
+
+func (w *writer) release(r *Resource) {
+	kept, latest := 0, w.now
+	for i := range r.metrics {
+		m := &r.metrics[i]
+		n := 0
+		for _, sl := range m.slots {
+			if sl.dirty || sl.minute >= w.now && w.what != squeeze {
+				m.slots[n] = sl
+				n++
+			}
+		}
+		w.s.slots.Add(int64(n - len(m.slots)))
+		clear(m.slots[n:])
+		m.slots = m.slots[:n]
+		kept += n
+		latest = max(latest, m.latest)
+	}
+	if kept == 0 && !r.dirty {
+		// Whoever gets it anew does not know what has been written until now.
+		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
+		r.gone = true
+		r.shard.resources.Delete(r.about)
+	}
+}
+
+// complete adds to a partial slot what the store has of its minute.
+func (s *Store) complete(series id, sl *slot) error {
+	if !sl.partial {
+		return nil
+	}
+	value, ok, err := s.options.Store.Get(nil, pointKey(0, series, sl.minute))
+	if err != nil {
+		return fmt.Errorf("metrics cannot be read: %w", err)
+	}
+	if ok {
+		stored, err := decodeSet(value)
+		if err != nil {
+			return err
+		}
+		sl.set.Merge(&stored)
+	}
+	sl.partial = false
+	return nil
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
+)
+
+// monitoring is what watches the service. It is there before the engine, whose
+// events it takes; start follows once all is there that it watches.
+type monitoring struct {
+	minutes *monitor.Minutes
+	keeper  *metrics.Store
+	queues  *monitor.Queues
+	topics  *monitor.Topics
+}
+
+var _ deliver.Events = (*monitoring)(nil)
+
+func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
+	m := &monitoring{minutes: monitor.NewMinutes(deps.Clock, func(err error) {
+		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
+		exit(err)
+	})}
+	var err error
+	m.keeper, err = metrics.Open(metrics.Options{Store: st, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake})
+	if err != nil {
+		return nil, err
+	}
+	deps.OnStop("metrics", func(context.Context) error { return m.keeper.Close() })
+	source := m.keeper
+	if !deps.Config.Metrics {
+		source = nil
+	}
+	m.queues = monitor.NewQueues(source, m.minutes.Wake)
+	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
+	return m, nil
+}
+
+// start begins with what is due each minute: first queues and topics tell how they
+// stand at its end, then it is written.
+func (m *monitoring) start(deps Deps, engine *shard.Engine) {
+	m.queues.Resume(engine.HoldingQueues())
+	m.minutes.Start(
+		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
+		m.topics,
+		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
+	)
+	deps.OnStop("minutes", func(context.Context) error {
+		m.minutes.Stop()
+		return nil
+	})
+}
+
+// Delivery makes metrics of a step of a delivery.
+func (m *monitoring) Delivery(e *deliver.Event) {
+	topic, _, ok := e.Subscription.SplitSubscription()
+	if ok {
+		m.record(topic, e.At, e.Metrics())
+	}
+}
+
+// Published makes metrics of a publish.
+func (m *monitoring) Published(p *shard.Published) {
+	m.record(p.Topic, p.At, deliver.PublishMetrics(p))
+}
+
+func (m *monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {
+	if len(all) == 0 {
+		return
+	}
+	var room [8]metrics.Datum
+	data := room[:0]
+	for _, one := range all {
+		unit := "Count"
+		if one.Name == "PublishSize" {
+			unit = "Bytes"
+		}
+		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
+	}
+	m.topics.Record(topic, at, data...)
+}

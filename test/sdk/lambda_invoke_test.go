@@ -1,0 +1,235 @@
+package sdk_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"godwit.dev/godwit/internal/config"
+)
+
+// goProgram is the function of test/handler in a zip, built once.
+var goProgram = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "handler")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	program, err := os.ReadFile(dir + "/bootstrap")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
+	h.SetMode(0o755)
+	f, err := w.CreateHeader(h)
+	if err == nil {
+		_, err = f.Write(program)
+	}
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+})
+
+// createProgram makes a function that runs test/handler.
+func createProgram(t *testing.T, c *lambda.Client, name string, change func(in *lambda.CreateFunctionInput)) {
+	t.Helper()
+	in := functionInput(t, name)
+	in.Code.ZipFile = must(goProgram())(t)
+	if change != nil {
+		change(in)
+	}
+	must(c.CreateFunction(t.Context(), in))(t)
+}
+
+// invoke runs a function and gives the answer without what differs from run to run.
+func invoke(t *testing.T, c *lambda.Client, name, payload string, change ...func(in *lambda.InvokeInput)) *lambda.InvokeOutput {
+	t.Helper()
+	in := &lambda.InvokeInput{FunctionName: &name, Payload: []byte(payload)}
+	for _, f := range change {
+		f(in)
+	}
+	return must(c.Invoke(t.Context(), in))(t)
+}
+
+func TestInvoke(t *testing.T) {
+	endpoint := start(t)
+	c := functionsClient(endpoint)
+	createProgram(t, c, "f", nil)
+	equal(t, "an answer", &lambda.InvokeOutput{StatusCode: 200, ExecutedVersion: aws.String("$LATEST"), Payload: []byte(`{"a":[1,"b"]}`)},
+		invoke(t, c, "f", `{"a":[1,"b"]}`))
+	equal(t, "no payload", &lambda.InvokeOutput{StatusCode: 200, ExecutedVersion: aws.String("$LATEST"), Payload: []byte(`{}`)}, invoke(t, c, functionARN("f"), ""))
+	equal(t, "a failure", &lambda.InvokeOutput{
+		StatusCode: 200, ExecutedVersion: aws.String("$LATEST"), FunctionError: aws.String("Unhandled"),
+		Payload: []byte(`{"errorMessage":"no","errorType":"errorString"}`),
+	}, invoke(t, c, "f", `{"fail":"no"}`))
+	out := invoke(t, c, "f", `{"exit":127}`)
+	id := regexp.MustCompile(`RequestId: [0-9a-f-]{36} Error`)
+	equal(t, "an exit", `{"errorType":"Runtime.ExitError","errorMessage":"RequestId: ID Error: Runtime exited with error: exit status 127"}`,
+		id.ReplaceAllString(string(out.Payload), "RequestId: ID Error"))
+	equal(t, "an exit's error", aws.String("Unhandled"), out.FunctionError)
+
+	dry := func(in *lambda.InvokeInput) { in.InvocationType = types.InvocationTypeDryRun }
+	equal(t, "a dry run", &lambda.InvokeOutput{StatusCode: 204, ExecutedVersion: aws.String("$LATEST")}, invoke(t, c, "f", "{}", dry))
+}
+
+func TestInvokeTail(t *testing.T) {
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", nil)
+	out := invoke(t, c, "f", `{"print":"hello\n"}`, func(in *lambda.InvokeInput) { in.LogType = types.LogTypeTail })
+	log := string(must(base64.StdEncoding.DecodeString(aws.ToString(out.LogResult)))(t))
+	want := regexp.MustCompile(`^START RequestId: ([0-9a-f-]{36}) Version: \$LATEST\nhello\nEND RequestId: ([0-9a-f-]{36})\n` +
+		`REPORT RequestId: ([0-9a-f-]{36})\tDuration: [\d.]+ ms\tBilled Duration: \d+ ms\tMemory Size: 128 MB\tMax Memory Used: \d+ MB\tInit Duration: [\d.]+ ms\t\n$`)
+	if m := want.FindStringSubmatch(log); m == nil || m[1] != m[2] || m[2] != m[3] {
+		t.Errorf("log %q", log)
+	}
+	if out := invoke(t, c, "f", `{}`); out.LogResult != nil {
+		t.Errorf("a log that nobody asked for: %s", *out.LogResult)
+	}
+}
+
+func TestInvokeVersions(t *testing.T) {
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", func(in *lambda.CreateFunctionInput) {
+		in.Publish = true
+		in.Environment = &types.Environment{Variables: map[string]string{"MINE": "one"}}
+	})
+	must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: aws.String("f"), Name: aws.String("live"), FunctionVersion: aws.String("1")}))(t)
+	must(c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
+		FunctionName: aws.String("f"), Environment: &types.Environment{Variables: map[string]string{"MINE": "two"}},
+	}))(t)
+	for qualifier, want := range map[string][2]string{"": {"$LATEST", "two"}, "$LATEST": {"$LATEST", "two"}, "1": {"1", "one"}, "live": {"1", "one"}} {
+		out := invoke(t, c, "f", `{"env":true}`, func(in *lambda.InvokeInput) {
+			if qualifier != "" {
+				in.Qualifier = &qualifier
+			}
+		})
+		if version := aws.ToString(out.ExecutedVersion); version != want[0] || !strings.Contains(string(out.Payload), `"MINE=`+want[1]+`"`) {
+			t.Errorf("%q: version %s, %s", qualifier, version, out.Payload)
+		}
+	}
+	out := invoke(t, c, "f:live", `{"context":true}`, func(in *lambda.InvokeInput) {
+		in.ClientContext = aws.String(base64.StdEncoding.EncodeToString([]byte(`{"custom":{"k":"v"}}`)))
+	})
+	var got struct {
+		ARN    string
+		Client struct{ Custom map[string]string }
+	}
+	if err := json.Unmarshal(out.Payload, &got); err != nil || got.ARN != functionARN("f:live") || got.Client.Custom["k"] != "v" {
+		t.Errorf("context %s %v", out.Payload, err)
+	}
+}
+
+func TestInvokeErrors(t *testing.T) {
+	endpoint := start(t)
+	c := functionsClient(endpoint)
+	createProgram(t, c, "f", nil)
+	invokeErr := func(in lambda.InvokeInput) error {
+		if in.FunctionName == nil {
+			in.FunctionName = aws.String("f")
+		}
+		_, err := c.Invoke(t.Context(), &in)
+		return err
+	}
+	refused(t, invokeErr(lambda.InvokeInput{FunctionName: aws.String("g")}), "ResourceNotFoundException", 404,
+		"Function not found: "+functionARN("g")+":$LATEST")
+	refused(t, invokeErr(lambda.InvokeInput{Payload: []byte("{")}), "InvalidRequestContentException", 400,
+		"Could not parse request body into json: unexpected end of JSON input")
+	refused(t, invokeErr(lambda.InvokeInput{Payload: []byte("\"\xff\"")}), "InvalidRequestContentException", 400,
+		"Could not parse request body into json: Invalid UTF-8")
+	refused(t, invokeErr(lambda.InvokeInput{ClientContext: aws.String("?")}), "InvalidRequestContentException", 400,
+		"Client context must be a valid Base64-encoded JSON object.")
+	large := []byte(`"` + strings.Repeat("a", 6<<20) + `"`)
+	refused(t, invokeErr(lambda.InvokeInput{Payload: large}), "RequestEntityTooLargeException", 413,
+		"Request must be smaller than 6291456 bytes for the InvokeFunction operation")
+	refused(t, invokeErr(lambda.InvokeInput{Payload: large[len(large)-1-1<<20:], InvocationType: types.InvocationTypeEvent}), "RequestEntityTooLargeException", 413,
+		"1048577 byte payload is too large for the Event invocation type (limit 1048576 bytes)")
+	refused(t, invokeErr(lambda.InvokeInput{InvocationType: "Later"}), "ValidationException", 400,
+		"1 validation error detected: Value 'Later' at 'invocationType' failed to satisfy constraint: Member must satisfy enum value set: [Event, RequestResponse, DryRun]")
+	must(c.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{FunctionName: aws.String("f"), ReservedConcurrentExecutions: aws.Int32(0)}))(t)
+	err := invokeErr(lambda.InvokeInput{})
+	refused(t, err, "TooManyRequestsException", 429,
+		"Rate Exceeded.")
+	var throttled *types.TooManyRequestsException
+	if errors.As(err, &throttled); throttled == nil || throttled.Reason != types.ThrottleReasonReservedFunctionConcurrentInvocationLimitExceeded || aws.ToString(throttled.Type) != "User" {
+		t.Errorf("reason %+v", throttled)
+	}
+	r := post(t, endpoint+"/2015-03-31/functions/f/invocations", "{}")
+	equal(t, "a throttle on the wire", `{"Reason":"ReservedFunctionConcurrentInvocationLimitExceeded","Type":"User","message":"Rate Exceeded."}`, r.Body)
+}
+
+func TestInvokeTimeout(t *testing.T) {
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", func(in *lambda.CreateFunctionInput) { in.Timeout = aws.Int32(1) })
+	out := invoke(t, c, "f", `{"sleep":"1h"}`)
+	if !strings.HasPrefix(string(out.Payload), `{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: `) ||
+		!strings.HasSuffix(string(out.Payload), ` Error: Task timed out after 1.00 seconds"}`) || aws.ToString(out.FunctionError) != "Unhandled" {
+		t.Errorf("%s", out.Payload)
+	}
+}
+
+// A new code runs at the next invocation, and a function that is created again
+// has nothing of its predecessor.
+func TestInvokeAfterChanges(t *testing.T) {
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", nil)
+	invoke(t, c, "f", `{"write":"old"}`)
+	if out := invoke(t, c, "f", `{"read":true}`); string(out.Payload) != `"old"` {
+		t.Errorf("a warm environment: %s", out.Payload)
+	}
+	code := zipOf(t, "bootstrap", "#!/bin/sh\nexit 5\n")
+	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: aws.String("f"), ZipFile: code}))(t)
+	if out := invoke(t, c, "f", `{}`); !strings.Contains(string(out.Payload), "exit status 5") {
+		t.Errorf("new code: %s", out.Payload)
+	}
+	must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
+	createProgram(t, c, "f", nil)
+	if out := invoke(t, c, "f", `{"read":true}`); out.FunctionError == nil {
+		t.Errorf("the predecessor's file: %s", out.Payload)
+	}
+}
+
+func TestInvokeRemoteFunction(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Amz-Log-Result", base64.StdEncoding.EncodeToString([]byte("far away")))
+		fmt.Fprintf(w, `{"path":%q}`, r.URL.Path)
+	}))
+	defer far.Close()
+	c := functionsClient(start(t))
+	in := functionInput(t, "far")
+	in.PackageType, in.Runtime, in.Handler = types.PackageTypeImage, "", nil
+	in.Code = &types.FunctionCode{ImageUri: &far.URL}
+	must(c.CreateFunction(t.Context(), in))(t)
+	out := invoke(t, c, "far", `{}`, func(in *lambda.InvokeInput) { in.LogType = types.LogTypeTail })
+	equal(t, "its answer", &lambda.InvokeOutput{
+		StatusCode: 200, ExecutedVersion: aws.String("$LATEST"), Payload: []byte(`{"path":"/2015-03-31/functions/function/invocations"}`),
+		LogResult: aws.String("ZmFyIGF3YXk="),
+	}, out)
+
+	guarded := functionsClient(startWith(t, func(c *config.Config) { c.AllowPrivateEndpoints = false }))
+	must(guarded.CreateFunction(t.Context(), in))(t)
+	_, err := guarded.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("far")})
+	refused(t, err, "ResourceNotReadyException", 502,
+		"The function's address is not public, and the server does not allow that.")
+}

@@ -4,25 +4,34 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// EventLog writes what events say to a log: metrics at the level debug, entries
-// of delivery status logs, which a topic's owner has asked for, at info.
+// StatusLog takes the entries of delivery status logs: values that are kept as
+// JSON. It does not block.
+type StatusLog interface {
+	LogJSON(group arn.ARN, stream string, at time.Time, value any)
+}
+
+// EventLog writes the entries of delivery status logs, which a topic's owner has
+// asked for, to their log groups. At the level debug it writes them and metrics to
+// the server's log, too.
 type EventLog struct {
 	logger *slog.Logger
 	jitter *clock.Jitter
+	groups StatusLog
 }
 
 var _ Events = (*EventLog)(nil)
 
 // NewEventLog makes a subscriber of events. jitter draws the successes that are
 // logged.
-func NewEventLog(logger *slog.Logger, jitter *clock.Jitter) *EventLog {
-	return &EventLog{logger, jitter}
+func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog) *EventLog {
+	return &EventLog{logger, jitter, groups}
 }
 
 // Delivery is told of a step of a delivery.
@@ -31,9 +40,7 @@ func (l *EventLog) Delivery(e *Event) {
 		name, _, _ := e.Subscription.SplitSubscription()
 		l.metrics(name, e.Metrics())
 	}
-	if l.on(slog.LevelInfo) {
-		l.status(e.Status(l.jitter.Float64))
-	}
+	l.status(e.Status(l.jitter.Float64))
 }
 
 // Published is told of a publish.
@@ -41,7 +48,7 @@ func (l *EventLog) Published(p *shard.Published) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(p.Topic, PublishMetrics(p))
 	}
-	if len(p.Direct) > 0 && l.on(slog.LevelInfo) {
+	if len(p.Direct) > 0 {
 		l.status(DirectStatus(p, l.jitter.Float64))
 	}
 }
@@ -61,11 +68,16 @@ func (l *EventLog) metrics(name arn.ARN, all []Metric) {
 
 func (l *EventLog) status(all []StatusEntry) {
 	for i := range all {
-		text, err := json.Marshal(&all[i])
+		e := &all[i]
+		l.groups.LogJSON(arn.LogGroup(e.topic.Region, e.topic.Account, e.Group()), e.stream(), e.at, e)
+		if !l.on(slog.LevelDebug) {
+			continue
+		}
+		text, err := json.Marshal(e)
 		if err != nil {
 			continue // strings and numbers always marshal
 		}
-		l.logger.LogAttrs(context.Background(), slog.LevelInfo, "delivery status",
-			slog.String("group", all[i].Group()), slog.String("entry", string(text)))
+		l.logger.LogAttrs(context.Background(), slog.LevelDebug, "delivery status",
+			slog.String("group", e.Group()), slog.String("entry", string(text)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -189,16 +190,29 @@ func requestID(id message.ID) string {
 	return v.SQSRequestID
 }
 
+// statusGroups keep the entries of delivery status logs by their groups' names.
+type statusGroups struct {
+	mu      sync.Mutex
+	entries map[string][]string
+}
+
+func (g *statusGroups) LogJSON(group arn.ARN, _ string, _ time.Time, value any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	text, _ := json.Marshal(value)
+	g.entries[group.String()] = append(g.entries[group.String()], string(text))
+}
+
 // TestEventLog: what it writes at which level, and that no body or secret is in it.
 func TestEventLog(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
-		slog.LevelWarn:  nil,
-		slog.LevelInfo:  {"delivery status"},
+		slog.LevelInfo:  nil,
 		slog.LevelDebug: {"SNS metrics", "delivery status"},
 	} {
 		var log bytes.Buffer
+		kept := &statusGroups{entries: map[string][]string{}}
 		v := clock.NewVirtual(start)
-		l := NewEventLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level})), clock.NewJitter(1))
+		l := NewEventLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level})), clock.NewJitter(1), kept)
 		r := newRig(t, v, refuse, func(o *Options) { o.Events = l })
 		r.feedback = topic.Feedback{Success: true, Failure: true, Rate: 100}
 		sub := testSub("a", "https://user:secret-pass@host/path?secret-query=1", topic.HTTPS, testDLQ)
@@ -220,6 +234,17 @@ func TestEventLog(t *testing.T) {
 		}
 		if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
 			t.Errorf("at %s: %v, want %v", level, got, want)
+		}
+		counts := map[string]int{}
+		for name, entries := range kept.entries {
+			counts[name] = len(entries)
+			if strings.Contains(strings.Join(entries, ""), "secret") {
+				t.Errorf("in %s, a secret: %s", name, entries)
+			}
+		}
+		const group = "arn:aws:logs:us-east-1:000000000000:log-group:sns/us-east-1/000000000000/t"
+		if d := cmp.Diff(map[string]int{group: 2, group + "/Failure": 4}, counts); d != "" {
+			t.Errorf("at %s, in the log groups (-want +got):\n%s", level, d)
 		}
 		if strings.Contains(log.String(), "secret") {
 			t.Errorf("at %s, a secret:\n%s", level, log.String())

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -22,6 +23,7 @@ type StatusEntry struct {
 	Status       string             `json:"status"` // SUCCESS or FAILURE
 
 	topic arn.ARN
+	at    time.Time
 }
 
 // StatusNotification says what was to be delivered.
@@ -52,6 +54,11 @@ func (s *StatusEntry) Group() string {
 	return group
 }
 
+// stream is the log stream that the entry belongs to: each topic has one.
+func (s *StatusEntry) stream() string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.topic.String())).String()
+}
+
 const (
 	statusSuccess   = "SUCCESS"
 	statusFailure   = "FAILURE"
@@ -77,7 +84,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	}
 	name, _, _ := e.Subscription.SplitSubscription()
 	entry := StatusEntry{
-		topic: name,
+		topic: name, at: e.At,
 		Notification: StatusNotification{
 			MessageMD5Sum: e.BodyMD5, MessageID: uuid.UUID(e.MessageID).String(),
 			TopicARN: name.String(), Timestamp: e.Published.UTC().Format(statusTimestamp),

@@ -84,6 +84,10 @@ const (
 	LimitExceeded               // there are as many as there may be
 	Conflict                    // the resource has changed meanwhile
 
+	// CloudWatch Logs.
+	ResourceAlreadyExists
+	TooManyTags
+
 	kinds // keep last: the number of kinds
 )
 

@@ -109,13 +109,15 @@ func (x *exchange) route(form awsquery.Form) error {
 	}
 	if x.call.Service == "" {
 		for _, s := range h.Services {
-			if s.operations[action] != nil {
+			if s.operations[action] != nil && s.Version != "" {
 				x.serve(s)
 				break
 			}
 		}
 	}
-	x.operate(action)
+	if x.service.Version != "" {
+		x.operate(action)
+	}
 	// At a queue's URL only what is done to a queue is valid.
 	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""

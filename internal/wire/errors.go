@@ -45,6 +45,8 @@ var common = map[fault.Kind]errorShape{
 	fault.InvalidFormat:               {Type: coral + "InvalidFormatException", Code: "InvalidFormat", Status: http.StatusBadRequest, Text: "Data was not syntactically valid JSON."},
 	fault.LimitExceeded:               {Type: coral + "LimitExceededException", Code: "LimitExceeded", Status: http.StatusBadRequest, Text: "A limit has been reached."},
 	fault.Conflict:                    {Type: coral + "ConflictException", Code: "Conflict", Status: http.StatusConflict, Text: "The resource has changed meanwhile."},
+	fault.ResourceAlreadyExists:       {Type: coral + "ResourceAlreadyExistsException", Code: "ResourceAlreadyExists", Status: http.StatusBadRequest, Text: "The resource exists already."},
+	fault.TooManyTags:                 {Type: coral + "TooManyTagsException", Code: "TooManyTags", Status: http.StatusBadRequest, Text: "The resource has as many tags as it may have."},
 	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 

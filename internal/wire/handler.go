@@ -85,7 +85,7 @@ func NewHandler(options Options) *Handler {
 		h.byName[s.Name] = s
 		if s.rest {
 			h.rest = append(h.rest, s)
-		} else {
+		} else if s.Version != "" {
 			h.byVersion[s.Version] = s
 		}
 		if s.TargetPrefix != "" {

@@ -13,6 +13,7 @@ import (
 // Header values that never change. They are shared by all answers.
 var (
 	typeAWSJSON = []string{"application/x-amz-json-1.0"}
+	typeJSON11  = []string{"application/x-amz-json-1.1"}
 	typeJSON    = []string{"application/json"}
 	typeCBOR    = []string{"application/cbor"}
 	typeXML     = []string{"text/xml"}
@@ -142,6 +143,9 @@ func (x *exchange) answerError(shape errorShape, text string) {
 // queryError tells a caller what Query would have said. Where the service
 // leaves it to the caller whether it does, the status of a mistake is else 400.
 func (x *exchange) queryError(shape *errorShape, side string) {
+	if x.service.json11 {
+		return
+	}
 	if x.service.queryMode && x.r.Header.Get("X-Amzn-Query-Mode") != "true" {
 		if !shape.Server {
 			shape.Status = http.StatusBadRequest
@@ -157,6 +161,8 @@ func (x *exchange) write(status int, body []byte) {
 	x.headers[0] = x.call.RequestID
 	header[headerRequestID] = x.headers[0:1:1]
 	switch {
+	case x.call.Protocol == protocolJSON && x.service.json11:
+		header["Content-Type"] = typeJSON11
 	case x.call.Protocol == protocolJSON:
 		header["Content-Type"] = typeAWSJSON
 	case x.call.Protocol == protocolCBOR:

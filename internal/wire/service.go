@@ -12,12 +12,12 @@ import (
 )
 
 // Service is how one of AWS's services looks on the wire: what its requests are
-// known by, its operations and its errors. Make one with SQS, SNS, CloudWatch or
-// Lambda.
+// known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
+// Lambda or Logs.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
-	Version      string // of the Query API
+	Version      string // of the Query API; empty if the service does not speak it
 	Namespace    string // of its XML
 
 	// declaration: XML answers begin with <?xml …?>, and errors hold <Detail/>.
@@ -31,6 +31,7 @@ type Service struct {
 	rest       bool
 	routes     restjson.Routes[*operation]
 	absent     fault.Kind // and its kind
+	json11     bool       // JSON 1.1, which knows nothing of Query
 	queryMode  bool       // Query's codes are told to who asks for them only
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
@@ -91,6 +92,19 @@ func CloudWatch(operations ...api.Operation) *Service {
 		missing:      mustNotBeNull,
 		queryMode:    true,
 		errors:       cloudwatchErrors,
+	}, operations)
+}
+
+// Logs is Amazon CloudWatch Logs, which answers JSON 1.1.
+func Logs(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:         "logs",
+		TargetPrefix: "Logs_20140328",
+		badMethod:    fault.InvalidAction,
+		absent:       fault.MissingParameter,
+		missing:      mustNotBeNull,
+		json11:       true,
+		errors:       logsErrors,
 	}, operations)
 }
 

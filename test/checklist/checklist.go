@@ -33,6 +33,7 @@ const (
 type Model struct {
 	Service string // "sns"
 	Version string // of the API, as requests in Query name it
+	Target  string // what X-Amz-Target begins with; empty: the service has no JSON
 	// Actions are the names of the errors of each action.
 	Actions map[string][]string
 	// Routes are the methods and paths by which a REST service knows its actions.

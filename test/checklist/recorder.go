@@ -115,7 +115,7 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 		}
 		of := form.Get("Version") == m.Version || form.Get("Version") == "" && form.Has("Action") && m.Service == "sqs"
 		if isJSON {
-			of = strings.EqualFold(prefix, "Amazon"+m.Service)
+			of = prefix == m.Target
 		}
 		if _, known := m.Actions[item.Action]; of && known {
 			item.Service = m.Service

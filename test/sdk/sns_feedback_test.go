@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"godwit.dev/godwit/internal/config"
@@ -62,7 +63,8 @@ func startLogging(t *testing.T) (endpoint string, log *logBuffer) {
 
 // The feedback attributes decide what of a topic's deliveries is logged.
 func TestDeliveryStatusAttributes(t *testing.T) {
-	endpoint, log := startLogging(t)
+	const group = "sns/us-east-1/000000000000/orders"
+	endpoint := start(t)
 	queues, topics := client(endpoint), topicsClient(endpoint)
 	topic := createTopic(t, topics, "orders")
 	createQueue(t, queues, "dlq")
@@ -73,33 +75,43 @@ func TestDeliveryStatusAttributes(t *testing.T) {
 		t.Helper()
 		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &name, AttributeValue: &value}))(t)
 	}
-	// publish gives the entries of one publish: destinations and statuses.
+	// publish gives the entries of one publish: destinations, statuses and groups.
+	groups, seen := logsClient(endpoint), map[string]bool{}
 	publish := func() map[string]string {
 		t.Helper()
 		must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: new("s3cret")}))(t)
 		advance(t, endpoint, "0s")
 		out := map[string]string{}
-		for _, line := range log.take(t, "delivery status") {
-			var entry struct {
-				Delivery struct{ Destination string }
-				Status   string
+		for _, name := range []string{group, group + "/Failure"} {
+			found, err := groups.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &name})
+			if err != nil {
+				wantLogsError(t, name, err, notFound, noGroup) // nothing was logged yet
+				continue
 			}
-			if err := json.Unmarshal([]byte(line["entry"].(string)), &entry); err != nil {
-				t.Fatal(err)
-			}
-			to := "hook"
-			if strings.HasPrefix(entry.Delivery.Destination, "arn:") {
-				to = entry.Delivery.Destination
-			}
-			out[to] = entry.Status + " " + line["group"].(string)
-			if strings.Contains(line["entry"].(string), "s3cret") || strings.Contains(entry.Delivery.Destination, "key") {
-				t.Errorf("an entry with a secret: %v", line)
+			for _, event := range found.Events {
+				var entry struct {
+					Delivery struct{ Destination string }
+					Status   string
+				}
+				if err := json.Unmarshal([]byte(*event.Message), &entry); err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(*event.Message, "s3cret") || strings.Contains(entry.Delivery.Destination, "key") {
+					t.Errorf("an entry with a secret: %s", *event.Message)
+				}
+				to := "hook"
+				if strings.HasPrefix(entry.Delivery.Destination, "arn:") {
+					to = entry.Delivery.Destination
+				}
+				if !seen[*event.EventId] {
+					out[to] = entry.Status + " " + name
+				}
+				seen[*event.EventId] = true
 			}
 		}
 		return out
 	}
 	const role = "arn:aws:iam::000000000000:role/feedback"
-	const group = "sns/us-east-1/000000000000/orders"
 	equal(t, "by default", map[string]string{}, publish())
 	set("HTTPSuccessFeedbackRoleArn", role)
 	equal(t, "HTTP successes", map[string]string{"hook": "SUCCESS " + group}, publish())

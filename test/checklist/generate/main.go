@@ -5,7 +5,7 @@
 //
 //	go run ./generate -models DIRECTORY
 //
-// The directory holds lambda.json, sns.json and sqs.json.
+// The directory holds a file for each service, such as sns.json.
 package main
 
 import (
@@ -25,8 +25,9 @@ import (
 // model is a service model, as far as it is needed.
 type model struct {
 	Metadata struct {
-		APIVersion string `json:"apiVersion"`
-		Protocol   string `json:"protocol"`
+		APIVersion   string `json:"apiVersion"`
+		Protocol     string `json:"protocol"`
+		TargetPrefix string `json:"targetPrefix"`
 	} `json:"metadata"`
 	Operations map[string]struct {
 		HTTP struct {
@@ -48,7 +49,7 @@ func main() {
 	models := flag.String("models", ".", "the directory of the models")
 	to := flag.String("to", "testdata", "the directory to write to")
 	flag.Parse()
-	for _, service := range []string{"lambda", "sns", "sqs"} {
+	for _, service := range []string{"lambda", "logs", "sns", "sqs"} {
 		if err := generate(service, *models, *to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -80,7 +81,7 @@ func generate(service, from, to string) error {
 	if err := json.Unmarshal(document, &in); err != nil {
 		return fmt.Errorf("%s: %w", service, err)
 	}
-	out := checklist.Model{Service: service, Version: in.Metadata.APIVersion, Actions: map[string][]string{}, Codes: map[string]string{}}
+	out := checklist.Model{Service: service, Version: in.Metadata.APIVersion, Target: in.Metadata.TargetPrefix, Actions: map[string][]string{}, Codes: map[string]string{}}
 	for action, operation := range in.Operations {
 		if in.Metadata.Protocol == "rest-json" {
 			if out.Routes == nil {
@@ -113,7 +114,7 @@ func generate(service, from, to string) error {
 // compare with the last.
 func format(m checklist.Model) ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "{\n\"Service\": %q,\n\"Version\": %q,\n\"Actions\": {", m.Service, m.Version)
+	fmt.Fprintf(&b, "{\n\"Service\": %q,\n\"Version\": %q,\n\"Target\": %q,\n\"Actions\": {", m.Service, m.Version, m.Target)
 	separator := "\n"
 	for _, action := range slices.Sorted(maps.Keys(m.Actions)) {
 		errors, err := json.Marshal(m.Actions[action])

@@ -1,0 +1,265 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs"
+)
+
+const maxListed = 50 // groups or streams of an answer
+
+// createLogGroup answers CreateLogGroup.
+func (s *Service) createLogGroup(ctx context.Context, call *api.Call, in *CreateLogGroupInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(strings.ToLower(in.LogGroupName), "aws/") {
+		return nil, invalid("Log groups starting with AWS/ are reserved for AWS.")
+	}
+	if in.KmsKeyID != nil && *in.KmsKeyID != "" {
+		return nil, invalid("The specified KMS Key Id could not be found.")
+	}
+	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
+		return nil, err
+	}
+	if deref(in.LogGroupClass) == "DELIVERY" {
+		return nil, invalid("The log group class DELIVERY is not available here.")
+	}
+	if in.Tags != nil {
+		if err := checkTags(in.Tags); err != nil {
+			return nil, err
+		}
+		if len(in.Tags) > logs.MaxTags {
+			return nil, constraint("tags", len(in.Tags), fmt.Sprintf(atMost, logs.MaxTags))
+		}
+	}
+	return nil, s.store.CreateGroup(ctx, logs.NewGroup{
+		ARN: a, Class: deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,
+	})
+}
+
+// deleteLogGroup answers DeleteLogGroup.
+func (s *Service) deleteLogGroup(ctx context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.DeleteGroup(ctx, a)
+}
+
+// describeLogGroups answers DescribeLogGroups. There are no linked accounts.
+func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *DescribeLogGroupsInput) (*DescribeLogGroupsOutput, error) {
+	n, err := limit(in.Limit, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	if in.LogGroupNamePrefix != nil && in.LogGroupNamePattern != nil {
+		return nil, invalid("LogGroup name prefix and LogGroup name pattern are mutually exclusive parameters.")
+	}
+	if in.LogGroupNamePrefix != nil {
+		if err := checkGroup("logGroupNamePrefix", *in.LogGroupNamePrefix); err != nil {
+			return nil, err
+		}
+	}
+	if in.LogGroupNamePattern != nil {
+		if err := text("logGroupNamePattern", *in.LogGroupNamePattern, 0, maxName, groupName, `[\.\-_/#A-Za-z0-9]*`); err != nil {
+			return nil, err
+		}
+	}
+	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
+		return nil, err
+	}
+	list := "groups " + deref(in.LogGroupNamePrefix) + " " + deref(in.LogGroupNamePattern)
+	after, err := readListToken(list, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &DescribeLogGroupsOutput{LogGroups: []LogGroup{}}
+	if in.LogGroupIdentifiers != nil {
+		return out, s.describeThese(ctx, call, in, out)
+	}
+	found, more, err := s.store.Groups(ctx, call.Region, call.Account,
+		deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass), logs.Page{After: after, Limit: n})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		out.LogGroups = append(out.LogGroups, shown(&found[i], in.LogGroupNamePattern != nil))
+	}
+	if more {
+		out.NextToken = listToken(list, out.LogGroups[len(out.LogGroups)-1].LogGroupName)
+	}
+	return out, nil
+}
+
+// describeThese lists the groups that are named; those that are not there are left
+// out.
+func (s *Service) describeThese(ctx context.Context, call *api.Call, in *DescribeLogGroupsInput, out *DescribeLogGroupsOutput) error {
+	if len(in.LogGroupIdentifiers) < 1 || len(in.LogGroupIdentifiers) > maxListed {
+		return constraint("logGroupIdentifiers", len(in.LogGroupIdentifiers), fmt.Sprintf("Member must have length between 1 and %d", maxListed))
+	}
+	if in.LogGroupNamePrefix != nil || in.LogGroupNamePattern != nil || in.LogGroupClass != nil || in.NextToken != nil || in.Limit != nil {
+		return invalid("logGroupIdentifiers can only be combined with includeLinkedAccounts.")
+	}
+	names := []string{}
+	for _, id := range in.LogGroupIdentifiers {
+		a, err := byIdentifier(call, id)
+		if fault.KindOf(err) == fault.ResourceNotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		name, _ := a.LogGroupName()
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		found, _, err := s.store.Groups(ctx, call.Region, call.Account, name, "", "", logs.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(found) == 1 {
+			if g := shown(&found[0], false); g.LogGroupName == name {
+				out.LogGroups = append(out.LogGroups, g)
+			}
+		}
+	}
+	return nil
+}
+
+// shown is a group as a list shows it; briefly leaves out what AWS does.
+func shown(g *logs.Group, briefly bool) LogGroup {
+	name, _ := g.ARN.LogGroupName()
+	out := LogGroup{LogGroupName: name, CreationTime: g.Created, Arn: g.ARN.String() + ":*"}
+	if briefly {
+		return out
+	}
+	if g.Retention > 0 {
+		out.RetentionInDays = &g.Retention
+	}
+	out.MetricFilterCount, out.StoredBytes = new(0), &g.StoredBytes
+	out.LogGroupClass, out.LogGroupArn, out.DeletionProtectionEnabled = g.Class, g.ARN.String(), &g.Protected
+	return out
+}
+
+var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+
+// putRetentionPolicy answers PutRetentionPolicy.
+func (s *Service) putRetentionPolicy(ctx context.Context, call *api.Call, in *PutRetentionPolicyInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(retentions, *in.RetentionInDays) {
+		all := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(retentions)), ", "), "[]")
+		return nil, constraint("retentionInDays", *in.RetentionInDays, "Member must satisfy enum value set: ["+all+"]")
+	}
+	return nil, s.store.Retain(ctx, a, *in.RetentionInDays)
+}
+
+// deleteRetentionPolicy answers DeleteRetentionPolicy.
+func (s *Service) deleteRetentionPolicy(ctx context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.Retain(ctx, a, 0)
+}
+
+// putLogGroupDeletionProtection answers PutLogGroupDeletionProtection.
+func (s *Service) putLogGroupDeletionProtection(ctx context.Context, call *api.Call, in *PutLogGroupDeletionProtectionInput) (*Empty, error) {
+	a, err := byIdentifier(call, in.LogGroupIdentifier)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.Protect(ctx, a, *in.DeletionProtectionEnabled)
+}
+
+// tagResource answers TagResource.
+func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResourceInput) (*Empty, error) {
+	a, err := resource(call, in.ResourceArn)
+	if err == nil {
+		err = checkTags(in.Tags)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.Tag(ctx, a, in.Tags)
+}
+
+// untagResource answers UntagResource.
+func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
+	a, err := resource(call, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.TagKeys) > logs.MaxTags {
+		return nil, constraint("tagKeys", len(in.TagKeys), fmt.Sprintf(atMost, logs.MaxTags))
+	}
+	for _, k := range in.TagKeys {
+		if err := checkTagKey("tagKeys", k); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.store.Untag(ctx, a, in.TagKeys)
+}
+
+// listTagsForResource answers ListTagsForResource.
+func (s *Service) listTagsForResource(ctx context.Context, call *api.Call, in *ListTagsForResourceInput) (*TagsOutput, error) {
+	a, err := resource(call, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := s.store.Tags(ctx, a)
+	return tagsOutput(tags), err
+}
+
+// tagLogGroup answers TagLogGroup, the older TagResource. It has no error of its
+// own for too many tags.
+func (s *Service) tagLogGroup(ctx context.Context, call *api.Call, in *TagLogGroupInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err == nil {
+		err = checkTags(in.Tags)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Tag(ctx, a, in.Tags)
+	if fault.KindOf(err) == fault.TooManyTags {
+		err = invalid("%s", err)
+	}
+	return nil, err
+}
+
+// untagLogGroup answers UntagLogGroup.
+func (s *Service) untagLogGroup(ctx context.Context, call *api.Call, in *UntagLogGroupInput) (*Empty, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.Untag(ctx, a, in.Tags)
+}
+
+// listTagsLogGroup answers ListTagsLogGroup.
+func (s *Service) listTagsLogGroup(ctx context.Context, call *api.Call, in *GroupInput) (*TagsOutput, error) {
+	a, err := group(call, in.LogGroupName)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := s.store.Tags(ctx, a)
+	return tagsOutput(tags), err
+}
+
+func tagsOutput(tags map[string]string) *TagsOutput {
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	return &TagsOutput{Tags: tags}
+}

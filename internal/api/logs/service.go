@@ -1,0 +1,60 @@
+package logs
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/logs"
+)
+
+// Store is what the handlers need of the owner of the log groups, which is
+// *logs.Logs. Refusals are of package fault, with the text that the caller sees.
+type Store interface {
+	CreateGroup(ctx context.Context, n logs.NewGroup) error
+	DeleteGroup(ctx context.Context, group arn.ARN) error
+	Groups(ctx context.Context, region, account, prefix, part, class string, p logs.Page) (found []logs.Group, more bool, err error)
+	Retain(ctx context.Context, group arn.ARN, days int) error
+	Protect(ctx context.Context, group arn.ARN, on bool) error
+	Tag(ctx context.Context, group arn.ARN, tags map[string]string) error
+	Untag(ctx context.Context, group arn.ARN, keys []string) error
+	Tags(ctx context.Context, group arn.ARN) (map[string]string, error)
+
+	CreateStream(ctx context.Context, group arn.ARN, name string) error
+	DeleteStream(ctx context.Context, group arn.ARN, name string) error
+	Streams(ctx context.Context, group arn.ARN, o logs.StreamOrder, p logs.Page) (found []logs.Stream, next string, err error)
+
+	Put(ctx context.Context, group arn.ARN, stream string, events []logs.Event) (logs.Rejected, error)
+	Events(ctx context.Context, q logs.EventsQuery) (logs.EventsPage, error)
+	Filter(ctx context.Context, q logs.FilterQuery) (found []logs.Found, next string, err error)
+}
+
+// Service answers the operations of CloudWatch Logs.
+type Service struct{ store Store }
+
+// New makes a Service.
+func New(store Store) *Service { return &Service{store} }
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	return []api.Operation{
+		api.Op("CreateLogGroup", s.createLogGroup),
+		api.Op("DeleteLogGroup", s.deleteLogGroup),
+		api.Op("DescribeLogGroups", s.describeLogGroups),
+		api.Op("PutRetentionPolicy", s.putRetentionPolicy),
+		api.Op("DeleteRetentionPolicy", s.deleteRetentionPolicy),
+		api.Op("PutLogGroupDeletionProtection", s.putLogGroupDeletionProtection),
+		api.Op("TagResource", s.tagResource),
+		api.Op("UntagResource", s.untagResource),
+		api.Op("ListTagsForResource", s.listTagsForResource),
+		api.Op("TagLogGroup", s.tagLogGroup),
+		api.Op("UntagLogGroup", s.untagLogGroup),
+		api.Op("ListTagsLogGroup", s.listTagsLogGroup),
+		api.Op("CreateLogStream", s.createLogStream),
+		api.Op("DeleteLogStream", s.deleteLogStream),
+		api.Op("DescribeLogStreams", s.describeLogStreams),
+		api.Op("PutLogEvents", s.putLogEvents),
+		api.Op("GetLogEvents", s.getLogEvents),
+		api.Op("FilterLogEvents", s.filterLogEvents),
+	}
+}

@@ -1,0 +1,228 @@
+package logs
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// The limits of the model, in characters.
+const (
+	maxName       = 512
+	maxIdentifier = 2048
+	maxTagKey     = 128
+	maxTagValue   = 256
+	maxShown      = 600 // of a value in an error
+)
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, format, args...)
+}
+
+// constraint refuses a member in the words of AWS's validation.
+func constraint(member string, value any, rule string) error {
+	shown := fmt.Sprint(value)
+	if len(shown) > maxShown {
+		shown = strings.ToValidUTF8(shown[:maxShown], "") + "…"
+	}
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shown, member, rule)
+}
+
+const (
+	atMost  = "Member must have length less than or equal to %d"
+	atLeast = "Member must have length greater than or equal to %d"
+	matches = "Member must satisfy regular expression pattern: "
+)
+
+func length(member, value string, least, most int) error {
+	switch n := utf8.RuneCountInString(value); {
+	case n > most:
+		return constraint(member, value, fmt.Sprintf(atMost, most))
+	case n < least:
+		return constraint(member, value, fmt.Sprintf(atLeast, least))
+	}
+	return nil
+}
+
+var (
+	groupName  = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
+	streamName = regexp.MustCompile(`^[^:*]*$`)
+	identifier = regexp.MustCompile(`^[\w#+=/:,.@-]*$`)
+)
+
+func text(member, value string, least, most int, pattern *regexp.Regexp, rule string) error {
+	if err := length(member, value, least, most); err != nil {
+		return err
+	}
+	if !pattern.MatchString(value) {
+		return constraint(member, value, matches+rule)
+	}
+	return nil
+}
+
+func checkGroup(member, value string) error {
+	return text(member, value, 1, maxName, groupName, `[\.\-_/#A-Za-z0-9]+`)
+}
+
+func checkStream(member, value string) error {
+	if strings.ContainsRune(value, 0) {
+		return constraint(member, strings.ReplaceAll(value, "\x00", ""), matches+`[^:*]*`)
+	}
+	return text(member, value, 1, maxName, streamName, `[^:*]*`)
+}
+
+// group names the group that a request names.
+func group(call *api.Call, name string) (arn.ARN, error) {
+	return arn.LogGroup(call.Region, call.Account, name), checkGroup("logGroupName", name)
+}
+
+// groupBy names the group that a request names by its name, or by its ARN or name
+// as identifier.
+func groupBy(call *api.Call, name, id *string) (arn.ARN, error) {
+	switch {
+	case name != nil && id != nil:
+		return arn.ARN{}, fault.New(fault.ValidationFailed, "LogGroup name and LogGroup ARN are mutually exclusive parameters.")
+	case name != nil:
+		return group(call, *name)
+	case id != nil:
+		return byIdentifier(call, *id)
+	}
+	return arn.ARN{}, invalid("LogGroup name or LogGroup ARN must be provided.")
+}
+
+func byIdentifier(call *api.Call, id string) (arn.ARN, error) {
+	if err := text("logGroupIdentifier", id, 1, maxIdentifier, identifier, `[\w#+=/:,.@-]*`); err != nil {
+		return arn.ARN{}, err
+	}
+	if !strings.HasPrefix(id, "arn:") {
+		return group(call, id)
+	}
+	return byARN(call, id)
+}
+
+// byARN reads a group's ARN. Groups of other accounts and regions are not there.
+func byARN(call *api.Call, id string) (arn.ARN, error) {
+	a, err := arn.Parse(id)
+	if err != nil {
+		return a, invalid("Invalid ARN: %s", id)
+	}
+	name, ok := a.LogGroupName()
+	if !ok {
+		return a, invalid("Invalid ARN: %s", id)
+	}
+	if a.Region != call.Region || a.Account != call.Account {
+		return a, fault.New(fault.ResourceNotFound, "The specified log group does not exist.")
+	}
+	return group(call, name)
+}
+
+// resource is the group that is tagged by its ARN.
+func resource(call *api.Call, id string) (arn.ARN, error) {
+	if err := text("resourceArn", id, 1, 1011, identifier, `[\w+=/:,.@-]*`); err != nil {
+		return arn.ARN{}, err
+	}
+	return byARN(call, id)
+}
+
+// limit is how many things an answer holds at most.
+func limit(value *int, most int) (int, error) {
+	switch {
+	case value == nil:
+		return most, nil
+	case *value < 1:
+		return 0, constraint("limit", *value, "Member must have value greater than or equal to 1")
+	case *value > most:
+		return 0, constraint("limit", *value, fmt.Sprintf("Member must have value less than or equal to %d", most))
+	}
+	return *value, nil
+}
+
+func oneOf(member string, value *string, allowed ...string) error {
+	if value == nil || slices.Contains(allowed, *value) {
+		return nil
+	}
+	return constraint(member, *value, "Member must satisfy enum value set: ["+strings.Join(allowed, ", ")+"]")
+}
+
+// moment refuses times before 1970.
+func moment(member string, value *int64) error {
+	if value != nil && *value < 0 {
+		return constraint(member, *value, "Member must have value greater than or equal to 0")
+	}
+	return nil
+}
+
+func checkTagKey(member, key string) error {
+	if err := length(member, key, 1, maxTagKey); err != nil {
+		return err
+	}
+	if !taggable(key) {
+		return constraint(member, key, matches+`^([\p{L}\p{Z}\p{N}_.:/=+\-@]+)$`)
+	}
+	if len(key) >= 4 && strings.EqualFold(key[:4], "aws:") {
+		return invalid("User-defined tag keys can't start with: aws:")
+	}
+	return nil
+}
+
+func checkTags(tags map[string]string) error {
+	if len(tags) == 0 {
+		return constraint("tags", "{}", fmt.Sprintf(atLeast, 1))
+	}
+	for key, value := range tags {
+		if err := checkTagKey("tags", key); err != nil {
+			return err
+		}
+		if err := length("tags", value, 0, maxTagValue); err != nil {
+			return err
+		}
+		if !taggable(value) {
+			return constraint("tags", value, matches+`^([\p{L}\p{Z}\p{N}_.:/=+\-@]*)$`)
+		}
+	}
+	return nil
+}
+
+func taggable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool {
+		return !unicode.In(c, unicode.L, unicode.N, unicode.Z) && !strings.ContainsRune("_.:/=+-@", c)
+	})
+}
+
+// listToken wraps the place where a list goes on; it is bound to the list.
+func listToken(list, after string) string {
+	if after == "" {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(list + "\n" + after))
+}
+
+func readListToken(list string, token *string) (after string, err error) {
+	if token == nil {
+		return "", nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(*token)
+	if err == nil {
+		if after, ok := strings.CutPrefix(string(plain), list+"\n"); ok && after != "" {
+			return after, nil
+		}
+	}
+	return "", invalid("The specified nextToken is invalid.")
+}
+
+func is(flag *bool) bool { return flag != nil && *flag }
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,293 @@
+package logs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs/pattern"
+)
+
+// What one Filter looks at, beside what it returns.
+const (
+	maxScanned      = 50_000   // events
+	maxScannedBytes = 16 << 20 // of their messages
+	maxMerged       = 100      // streams that are read one by one; beyond it, the group
+	maxPauses       = 10       // times maxHops
+)
+
+// errEnough ends a walk.
+var errEnough = errors.New("logs: enough")
+
+// FilterQuery says which events of a group are wanted.
+type FilterQuery struct {
+	Group    arn.ARN
+	Streams  []string // the names, up to 100; with the prefix, at most one of them
+	Prefix   string   // of the names
+	From, To *int64   // epoch milliseconds, both inclusive; nil: no bound
+	Pattern  *pattern.Pattern
+	Token    string // of an earlier answer
+	Limit    int    // 1 to MaxEvents
+}
+
+// Filter finds events of a group, in their order. A call looks at a bounded part:
+// it may return few events, or none, and the token with which the next goes on;
+// without one there is no more. It fails with ResourceNotFound, and with
+// InvalidParameter for a token that is none.
+func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next string, err error) {
+	if err := l.settle(); err != nil {
+		return nil, "", err
+	}
+	g, err := l.find(q.Group)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := l.totals(g.id)
+	if err != nil {
+		return nil, "", err
+	}
+	to := q.To
+	if to != nil && *to >= 0 {
+		behind := *to + 1
+		to = &behind
+	}
+	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}}
+	low, high := l.bounds(t, q.From, to)
+	if q.Token != "" {
+		place, err := readFilterToken(q.Token, g.id)
+		if err != nil {
+			return nil, "", err
+		}
+		if low.less(place) {
+			low = place
+		}
+	}
+	merge, err := f.streams()
+	if err != nil {
+		return nil, "", err
+	}
+	f.at = low
+	if merge {
+		err = f.merge(low, high)
+	} else {
+		err = f.scan(low, high)
+	}
+	if err != nil || !f.more {
+		return f.found, "", err
+	}
+	return f.found, filterToken(g.id, f.at), nil
+}
+
+// filtering is one call of Filter.
+type filtering struct {
+	logs  *Logs
+	q     FilterQuery
+	group uint64
+	names map[uint64]string // of the streams seen, empty for one that is not wanted
+
+	found          []Found
+	size           pageSize
+	scanned, bytes int
+	at             position // where the next call goes on
+	more           bool     // there may be something there
+	merged         []cursor
+}
+
+// streams finds those that are to be read one by one; false means to read the
+// group.
+func (f *filtering) streams() (merge bool, err error) {
+	add := func(name string, s streamRecord) {
+		f.names[s.id] = name
+		f.merged = append(f.merged, cursor{stream: s.id})
+	}
+	switch {
+	case len(f.q.Streams) > 0:
+		for _, name := range f.q.Streams {
+			s, err := f.logs.stream(f.group, name)
+			if err != nil {
+				return false, err
+			}
+			if _, twice := f.names[s.id]; !twice {
+				add(name, s)
+			}
+		}
+		return true, nil
+	case f.q.Prefix != "":
+		few := true
+		low := textKey(kindStream, f.group, f.q.Prefix)
+		err := f.logs.each(low, behind(low), func(k, v []byte) bool {
+			if few = len(f.merged) < maxMerged; !few {
+				return false
+			}
+			if s, ok := decodeStream(v); ok {
+				add(string(k[10:]), s)
+			}
+			return true
+		})
+		if !few {
+			f.merged = nil
+			clear(f.names)
+		}
+		return few, err
+	}
+	return false, nil
+}
+
+// name is that of a wanted stream; empty if it is not wanted, or was removed.
+func (f *filtering) name(stream uint64) (string, error) {
+	name, ok := f.names[stream]
+	if ok {
+		return name, nil
+	}
+	v, _, err := f.logs.Store.Get(nil, key(kindName, f.group, stream))
+	if err != nil {
+		return "", err
+	}
+	if name = string(v); !strings.HasPrefix(name, f.q.Prefix) {
+		name = ""
+	}
+	f.names[stream] = name
+	return name, nil
+}
+
+// look takes an event in if it is wanted; false ends the call before it.
+func (f *filtering) look(p position, e stored) (goOn bool, err error) {
+	if f.scanned == maxScanned || f.bytes > maxScannedBytes {
+		f.at, f.more = p, true
+		return false, nil
+	}
+	f.scanned++
+	f.bytes += len(e.message)
+	name, err := f.name(e.stream)
+	if err != nil || name == "" {
+		return err == nil, err
+	}
+	event := e.found(f.group, p)
+	if f.q.Pattern != nil && !f.q.Pattern.Match(event.Message) {
+		return true, nil
+	}
+	if !f.size.fits(len(event.Message)) {
+		f.at, f.more = p, true
+		return false, nil
+	}
+	event.Stream = name
+	f.found = append(f.found, event)
+	return true, nil
+}
+
+// scan reads the whole group.
+func (f *filtering) scan(low, high position) error {
+	if !low.less(high) {
+		return nil
+	}
+	var failed error
+	err := f.logs.each(eventKey(f.group, low), eventKey(f.group, high), func(k, v []byte) bool {
+		e, ok := decodeStored(v)
+		if !ok {
+			return true
+		}
+		var goOn bool
+		goOn, failed = f.look(position{number(k, 1), number(k, 2)}, e)
+		return goOn
+	})
+	return errors.Join(failed, err)
+}
+
+// cursor walks through the index of a stream.
+type cursor struct {
+	stream uint64
+	ahead  []position
+	at     position
+	done   bool
+}
+
+// merge reads streams side by side.
+func (f *filtering) merge(low, high position) error {
+	for i := range f.merged {
+		f.merged[i].at = low
+	}
+	hops := 0
+	for {
+		batch, err := f.nextBatch(high, &hops)
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+		goOn := true
+		var failed error
+		err = f.logs.read(f.group, batch, func(p position, e stored) bool {
+			goOn, failed = f.look(p, e)
+			return goOn
+		})
+		if err = errors.Join(failed, err); err != nil || !goOn || f.more {
+			return err
+		}
+	}
+}
+
+// nextBatch is the next chunk of places of all streams.
+func (f *filtering) nextBatch(high position, hops *int) (batch []position, err error) {
+	for len(batch) < chunk {
+		first := -1
+		for i := range f.merged {
+			c := &f.merged[i]
+			for len(c.ahead) == 0 && !c.done {
+				if c.ahead, c.at, c.done, err = f.logs.index(f.group, c.stream, c.at, high, chunk/4); err != nil {
+					return nil, err
+				}
+				if len(c.ahead) == 0 && !c.done {
+					if *hops++; *hops > maxPauses { // the next call goes on
+						f.at, f.more = f.least(high), true
+						return batch, nil
+					}
+				}
+			}
+			if len(c.ahead) > 0 && (first < 0 || c.ahead[0].less(f.merged[first].ahead[0])) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return batch, nil
+		}
+		c := &f.merged[first]
+		batch, c.ahead = append(batch, c.ahead[0]), c.ahead[1:]
+	}
+	return batch, nil
+}
+
+// least is the first place that no stream has been read up to.
+func (f *filtering) least(high position) position {
+	at := high
+	for i := range f.merged {
+		c := &f.merged[i]
+		switch {
+		case len(c.ahead) > 0 && c.ahead[0].less(at):
+			at = c.ahead[0]
+		case len(c.ahead) == 0 && !c.done && c.at.less(at):
+			at = c.at
+		}
+	}
+	return at
+}
+
+func filterToken(group uint64, p position) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1.%d.%d.%d", group, p.time, p.sequence))
+}
+
+func readFilterToken(text string, group uint64) (p position, err error) {
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	var of uint64
+	if err == nil {
+		_, err = fmt.Sscanf(string(plain), "1.%d.%d.%d", &of, &p.time, &p.sequence)
+	}
+	if err != nil || of != group || filterToken(group, p) != text {
+		return p, fault.New(fault.InvalidParameter, "The specified nextToken is invalid.")
+	}
+	return p, nil
+}

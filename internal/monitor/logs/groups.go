@@ -1,0 +1,267 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Group is a log group.
+type Group struct {
+	ARN         arn.ARN
+	Created     int64 // epoch milliseconds
+	Retention   int   // days; 0: for ever
+	StoredBytes int64 // messages, and 26 bytes for each
+	Class       string
+	Protected   bool // from deletion
+	Tags        map[string]string
+}
+
+// NewGroup is what a group is created with.
+type NewGroup struct {
+	ARN       arn.ARN
+	Class     string // STANDARD if empty
+	Protected bool
+	Tags      map[string]string
+}
+
+// MaxTags is how many tags a group may have.
+const MaxTags = 50
+
+const standard = "STANDARD"
+
+// CreateGroup makes a group. It fails with ResourceAlreadyExists.
+func (l *Logs) CreateGroup(_ context.Context, n NewGroup) error {
+	if err := l.createGroup(n); err != nil {
+		return err
+	}
+	return l.commits.wait()
+}
+
+func (l *Logs) createGroup(n NewGroup) error {
+	l.catalog.Lock()
+	defer l.catalog.Unlock()
+	k := groupKey(n.ARN)
+	if _, ok, err := l.Store.Get(nil, k); err != nil || ok {
+		if ok {
+			err = fault.New(fault.ResourceAlreadyExists, "The specified log group already exists")
+		}
+		return err
+	}
+	id, err := l.take(1)
+	if err != nil {
+		return err
+	}
+	var b mutation.Batch
+	g := groupRecord{id: id, created: int64(l.now()), details: encodeDetails(details{n.Class, n.Protected, n.Tags})}
+	b.Set(k, g.encode())
+	b.Set(key(kindTotals, id), totals{}.encode())
+	return l.commits.apply(&b)
+}
+
+func encodeDetails(d details) []byte {
+	if d.Class == standard {
+		d.Class = ""
+	}
+	text, _ := json.Marshal(d) // strings always marshal
+	return text
+}
+
+func (g groupRecord) read() (d details) {
+	_ = json.Unmarshal(g.details, &d) // what we wrote
+	return d
+}
+
+// DeleteGroup removes a group with all that is in it. It fails with
+// ResourceNotFound, and with ValidationFailed while the group is protected.
+func (l *Logs) DeleteGroup(_ context.Context, group arn.ARN) error {
+	l.sink.flush()
+	if err := l.deleteGroup(group); err != nil {
+		return err
+	}
+	return l.commits.wait()
+}
+
+func (l *Logs) deleteGroup(group arn.ARN) error {
+	l.catalog.Lock()
+	defer l.catalog.Unlock()
+	g, err := l.unprotected(group)
+	if err != nil {
+		return err
+	}
+	defer l.lock(g.id)()
+	t, err := l.totals(g.id)
+	if err != nil {
+		return err
+	}
+	var b mutation.Batch
+	err = l.each(key(kindBucket, g.id), key(kindBucket, g.id+1), func(k, _ []byte) bool {
+		b.Delete(key(kindOldest, number(k, 1), g.id))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	b.Delete(groupKey(group))
+	b.Delete(key(kindTotals, g.id))
+	if t.due != 0 {
+		b.Delete(key(kindDue, t.due, g.id))
+	}
+	for _, kind := range []byte{kindStream, kindName, kindLatest, kindEvent, kindIndex, kindBucket, kindDoomed} {
+		b.DeleteRange(key(kind, g.id), key(kind, g.id+1))
+	}
+	l.disk.Add(-t.disk())
+	return l.commits.apply(&b)
+}
+
+// unprotected finds a group that may be deleted, or what is in it.
+func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
+	if g, err = l.find(group); err == nil && g.read().Protected {
+		err = fault.New(fault.ValidationFailed, "The log group is protected from deletion. Disable its deletion protection first.")
+	}
+	return g, err
+}
+
+// change changes the details of a group.
+func (l *Logs) change(group arn.ARN, f func(*details) error) error {
+	l.catalog.Lock()
+	g, err := l.find(group)
+	if err == nil {
+		d := g.read()
+		if err = f(&d); err == nil {
+			g.details = encodeDetails(d)
+			var b mutation.Batch
+			b.Set(groupKey(group), g.encode())
+			err = l.commits.apply(&b)
+		}
+	}
+	l.catalog.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.commits.wait()
+}
+
+// Protect allows or forbids to delete a group and its streams.
+func (l *Logs) Protect(_ context.Context, group arn.ARN, on bool) error {
+	return l.change(group, func(d *details) error {
+		d.Protected = on
+		return nil
+	})
+}
+
+// Tag adds tags to a group, or changes their values. It fails with TooManyTags.
+func (l *Logs) Tag(_ context.Context, group arn.ARN, tags map[string]string) error {
+	return l.change(group, func(d *details) error {
+		if d.Tags == nil {
+			d.Tags = map[string]string{}
+		}
+		maps.Copy(d.Tags, tags)
+		if len(d.Tags) > MaxTags {
+			return fault.Newf(fault.TooManyTags, "A resource can have no more than %d tags.", MaxTags)
+		}
+		return nil
+	})
+}
+
+// Untag removes tags from a group; those that it does not have are no mistake.
+func (l *Logs) Untag(_ context.Context, group arn.ARN, keys []string) error {
+	return l.change(group, func(d *details) error {
+		for _, k := range keys {
+			delete(d.Tags, k)
+		}
+		return nil
+	})
+}
+
+// Tags are those of a group.
+func (l *Logs) Tags(_ context.Context, group arn.ARN) (map[string]string, error) {
+	g, err := l.find(group)
+	if err != nil {
+		return nil, err
+	}
+	return g.read().Tags, l.settle()
+}
+
+// Retain sets for how many days a group keeps its events; 0 is for ever. What is
+// older is not shown any more at once.
+func (l *Logs) Retain(_ context.Context, group arn.ARN, days int) error {
+	g, err := l.find(group)
+	if err != nil {
+		return err
+	}
+	if err := l.retain(g.id, uint64(days)); err != nil {
+		return err
+	}
+	if err := l.commits.wait(); err != nil {
+		return err
+	}
+	return l.expireNext()
+}
+
+func (l *Logs) retain(group, days uint64) error {
+	defer l.lock(group)()
+	t, err := l.totals(group)
+	if err != nil {
+		return err
+	}
+	t.retention = days
+	var b mutation.Batch
+	if err := l.schedule(&b, group, &t); err != nil {
+		return err
+	}
+	b.Set(key(kindTotals, group), t.encode())
+	return l.commits.apply(&b)
+}
+
+// Page is a part of a list: what to begin behind, and how much.
+type Page struct {
+	After string // empty: the beginning
+	Limit int
+}
+
+// Groups lists groups in the order of their names: those that begin with prefix
+// and have part in them.
+func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class string, p Page) (found []Group, more bool, err error) {
+	if err := l.settle(); err != nil {
+		return nil, false, err
+	}
+	all := groupPrefix(region, account)
+	low := append(bytes.Clone(all), max(prefix, p.After)...)
+	if p.After != "" && p.After >= prefix {
+		low = append(low, 0)
+	}
+	err = l.each(low, behind(append(bytes.Clone(all), prefix...)), func(k, v []byte) bool {
+		if !strings.Contains(string(k[len(all):]), part) {
+			return true
+		}
+		g, _ := decodeGroup(v)
+		d := g.read()
+		if d.Class == "" {
+			d.Class = standard
+		}
+		if class != "" && d.Class != class {
+			return true
+		}
+		if len(found) == p.Limit {
+			more = true
+			return false
+		}
+		t, err := l.totals(g.id)
+		if err != nil { // removed meanwhile
+			return true
+		}
+		found = append(found, Group{
+			ARN: groupOf(k), Created: g.created, Retention: int(t.retention), StoredBytes: t.stored(),
+			Class: d.Class, Protected: d.Protected, Tags: d.Tags,
+		})
+		return true
+	})
+	return found, more, err
+}

@@ -1,0 +1,282 @@
+// Package logs keeps log groups: streams of events, as CloudWatch Logs has them.
+//
+// Invariants: what Put answered is durable, and so is what any answer tells;
+// events of a group are in the order of (time, arrival); a read costs what it
+// returns and what it looks at, and looks at a bounded part in one call. Nothing
+// but locks and what the sink holds is in memory.
+package logs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Options are what Logs are made of. Store and Clock are required.
+type Options struct {
+	Store  store.Store
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Full reports that the disk is short of space: events are refused. Nil
+	// means never.
+	Full func() bool
+	// MaxBytes bounds what events take on the disk, about and before compression:
+	// beyond it the oldest go. 0: no bound.
+	MaxBytes int64
+	// Fatal ends the process after a failure of the store.
+	Fatal func(error)
+}
+
+// Logs are the log groups of a node.
+type Logs struct {
+	Options
+	commits commits
+	catalog sync.Mutex // held while groups come, go or change their details
+	groups  [64]sync.Mutex
+
+	sequence, ceiling atomic.Uint64
+	reserving         sync.Mutex
+
+	disk   atomic.Int64 // about, in bytes
+	expiry expiry
+	sink   sink
+
+	stopping   context.Context
+	stop       context.CancelFunc
+	background sync.WaitGroup
+	trimming   atomic.Bool
+}
+
+// Open reads what is needed of the state: how much there is, and what expires
+// next.
+func Open(o Options) (*Logs, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	l := &Logs{Options: o}
+	l.commits.store, l.commits.fatal = o.Store, l.fatal
+	l.stopping, l.stop = context.WithCancel(context.Background())
+	l.sink.logs = l
+	v, ok, err := o.Store.Get(nil, key(kindSequence))
+	if err != nil {
+		return nil, err
+	}
+	if ok && len(v) == 8 {
+		ceiling := number(append([]byte{0, 0}, v...), 0)
+		l.sequence.Store(ceiling)
+		l.ceiling.Store(ceiling)
+	}
+	err = l.each(key(kindTotals), behind(key(kindTotals)), func(_, v []byte) bool {
+		t, _ := decodeTotals(v)
+		l.disk.Add(t.disk())
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.expireNext(); err != nil {
+		return nil, err
+	}
+	l.goBackground(l.sweepDoomed)
+	l.trim()
+	return l, nil
+}
+
+// Close writes what the sink holds, makes it durable and ends what runs in the
+// background.
+func (l *Logs) Close() error {
+	l.sink.close()
+	l.stop()
+	l.expiry.close()
+	l.background.Wait()
+	return l.commits.wait()
+}
+
+func (l *Logs) goBackground(f func()) { l.background.Go(f) }
+
+func (l *Logs) fatal(err error) {
+	l.Logger.Error("the store of log groups failed", "error", err)
+	if l.Fatal != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *Logs) now() uint64 { return uint64(max(l.Clock.Now().UnixMilli(), 0)) }
+
+// lock takes the lock of a group.
+func (l *Logs) lock(group uint64) (unlock func()) {
+	m := &l.groups[group%uint64(len(l.groups))]
+	m.Lock()
+	return m.Unlock
+}
+
+// reserveMany is how many ids and sequences are reserved at once.
+const reserveMany = 1 << 20
+
+// take gives n numbers that were never given before; the first of them.
+func (l *Logs) take(n int) (first uint64, err error) {
+	behind := l.sequence.Add(uint64(n))
+	for behind > l.ceiling.Load() {
+		if err := l.reserve(behind); err != nil {
+			return 0, err
+		}
+	}
+	return behind - uint64(n) + 1, nil
+}
+
+func (l *Logs) reserve(least uint64) error {
+	l.reserving.Lock()
+	defer l.reserving.Unlock()
+	if least <= l.ceiling.Load() {
+		return nil
+	}
+	var b mutation.Batch
+	b.Set(key(kindSequence), numbers(least+reserveMany))
+	if err := l.Store.Apply(true, &b); err != nil {
+		return err
+	}
+	l.ceiling.Store(least + reserveMany)
+	return nil
+}
+
+var (
+	errNoGroup  = fault.New(fault.ResourceNotFound, "The specified log group does not exist.")
+	errNoStream = fault.New(fault.ResourceNotFound, "The specified log stream does not exist.")
+)
+
+// find reads a group by its name.
+func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
+	v, _, err := l.Store.Get(nil, groupKey(group))
+	if err != nil {
+		return g, err
+	}
+	g, ok := decodeGroup(v)
+	if !ok {
+		return g, errNoGroup
+	}
+	return g, nil
+}
+
+// totals reads those of a group; it fails with ResourceNotFound.
+func (l *Logs) totals(group uint64) (t totals, err error) {
+	v, _, err := l.Store.Get(nil, key(kindTotals, group))
+	if err != nil {
+		return t, err
+	}
+	t, ok := decodeTotals(v)
+	if !ok {
+		return t, errNoGroup
+	}
+	return t, nil
+}
+
+func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
+	v, _, err := l.Store.Get(nil, textKey(kindStream, group, name))
+	if err != nil {
+		return s, err
+	}
+	s, ok := decodeStream(v)
+	if !ok {
+		return s, errNoStream
+	}
+	return s, nil
+}
+
+// each walks the keys of a range until f returns false.
+func (l *Logs) each(lower, upper []byte, f func(k, v []byte) bool) error {
+	it, err := l.Store.Iter(lower, upper)
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if !f(it.Key(), it.Value()) {
+			break
+		}
+	}
+	return it.Close()
+}
+
+// eachDown is each from the end.
+func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
+	it, err := l.Store.Iter(lower, upper)
+	if err != nil {
+		return err
+	}
+	for it.Prev() {
+		if !f(it.Key(), it.Value()) {
+			break
+		}
+	}
+	return it.Close()
+}
+
+// settle has all that was put so far in the store and durable, so that an answer
+// may tell of it.
+func (l *Logs) settle() error {
+	l.sink.flush()
+	return l.commits.wait()
+}
+
+// commits make what was applied durable, many callers' at once.
+type commits struct {
+	store store.Store
+	fatal func(error)
+
+	mu               sync.Mutex
+	done             *sync.Cond
+	applied, durable uint64
+	syncing          bool
+}
+
+// apply makes a batch visible.
+func (c *commits) apply(b *mutation.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := c.store.Apply(false, b); err != nil {
+		if !errors.Is(err, store.ErrClosed) {
+			c.fatal(err)
+		}
+		return err
+	}
+	c.mu.Lock()
+	c.applied++
+	c.mu.Unlock()
+	return nil
+}
+
+// wait returns once everything applied so far is durable.
+func (c *commits) wait() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = sync.NewCond(&c.mu)
+	}
+	target := c.applied
+	for c.durable < target {
+		if c.syncing {
+			c.done.Wait()
+			continue
+		}
+		c.syncing = true
+		upTo := c.applied
+		c.mu.Unlock()
+		err := c.store.Sync()
+		c.mu.Lock()
+		c.syncing = false
+		c.done.Broadcast()
+		if err != nil {
+			return err
+		}
+		c.durable = max(c.durable, upTo)
+	}
+	return nil
+}

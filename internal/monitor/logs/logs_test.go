@@ -1,0 +1,514 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+var (
+	began = time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
+	group = arn.LogGroup("us-east-1", "000000000000", "/app")
+)
+
+// open makes logs over a store, on a virtual clock.
+func open(t testing.TB, st store.Store, change func(*Options)) (*Logs, *clock.Virtual) {
+	t.Helper()
+	c := clock.NewVirtual(began)
+	o := Options{Store: st, Clock: c, Fatal: func(err error) { t.Error(err) }}
+	if change != nil {
+		change(&o)
+	}
+	l, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, c
+}
+
+// with makes a group with streams.
+func with(t testing.TB, l *Logs, streams ...string) {
+	t.Helper()
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: group}))
+	for _, s := range streams {
+		check(t, l.CreateStream(t.Context(), group, s))
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// at is a moment so long behind began, in epoch milliseconds.
+func at(d time.Duration) int64 { return began.Add(d).UnixMilli() }
+
+func put(t testing.TB, l *Logs, stream string, events ...Event) Rejected {
+	t.Helper()
+	r, err := l.Put(t.Context(), group, stream, events)
+	check(t, err)
+	return r
+}
+
+func texts(found []Found) (all []string) {
+	for _, f := range found {
+		all = append(all, f.Message)
+	}
+	return all
+}
+
+func same(t testing.TB, what string, want, got any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func events(t testing.TB, l *Logs, q EventsQuery) EventsPage {
+	t.Helper()
+	q.Group = group
+	if q.Limit == 0 {
+		q.Limit = MaxEvents
+	}
+	p, err := l.Events(t.Context(), q)
+	check(t, err)
+	return p
+}
+
+// The tokens lead through a stream in both directions, and come back where there
+// is nothing more.
+func TestTokens(t *testing.T) {
+	l, _ := open(t, memory.New(), nil)
+	with(t, l, "s", "other")
+	put(t, l, "other", Event{at(0), "x"})
+	empty := events(t, l, EventsQuery{Stream: "s"})
+	for i := range 10 {
+		put(t, l, "s", Event{at(time.Duration(i) * time.Second), fmt.Sprint(i)})
+	}
+	put(t, l, "other", Event{at(0), "y"})
+
+	same(t, "what came behind an empty page", 10, len(events(t, l, EventsQuery{Stream: "s", Token: empty.Forward}).Events))
+
+	p := events(t, l, EventsQuery{Stream: "s", Limit: 4})
+	same(t, "the latest", []string{"6", "7", "8", "9"}, texts(p.Events))
+	q := events(t, l, EventsQuery{Stream: "s", Limit: 4, Token: p.Backward})
+	same(t, "before", []string{"2", "3", "4", "5"}, texts(q.Events))
+	r := events(t, l, EventsQuery{Stream: "s", Limit: 4, Token: q.Backward})
+	same(t, "the beginning", []string{"0", "1"}, texts(r.Events))
+	s := events(t, l, EventsQuery{Stream: "s", Limit: 4, Token: r.Backward})
+	same(t, "nothing before", []string(nil), texts(s.Events))
+	same(t, "the same token", r.Backward, s.Backward)
+	same(t, "and forward again", []string{"0", "1", "2", "3"}, texts(events(t, l, EventsQuery{Stream: "s", Limit: 4, Token: s.Forward}).Events))
+
+	f := events(t, l, EventsQuery{Stream: "s", Limit: 10, FromHead: true})
+	g := events(t, l, EventsQuery{Stream: "s", Limit: 10, Token: f.Forward})
+	same(t, "nothing behind", []string(nil), texts(g.Events))
+	same(t, "the same token", f.Forward, g.Forward)
+	same(t, "back from the end", []string{"9"}, texts(events(t, l, EventsQuery{Stream: "s", Limit: 1, Token: g.Backward}).Events))
+	put(t, l, "s", Event{at(time.Minute), "new"})
+	same(t, "what came meanwhile", []string{"new"}, texts(events(t, l, EventsQuery{Stream: "s", Token: g.Forward}).Events))
+
+	for _, bad := range []string{"x", f.Forward[1:], "n" + f.Forward[1:], f.Forward + "0", "f/" + strings.Repeat("x", 56)} {
+		if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "s", Limit: 1, Token: bad}); fault.KindOf(err) != fault.InvalidParameter {
+			t.Errorf("token %s: %v", bad, err)
+		}
+	}
+	if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "other", Limit: 1, Token: f.Forward}); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("another stream's token: %v", err)
+	}
+}
+
+// An event of the model.
+type modelled struct {
+	Event
+	stream string
+	n      int // the order of arrival
+}
+
+// Random puts, reads and filters give what a list in memory gives, also after the
+// store was opened again.
+func TestAgainstModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		st := memory.New()
+		c := clock.NewVirtual(began)
+		begin := func() *Logs {
+			l, err := Open(Options{Store: st, Clock: c})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			return l
+		}
+		l := begin()
+		defer func() { _ = l.Close() }()
+		ctx := context.Background()
+		ok := func(err error) {
+			if err != nil {
+				rt.Fatal(err)
+			}
+		}
+		ok(l.CreateGroup(ctx, NewGroup{ARN: group}))
+		streams := []string{"a", "b", "ba", "c"}
+		for _, s := range streams {
+			ok(l.CreateStream(ctx, group, s))
+		}
+		var all []modelled
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			s := rapid.SampledFrom(streams).Draw(rt, "stream")
+			switch rapid.IntRange(0, 9).Draw(rt, "step") {
+			case 0:
+				ok(l.Close())
+				l = begin()
+			case 1:
+				if len(streams) == 1 {
+					continue
+				}
+				ok(l.DeleteStream(ctx, group, s))
+				streams = slices.DeleteFunc(slices.Clone(streams), func(x string) bool { return x == s })
+				all = slices.DeleteFunc(all, func(m modelled) bool { return m.stream == s })
+			default:
+				var batch []Event
+				start := rapid.Int64Range(0, 200).Draw(rt, "from") * int64(time.Hour/time.Millisecond)
+				for i := range rapid.IntRange(1, 400).Draw(rt, "events") {
+					e := Event{at(-10*24*time.Hour) + start + int64(i/3), fmt.Sprint("m", len(all))}
+					batch = append(batch, e)
+					all = append(all, modelled{e, s, len(all)})
+				}
+				if _, err := l.Put(ctx, group, s, batch); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		sorted := slices.Clone(all)
+		slices.SortFunc(sorted, func(a, b modelled) int {
+			if a.Time != b.Time {
+				return int(a.Time - b.Time)
+			}
+			return a.n - b.n
+		})
+		pick := func(want func(modelled) bool) (texts []string) {
+			for _, m := range sorted {
+				if want(m) {
+					texts = append(texts, m.Message)
+				}
+			}
+			return texts
+		}
+		limit := rapid.SampledFrom([]int{7, 255, 256, 257, 10_000}).Draw(rt, "limit")
+		from := at(-10*24*time.Hour) + rapid.Int64Range(0, 200).Draw(rt, "start")*hour
+		to := from + rapid.Int64Range(0, 200).Draw(rt, "length")*hour
+		for _, s := range streams {
+			for _, head := range []bool{true, false} {
+				var got []string
+				q := EventsQuery{Group: group, Stream: s, FromHead: head, Limit: limit, From: &from, To: &to}
+				for {
+					p, err := l.Events(ctx, q)
+					ok(err)
+					if head {
+						got = append(got, texts(p.Events)...)
+					} else {
+						got = append(texts(p.Events), got...)
+					}
+					next := p.Backward
+					if head {
+						next = p.Forward
+					}
+					if next == q.Token {
+						break
+					}
+					q.Token = next
+				}
+				want := pick(func(m modelled) bool { return m.stream == s && m.Time >= from && m.Time < to })
+				if !slices.Equal(got, want) {
+					rt.Fatalf("stream %s, head %v: %d events %.300q, want %d %.300q", s, head, len(got), got, len(want), want)
+				}
+			}
+		}
+		odd, err := pattern.Parse("1")
+		ok(err)
+		for name, q := range map[string]FilterQuery{
+			"all": {}, "two": {Streams: streams[:min(2, len(streams))]}, "prefix": {Prefix: "b"}, "pattern": {Pattern: odd},
+		} {
+			var got []string
+			q.Group, q.Limit, q.From, q.To = group, limit, &from, &to
+			for {
+				found, next, err := l.Filter(ctx, q)
+				ok(err)
+				got = append(got, texts(found)...)
+				if next == "" {
+					break
+				}
+				q.Token = next
+			}
+			want := pick(func(m modelled) bool {
+				return m.Time >= from && m.Time <= to && (q.Streams == nil || slices.Contains(q.Streams, m.stream)) &&
+					strings.HasPrefix(m.stream, q.Prefix) && (q.Pattern == nil || strings.Contains(m.Message, "1"))
+			})
+			if !slices.Equal(got, want) {
+				rt.Fatalf("filter %s: %d events %.300q, want %d %.300q", name, len(got), got, len(want), want)
+			}
+		}
+		var size int64
+		for _, m := range all {
+			size += int64(len(m.Message) + eventOverhead)
+		}
+		l.background.Wait() // for the removed streams' events
+		groups, _, err := l.Groups(ctx, group.Region, group.Account, "", "", "", Page{Limit: 10})
+		ok(err)
+		if len(groups) != 1 || groups[0].StoredBytes != size {
+			rt.Fatalf("groups %+v, want %d bytes", groups, size)
+		}
+	})
+}
+
+func TestPutRejects(t *testing.T) {
+	l, _ := open(t, memory.New(), nil)
+	with(t, l, "s")
+	day := 24 * time.Hour
+	r := put(t, l, "s", Event{at(-15 * day), "old"}, Event{at(-time.Minute), "a"}, Event{at(2 * time.Hour), "b"}, Event{at(3 * time.Hour), "new"})
+	same(t, "rejected", Rejected{TooOld: new(1), TooNew: new(3)}, r)
+	same(t, "kept", []string{"a", "b"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	check(t, l.Retain(t.Context(), group, 7))
+	r = put(t, l, "s", Event{at(-15 * day), "old"}, Event{at(-8 * day), "expired"}, Event{at(0), "c"})
+	same(t, "rejected", Rejected{TooOld: new(1), Expired: new(2)}, r)
+	if _, err := l.Put(t.Context(), group, "s", []Event{{at(-25 * time.Hour), "x"}, {at(0), "y"}}); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("a span of 25 hours: %v", err)
+	}
+	same(t, "rejected", Rejected{TooOld: new(1)}, put(t, l, "s", Event{at(-15 * day), "old"}))
+	if _, err := l.Put(t.Context(), group, "none", []Event{{at(0), "x"}}); !errors.Is(err, errNoStream) {
+		t.Errorf("no stream: %v", err)
+	}
+	if _, err := l.Put(t.Context(), arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, errNoGroup) {
+		t.Errorf("no group: %v", err)
+	}
+	l.Full = func() bool { return true }
+	if _, err := l.Put(t.Context(), group, "s", []Event{{at(0), "x"}}); fault.KindOf(err) != fault.InsufficientStorage {
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+// kept counts the keys of a kind.
+func kept(t testing.TB, l *Logs, kind byte) (n int) {
+	t.Helper()
+	check(t, l.each(key(kind), behind(key(kind)), func(_, _ []byte) bool {
+		n++
+		return true
+	}))
+	return n
+}
+
+// What is past its retention is neither shown nor kept, also if the retention
+// comes late or the store was closed meanwhile.
+func TestRetention(t *testing.T) {
+	st := memory.New()
+	l, c := open(t, st, nil)
+	with(t, l, "s", "t")
+	day := 24 * time.Hour
+	for i := range 10 {
+		put(t, l, "s", Event{at(time.Duration(i-12) * day), fmt.Sprint(i)})
+		put(t, l, "t", Event{at(time.Duration(i-12) * day), fmt.Sprint("t", i)})
+	}
+	check(t, l.Retain(t.Context(), group, 7))
+	same(t, "shown at once", []string{"5", "6", "7", "8", "9"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	if _, err := c.Advance(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "events kept", 8, kept(t, l, kindEvent)) // one more day has gone by
+	same(t, "index kept", 8, kept(t, l, kindIndex))
+	same(t, "buckets kept", 4, kept(t, l, kindBucket))
+	same(t, "marks kept", 4, kept(t, l, kindOldest))
+	r, err := c.Advance(t.Context(), 30*day)
+	check(t, err)
+	if r.Ran == 0 || r.Ran > 10 || !r.Next.IsZero() {
+		t.Errorf("%d timers ran, the next is due %s", r.Ran, r.Next)
+	}
+	same(t, "kept", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindBucket), kept(t, l, kindOldest), kept(t, l, kindDue)})
+	same(t, "bytes", int64(0), l.disk.Load())
+
+	_, err = l.Put(t.Context(), group, "s", []Event{{c.Now().UnixMilli(), "late"}})
+	check(t, err)
+	check(t, l.Retain(t.Context(), group, 1))
+	check(t, l.Retain(t.Context(), group, 0))
+	_, err = c.Advance(t.Context(), 5*day)
+	check(t, err)
+	same(t, "without a retention nothing goes", 1, kept(t, l, kindEvent))
+	check(t, l.Retain(t.Context(), group, 30))
+	check(t, l.Close())
+	later := clock.NewVirtual(c.Now().Add(40 * day))
+	l, err = Open(Options{Store: st, Clock: later})
+	check(t, err)
+	_, err = later.Advance(t.Context(), 0)
+	check(t, err)
+	same(t, "gone after the start", 0, kept(t, l, kindEvent))
+	check(t, l.Close())
+}
+
+// The oldest events of all groups go when there are too many.
+func TestMaxBytes(t *testing.T) {
+	for _, span := range []time.Duration{0, 10 * time.Hour} { // one bucket, or many
+		l, _ := open(t, memory.New(), func(o *Options) { o.MaxBytes = 200_000 })
+		with(t, l, "s")
+		other := arn.LogGroup("us-east-1", "000000000000", "other")
+		check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
+		check(t, l.CreateStream(t.Context(), other, "s"))
+		for i := range 100 {
+			var batch []Event
+			for j := range 50 {
+				batch = append(batch, Event{at(-20*time.Hour + span*time.Duration(i*50+j)/5000), fmt.Sprintf("%04d", i*50+j)})
+			}
+			to := group
+			if i%2 == 1 {
+				to = other
+			}
+			_, err := l.Put(t.Context(), to, "s", batch)
+			check(t, err)
+			l.background.Wait()
+			if n := l.disk.Load(); n > 200_000 {
+				t.Fatalf("%d bytes", n)
+			}
+		}
+		same(t, "index and events", kept(t, l, kindEvent), kept(t, l, kindIndex))
+		if n := kept(t, l, kindEvent); n < 1000 || n > 2000 {
+			t.Errorf("%d events are kept", n)
+		}
+		if span > 0 { // the latest are there, in both groups
+			for _, g := range []arn.ARN{group, other} {
+				p, err := l.Events(t.Context(), EventsQuery{Group: g, Stream: "s", Limit: 1})
+				check(t, err)
+				if len(p.Events) != 1 || p.Events[0].Message < "4900" {
+					t.Errorf("the latest of %s: %v", g, texts(p.Events))
+				}
+			}
+		}
+	}
+}
+
+// This server's own events come in without anybody waiting, and are dropped when
+// there is no room.
+func TestSink(t *testing.T) {
+	st := memory.New()
+	l, _ := open(t, st, nil)
+	for i := range 3 {
+		l.Log(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
+	}
+	l.LogJSON(group, "json", began, map[string]int{"a": 1})
+	l.Log(group, "s", began, nil) // nothing
+	same(t, "written before they are read", []string{"2", "1", "0"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	same(t, "JSON", []string{`{"a":1}`}, texts(events(t, l, EventsQuery{Stream: "json"}).Events))
+	big := make([]byte, 3<<20)
+	for i := range big {
+		big[i] = 'x'
+	}
+	for range 10 {
+		l.Log(group, "big", began, big)
+	}
+	if n := l.Dropped(); n != 5 {
+		t.Errorf("%d dropped", n)
+	}
+	page := events(t, l, EventsQuery{Stream: "big"})
+	if len(page.Events) != 1 || len(page.Events[0].Message) != 1<<20-eventOverhead {
+		t.Errorf("%d events in the first page", len(page.Events))
+	}
+	l.Log(group, "last", began, []byte("at the end"))
+	check(t, l.Close())
+	l.Log(group, "last", began, []byte("too late"))
+	l, _ = open(t, st, nil)
+	same(t, "kept by Close", []string{"at the end"}, texts(events(t, l, EventsQuery{Stream: "last"}).Events))
+}
+
+func TestStreamsAndGroups(t *testing.T) {
+	l, c := open(t, memory.New(), nil)
+	with(t, l, "b", "a", "ab")
+	put(t, l, "ab", Event{at(-time.Hour), "x"})
+	put(t, l, "a", Event{at(-time.Minute), "x"})
+	put(t, l, "ab", Event{at(-2 * time.Hour), "late"})
+	list := func(o StreamOrder, limit int) (names []string) {
+		p := Page{Limit: limit}
+		for {
+			found, next, err := l.Streams(t.Context(), group, o, p)
+			check(t, err)
+			for _, s := range found {
+				names = append(names, s.Name)
+			}
+			if p.After = next; next == "" {
+				return names
+			}
+		}
+	}
+	for limit := 1; limit <= 4; limit++ {
+		same(t, "by name", []string{"a", "ab", "b"}, list(StreamOrder{}, limit))
+		same(t, "by name, down", []string{"b", "ab", "a"}, list(StreamOrder{Descending: true}, limit))
+		same(t, "by prefix", []string{"a", "ab"}, list(StreamOrder{Prefix: "a"}, limit))
+		same(t, "by prefix, down", []string{"ab", "a"}, list(StreamOrder{Prefix: "a", Descending: true}, limit))
+		same(t, "by time", []string{"b", "ab", "a"}, list(StreamOrder{ByLast: true}, limit))
+		same(t, "by time, down", []string{"a", "ab", "b"}, list(StreamOrder{ByLast: true, Descending: true}, limit))
+	}
+	found, _, err := l.Streams(t.Context(), group, StreamOrder{Prefix: "ab"}, Page{Limit: 1})
+	check(t, err)
+	same(t, "a stream", Stream{"ab", at(0), new(at(-2 * time.Hour)), new(at(-time.Hour)), new(at(0))}, found[0])
+
+	_ = c
+	for _, name := range []string{"/z", "/app/x"} {
+		check(t, l.CreateGroup(t.Context(), NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", name)}))
+	}
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: arn.LogGroup("eu-west-1", "000000000000", "/app")}))
+	names := func(prefix, part string, limit int) (names []string) {
+		p := Page{Limit: limit}
+		for {
+			found, more, err := l.Groups(t.Context(), "us-east-1", "000000000000", prefix, part, "", p)
+			check(t, err)
+			for _, g := range found {
+				name, _ := g.ARN.LogGroupName()
+				names, p.After = append(names, name), name
+			}
+			if !more {
+				return names
+			}
+		}
+	}
+	for limit := 1; limit <= 4; limit++ {
+		same(t, "all", []string{"/app", "/app/x", "/z"}, names("", "", limit))
+		same(t, "prefix", []string{"/app", "/app/x"}, names("/app", "", limit))
+		same(t, "part", []string{"/app/x"}, names("", "pp/", limit))
+	}
+	check(t, l.DeleteGroup(t.Context(), group))
+	if _, err := l.find(group); !errors.Is(err, errNoGroup) {
+		t.Error(err)
+	}
+	same(t, "left of the group", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindStream), kept(t, l, kindOldest), kept(t, l, kindLatest)})
+	with(t, l, "a")
+	same(t, "a new group is empty", 0, len(events(t, l, EventsQuery{Stream: "a"}).Events))
+}
+
+func TestProtection(t *testing.T) {
+	l, _ := open(t, memory.New(), nil)
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: group, Protected: true}))
+	check(t, l.CreateStream(t.Context(), group, "s"))
+	for _, err := range []error{l.DeleteGroup(t.Context(), group), l.DeleteStream(t.Context(), group, "s")} {
+		if fault.KindOf(err) != fault.ValidationFailed {
+			t.Error(err)
+		}
+	}
+	check(t, l.Protect(t.Context(), group, false))
+	check(t, l.DeleteGroup(t.Context(), group))
+}

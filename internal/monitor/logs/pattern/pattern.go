@@ -1,0 +1,256 @@
+// Package pattern is the filter patterns of CloudWatch Logs: what FilterLogEvents
+// selects events by. Source: the CloudWatch Logs user guide, "Filter pattern
+// syntax".
+//
+// A pattern is terms, a JSON pattern in braces, or a space-delimited pattern in
+// brackets. It is pure: text in, yes or no out. All matching is of linear cost in
+// the event; regular expressions have no backtracking.
+package pattern
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxLength bounds a pattern, in characters.
+const MaxLength = 1024
+
+// maxRegexps bounds the regular expressions of a JSON or space-delimited pattern.
+const maxRegexps = 2
+
+// Pattern says which events are wanted.
+type Pattern struct{ match func(message string) bool }
+
+// Match reports whether an event is wanted.
+func (p *Pattern) Match(message string) bool { return p.match(message) }
+
+// Parse reads a pattern. The empty one wants every event. The text of an error is
+// for whoever wrote the pattern.
+func Parse(text string) (*Pattern, error) {
+	if utf8.RuneCountInString(text) > MaxLength {
+		return nil, invalid("it has more than 1024 characters")
+	}
+	s := &scanner{text: text}
+	s.space()
+	var match func(string) bool
+	var err error
+	switch s.peek() {
+	case '{':
+		match, err = parseJSON(s)
+	case '[':
+		match, err = parseFields(s)
+	default:
+		match, err = parseTerms(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Pattern{match}, nil
+}
+
+// invalid refuses a pattern, and says why.
+type invalid string
+
+func (i invalid) Error() string { return "Invalid filter pattern: " + string(i) }
+
+// badCharacter refuses a pattern for a character, in AWS's words.
+type badCharacter rune
+
+func (c badCharacter) Error() string { return "Invalid character(s) in term '" + string(c) + "'" }
+
+// scanner walks through a pattern.
+type scanner struct {
+	text    string
+	at      int
+	regexps int // so far
+}
+
+const end = -1 // what peek says behind the text
+
+func (s *scanner) peek() rune {
+	if s.at >= len(s.text) {
+		return end
+	}
+	r, _ := utf8.DecodeRuneInString(s.text[s.at:])
+	return r
+}
+
+func (s *scanner) next() rune {
+	r, size := rune(end), 0
+	if s.at < len(s.text) {
+		r, size = utf8.DecodeRuneInString(s.text[s.at:])
+	}
+	s.at += size
+	return r
+}
+
+func (s *scanner) space() {
+	for unicode.IsSpace(s.peek()) {
+		s.next()
+	}
+}
+
+// take moves past token if it comes next, behind space.
+func (s *scanner) take(token string) bool {
+	s.space()
+	if !strings.HasPrefix(s.text[s.at:], token) {
+		return false
+	}
+	s.at += len(token)
+	return true
+}
+
+// word moves past a keyword, in any case.
+func (s *scanner) word(keyword string) bool {
+	s.space()
+	rest := s.text[s.at:]
+	if len(rest) < len(keyword) || !strings.EqualFold(rest[:len(keyword)], keyword) {
+		return false
+	}
+	if r, _ := utf8.DecodeRuneInString(rest[len(keyword):]); len(rest) > len(keyword) && isWord(r) {
+		return false
+	}
+	s.at += len(keyword)
+	return true
+}
+
+// while moves past the characters that f wants.
+func (s *scanner) while(f func(rune) bool) string {
+	from := s.at
+	for r := s.peek(); r != end && f(r); r = s.peek() {
+		s.next()
+	}
+	return s.text[from:s.at]
+}
+
+func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// unexpected refuses what comes next.
+func (s *scanner) unexpected() error {
+	if s.peek() == end {
+		return invalid("it ends too early")
+	}
+	return badCharacter(s.peek())
+}
+
+// quoted reads a text in quote characters, in which a backslash stands before
+// another quote or backslash.
+func (s *scanner) quoted() (string, error) {
+	quote := s.next()
+	var b strings.Builder
+	for {
+		switch r := s.next(); r {
+		case end:
+			return "", s.unexpected()
+		case quote:
+			return b.String(), nil
+		case '\\':
+			if r := s.peek(); r == quote || r == '\\' {
+				b.WriteRune(s.next())
+				continue
+			}
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+}
+
+// regex reads %an expression%.
+func (s *scanner) regex() (*regexp.Regexp, error) {
+	s.next() // %
+	var b strings.Builder
+	for {
+		r := s.peek()
+		switch {
+		case r == end:
+			return nil, s.unexpected()
+		case r == '%':
+			s.next()
+			s.regexps++
+			re, err := regexp.Compile(b.String())
+			if err != nil {
+				return nil, invalid("the regular expression is not valid")
+			}
+			return re, nil
+		case r == '\\':
+			s.next()
+			if escaped := s.peek(); escaped >= utf8.RuneSelf || escaped <= ' ' || isWord(escaped) && !strings.ContainsRune("dDsSwWx", escaped) {
+				return nil, s.unexpected()
+			}
+			b.WriteByte('\\')
+		case r >= utf8.RuneSelf || !isWord(r) && !strings.ContainsRune(":_#=@/;,-^$?[]{}|*+.", r):
+			return nil, s.unexpected()
+		}
+		b.WriteRune(s.next())
+	}
+}
+
+// parseTerms reads a b, ?a ?b, -a, "a phrase" and %a regular expression%.
+func parseTerms(s *scanner) (func(string) bool, error) {
+	type test func(string) bool
+	var all, anyOf, none []test
+	for s.space(); s.peek() != end; s.space() {
+		into := &all
+		switch s.peek() {
+		case '?':
+			s.next()
+			into = &anyOf
+		case '-':
+			s.next()
+			into = &none
+		}
+		switch s.peek() {
+		case '"':
+			phrase, err := s.quoted()
+			if err != nil {
+				return nil, err
+			}
+			// A phrase of spaces is the documented way to ask for everything.
+			if strings.TrimSpace(phrase) == "" {
+				*into = append(*into, func(string) bool { return true })
+				break
+			}
+			*into = append(*into, func(m string) bool { return strings.Contains(m, phrase) })
+		case '%':
+			re, err := s.regex()
+			if err != nil {
+				return nil, err
+			}
+			*into = append(*into, re.MatchString)
+		default:
+			term := s.while(isWord)
+			if term == "" {
+				return nil, s.unexpected()
+			}
+			*into = append(*into, func(m string) bool { return strings.Contains(m, term) })
+		}
+		if r := s.peek(); r != end && !unicode.IsSpace(r) {
+			return nil, s.unexpected()
+		}
+	}
+	// Beside others, optional terms are ignored.
+	if len(all) > 0 || len(none) > 0 {
+		anyOf = nil
+	}
+	return func(m string) bool {
+		for _, t := range all {
+			if !t(m) {
+				return false
+			}
+		}
+		for _, t := range none {
+			if t(m) {
+				return false
+			}
+		}
+		for _, t := range anyOf {
+			if t(m) {
+				return true
+			}
+		}
+		return len(anyOf) == 0
+	}, nil
+}

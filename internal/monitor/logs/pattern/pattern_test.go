@@ -1,0 +1,187 @@
+package pattern
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMatch(t *testing.T) {
+	const (
+		apache = `127.0.0.1 Prod frank [10/Oct/2000:13:25:15 -0700] "GET /index.html HTTP/1.0" 404 1534`
+		trail  = `{"eventType":"UpdateTrail","sourceIPAddress":"123.123.9.1","arrayKey":["value","another value"],` +
+			`"objectList":[{"name":"a","id":1},{"name":"b","id":2}],"n":4.5,"s":"12","null":null,"yes":true,"no":false,` +
+			`"cluster.name":"c","detail-type":"d","deep":{"er":{"est":"x"}},"user":{"id":1,"email":"John.Stiles@example.com"}}`
+	)
+	for _, c := range []struct {
+		pattern, message string
+		want             bool
+	}{
+		// Terms.
+		{"", "anything", true},
+		{`" "`, "anything", true},
+		{"ERROR", "[ERROR 400] BAD", true},
+		{"ERROR", "an error", false},
+		{"ERROR BAD", "BAD [ERROR]", true},
+		{"ERROR BAD", "ERROR only", false},
+		{"?ERROR ?WARN", "WARN", true},
+		{"?ERROR ?WARN", "INFO", false},
+		{"?ERROR ?WARN INFO", "INFO", true}, // ignored beside others
+		{"?ERROR -WARN", "INFO", true},
+		{"-ERROR", "INFO", true},
+		{"-ERROR", "ERROR", false},
+		{"ERROR -EXITING", "ERROR EXITING", false},
+		{`"INTERNAL SERVER"`, "500 INTERNAL SERVER ERROR", true},
+		{`"INTERNAL SERVER"`, "SERVER INTERNAL", false},
+		{`"a \"b\" \\ c"`, `x a "b" \ c`, true},
+		{`-"two words"`, "two words", false},
+		{`"[ERROR]"`, "[ERROR]", true},
+		{"%AUTHORIZED%", "UNAUTHORIZED 401", true},
+		{`%4\d\d% -%401%`, "status 404", true},
+		{`%4\d\d% -%401%`, "status 401", false},
+		{"ÄRGER", "großer ÄRGER", true},
+		// JSON.
+		{`{ $.eventType = "UpdateTrail" }`, trail, true},
+		{`{$.eventType="UpdateTrail"}`, trail, true},
+		{`{ $.eventType = UpdateTrail }`, trail, true},
+		{`{ $.eventType = "Update*" }`, trail, true},
+		{`{ $.eventType = "*Trail" }`, trail, true},
+		{`{ $.eventType = "*date*rail" }`, trail, true},
+		{`{ $.eventType = "*date*x" }`, trail, false},
+		{`{ $.eventType != "x" }`, trail, true},
+		{`{ $.absent != "x" }`, trail, false},
+		{`{ $.sourceIPAddress != 123.123.* }`, trail, false},
+		{`{ $.sourceIPAddress = %123\.123% }`, trail, true},
+		{`{ $.arrayKey[0] = "value" }`, trail, true},
+		{`{ $.arrayKey[1] = "value" }`, trail, false},
+		{`{ $.arrayKey[9] = "value" }`, trail, false},
+		{`{ $.arrayKey[*] = "another value" }`, trail, true},
+		{`{ $.objectList[*].name = "b" }`, trail, true},
+		{`{ $.objectList[1].id = 2 }`, trail, true},
+		{`{ $.n = 4.5 }`, trail, true},
+		{`{ $.n = 45e-1 }`, trail, true},
+		{`{ $.n > 4 && $.n <= 4.5 }`, trail, true},
+		{`{ $.n < 4 || $.n >= 5 }`, trail, false},
+		{`{ $.n = "4.5" }`, trail, false},
+		{`{ $.n = 4* }`, trail, true},
+		{`{ $.s > 10 }`, trail, false}, // a string is no number
+		{`{ $.s = 12 }`, trail, true},
+		{`{ $.null IS NULL }`, trail, true},
+		{`{ $.n IS NULL }`, trail, false},
+		{`{ $.yes IS TRUE && $.no is false }`, trail, true},
+		{`{ $.no IS TRUE }`, trail, false},
+		{`{ $.absent NOT EXISTS }`, trail, true},
+		{`{ $.null NOT EXISTS }`, trail, false},
+		{`{ $.['cluster.name'] = "c" && $['cluster.name'] = c }`, trail, true},
+		{`{ $.detail-type = "d" }`, trail, true},
+		{`{ $.deep.er.est = x }`, trail, true},
+		{`{ $.deep.er = "*" }`, trail, false}, // no scalar
+		{`{ $.deep = "*" }`, trail, false},
+		{`{ ($.user.id = 1) && ($.user.email = "John.*") }`, trail, true},
+		{`{ $.user.id = 2 || ($.user.id = 1 && ($.n = 4.5)) }`, trail, true},
+		{`{ $.user.id = 1 || $.user.id = 2 && $.n = 0 }`, trail, true}, // && binds closer
+		{`{ ($.user.id = 1 || $.user.id = 2) && $.n = 0 }`, trail, false},
+		{`{ $.a = 1 }`, `{"a":1}`, true},
+		{`{ $.a = 1 }`, ` {"a":1} trailing`, false},
+		{`{ $.a = 1 }`, `no JSON`, false},
+		{`{ $[0].a = 1 }`, `[{"a":1}]`, true},
+		// Fields.
+		{"[ip, user, username, timestamp, request, status_code, bytes]", apache, true},
+		{"[ip, user, username, timestamp, request, status_code = 404, bytes]", apache, true},
+		{"[ip, user, username, timestamp, request =*.html*, status_code = 4*, bytes > 1000]", apache, true},
+		{"[ip, user, username, timestamp, request, status_code = 404 || status_code = 410, bytes < 1000]", apache, false},
+		{`[ip=%127\.0\.0\.[1-9]%, ...]`, apache, true},
+		{`[..., request="GET*", status, bytes]`, apache, true},
+		{"[ip, ..., status_code=404, bytes]", apache, true},
+		{"[ip, ..., status_code=404]", apache, false},
+		{"[a, b, c, d, e, f, g, h]", apache, false},
+		{"[ip, user, rest=frank*]", apache, true}, // the rest of the line
+		{"[w1=ERROR, w2]", "ERROR 09/25/2014 12:00:02 Failed", true},
+		{"[w1=ERROR]", "ERROR and more", false},
+		{"[w1=ERROR]", "ERROR", true},
+		{"[w1=ERROR, w2]", "ERROR", false},
+		{"[w1=ERROR || w1=WARN, ..., n>9]", "WARN a b 10", true},
+		{"[w1=ERROR || w1=WARN, ..., n>9]", "WARN a b 9", false},
+		{"[w1!=ERROR && w1!=WARN, w2]", "INFO x", true},
+		{"[w1!=ERROR && w1!=WARN, w2]", "WARN x", false},
+		{"[(w1=A || w1=B) && w1!=B, w2]", "B x", false},
+		{"[...]", "", true},
+		{"[]", "x", true},
+		{"[a, b]", `"one field" [another one]`, true},
+		{"[a=one*, b]", `"one field" [another one]`, true},
+		{"[a, b]", `"unclosed`, false},
+	} {
+		p, err := Parse(c.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		if got := p.Match(c.message); got != c.want {
+			t.Errorf("%s on %s: %v, want %v", c.pattern, c.message, got, c.want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	const early = "Invalid filter pattern: it ends too early"
+	for pattern, want := range map[string]string{
+		"Status: timeout":                   "Invalid character(s) in term ':'",
+		"foo-bar":                           "Invalid character(s) in term '-'",
+		"(a)":                               "Invalid character(s) in term '('",
+		"?":                                 early,
+		`"open`:                             early,
+		"%open":                             early,
+		"%a(b)%":                            "Invalid character(s) in term '('",
+		"%a b%":                             "Invalid character(s) in term ' '",
+		"%ä%":                               "Invalid character(s) in term 'ä'",
+		`%\p{L}%`:                           "Invalid character(s) in term 'p'",
+		"%[z-a]%":                           "Invalid filter pattern: the regular expression is not valid",
+		"{ }":                               "Invalid character(s) in term '}'",
+		"{ $.a }":                           "Invalid character(s) in term '}'",
+		"{ $.a = }":                         "Invalid character(s) in term '}'",
+		"{ $.a == 1 }":                      "Invalid character(s) in term '='",
+		"{ $.a = 1":                         early,
+		"{ $.a = 1 } x":                     "Invalid character(s) in term 'x'",
+		"{ !($.a = 1) }":                    "Invalid character(s) in term '!'",
+		"{ $.a = 1 AND $.b = 2 }":           "Invalid character(s) in term 'A'",
+		`{ $."a" = 1 }`:                     `Invalid character(s) in term '"'`,
+		"{ $..a = 1 }":                      "Invalid character(s) in term '.'",
+		"{ $ = 1 }":                         "Invalid character(s) in term ' '",
+		"{ $.a[-1] = 1 }":                   "Invalid character(s) in term '-'",
+		"{ $.a[*][*] = 1 }":                 "Invalid filter pattern: a selector has one wildcard at most",
+		`{ $.a > "x" }`:                     "Invalid filter pattern: <, <=, > and >= want a number",
+		"{ $.a EXISTS }":                    "Invalid character(s) in term 'E'",
+		"{ $.a IS NOT NULL }":               "Invalid character(s) in term 'N'",
+		"{ $.a=%a% && $.b=%b% && $.c=%c% }": "Invalid filter pattern: it has more than 2 regular expressions",
+		"[a":                                early,
+		"[a b]":                             "Invalid character(s) in term 'b'",
+		"[a, ..., b, ...]":                  "Invalid filter pattern: it has more than one ellipsis",
+		"[a=1 || b=2]":                      "Invalid filter pattern: a condition is about the field it stands at",
+		"{" + strings.Repeat("(", 100) + "$.a=1" + strings.Repeat(")", 100) + "}": "Invalid filter pattern: too many parentheses",
+		strings.Repeat("a", MaxLength+1):                                          "Invalid filter pattern: it has more than 1024 characters",
+	} {
+		if _, err := Parse(pattern); err == nil || err.Error() != want {
+			t.Errorf("%.60s: %v, want %s", pattern, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{
+		"", "a ?b -c", `"a b"`, "%a.*%", `{ $.a[0].['b'] = "x*" && ($.c > 1 || $.d IS NULL) }`, "[a, b=1||b!=2*, ..., c>9]", "{$[*]=1}",
+	} {
+		f.Add(pattern, `{"a":[{"b":"x"}],"c":2}`)
+		f.Add(pattern, `x 1 "a b" [c] 10`)
+	}
+	f.Fuzz(func(t *testing.T, pattern, message string) {
+		p, err := Parse(pattern)
+		if err != nil {
+			if err.Error() == "" {
+				t.Error("a refusal without a text")
+			}
+			return
+		}
+		if first, again := p.Match(message), p.Match(message); first != again {
+			t.Error("not the same answer twice")
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Event is an event to be put.
+type Event struct {
+	Time    int64 // epoch milliseconds, 0 or more
+	Message string
+}
+
+// How far the time of an event may be from now, and those of one call from each
+// other. Source: the API reference, "PutLogEvents".
+const (
+	maxAge   = 14 * 24 * time.Hour
+	maxAhead = 2 * time.Hour
+	maxSpan  = 24 * time.Hour
+)
+
+// Rejected are the events of a call that were not kept: what stands before TooOld
+// or before Expired, and from TooNew on. nil: none.
+type Rejected struct{ TooOld, Expired, TooNew *int }
+
+// Put adds events, which are in the order of their times, to a stream. They are
+// durable when it returns. It fails with ResourceNotFound; with InvalidParameter
+// if the events are a day apart or more; and with InsufficientStorage.
+func (l *Logs) Put(_ context.Context, group arn.ARN, stream string, events []Event) (r Rejected, err error) {
+	if l.Full != nil && l.Full() {
+		return r, fault.New(fault.InsufficientStorage, "")
+	}
+	g, err := l.find(group)
+	if err != nil {
+		return r, err
+	}
+	r, err = l.put(g.id, stream, events, false)
+	if err != nil {
+		return r, err
+	}
+	l.trim()
+	return r, l.commits.wait()
+}
+
+// put makes events visible. own says that they are the server's: the stream is
+// made if it is not there, and no event is refused for its time.
+func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rejected, err error) {
+	defer l.lock(group)()
+	t, err := l.totals(group)
+	if err != nil {
+		return r, err
+	}
+	var b mutation.Batch
+	s, err := l.stream(group, stream)
+	if errors.Is(err, errNoStream) && own {
+		s, err = l.addStream(&b, group, stream)
+	}
+	if err != nil {
+		return r, err
+	}
+	if !own {
+		if events, r, err = admit(events, l.Clock.Now(), t.retention); err != nil {
+			return r, err
+		}
+	}
+	if len(events) == 0 {
+		return r, l.commits.apply(&b)
+	}
+	sequence, err := l.take(len(events))
+	if err != nil {
+		return r, err
+	}
+	ingested := l.now()
+	var added bucket
+	for from := 0; from < len(events); { // one bucket after the other
+		h := uint64(events[from].Time) / hour
+		var here bucket
+		to := from
+		for ; to < len(events) && uint64(events[to].Time)/hour == h; to++ {
+			p := position{uint64(events[to].Time), sequence + uint64(to)}
+			b.Set(eventKey(group, p), stored{s.id, ingested, []byte(events[to].Message)}.encode())
+			b.Set(indexKey(group, s.id, p), nil)
+			here.add(bucket{uint64(len(events[to].Message)), 1})
+		}
+		if err := l.fill(&b, group, h, here); err != nil {
+			return r, err
+		}
+		added.add(here)
+		from = to
+	}
+	first, latest := uint64(events[0].Time), uint64(events[len(events)-1].Time)
+	if s.ingested == 0 || latest > s.last {
+		b.Delete(key(kindLatest, group, s.last, s.id))
+		b.Set(key(kindLatest, group, max(latest, s.last), s.id), []byte(stream))
+		s.last = max(latest, s.last)
+	}
+	if s.ingested == 0 || first < s.first {
+		s.first = first
+	}
+	s.ingested = ingested
+	b.Set(textKey(kindStream, group, stream), s.encode())
+	t.add(added)
+	due := t.due
+	if t.retention > 0 {
+		if d := dueOf(first/hour, t.retention); due == 0 || d < due {
+			moveDue(&b, group, &t, d)
+		}
+	}
+	b.Set(key(kindTotals, group), t.encode())
+	l.disk.Add(added.disk())
+	if err := l.commits.apply(&b); err != nil {
+		return r, err
+	}
+	if t.due != due {
+		l.expiry.arm(l, t.due)
+	}
+	return r, nil
+}
+
+// fill adds to a bucket.
+func (l *Logs) fill(b *mutation.Batch, group, h uint64, more bucket) error {
+	v, ok, err := l.Store.Get(nil, key(kindBucket, group, h))
+	if err != nil {
+		return err
+	}
+	held := decodeBucket(v)
+	held.add(more)
+	b.Set(key(kindBucket, group, h), held.encode())
+	if !ok {
+		b.Set(key(kindOldest, h, group), nil)
+	}
+	return nil
+}
+
+// admit leaves out the events that are too old or too far ahead.
+func admit(events []Event, now time.Time, retention uint64) (kept []Event, r Rejected, err error) {
+	oldest, newest := now.Add(-maxAge).UnixMilli(), now.Add(maxAhead).UnixMilli()
+	expired := int64(0)
+	if retention > 0 {
+		expired = now.UnixMilli() - int64(retention)*24*hour
+	}
+	from, to := 0, len(events)
+	for from < to && events[from].Time < max(oldest, expired) {
+		from++
+	}
+	for to > from && events[to-1].Time > newest {
+		to--
+	}
+	if kept = events[from:to]; len(kept) > 0 && kept[len(kept)-1].Time-kept[0].Time > maxSpan.Milliseconds() {
+		return nil, r, fault.New(fault.InvalidParameter, "The batch of log events in a single PutLogEvents request cannot span more than 24 hours.")
+	}
+	old := 0
+	for old < from && events[old].Time < oldest {
+		old++
+	}
+	if old > 0 {
+		r.TooOld = &old
+	}
+	if from > old {
+		r.Expired = &from
+	}
+	if to < len(events) {
+		r.TooNew = &to
+	}
+	return kept, r, nil
+}

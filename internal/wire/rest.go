@@ -119,7 +119,7 @@ func (x *exchange) answerREST(dst []byte, out any) []byte {
 
 // appendRESTError appends the body of a refusal.
 func (x *exchange) appendRESTError(dst []byte, shape errorShape, text string) []byte {
-	x.headers[2] = shape.Code
+	_, x.headers[2], _ = strings.Cut(shape.Type, "#")
 	x.w.Header()[headerErrorType] = x.headers[2:3:3]
 	side := "User"
 	if shape.Server {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -520,18 +521,19 @@ func TestLambdaSubscriptionRefusals(t *testing.T) {
 
 // TestLambdaDeliveryStatus: entries have Lambda's status and request id.
 func TestLambdaDeliveryStatus(t *testing.T) {
-	endpoint, log := startLogging(t)
-	c, topics := functionsClient(endpoint), topicsClient(endpoint)
+	endpoint := start(t)
+	c, topics, groups := functionsClient(endpoint), topicsClient(endpoint), logsClient(endpoint)
 	_, topic, _ := subscribedFunction(t, endpoint)
 	for _, name := range []string{"LambdaSuccessFeedbackRoleArn", "LambdaFailureFeedbackRoleArn"} {
 		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &name, AttributeValue: new(roleARN)}))(t)
 	}
-	publish := func() map[string]any {
+	publish := func(group string) map[string]any {
 		t.Helper()
 		must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: new("s3cret")}))(t)
 		advance(t, endpoint, "0s")
-		for _, line := range log.take(t, "delivery status") {
-			entry := decode(t, line["entry"].(string))
+		found := must(groups.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group}))(t)
+		for _, event := range found.Events {
+			entry := decode(t, *event.Message)
 			if d := entry["delivery"].(map[string]any); d["destination"] == functionARN("f") {
 				d["status"] = entry["status"]
 				return d
@@ -540,13 +542,14 @@ func TestLambdaDeliveryStatus(t *testing.T) {
 		t.Fatal("no entry")
 		return nil
 	}
-	d := publish()
+	const group = "sns/us-east-1/000000000000/news"
+	d := publish(group + "/Failure")
 	equal(t, "forbidden", []any{"FAILURE", 403.0}, []any{d["status"], d["statusCode"]})
 	if answer := decode(t, d["providerResponse"].(string)); answer["ErrorCode"] != "AccessDeniedException" || answer["lambdaRequestId"] != "Unrecoverable" {
 		t.Errorf("answer %v", answer)
 	}
 	allowTopic(t, c, "f", topic)
-	d = publish()
+	d = publish(group)
 	equal(t, "delivered", []any{"SUCCESS", 202.0}, []any{d["status"], d["statusCode"]})
 	if id, _ := decode(t, d["providerResponse"].(string))["lambdaRequestId"].(string); len(id) != 36 {
 		t.Errorf("answer %v", d["providerResponse"])

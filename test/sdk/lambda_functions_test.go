@@ -353,5 +353,4 @@ func TestDeleteFunction(t *testing.T) {
 
 const (
 	invalidValue = "InvalidParameterValueException"
-	notFound     = "ResourceNotFoundException"
 )

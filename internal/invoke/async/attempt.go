@@ -16,6 +16,7 @@ import (
 // call that concludes it.
 type attempt struct {
 	*Consumer
+	line   *line
 	ev     *shard.QueuedEvent
 	target function.Target // as it is now; zero if it cannot be found
 	config function.EventInvoke
@@ -30,6 +31,7 @@ func (a *attempt) run() {
 	a.target, gone = a.engine.Function(ctx, a.ev.Function, a.ev.Qualifier)
 	a.config, unset = a.engine.EventInvoke(ctx, a.ev.Function, a.ev.Qualifier)
 	if gone == nil {
+		a.know(a.line, &a.target)
 		gone = unset
 	}
 	began := a.clock.Now()

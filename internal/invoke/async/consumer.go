@@ -261,17 +261,29 @@ func (c *Consumer) take(l *line, most int) {
 	c.settle(l)
 }
 
+// know notes how many attempts at l may be under way. It is asked for by each
+// attempt when it begins, so that nobody waits for the first one's end.
+func (c *Consumer) know(l *line, t *function.Target) {
+	limit := c.options.FunctionLimit
+	if t.Reserved != nil {
+		limit = min(limit, *t.Reserved)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.limit != limit {
+		l.limit = limit
+		c.settle(l)
+	}
+}
+
 // work makes one attempt.
 func (c *Consumer) work(l *line, ev *shard.QueuedEvent) {
-	a := attempt{Consumer: c, ev: ev}
+	a := attempt{Consumer: c, line: l, ev: ev}
 	a.run()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.working--
 	c.running--
-	if l.limit = c.options.FunctionLimit; a.target.Reserved != nil {
-		l.limit = min(l.limit, *a.target.Reserved)
-	}
 	if a.throttled {
 		l.from = c.clock.Now().Add(throttleWait)
 	}

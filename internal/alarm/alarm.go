@@ -166,8 +166,8 @@ type Alarm struct {
 	Config
 	Status
 	Configured   time.Time
-	Updated      time.Time // of the state
-	Transitioned time.Time // the last time the state became another
+	Updated      time.Time         // of the state
+	Transitioned time.Time         // the last time the state became another
 	Tags         map[string]string `json:",omitempty"`
 }
 

@@ -27,11 +27,17 @@ type ARN struct {
 
 // Parse reads an ARN of any partition; the partition is not kept.
 func Parse(s string) (ARN, error) {
-	parts := strings.SplitN(s, ":", 6)
-	if len(parts) < 6 || parts[0] != "arn" {
+	var parts [5]string
+	for i := range parts {
+		var ok bool
+		if parts[i], s, ok = strings.Cut(s, ":"); !ok {
+			return ARN{}, ErrMalformed
+		}
+	}
+	if parts[0] != "arn" {
 		return ARN{}, ErrMalformed
 	}
-	return ARN{Service: parts[2], Region: parts[3], Account: parts[4], Resource: parts[5]}, nil
+	return ARN{Service: parts[2], Region: parts[3], Account: parts[4], Resource: s}, nil
 }
 
 // Elements counts the colon-separated parts of s, at most six: what AWS names

@@ -58,6 +58,9 @@ type Config struct {
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
 	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`
 
+	Prometheus       bool `default:"true" negatable:"" help:"Answer Prometheus at /metrics (${default})."`
+	PrometheusSeries int  `default:"1000" placeholder:"N" help:"Queues, and topics, that have series of their own in /metrics; the rest is other (${default})."`
+
 	LogsMaxBytes int64 `default:"10737418240" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
 
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
@@ -134,11 +137,12 @@ func (c *Config) Check() error {
 	} {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
+	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
+	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.LambdaConcurrency == 0 || c.LambdaConcurrency >= 100, "lambda-concurrency", "want 100 or more, have %d", c.LambdaConcurrency)
 	check(c.LambdaCodeStorage >= 0, "lambda-code-storage", "want 0 or more, have %d", c.LambdaCodeStorage)
 	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration of 0 or more, have %s", c.LambdaIdle)
 	check(c.LambdaUpdateTime >= 0, "lambda-update-time", "want a duration of 0 or more, have %s", c.LambdaUpdateTime)
-	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)

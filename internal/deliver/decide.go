@@ -10,7 +10,7 @@ import (
 )
 
 // Lifetime is how long a message to an HTTP/S endpoint is tried, from its
-// publish. Source: spec, "Where an HTTP/S policy comes from".
+// publish. Source: message delivery retries in the SNS developer guide.
 const Lifetime = time.Hour
 
 // Step is what happens to a delivery after an attempt.

@@ -25,10 +25,9 @@ type Event struct {
 	Size         int // bytes of the message's body
 	At           time.Time
 	Feedback     topic.Feedback // what the topic's delivery status log wants
-	Endpoint     string         // without credentials, query and fragment
-	// BodyMD5 is the MD5 sum of the body, in hexadecimal; empty unless Feedback
-	// wants anything.
-	BodyMD5 string
+	// Endpoint is without credentials, query and fragment, and BodyMD5 is the MD5
+	// sum of the body, in hexadecimal; both are empty unless Feedback wants anything.
+	Endpoint, BodyMD5 string
 	// Number counts the attempts from 1. Made says that one was made: the move to
 	// a dead-letter queue after the deadline, or another try at that move, is an
 	// event without an attempt.
@@ -81,8 +80,8 @@ func (s *Scheduler) tell(d *shard.Delivery, e Event) {
 		e.Kind = n.Kind
 	}
 	if s.options.Events != nil {
-		e.Endpoint = shownEndpoint(&d.Subscription)
 		if e.Feedback.Success || e.Feedback.Failure {
+			e.Endpoint = shownEndpoint(&d.Subscription)
 			e.BodyMD5 = bodyMD5(d.Message.Body)
 		}
 		s.options.Events.Delivery(&e)

@@ -95,6 +95,8 @@ type Scheduler struct {
 	takes    []*backlog // waiting to be looked at
 	takers   int        // at work
 	pumping  bool
+	heir     bool // a goroutine whose work has ended will take over next
+	next     *job
 }
 
 // backlog is a subscription that has, or may have, something to do.
@@ -495,15 +497,35 @@ func (s *Scheduler) begin(h *host) {
 // returns is parked. The caller has the lock.
 func (s *Scheduler) work(b *backlog, end func(), f func() *move) {
 	b.working++
-	s.wg.Go(func() {
-		m := f()
+	j := &job{b: b, end: end, f: f}
+	if s.heir && s.next == nil {
+		s.next = j
+		return
+	}
+	s.wg.Go(func() { s.run(j) })
+}
+
+// job is work to be done.
+type job struct {
+	b   *backlog
+	end func()
+	f   func() *move
+}
+
+// run does a job and then, as long as the end of one begins another, that: the
+// stack of a goroutine that has made one attempt is large enough for the next.
+func (s *Scheduler) run(j *job) {
+	for j != nil {
+		m := j.f()
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		b.working--
-		end()
+		j.b.working--
+		j.end()
+		s.heir = true
 		if m != nil {
-			s.park(b, m)
+			s.park(j.b, m)
 		}
-		s.settle(b)
-	})
+		s.settle(j.b)
+		j, s.next, s.heir = s.next, nil, false
+		s.mu.Unlock()
+	}
 }

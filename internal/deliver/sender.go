@@ -13,7 +13,7 @@ import (
 )
 
 // Class says who is to blame for the outcome of an attempt. It decides what
-// follows. Source: spec "Who failed".
+// follows. Source: message delivery retries in the SNS developer guide.
 type Class uint8
 
 // The classes. The zero value is the one that loses nothing: what nobody

@@ -16,12 +16,13 @@ import (
 // Op is one kind of write.
 type Op byte
 
-// The kinds of write.
+// The kinds of write. The numbers, and with them the whole encoding, are those of
+// Pebble's batches, so that the store on disk takes a batch as it is.
 const (
-	Set          Op = 1 // key, value
-	Delete       Op = 2 // key
-	SingleDelete Op = 3 // key, which was set exactly once
-	DeleteRange  Op = 4 // [key, value): the value is the exclusive end
+	Delete       Op = 0  // key
+	Set          Op = 1  // key, value
+	SingleDelete Op = 7  // key, which was set exactly once
+	DeleteRange  Op = 15 // [key, value): the value is the exclusive end
 )
 
 // ErrCorrupt reports bytes that are not an encoded batch or commit.
@@ -30,8 +31,9 @@ var ErrCorrupt = errors.New("mutation: corrupt encoding")
 // Batch is an ordered list of writes in one buffer. The zero value is empty
 // and ready to use.
 type Batch struct {
-	buf   []byte
-	count int
+	buf    []byte
+	count  int
+	ranges int // of these, DeleteRange
 }
 
 // Set writes value at key.
@@ -49,6 +51,7 @@ func (b *Batch) SingleDelete(key []byte) { b.add(SingleDelete, key) }
 
 // DeleteRange removes every key in [start, end).
 func (b *Batch) DeleteRange(start, end []byte) {
+	b.ranges++
 	b.add(DeleteRange, start)
 	b.bytes(end)
 }
@@ -57,7 +60,19 @@ func (b *Batch) DeleteRange(start, end []byte) {
 func (b *Batch) Append(other *Batch) {
 	b.buf = append(b.buf, other.buf...)
 	b.count += other.count
+	b.ranges += other.ranges
 }
+
+// Overwrite puts another value of the same length in the place of one that was
+// Set: the last bytes of the batch when that had the given Size.
+func (b *Batch) Overwrite(size int, value []byte) { copy(b.buf[size-len(value):size], value) }
+
+// AppendTo appends the encoded writes to buf: for each its Op, and its key and
+// value, if it has one, each behind its length as a varint.
+func (b *Batch) AppendTo(buf []byte) []byte { return append(buf, b.buf...) }
+
+// Ranges reports whether a DeleteRange is among the writes.
+func (b *Batch) Ranges() bool { return b.ranges > 0 }
 
 // Len is the number of writes.
 func (b *Batch) Len() int { return b.count }
@@ -66,7 +81,7 @@ func (b *Batch) Len() int { return b.count }
 func (b *Batch) Size() int { return len(b.buf) }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { b.buf, b.count = b.buf[:0], 0 }
+func (b *Batch) Reset() { b.buf, b.count, b.ranges = b.buf[:0], 0, 0 }
 
 // Each calls f for every write in order, until f fails, and returns f's error.
 // The slices alias the batch; value is the value of a Set, the exclusive end of

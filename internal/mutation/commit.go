@@ -53,7 +53,12 @@ func DecodeCommit(p []byte) (*Commit, error) {
 	}
 	c.Batch.buf = p[headerSize:len(p):len(p)] // what is appended must not run into the caller's memory
 	count := 0
-	if err := each(c.Batch.buf, func(Op, []byte, []byte) error { count++; return nil }); err != nil {
+	if err := each(c.Batch.buf, func(op Op, _, _ []byte) error {
+		if count++; op == DeleteRange {
+			c.Batch.ranges++
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	if uint64(count) != uint64(binary.BigEndian.Uint32(p[18:])) {

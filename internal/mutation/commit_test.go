@@ -52,7 +52,7 @@ func TestCommitEncoding(t *testing.T) {
 	c.Batch.SingleDelete([]byte("s"))
 	c.Batch.DeleteRange([]byte("a"), []byte("b"))
 	const want = "0001" + "00000002" + "0000000000000003" + "00000004" +
-		"01016b0176" + "020164" + "030173" + "0401610162"
+		"01016b0176" + "000164" + "070173" + "0f01610162"
 	if got := hex.EncodeToString(c.AppendTo(nil)[4:]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

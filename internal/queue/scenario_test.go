@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// The files in testdata/scenarios are life cycles of messages, as spec and SQS
+// The files in testdata/scenarios are life cycles of messages, as SQS and SNS
 // want them. Times are Go durations; a message is named by its body, and a
 // handle by the message and the number of the receive, a/2, and after a restart
 // its epoch, a/2@2. The windows hold

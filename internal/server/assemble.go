@@ -64,6 +64,8 @@ type Parts struct {
 	Wire http.Handler
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Metrics answers GET /metrics; nil: nothing does.
+	Metrics http.Handler
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
 }
@@ -97,11 +99,16 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
+	ofQueues := queueEvents{
+		monitoring.queues.Add,
+	}
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
 	}
-	ofQueues := queueEvents{
-		monitoring.queues.Add,
+	counting := newPrometheus(deps, st, guard, groups)
+	var synced func(time.Duration)
+	if counting != nil {
+		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
 	}
 	ofFunctions := functionEvents{}
 	limits := functionLimits(deps.Config)
@@ -113,7 +120,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Accepted: ofFunctions.accepted,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Accepted: ofFunctions.accepted, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -133,6 +140,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
+	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
@@ -163,11 +171,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.Lambda(functions.Operations()...),
 				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
 				wire.Logs(logsapi.New(groups).Operations()...),
+				wire.Lambda(functions.Operations()...),
 			},
-			Logger: deps.Log, Clock: deps.Clock,
+			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},
@@ -187,7 +195,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Checks: guard.checks(),
+		Metrics: counting.handler(),
+		Checks:  guard.checks(),
 	}, nil
 }
 

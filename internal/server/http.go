@@ -27,7 +27,10 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-const adminPrefix = "/_godwit/"
+const (
+	adminPrefix = "/_godwit/"
+	metricsPath = "/metrics"
+)
 
 // listen takes the port and answers nothing yet.
 func (s *Server) listen(ctx context.Context) error {
@@ -108,10 +111,13 @@ func (s *Server) handler(parts Parts) http.Handler {
 	}
 	// A page in a browser must not move the clock of a server on localhost.
 	guarded := http.NewCrossOriginProtection().Handler(mux)
+	if parts.Metrics != nil {
+		mux.Handle("GET "+metricsPath, parts.Metrics)
+	}
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, adminPrefix) {
+		if strings.HasPrefix(r.URL.Path, adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
 			guarded.ServeHTTP(w, r)
 			return
 		}

@@ -130,18 +130,19 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	loans, more, g := sh.lend(qs, most)
+	loans, more, durable := sh.lend(qs, most)
+	all := make([]Delivery, len(loans))
 	taken = make([]*Delivery, len(loans))
+	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
+	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+	one.Throttle, _ = s.Throttle()
 	for i, l := range loans {
-		d := &Delivery{Subscription: *s, Attempt: int(l.lease.Receives), loan: l}
-		d.Retry, d.ContentType = s.RetryPolicy(), s.ContentType()
-		d.Throttle, _ = s.Throttle()
-		d.Feedback = s.Topic().Feedback(s.Protocol)
-		taken[i] = d
+		all[i], taken[i] = one, &all[i]
+		all[i].Attempt, all[i].loan = int(l.lease.Receives), l
 	}
 	sh.mu.Unlock()
 
-	g.wait()
+	durable()
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
@@ -168,19 +169,32 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
 }
 
-// lend leases up to most messages that are due in a backlog to its consumer. They
-// are durable when the group is. more says that there are others due.
-func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, g *group) {
+// lend leases up to most messages that are due in a backlog to its consumer.
+// durable waits, without the lock, until all that they rest on is. more says that
+// there are others due.
+func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durable func()) {
 	qs.readied = false
+	before := sh.last
 	found := sh.receive(qs, most, 0, "")
 	loans = make([]loan, len(found.leases))
+	retries := false
 	for i, l := range found.leases {
 		loans[i] = loan{shard: sh, queue: qs, lease: l}
+		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
 	qs.readied = more // it knows; no need to tell it again
-	sh.readable()     // for the histories
-	return loans, more, found.group
+	if retries {
+		sh.readable() // for the histories
+	}
+	return loans, more, func() {
+		found.group.wait()
+		// A retry rests on the outcome of the attempt before it: else a crash could
+		// bring that one back, and there would be more attempts than allowed.
+		if retries {
+			before.wait()
+		}
+	}
 }
 
 // outcome runs a command on the backlog of a loan, unless that is gone.

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A function's zip is kept in chunks, under a name that no other upload to its
@@ -15,10 +16,14 @@ import (
 // version of them. What a crash or a refusal leaves without a version goes: at
 // once, or when the shard is loaded.
 
-// codeChunk is the size of a chunk, in bytes.
-const codeChunk = 1 << 20
+const (
+	codeChunk = 64 << 10 // the size of a chunk, in bytes: little to read for who only passes by
+	codeStep  = 16       // chunks in one commit
+)
 
-func codePrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'L', 'z'} }
+func codePrefix(shard uint16) []byte {
+	return []byte{store.CodeSpace, byte(shard >> 8), byte(shard)}
+}
 
 func uploadPrefix(shard uint16, upload uint64) []byte {
 	return binary.BigEndian.AppendUint64(codePrefix(shard), upload)
@@ -31,14 +36,19 @@ func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 	name := sh.meta.incarnation
 	sh.mu.Unlock()
 	prefix := uploadPrefix(sh.id, name)
-	for i := 0; len(zip) > 0; i++ {
-		n := min(len(zip), codeChunk)
+	for i := uint32(0); len(zip) > 0; {
 		sh.mu.Lock()
-		sh.batch.Set(binary.BigEndian.AppendUint32(prefix, uint32(i)), zip[:n])
+		for range codeStep {
+			n := min(len(zip), codeChunk)
+			sh.batch.Set(binary.BigEndian.AppendUint32(prefix, i), zip[:n])
+			zip = zip[n:]
+			if i++; len(zip) == 0 {
+				break
+			}
+		}
 		g := sh.commit(true)
 		sh.mu.Unlock()
 		g.wait() // so that the memory of commits under way stays small
-		zip = zip[n:]
 	}
 	return name
 }

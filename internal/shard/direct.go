@@ -36,6 +36,7 @@ type planned struct {
 	f     *fanout
 	sub   *topic.Subscription
 	queue arn.ARN // zero: not a queue
+	to    *shard  // of the queue
 }
 
 // plan finds the subscriptions of publications, which are of one topic, unless
@@ -43,6 +44,9 @@ type planned struct {
 // the generation of the shard's catalog is the same.
 func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 	p.shards = append(p.shards, sh)
+	p.deliveries = make([]planned, 0, sh.planned)
+	defer func() { sh.planned = min(len(p.deliveries), fanoutStep) }()
+	seen := uint64(1) << sh.id // the shards among p.shards
 	size := 0
 	for i := range fs {
 		f := &fs[i]
@@ -61,8 +65,10 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 			if sub.Protocol == topic.SQS {
 				d.queue, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
 				p.direct = true
-				if to := sh.engine.shardOf(d.queue); !slices.Contains(p.shards, to) {
-					p.shards = append(p.shards, to)
+				d.to = sh.engine.shardOf(d.queue)
+				if bit := uint64(1) << d.to.id; seen&bit == 0 {
+					seen |= bit
+					p.shards = append(p.shards, d.to)
 				}
 			}
 			p.deliveries = append(p.deliveries, d)
@@ -121,8 +127,9 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 	}
 	sh.admit(fs)
 	w := directWriter{now: now}
-	var done []finished
-	for _, d := range p.deliveries {
+	done := make([]finished, 0, len(p.deliveries))
+	for i := range p.deliveries {
+		d := &p.deliveries[i]
 		if d.f.result.Duplicate {
 			continue
 		}
@@ -130,14 +137,14 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 			w.f, w.raw = d.f, rawRecord{}
 			d.f.delivered, d.f.direct = 0, nil
 		}
-		if !d.queue.IsZero() && w.deliver(sh, d.sub, d.queue) {
+		if d.to != nil && w.deliver(sh, d) {
 			done = append(done, finished{
 				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
 				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
 			})
 			d.f.delivered++
 			if d.f.feedback.Success {
-				d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.note.Body, MessageID: w.id})
+				d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.body(d.sub), MessageID: w.id})
 			}
 			continue
 		}
@@ -168,8 +175,8 @@ type rawRecord struct {
 
 // deliver puts the publication into a subscribed queue; false if that is not
 // possible at once.
-func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.ARN) bool {
-	e := from.engine
+func (w *directWriter) deliver(from *shard, d *planned) bool {
+	e, sub, dest, to := from.engine, d.sub, d.queue, d.to
 	if sub.PausedAt != 0 {
 		return false
 	}
@@ -179,18 +186,22 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 	if w.written > fanoutBytes { // rendering made so much of it that one commit might not take the rest
 		return false
 	}
-	to := e.shardOf(dest)
 	qs, ok := to.queues[dest]
 	if !ok || e.injected(dest) != nil || qs.admits(w.f.topic, w.now) != nil {
 		return false
 	}
-	n := w.f.notification(sub)
-	if dest.FIFO() && !to.surelyNew(qs, w.now, n) {
+	fifo := dest.FIFO()
+	known := w.raw.record != nil && w.raw.fifo == fifo && sub.Raw && w.f.shared(sub)
+	n := &w.f.note // but for what differs from subscription to subscription
+	if !known {
+		n = w.f.notification(sub)
+	}
+	if fifo && !to.surelyNew(qs, w.now, n) {
 		return false
 	}
 	var record []byte
 	var size int
-	if w.raw.record != nil && w.raw.fifo == dest.FIFO() && n.Notice.Raw && w.f.shared(sub) {
+	if known {
 		record, size = w.raw.record, w.raw.size
 		w.id = e.options.NewID()
 		message.SetRecordID(record, w.id)
@@ -200,14 +211,15 @@ func (w *directWriter) deliver(from *shard, sub *topic.Subscription, dest arn.AR
 			return false
 		}
 		m.Sent, w.id = w.now, m.ID
-		if !dest.FIFO() {
+		if !fifo {
 			m.Dedup = ""
 		}
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
-		if n.Notice.Raw && w.f.shared(sub) {
-			w.raw = rawRecord{record: slices.Clone(record), size: size, fifo: dest.FIFO()}
+		if sub.Raw && w.f.shared(sub) {
+			w.raw = rawRecord{record: record, size: size, fifo: fifo}
+			w.record = nil // it is kept
 		}
 	}
 	cfg := qs.machine.Config()

@@ -67,6 +67,8 @@ type Options struct {
 	// Accepted is told of every event that a function is to be run with, if it is
 	// not nil. It is called under locks, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
+	// Synced is told how long each sync of the store took; may be nil.
+	Synced func(took time.Duration)
 	// Published is told of every publish, if it is not nil. It may be called
 	// under locks and concurrently, and must be quick.
 	Published func(*Published)
@@ -130,7 +132,7 @@ func Open(o Options) (*Engine, error) {
 		store: o.Store, clock: o.Clock, logger: o.Logger, options: o,
 		finished: newFinishedRing(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	e.log = newCommitLog(o.Store, o.Observe, e.fatal)
+	e.log = newCommitLog(o.Store, o.Observe, o.Synced, e.fatal)
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),

@@ -3,6 +3,9 @@ package shard
 import (
 	"bytes"
 	"crypto/sha256"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +56,7 @@ func TestFunctionLifecycle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := bytes.Repeat([]byte("first"), codeChunk/2) // three chunks
+	first := bytes.Repeat([]byte("first"), codeStep*codeChunk/2) // three commits
 	second := []byte("second")
 	f := functionARN("f")
 	if _, err := e.CreateFunction(ctx, createFunction("f", first), first); err != nil {
@@ -126,4 +129,168 @@ func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 		t.Fatal(err)
 	}
 	return len(names)
+}
+
+// TestCrashWhileUploading crashes before each commit of a creation, an update and
+// a deletion, keeping what was synced and a random part of the rest. What is found
+// afterwards is a whole function, or none, and no code that no version has.
+func TestCrashWhileUploading(t *testing.T) {
+	ctx, f := t.Context(), functionARN("f")
+	fs := vfs.NewCrashableMem()
+	first, second := bytes.Repeat([]byte{1}, 2*codeStep*codeChunk+1), bytes.Repeat([]byte{2}, codeStep*codeChunk+1)
+	type disk struct {
+		fs      *vfs.MemFS
+		present bool // as far as it was answered before the crash
+		code    []byte
+	}
+	var disks []disk
+	var present bool
+	var code []byte
+	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 1))
+	o := Options{Store: openStore(t, fs), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
+	o.Observe = func([]byte) {
+		disks = append(disks, disk{
+			fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: rand.New(rand.NewPCG(r.Uint64(), 0))}), present, code,
+		})
+	}
+	e := openEngine(t, o)
+	advance := func() {
+		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.CreateFunction(ctx, createFunction("f", first), first); err != nil {
+		t.Fatal(err)
+	}
+	present, code = true, first
+	advance()
+	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}}
+	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
+		t.Fatal(err)
+	}
+	code = nil // either serves from the moment at which the update settles
+	advance()
+	if err := e.DeleteFunction(ctx, f, ""); err != nil {
+		t.Fatal(err)
+	}
+	present = false
+	if _, err := e.CreateFunction(ctx, createFunction("g", first), first); err != nil { // so that the deletion is seen as well
+		t.Fatal(err)
+	}
+	e.Close()
+	o.Store.Close()
+	outcomes := map[string]int{}
+	for i, d := range disks {
+		o := Options{Store: openStore(t, d.fs), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
+		e := openEngine(t, o)
+		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, 2*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		target, err := e.Function(ctx, f, "")
+		uploads := countUploads(t, e, f)
+		switch {
+		case fault.KindOf(err) == fault.ResourceNotFound:
+			outcomes["none"]++
+			if d.present && d.code != nil || uploads > 0 {
+				t.Errorf("crash %d: the function is gone, with %d zips", i, uploads)
+			}
+		case err != nil:
+			t.Errorf("crash %d: %v", i, err)
+		default:
+			zip, err := e.FunctionCode(ctx, target)
+			if err != nil || sha256.Sum256(zip) != target.Code.SHA256 || uploads != 1 {
+				t.Errorf("crash %d: %d bytes of code, %v, %d zips", i, len(zip), err, uploads)
+			}
+			if d.code != nil && !bytes.Equal(zip, d.code) && !bytes.Equal(zip, second) {
+				t.Errorf("crash %d: other code than what was accepted", i)
+			}
+			outcomes[string(zip[:1])]++
+		}
+		e.Close()
+		o.Store.Close()
+	}
+	if len(disks) < 8 || len(outcomes) != 3 {
+		t.Errorf("%d crashes led to %v: too few to tell", len(disks), outcomes)
+	}
+}
+
+// TestAdmitFunction: services come in by the policy of what they name, and by
+// nothing else.
+func TestAdmitFunction(t *testing.T) {
+	ctx, f := t.Context(), functionARN("f")
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	clk := clock.NewVirtual(start)
+	e := openEngine(t, Options{Store: s, Clock: clk})
+	defer e.Close()
+	cmd := createFunction("f", nil)
+	cmd.Code, cmd.Publish = function.Code{URL: "http://x/"}, true
+	if _, err := e.CreateFunction(ctx, cmd, nil); err != nil {
+		t.Fatal(err)
+	}
+	const sns, source = "sns.amazonaws.com", "arn:aws:sns:us-east-1:000000000000:orders"
+	admits := func(want fault.Kind, fn arn.ARN, service, source, account string) {
+		t.Helper()
+		err := e.AdmitFunction(ctx, fn, service, source, account)
+		if got := fault.KindOf(err); got != want || (want == fault.Internal) != (err == nil) {
+			t.Errorf("%s for %s: %v", fn, source, err)
+		}
+	}
+	const yes = fault.Internal // that there is no refusal
+	admits(fault.AccessDenied, f, sns, source, account)
+	admits(fault.ResourceNotFound, functionARN("g"), sns, source, account)
+	permit := func(qualifier string) {
+		t.Helper()
+		err := e.PermitFunction(ctx, function.Permit{Function: f, Qualifier: qualifier, Permission: function.Permission{
+			Sid: "s", Effect: "Allow", Principal: []byte(`{"Service":"` + sns + `"}`), Action: "lambda:InvokeFunction", Resource: f.Qualify(qualifier).String(),
+			Condition: []byte(`{"ArnLike":{"AWS:SourceArn":"` + source + `"},"StringEquals":{"AWS:SourceAccount":"` + account + `"}}`),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	permit("")
+	admits(yes, f, sns, source, account)
+	admits(fault.AccessDenied, f, sns, source+"2", account)
+	admits(fault.AccessDenied, f, sns, source, "111122223333")
+	admits(fault.AccessDenied, f, "sqs.amazonaws.com", source, account)
+	admits(fault.AccessDenied, f.Qualify("1"), sns, source, account)
+	admits(fault.ResourceNotFound, f.Qualify("2"), sns, source, account)
+	permit("1")
+	admits(yes, f.Qualify("1"), sns, source, account)
+	if err := e.ForbidFunction(ctx, function.Forbid{Function: f, Sid: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	admits(fault.AccessDenied, f, sns, source, account)
+	admits(yes, f.Qualify("1"), sns, source, account)
+}
+
+// A refused upload leaves nothing, whoever came first.
+func TestRefusedUploadsLeaveNothing(t *testing.T) {
+	ctx := t.Context()
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{CodeBytes: 100}})
+	defer e.Close()
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			zip := bytes.Repeat([]byte{byte(i)}, 60)
+			if _, err := e.CreateFunction(ctx, createFunction("f", zip), zip); err != nil {
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := countUploads(t, e, functionARN("f")); refused.Load() != 7 || n != 1 {
+		t.Errorf("%d are refused, and %d zips are kept", refused.Load(), n)
+	}
+	zip := make([]byte, 60)
+	if _, err := e.CreateFunction(ctx, createFunction("g", zip), zip); fault.KindOf(err) != fault.CodeStorageExceeded {
+		t.Errorf("more than the account may have: %v", err)
+	}
+	if n := countUploads(t, e, functionARN("g")); n != 0 && e.shardOf(functionARN("g")) != e.shardOf(functionARN("f")) {
+		t.Errorf("%d zips are kept of a refused function", n)
+	}
 }

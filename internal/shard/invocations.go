@@ -133,9 +133,9 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	loans, more, g := sh.lend(qs, most)
+	loans, more, durable := sh.lend(qs, most)
 	sh.mu.Unlock()
-	g.wait()
+	durable()
 
 	for _, l := range loans {
 		ev, err := e.queuedEvent(fn, l)
@@ -176,9 +176,11 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 			ev.Qualifier = string(a.Value)
 		}
 	}
-	value, _, err := e.store.Get(nil, keys.History(l.lease.Sequence))
-	if err != nil {
-		return nil, err
+	var value []byte
+	if l.lease.Receives > 1 {
+		if value, _, err = e.store.Get(nil, keys.History(l.lease.Sequence)); err != nil {
+			return nil, err
+		}
 	}
 	ev.Progress, err = function.DecodeProgress(value)
 	return ev, err

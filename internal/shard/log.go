@@ -28,13 +28,20 @@ var errLogClosed = errors.New("shard: the log is closed")
 
 // part is what one command changes in one shard.
 type part struct {
-	shard *shard
-	batch *mutation.Batch
+	shard   *shard
+	batch   *mutation.Batch
+	touched []*queueState // their counters go with the commit
 }
+
+// countersRoom bounds what the counters of a queue take in a batch, in bytes.
+const countersRoom = 128
+
+func (p *part) size() int { return p.batch.Size() + countersRoom*len(p.touched) }
 
 // group is what becomes durable together: the commands, of all shards, that
 // came while the group before was being written.
 type group struct {
+	number  uint64
 	parts   []groupPart
 	index   [Shards]uint8 // 1 + the index in parts of a shard's part; 0: none
 	sync    bool          // somebody waits for it
@@ -50,7 +57,23 @@ type groupPart struct {
 	meta  meta
 }
 
-func newGroup() *group { return &group{done: make(chan struct{})} }
+// count writes the counters of a queue: once a group, as they are after its last
+// command.
+func (gp *groupPart) count(g *group, qs *queueState) {
+	if qs.gone {
+		return
+	}
+	var buf [countersRoom]byte
+	value := qs.machine.AppendCounters(buf[:0])
+	if qs.countedIn == g.number && int(qs.countedLen) == len(value) {
+		gp.batch.Overwrite(int(qs.countedEnd), value)
+		return
+	}
+	gp.batch.Set(qs.machine.Keys().Counters(), value)
+	qs.countedIn, qs.countedEnd, qs.countedLen = g.number, uint32(gp.batch.Size()), uint8(len(value))
+}
+
+func newGroup(number uint64) *group { return &group{number: number, done: make(chan struct{})} }
 
 // wait returns once the group is durable. A nil group is.
 func (g *group) wait() {
@@ -65,6 +88,7 @@ type commitLog struct {
 	store   store.Store
 	observe func(commit []byte) // sees each shard's sealed commit, in order; may be nil
 	fatal   func(error)
+	synced  func(took time.Duration) // told of each sync; may be nil
 
 	mu     sync.Mutex // guards what follows
 	open   *group
@@ -83,9 +107,9 @@ type commitLog struct {
 	over chan struct{}
 }
 
-func newCommitLog(s store.Store, observe func([]byte), fatal func(error)) *commitLog {
+func newCommitLog(s store.Store, observe func([]byte), synced func(time.Duration), fatal func(error)) *commitLog {
 	l := &commitLog{
-		store: s, observe: observe, fatal: fatal, open: newGroup(),
+		store: s, observe: observe, synced: synced, fatal: fatal, open: newGroup(1),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	l.spare.New = func() any { return new(mutation.Batch) }
@@ -101,10 +125,10 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 	if l.closed {
 		l.mu.Unlock()
 		l.fatal(errLogClosed)
-		return newGroup()
+		return newGroup(0)
 	}
 	for _, p := range parts {
-		if i := l.open.index[p.shard.id]; i > 0 && l.open.parts[i-1].batch.Size()+p.batch.Size() > mutation.MaxCommit-4096 {
+		if i := l.open.index[p.shard.id]; i > 0 && l.open.parts[i-1].batch.Size()+p.size() > mutation.MaxCommit-4096 {
 			l.mu.Unlock()
 			l.flush()
 			l.mu.Lock()
@@ -121,6 +145,9 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 		}
 		gp := &g.parts[i-1]
 		gp.batch.Append(p.batch)
+		for _, qs := range p.touched {
+			gp.count(g, qs)
+		}
 		gp.meta = p.shard.meta
 		p.shard.last = g
 	}
@@ -171,7 +198,7 @@ func (l *commitLog) flush() {
 		l.mu.Unlock()
 		return
 	}
-	l.open = newGroup()
+	l.open = newGroup(g.number + 1)
 	l.mu.Unlock()
 
 	batches := make([]*mutation.Batch, len(g.parts))
@@ -221,8 +248,13 @@ func (l *commitLog) commit() {
 		l.fatal(err)
 		return
 	}
-	if now := clock.System.Now(); now.Sub(began) > slowSync {
+	now := clock.System.Now()
+	took := now.Sub(began)
+	if took > slowSync {
 		l.slowUntil.Store(now.Add(slowMemory).UnixNano())
+	}
+	if l.synced != nil {
+		l.synced(took)
 	}
 	for _, g := range groups {
 		g.durable.Store(true)

@@ -261,11 +261,16 @@ func (f *fanout) notification(sub *topic.Subscription) *message.Message {
 		f.note = f.stored()
 	}
 	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
-	f.note.Body = f.p.Body
-	if body, ok := f.p.Bodies[sub.Protocol.String()]; ok {
-		f.note.Body = []byte(body)
-	}
+	f.note.Body = f.body(sub)
 	return &f.note
+}
+
+// body is what a subscription gets.
+func (f *fanout) body(sub *topic.Subscription) []byte {
+	if body, ok := f.p.Bodies[sub.Protocol.String()]; ok {
+		return []byte(body)
+	}
+	return f.p.Body
 }
 
 // stored is the publication as a message, without what differs from

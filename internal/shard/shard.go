@@ -51,6 +51,7 @@ type shard struct {
 	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
+	planned   int                            // the deliveries of the latest plan
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never
@@ -79,14 +80,20 @@ type queueState struct {
 	dirty       bool
 	readied     bool   // the consumer was told, and has not come yet
 	paused      bool   // the consumer is told nothing
+	countedLen  uint8  // see countedIn
 	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
-	timerIndex  int
 	waiters     waiterList
 	newest      uint64       // the last message that the command under way added
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
+
+	// Where the queue's counters stand: in the batch of its shard in the group of
+	// this number. Guarded by the log's mu.
+	countedIn  uint64
+	countedEnd uint32
+	timerIndex int32 // in the heap of timers
 }
 
 // deadLetters are the messages of a queue that somebody carries to its
@@ -123,16 +130,8 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	return qs.newest
 }
 
-// seal ends the writing of a command: the counters of what it touched go last.
-func (sh *shard) seal() part {
-	var buf [96]byte
-	for _, qs := range sh.dirty {
-		if !qs.gone {
-			sh.batch.Set(qs.machine.Keys().Counters(), qs.machine.AppendCounters(buf[:0]))
-		}
-	}
-	return part{shard: sh, batch: &sh.batch}
-}
+// seal ends the writing of a command.
+func (sh *shard) seal() part { return part{shard: sh, batch: &sh.batch, touched: sh.dirty} }
 
 // appended notes with which group the command under way becomes durable.
 func (sh *shard) appended(g *group) {
@@ -254,12 +253,12 @@ func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].timerAt < h[j].timerAt }
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].timerIndex, h[j].timerIndex = i, j
+	h[i].timerIndex, h[j].timerIndex = int32(i), int32(j)
 }
 
 func (h *timerHeap) Push(x any) {
 	qs := x.(*queueState)
-	qs.timerIndex = len(*h)
+	qs.timerIndex = int32(len(*h))
 	*h = append(*h, qs)
 }
 
@@ -278,11 +277,11 @@ func (sh *shard) setTimer(qs *queueState, at int64) {
 		qs.timerAt = at
 		heap.Push(&sh.timers, qs)
 	case at == 0 && qs.timerAt != 0:
-		heap.Remove(&sh.timers, qs.timerIndex)
+		heap.Remove(&sh.timers, int(qs.timerIndex))
 		qs.timerAt = 0
 	case at != 0:
 		qs.timerAt = at
-		heap.Fix(&sh.timers, qs.timerIndex)
+		heap.Fix(&sh.timers, int(qs.timerIndex))
 	}
 }
 

@@ -25,6 +25,7 @@ type Reader interface {
 // The first bytes of all keys, by whose they are. None of them is 0xff.
 const (
 	ShardSpace   byte = 0x00 // of the shards, whose numbers have two bytes
+	CodeSpace    byte = 'C'  // of functions' zips, apart so that no walk through a shard reads one
 	LogsSpace    byte = 'L'  // of log groups
 	MetricsSpace byte = 'M'  // of metrics and alarms
 )
@@ -69,6 +70,19 @@ type Store interface {
 	Checkpoint(dir string) error
 	// Close syncs and releases the store.
 	Close() error
+}
+
+// Stats say how a store that keeps its data on a disk is. Sizes are bytes.
+type Stats struct {
+	DiskBytes                        uint64 // all that it takes
+	WALBytes, WALWritten             uint64 // of the write-ahead log: there now, and ever since the start
+	MemTableBytes                    uint64 // write buffers
+	Flushes, Compactions, Compacting int64  // done, done, and under way
+	CompactionDebt                   uint64 // what waits to be merged
+	L0Tables                         int64
+	L0Sublevels                      int32
+	CacheBytes                       int64
+	CacheHits, CacheMisses           int64
 }
 
 // Snapshot is a fixed view of a store.

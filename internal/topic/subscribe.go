@@ -25,6 +25,9 @@ const (
 
 var protocolNames = [...]string{"sqs", "http", "https", "lambda"}
 
+// Protocols is how many protocols are built; they count up from 0.
+const Protocols = len(protocolNames)
+
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return protocolNames[p] }
 

@@ -12,7 +12,7 @@ import (
 
 // Every kind of fault has an error in every service, complete and plausible.
 func TestEveryKindHasAnError(t *testing.T) {
-	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Lambda(), Logs()} {
+	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda()} {
 		for _, kind := range fault.Kinds() {
 			shape, ok := s.errors[kind]
 			switch {

@@ -13,7 +13,7 @@ import (
 
 // Service is how one of AWS's services looks on the wire: what its requests are
 // known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Lambda or Logs.
+// Logs or Lambda.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON

@@ -218,8 +218,7 @@ func TestHTTPSchedule(t *testing.T) {
 	l.topic = l.createTopic(t, "ladder")
 	l.subscription = l.subscribeSink(t, l.topic, down,
 		"RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("fallen")+`"}`,
-		"DeliveryPolicy", `{"healthyRetryPolicy":{"minDelayTarget":1,"maxDelayTarget":60,"numRetries":50,
-			"numNoDelayRetries":3,"numMinDelayRetries":2,"numMaxDelayRetries":35,"backoffFunction":"exponential"}}`)
+		"DeliveryPolicy", samplePolicy)
 	id, err := l.publish(t.Context(), l.topic, "sample", "")
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +237,7 @@ func TestHTTPSchedule(t *testing.T) {
 		return d.Attempt == 4 && d.State == "pending", fmt.Errorf("state %s, attempt %d", d.State, d.Attempt)
 	})
 
-	const attempts = 51
+	const attempts = sampleAttempts
 	if early := l.advance(t, "2228s"); early.Next == nil || find().Attempt != attempts-1 {
 		t.Errorf("2,228 s later: attempt %d, next timer at %v", find().Attempt, early.Next)
 	}
@@ -252,16 +251,7 @@ func TestHTTPSchedule(t *testing.T) {
 		t.Fatalf("%d attempts are shown", len(d.Attempts))
 	}
 	for i := 1; i < attempts; i++ {
-		want := 60 * time.Second
-		switch {
-		case i <= 3:
-			want = 0
-		case i <= 5:
-			want = time.Second
-		case i <= 15:
-			want = exponential(1, 60, i-6, 10)
-		}
-		checkDelay(t, i, d.Attempts[i].At.Sub(d.Attempts[i-1].At), want)
+		checkDelay(t, i, d.Attempts[i].At.Sub(d.Attempts[i-1].At), sampleDelay(i))
 		if d.Attempts[i].Status != http.StatusServiceUnavailable {
 			t.Errorf("attempt %d: status %d", i+1, d.Attempts[i].Status)
 		}

@@ -353,4 +353,5 @@ func TestDeleteFunction(t *testing.T) {
 
 const (
 	invalidValue = "InvalidParameterValueException"
+	notFound     = "ResourceNotFoundException"
 )

@@ -25,7 +25,7 @@ func outcome[T any](_ T, err error) error { return err }
 
 const (
 	invalidParameter = "InvalidParameterException"
-	notFound         = "ResourceNotFoundException"
+	noLogResource    = "ResourceNotFoundException"
 	alreadyExists    = "ResourceAlreadyExistsException"
 	noGroup          = "The specified log group does not exist."
 	noStream         = "The specified log stream does not exist."
@@ -93,7 +93,7 @@ func TestLogErrors(t *testing.T) {
 		{"CreateLogGroup: AWS's tag", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.Tags = map[string]string{"aws:x": ""} }), invalidParameter, ""},
 		{"CreateLogGroup: twice", create(func(in *cloudwatchlogs.CreateLogGroupInput) { in.LogGroupName = new("/app") }), alreadyExists, "The specified log group already exists"},
 		{"DeleteLogGroup: name", outcome(c.DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: new(bad)})), invalidParameter, invalidName},
-		{"DeleteLogGroup: none", outcome(c.DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: missing})), notFound, noGroup},
+		{"DeleteLogGroup: none", outcome(c.DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: missing})), noLogResource, noGroup},
 		{
 			"DescribeLogGroups: limit", outcome(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{Limit: new(int32(51))})), invalidParameter,
 			"1 validation error detected: Value '51' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 50",
@@ -104,28 +104,28 @@ func TestLogErrors(t *testing.T) {
 		},
 		{"DescribeLogGroups: token", outcome(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{NextToken: new("x")})), invalidParameter, "The specified nextToken is invalid."},
 		{"PutRetentionPolicy: days", outcome(c.PutRetentionPolicy(ctx, &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: new("/app"), RetentionInDays: new(int32(2))})), invalidParameter, ""},
-		{"PutRetentionPolicy: none", outcome(c.PutRetentionPolicy(ctx, &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: missing, RetentionInDays: new(int32(1))})), notFound, noGroup},
+		{"PutRetentionPolicy: none", outcome(c.PutRetentionPolicy(ctx, &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: missing, RetentionInDays: new(int32(1))})), noLogResource, noGroup},
 		{"DeleteRetentionPolicy: name", outcome(c.DeleteRetentionPolicy(ctx, &cloudwatchlogs.DeleteRetentionPolicyInput{LogGroupName: new(bad)})), invalidParameter, invalidName},
-		{"DeleteRetentionPolicy: none", outcome(c.DeleteRetentionPolicy(ctx, &cloudwatchlogs.DeleteRetentionPolicyInput{LogGroupName: missing})), notFound, noGroup},
+		{"DeleteRetentionPolicy: none", outcome(c.DeleteRetentionPolicy(ctx, &cloudwatchlogs.DeleteRetentionPolicyInput{LogGroupName: missing})), noLogResource, noGroup},
 		{"PutLogGroupDeletionProtection: name", outcome(c.PutLogGroupDeletionProtection(ctx, &cloudwatchlogs.PutLogGroupDeletionProtectionInput{LogGroupIdentifier: new("a b"), DeletionProtectionEnabled: new(true)})), invalidParameter, ""},
-		{"PutLogGroupDeletionProtection: none", outcome(c.PutLogGroupDeletionProtection(ctx, &cloudwatchlogs.PutLogGroupDeletionProtectionInput{LogGroupIdentifier: goneARN, DeletionProtectionEnabled: new(true)})), notFound, noGroup},
+		{"PutLogGroupDeletionProtection: none", outcome(c.PutLogGroupDeletionProtection(ctx, &cloudwatchlogs.PutLogGroupDeletionProtectionInput{LogGroupIdentifier: goneARN, DeletionProtectionEnabled: new(true)})), noLogResource, noGroup},
 		{"TagResource: ARN", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:x"), Tags: map[string]string{"a": ""}})), invalidParameter, ""},
-		{"TagResource: none", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: goneARN, Tags: map[string]string{"a": ""}})), notFound, noGroup},
-		{"TagResource: elsewhere", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:eu-west-1:000000000000:log-group:/app"), Tags: map[string]string{"a": ""}})), notFound, noGroup},
+		{"TagResource: none", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: goneARN, Tags: map[string]string{"a": ""}})), noLogResource, noGroup},
+		{"TagResource: elsewhere", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:eu-west-1:000000000000:log-group:/app"), Tags: map[string]string{"a": ""}})), noLogResource, noGroup},
 		{"TagResource: too many", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new(logGroupARN + "/app"), Tags: many})), "TooManyTagsException", ""},
 		{"UntagResource: ARN", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: new("x"), TagKeys: []string{"a"}})), invalidParameter, ""},
-		{"UntagResource: none", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: goneARN, TagKeys: []string{"a"}})), notFound, noGroup},
+		{"UntagResource: none", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: goneARN, TagKeys: []string{"a"}})), noLogResource, noGroup},
 		{"ListTagsForResource: ARN", outcome(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: new("x")})), invalidParameter, ""},
-		{"ListTagsForResource: none", outcome(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: goneARN})), notFound, noGroup},
-		{"TagLogGroup: too many", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: new("/app"), Tags: many})), invalidParameter, ""},            //nolint:staticcheck // clients still use it
-		{"TagLogGroup: none", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: missing, Tags: map[string]string{"a": ""}})), notFound, noGroup}, //nolint:staticcheck // clients still use it
-		{"UntagLogGroup: none", outcome(c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: missing, Tags: []string{"a"}})), notFound, noGroup},        //nolint:staticcheck // clients still use it
-		{"ListTagsLogGroup: none", outcome(c.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: missing})), notFound, noGroup},                    //nolint:staticcheck // clients still use it
+		{"ListTagsForResource: none", outcome(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: goneARN})), noLogResource, noGroup},
+		{"TagLogGroup: too many", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: new("/app"), Tags: many})), invalidParameter, ""},                 //nolint:staticcheck // clients still use it
+		{"TagLogGroup: none", outcome(c.TagLogGroup(ctx, &cloudwatchlogs.TagLogGroupInput{LogGroupName: missing, Tags: map[string]string{"a": ""}})), noLogResource, noGroup}, //nolint:staticcheck // clients still use it
+		{"UntagLogGroup: none", outcome(c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: missing, Tags: []string{"a"}})), noLogResource, noGroup},        //nolint:staticcheck // clients still use it
+		{"ListTagsLogGroup: none", outcome(c.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: missing})), noLogResource, noGroup},                    //nolint:staticcheck // clients still use it
 		{"CreateLogStream: name", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a:b")})), invalidParameter, ""},
-		{"CreateLogStream: none", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: missing, LogStreamName: new("s")})), notFound, noGroup},
+		{"CreateLogStream: none", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: missing, LogStreamName: new("s")})), noLogResource, noGroup},
 		{"CreateLogStream: twice", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("s")})), alreadyExists, "The specified log stream already exists"},
 		{"DeleteLogStream: name", outcome(c.DeleteLogStream(ctx, &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a*")})), invalidParameter, ""},
-		{"DeleteLogStream: none", outcome(c.DeleteLogStream(ctx, &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("x")})), notFound, noStream},
+		{"DeleteLogStream: none", outcome(c.DeleteLogStream(ctx, &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("x")})), noLogResource, noStream},
 		{
 			"DescribeLogStreams: both", streams(func(in *cloudwatchlogs.DescribeLogStreamsInput) { in.LogGroupIdentifier = new("/app") }), "ValidationException",
 			"LogGroup name and LogGroup ARN are mutually exclusive parameters.",
@@ -134,9 +134,9 @@ func TestLogErrors(t *testing.T) {
 		{"DescribeLogStreams: order", streams(func(in *cloudwatchlogs.DescribeLogStreamsInput) {
 			in.OrderBy, in.LogStreamNamePrefix = types.OrderByLastEventTime, new("a")
 		}), invalidParameter, ""},
-		{"DescribeLogStreams: none", streams(func(in *cloudwatchlogs.DescribeLogStreamsInput) { in.LogGroupName = missing }), notFound, noGroup},
-		{"PutLogEvents: none", put("/none", "s", event(now, "x")), notFound, noGroup},
-		{"PutLogEvents: no stream", put("/app", "x", event(now, "x")), notFound, noStream},
+		{"DescribeLogStreams: none", streams(func(in *cloudwatchlogs.DescribeLogStreamsInput) { in.LogGroupName = missing }), noLogResource, noGroup},
+		{"PutLogEvents: none", put("/none", "s", event(now, "x")), noLogResource, noGroup},
+		{"PutLogEvents: no stream", put("/app", "x", event(now, "x")), noLogResource, noStream},
 		{"PutLogEvents: order", put("/app", "s", event(now, "x"), event(now-1, "y")), invalidParameter, "Log events in a single PutLogEvents request must be in chronological order."},
 		{"PutLogEvents: span", put("/app", "s", event(now-86_400_001, "x"), event(now, "y")), invalidParameter, "The batch of log events in a single PutLogEvents request cannot span more than 24 hours."},
 		{"PutLogEvents: nothing", put("/app", "s"), invalidParameter, ""},
@@ -150,16 +150,16 @@ func TestLogErrors(t *testing.T) {
 			"1 validation error detected: Value '10001' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 10000",
 		},
 		{"GetLogEvents: times", get(func(in *cloudwatchlogs.GetLogEventsInput) { in.StartTime, in.EndTime = new(now), new(now-1) }), invalidParameter, ""},
-		{"GetLogEvents: none", get(func(in *cloudwatchlogs.GetLogEventsInput) { in.LogGroupName = missing }), notFound, noGroup},
-		{"GetLogEvents: no stream", get(func(in *cloudwatchlogs.GetLogEventsInput) { in.LogStreamName = new("x") }), notFound, noStream},
+		{"GetLogEvents: none", get(func(in *cloudwatchlogs.GetLogEventsInput) { in.LogGroupName = missing }), noLogResource, noGroup},
+		{"GetLogEvents: no stream", get(func(in *cloudwatchlogs.GetLogEventsInput) { in.LogStreamName = new("x") }), noLogResource, noStream},
 		{"FilterLogEvents: pattern", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.FilterPattern = new("a:b") }), invalidParameter, "Invalid character(s) in term ':'"},
 		{"FilterLogEvents: token", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.NextToken = new("x") }), invalidParameter, "The specified nextToken is invalid."},
 		{"FilterLogEvents: limit", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.Limit = new(int32(10_001)) }), invalidParameter, ""},
 		{"FilterLogEvents: both", filter(func(in *cloudwatchlogs.FilterLogEventsInput) {
 			in.LogStreamNames, in.LogStreamNamePrefix = []string{"s"}, new("s")
 		}), invalidParameter, ""},
-		{"FilterLogEvents: none", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogGroupName = missing }), notFound, noGroup},
-		{"FilterLogEvents: no stream", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNames = []string{"x"} }), notFound, noStream},
+		{"FilterLogEvents: none", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogGroupName = missing }), noLogResource, noGroup},
+		{"FilterLogEvents: no stream", filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNames = []string{"x"} }), noLogResource, noStream},
 	} {
 		wantLogsError(t, tt.what, tt.err, tt.code, tt.message)
 	}

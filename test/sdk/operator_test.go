@@ -296,6 +296,7 @@ func TestOperatorOfOrderedDeliveries(t *testing.T) {
 		publishTo(t, topics, topic, m[:1], m)
 		advance(t, endpoint, "0s")
 	}
+	admin(t, endpoint+"/_godwit/subscriptions/pause", name+"}") // else the end of one lets the next of its group be attempted
 	equal(t, "dropped", map[string]any{"deadLettered": 3.0, "dropped": 0.0, "inFlight": 0.0},
 		admin(t, endpoint+"/_godwit/deliveries/drop", name+`,"all":true}`))
 	equal(t, "dropped", "0 = 0 due + 0 waiting, <nil> s old", backlog())

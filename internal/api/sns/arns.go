@@ -1,15 +1,28 @@
 package sns
 
 import (
-	"regexp"
+	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
 
-// topicName is what a topic's name may be; a FIFO topic's has the suffix.
-var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$|^[A-Za-z0-9_-]{1,251}\.fifo$`)
+// validTopicName reports whether a topic's name is of 1 to 256 letters, digits,
+// hyphens and underscores; a FIFO topic's has the suffix, which counts.
+func validTopicName(name string) bool {
+	if len(name) > 256 {
+		return false
+	}
+	name = strings.TrimSuffix(name, ".fifo")
+	for i := range len(name) {
+		c := name[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return name != ""
+}
 
 // invalid makes SNS's refusal of a parameter, which begins "Invalid parameter:".
 func invalid(format string, args ...any) error {
@@ -51,7 +64,7 @@ func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 // InvalidParameter.
 func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := parseARN(call, member, value)
-	if err == nil && !topicName.MatchString(a.Resource) {
+	if err == nil && !validTopicName(a.Resource) {
 		err = invalid("%s", member)
 	}
 	return a, err
@@ -64,7 +77,7 @@ func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 		return arn.ARN{}, err
 	}
 	t, _, ok := a.SplitSubscription()
-	if !ok || !topicName.MatchString(t.Resource) {
+	if !ok || !validTopicName(t.Resource) {
 		return arn.ARN{}, invalid("SubscriptionId")
 	}
 	return a, owned(call, a)

@@ -50,7 +50,7 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 	if err != nil {
 		return nil, err
 	}
-	if !topicName.MatchString(t.Resource) {
+	if !validTopicName(t.Resource) {
 		return nil, invalid("TopicArn")
 	}
 	var authenticate bool

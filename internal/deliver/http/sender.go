@@ -172,7 +172,8 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// headerOf are the headers of a request. Source: spec sns.md, "What subscribers get".
+// headerOf are the headers of a request. Source: HTTP/HTTPS headers in
+// the SNS developer guide.
 func headerOf(r *deliver.Request) http.Header {
 	n := r.Message.Notice
 	contentType := retry.DefaultContentType
@@ -207,14 +208,23 @@ type answer struct {
 func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body []byte) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
-	if err != nil {
-		return answer{}, err
+	// As http.NewRequest makes it, which would take the URL apart once more.
+	request := (&http.Request{
+		Method: http.MethodPost, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: http.NoBody, GetBody: func() (io.ReadCloser, error) { return http.NoBody, nil },
+	}).WithContext(ctx)
+	if len(body) > 0 {
+		request.ContentLength = int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.Body, _ = request.GetBody()
 	}
-	request.Header = header
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
+	}
+	if response.Body == http.NoBody {
+		return answer{response.StatusCode, response.Header}, nil
 	}
 	// The status has decided; nobody may make us wait for the rest.
 	timer := clock.System.AfterFunc(bodyTime, cancel)
@@ -224,7 +234,8 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	return answer{response.StatusCode, response.Header}, nil
 }
 
-// classify turns a status into an outcome. Source: spec delivery.md, "Who failed".
+// classify turns a status into an outcome. Source: message delivery
+// retries in the SNS developer guide; it is silent about redirects.
 func (s *Sender) classify(status int) deliver.Outcome {
 	out := deliver.Outcome{Status: status, Class: deliver.ServerError}
 	switch {

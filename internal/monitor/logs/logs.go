@@ -100,6 +100,9 @@ func (l *Logs) Close() error {
 	return l.commits.wait()
 }
 
+// DiskBytes is about what events take on the disk, before compression.
+func (l *Logs) DiskBytes() int64 { return l.disk.Load() }
+
 func (l *Logs) goBackground(f func()) { l.background.Go(f) }
 
 func (l *Logs) fatal(err error) {

@@ -173,6 +173,7 @@ func TestAgainstModel(t *testing.T) {
 			ok(l.CreateStream(ctx, group, s))
 		}
 		var all []modelled
+		arrived := 0
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			s := rapid.SampledFrom(streams).Draw(rt, "stream")
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
@@ -190,9 +191,10 @@ func TestAgainstModel(t *testing.T) {
 				var batch []Event
 				start := rapid.Int64Range(0, 200).Draw(rt, "from") * int64(time.Hour/time.Millisecond)
 				for i := range rapid.IntRange(1, 400).Draw(rt, "events") {
-					e := Event{at(-10*24*time.Hour) + start + int64(i/3), fmt.Sprint("m", len(all))}
+					e := Event{at(-10*24*time.Hour) + start + int64(i/3), fmt.Sprint("m", arrived)}
 					batch = append(batch, e)
-					all = append(all, modelled{e, s, len(all)})
+					all = append(all, modelled{e, s, arrived})
+					arrived++
 				}
 				if _, err := l.Put(ctx, group, s, batch); err != nil {
 					rt.Fatal(err)
@@ -409,7 +411,7 @@ func TestSink(t *testing.T) {
 	st := memory.New()
 	l, _ := open(t, st, nil)
 	for i := range 3 {
-		l.Log(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
+		l.Writer().Put(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
 	}
 	l.LogJSON(group, "json", began, map[string]int{"a": 1})
 	l.Log(group, "s", began, nil) // nothing

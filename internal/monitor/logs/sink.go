@@ -55,6 +55,17 @@ func (l *Logs) Log(group arn.ARN, stream string, at time.Time, text []byte) {
 	}
 }
 
+// Writer is Log as those who write lines want it.
+type Writer struct{ logs *Logs }
+
+// Writer writes lines of this server's own.
+func (l *Logs) Writer() Writer { return Writer{l} }
+
+// Put is Logs.Log.
+func (w Writer) Put(group arn.ARN, stream string, at time.Time, line []byte) {
+	w.logs.Log(group, stream, at, line)
+}
+
 // jsonSize is about what an event of LogJSON takes.
 const jsonSize = 1024
 

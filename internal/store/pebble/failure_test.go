@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,6 +46,11 @@ func (f *faulty) MaybeError(op errorfs.Op) error {
 
 func isLog(op errorfs.Op) bool   { return strings.HasSuffix(op.Path, ".log") }
 func isTable(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") }
+
+// isValues is of files with the values that are kept apart from tables.
+func isValues(op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".blob") }
+
+func isEither(op errorfs.Op) bool { return isTable(op) || isValues(op) }
 
 // After a failure of the write-ahead log the process must end: nothing is
 // acknowledged, and nothing is served, that may not be on disk.
@@ -151,8 +158,40 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 	}
 }
 
+// The process ends when values cannot be made durable: Pebble would not survive it.
+func TestFailureOfValuesIsFatal(t *testing.T) {
+	const child = "GODWIT_TEST_VALUES"
+	if os.Getenv(child) == "" {
+		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Env = append(os.Environ(), child+"=1")
+		out, err := c.CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != pebble.ExitCode {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	disk := new(faulty)
+	o := options(t, errorfs.Wrap(vfs.NewMem(), disk))
+	o.Fatal = nil
+	s := open(t, "data", o)
+	disk.set(func(op errorfs.Op) error {
+		if isValues(op) && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+			return syscall.EIO
+		}
+		return nil
+	})
+	for i := 0; s.Apply(false, put(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+	}
+}
+
 // A full disk stops flushes, not the store: they go on when there is room.
 func TestFullDiskStopsFlushesOnly(t *testing.T) {
+	for name, is := range map[string]func(errorfs.Op) bool{"tables": isTable, "values": isValues, "both": isEither} {
+		t.Run(name, func(t *testing.T) { testFullDiskStopsFlushesOnly(t, is) })
+	}
+}
+
+func testFullDiskStopsFlushesOnly(t *testing.T, is func(errorfs.Op) bool) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := new(faulty)
 		o := options(t, errorfs.Wrap(vfs.NewMem(), disk))
@@ -162,7 +201,7 @@ func TestFullDiskStopsFlushesOnly(t *testing.T) {
 		defer closed(t, s)
 		var refused atomic.Int32
 		disk.set(func(op errorfs.Op) error {
-			if isTable(op) && op.Kind == errorfs.OpFileWrite && refused.Add(1) < 50 {
+			if is(op) && op.Kind == errorfs.OpFileWrite && refused.Add(1) < 50 {
 				return syscall.ENOSPC
 			}
 			return nil

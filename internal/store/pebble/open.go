@@ -63,13 +63,31 @@ const (
 	// layers is how many layers of young tables wait to be merged.
 	layers = 12
 
+	// blockSize is what is read at once. Each block costs its writer a checksum, an
+	// entry in the index and a change of goroutines; and who reads a message
+	// mostly wants the next one, too.
+	blockSize = 16 << 10
+
 	// formatMajorVersion is Pebble's on-disk format. It is a named one, so
 	// that a newer Pebble does not change it silently: an upgrade is one way.
-	formatMajorVersion = pebble.FormatWALSyncChunks
+	formatMajorVersion = pebble.FormatValueSeparation
 
 	// formatFile holds the version of our own format in decimal.
 	formatFile = "godwit-format"
 	format     = 1
+
+	// A value of separateFrom bytes or more is written apart from its key by the
+	// flush, so that merging tables need not write it again. What merges have left
+	// without a key in such a file is waste; from a share of waste on, and an age
+	// of wasteAge, the file is rewritten: wasteShare as a rule, and tightShare
+	// while the disk is short of room.
+	separateFrom = 512
+	wasteAge     = 10 * time.Second
+	wasteShare   = 0.3
+	tightShare   = 0.02
+	// maxDepth is how many files of values over the same keys a table may point
+	// into before a merge writes the values anew, in order: those of a few merges.
+	maxDepth = 5 * layers
 
 	// A disk of less than diskPerMemTable defaults has smaller write buffers.
 	diskPerMemTable  = 64
@@ -102,11 +120,12 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal, log: o.Logger, room: keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger)}
+	s := &Store{fatal: o.Fatal, log: o.Logger}
+	s.room = keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	opts := tuned(o, s.room, l)
+	opts := tuned(o, s.room, l, s.separation)
 	opts.Cache = cache
 
 	lock, err := pebble.LockDirectory(dir, f)
@@ -150,7 +169,7 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 
 // tuned are the settings for records that live briefly: most messages are
 // written, read and deleted while they are in the write buffer.
-func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
+func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparationPolicy) *pebble.Options {
 	opts := &pebble.Options{
 		FS:                    f,
 		Logger:                l,
@@ -174,7 +193,9 @@ func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
 		// transfers seen before.
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		opts.Levels[i].BlockSize = blockSize
 	}
+	opts.Experimental.ValueSeparationPolicy = separation
 	// What is young is rewritten soon.
 	for i := range 2 {
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
@@ -183,6 +204,18 @@ func tuned(o Options, f vfs.FS, l logger) *pebble.Options {
 		opts.WithFSDefaults()
 	}
 	return opts
+}
+
+// separation says which values are kept apart from their keys.
+func (s *Store) separation() pebble.ValueSeparationPolicy {
+	share := wasteShare
+	if s.tight() {
+		share = tightShare
+	}
+	return pebble.ValueSeparationPolicy{
+		Enabled: true, MinimumSize: separateFrom, MaxBlobReferenceDepth: maxDepth,
+		RewriteMinimumAge: wasteAge, TargetGarbageRatio: share,
+	}
 }
 
 // mkdirSynced makes dir and its parents such that a crash does not take them

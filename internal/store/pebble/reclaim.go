@@ -1,6 +1,12 @@
 package pebble
 
-import "github.com/cockroachdb/pebble/v2"
+import (
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"godwit.dev/godwit/internal/clock"
+)
 
 // Reclaim begins to give the space of what was deleted back. A disk so full
 // that nothing is taken in would else stay full: Pebble tidies up as tables
@@ -12,6 +18,7 @@ func (s *Store) Reclaim() error {
 		return err
 	}
 	defer s.using.RUnlock()
+	s.reclaimed.Store(clock.System.Now().UnixNano())
 	if applied := s.applied.Load(); s.flushed.Swap(applied) != applied {
 		s.layered.Store(0)
 		s.room.compactions.retry()
@@ -34,4 +41,12 @@ func (s *Store) Reclaim() error {
 		_, err := s.db.AsyncFlush()
 		return err
 	})
+}
+
+// tightFor is how long after a Reclaim the disk is taken to be short of room.
+const tightFor = 10 * time.Second
+
+// tight reports that the disk is short of room.
+func (s *Store) tight() bool {
+	return clock.System.Now().UnixNano()-s.reclaimed.Load() < int64(tightFor)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -53,8 +54,11 @@ type roomFS struct {
 
 	flushes, compactions kept
 
-	log  *slog.Logger
-	full seldom
+	closing atomic.Bool
+
+	fatal func(error) // must not return but in tests
+	log   *slog.Logger
+	full  seldom
 }
 
 // kept is the room that one kind of table leaves, and when the next table may
@@ -73,8 +77,8 @@ type kept struct {
 }
 
 // keepRoom wraps f for a store in dir with write buffers of buffer bytes.
-func keepRoom(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger) *roomFS {
-	r := &roomFS{FS: f, plain: f, dir: dir, log: log}
+func keepRoom(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *roomFS {
+	r := &roomFS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
 	if onDiskFull != nil {
 		r.FS = vfs.OnDiskFull(f, onDiskFull)
 	}
@@ -100,6 +104,7 @@ func (r *roomFS) opened() { r.flushes.free.Store(false) }
 
 // close ends all waiting, for good.
 func (r *roomFS) close() {
+	r.closing.Store(true)
 	r.flushes.free.Store(true)
 	r.flushes.end()
 	r.compactions.end()
@@ -120,7 +125,7 @@ func (r *roomFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 		return r.FS.Create(name, category)
 	}
 	k.wait()
-	t := &table{fs: r, kept: k}
+	t := &table{fs: r, kept: k, name: name, values: strings.HasSuffix(name, valuesSuffix)}
 	if err := t.grow(0); err != nil {
 		return nil, err
 	}
@@ -132,33 +137,128 @@ func (r *roomFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 	return t, nil
 }
 
-// table is a table that is being written.
+// table is a table that is being written, or a file of values that are kept
+// apart: in few long writes, since a file system spends three times as much on a
+// byte that comes in a block of 4 KiB.
 type table struct {
 	vfs.File
 	fs      *roomFS
 	kept    *kept
-	granted int64 // bytes that may be written without another look
+	name    string
+	values  bool
+	granted int64   // bytes that may be written without another look
+	buf     *[]byte // not yet written; nil: nothing
+	err     error   // of the first write that failed
 }
+
+const (
+	valuesSuffix = ".blob" // of the names of files of values
+	// writeSize is the length of the writes of a table.
+	writeSize = 256 << 10
+	// tail is what Pebble gathers before it writes: what is no longer may end the file.
+	tail = 4 << 10
+)
+
+var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeSize); return &b }}
 
 func (t *table) Write(p []byte) (int, error) {
-	if err := t.grow(int64(len(p))); err != nil {
-		return 0, err
+	// Pebble 2.1 panics when the end of a file of values cannot be written. It is
+	// in the room that is kept.
+	if t.err == nil && (!t.values || len(p) > tail) {
+		t.err = t.grow(int64(len(p)))
 	}
-	n, err := t.File.Write(p)
-	return n, t.refused(err)
+	n := len(p)
+	for len(p) > 0 && t.err == nil {
+		if t.buf == nil {
+			t.buf = writeBuffers.Get().(*[]byte)
+		}
+		fits := min(len(p), writeSize-len(*t.buf))
+		*t.buf = append(*t.buf, p[:fits]...)
+		p = p[fits:]
+		if len(*t.buf) == writeSize {
+			t.flush()
+		}
+	}
+	return n - len(p), t.err
 }
 
-func (t *table) Sync() error     { return t.refused(t.File.Sync()) }
-func (t *table) SyncData() error { return t.refused(t.File.SyncData()) }
-
-func (t *table) SyncTo(length int64) (bool, error) {
-	full, err := t.File.SyncTo(length)
-	return full, t.refused(err)
+// flush writes what has gathered.
+func (t *table) flush() {
+	if t.buf == nil {
+		return
+	}
+	if t.err == nil {
+		_, err := t.File.Write(*t.buf)
+		t.err = t.refused(err)
+	}
+	t.release()
 }
 
+// flushLast is flush at the end of the file, where Pebble does not survive that
+// values cannot be written. On a full disk they wait, as the log does.
+func (t *table) flushLast() {
+	for rest := t.pending(); len(rest) > 0 && t.err == nil; {
+		n, err := t.File.Write(rest)
+		rest = rest[n:]
+		if err = t.refused(err); errors.Is(err, syscall.ENOSPC) && t.values && !t.fs.closing.Load() {
+			t.kept.wait()
+			continue
+		}
+		t.err = err
+	}
+	t.release()
+}
+
+func (t *table) pending() []byte {
+	if t.buf == nil {
+		return nil
+	}
+	return *t.buf
+}
+
+func (t *table) release() {
+	if t.buf != nil {
+		*t.buf = (*t.buf)[:0]
+		writeBuffers.Put(t.buf)
+		t.buf = nil
+	}
+}
+
+// ended is the outcome of what makes a table durable.
+func (t *table) ended(f func() error) error {
+	if t.err != nil {
+		return f() // a Write has told of it; and Pebble does not close what cannot be synced
+	}
+	if t.flushLast(); t.err == nil {
+		t.err = t.refused(f())
+	}
+	if t.err != nil && t.values {
+		t.fs.fatal(fmt.Errorf("values cannot be written: %w", t.err))
+	}
+	return t.err
+}
+
+func (t *table) Sync() error     { return t.ended(t.File.Sync) }
+func (t *table) SyncData() error { return t.ended(t.File.SyncData) }
+
+func (t *table) SyncTo(length int64) (full bool, err error) {
+	if t.flush(); t.err == nil {
+		full, err = t.File.SyncTo(length)
+		t.err = t.refused(err)
+	}
+	return full, t.err
+}
+
+// Close closes the file. What was written and not synced belongs to a table that
+// is given up. Pebble forgets to remove it where it is one of values.
 func (t *table) Close() error {
+	given := t.err != nil || t.buf != nil
+	t.release()
 	err := t.File.Close()
-	if err == nil {
+	if given && t.values {
+		_ = t.fs.plain.Remove(t.name) // a start removes it, too
+	}
+	if err == nil && !given {
 		t.kept.succeeded()
 	}
 	return t.refused(err)

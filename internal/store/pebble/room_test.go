@@ -70,7 +70,7 @@ func (f *smallFS) wrap(name string, file vfs.File, err error) (vfs.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	table := strings.HasSuffix(name, ".sst")
+	table := strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 	if table {
 		f.mu.Lock()
 		f.created++

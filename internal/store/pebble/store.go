@@ -7,6 +7,7 @@ package pebble
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,8 @@ type Store struct {
 	applied atomic.Uint64 // calls of Apply that wrote
 	flushed atomic.Uint64 // applied at the last Reclaim
 	layered atomic.Int64  // calls of Reclaim since anything was applied
+
+	reclaimed atomic.Int64 // UnixNano of the last Reclaim
 
 	// Held for reading during each call, so that Close does not pull the
 	// store away from under one: Pebble panics then.
@@ -163,38 +166,66 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	defer s.using.RUnlock()
-	size := 0
+	size, count, ranges := 0, 0, false
 	for _, b := range batches {
-		// Each write's head is at most four bytes longer in Pebble's encoding.
-		size += b.Size() + 4*b.Len()
+		size += b.Size()
+		count += b.Len()
+		ranges = ranges || b.Ranges()
 	}
-	if size == 0 {
+	if count == 0 {
 		if sync {
 			return s.sync()
 		}
 		return nil
 	}
-	pb := s.db.NewBatchWithSize(size + 64)
-	ranges := false
-	for _, b := range batches {
-		if err := b.Each(func(op mutation.Op, key, value []byte) error {
-			ranges = ranges || op == mutation.DeleteRange
-			return add(pb, op, key, value)
-		}); err != nil {
-			return errors.Join(err, pb.Close()) // corrupt: nothing was written
-		}
-	}
 	o := pebble.NoSync
 	if sync {
 		o = pebble.Sync
+	}
+	if ranges {
+		return s.applyRanges(batches, o)
+	}
+	// The memory is Pebble's, which keeps that of a long batch.
+	pb := s.db.NewBatchWithSize(batchHeader + size)
+	repr := pb.Repr()
+	for _, b := range batches {
+		repr = b.AppendTo(repr)
+	}
+	binary.LittleEndian.PutUint32(repr[batchHeader-4:], uint32(count))
+	if err := pb.SetRepr(repr); err != nil {
+		return errors.Join(err, pb.Close()) // corrupt: nothing was written
 	}
 	s.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
 	}
-	if ranges {
-		s.dropRanges(batches)
+	return pb.Close()
+}
+
+// batchHeader is the length of the head of Pebble's batches: eight bytes for
+// Pebble, and the count of writes.
+const batchHeader = 12
+
+// A batch is taken as it is because both encode a write alike: this does not
+// compile where the kinds differ.
+var _ = [1]struct{}{}[(pebble.InternalKeyKindSet^pebble.InternalKeyKind(mutation.Set))|
+	(pebble.InternalKeyKindDelete^pebble.InternalKeyKind(mutation.Delete))|
+	(pebble.InternalKeyKindSingleDelete^pebble.InternalKeyKind(mutation.SingleDelete))]
+
+// applyRanges is Apply for batches with ranges, which are not the store's when
+// they are empty, and are tidied up when not.
+func (s *Store) applyRanges(batches []*mutation.Batch, o *pebble.WriteOptions) error {
+	pb := s.db.NewBatch()
+	for _, b := range batches {
+		if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
+			return errors.Join(err, pb.Close()) // corrupt: nothing was written
+		}
 	}
+	s.applied.Add(1)
+	if err := s.commit(pb, o); err != nil {
+		return err
+	}
+	s.dropRanges(batches)
 	return pb.Close()
 }
 

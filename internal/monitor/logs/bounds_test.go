@@ -1,0 +1,158 @@
+package logs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// counting counts the keys that are looked at.
+type counting struct {
+	store.Store
+	looks int
+}
+
+func (c *counting) Get(dst, key []byte) ([]byte, bool, error) {
+	c.looks++
+	return c.Store.Get(dst, key)
+}
+
+func (c *counting) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := c.Store.Iter(lower, upper)
+	return countingIterator{it, c}, err
+}
+
+type countingIterator struct {
+	store.Iterator
+	of *counting
+}
+
+func (i countingIterator) Next() bool { i.of.looks++; return i.Iterator.Next() }
+
+func (i countingIterator) Prev() bool { i.of.looks++; return i.Iterator.Prev() }
+
+func (i countingIterator) Seek(key []byte) bool { i.of.looks++; return i.Iterator.Seek(key) }
+
+// fillMany puts events of many streams into a group, one a
+// minute in each.
+func fillMany(t *testing.T, l *Logs, streams, minutes int) {
+	t.Helper()
+	names := make([]string, streams)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%04d", i)
+	}
+	with(t, l, names...)
+	for _, name := range names {
+		var all []Event
+		for m := range minutes {
+			all = append(all, Event{at(time.Duration(m-minutes) * time.Minute), fmt.Sprintf("%s minute %d", name, m)})
+		}
+		put(t, l, name, all...)
+	}
+}
+
+// A page of a stream looks at what it returns, and one or two keys for each hour
+// that it passes, however much the group holds; so does a page of a few streams.
+// A page of a group looks at no more than it may.
+func TestReadsAreBounded(t *testing.T) {
+	st := &counting{Store: memory.New()}
+	l, _ := open(t, st, nil)
+	const streams, minutes = 200, 600
+	fillMany(t, l, streams, minutes) // 120,000 events in 10 hours
+
+	looks := func(what string, most int, f func() int, want int) {
+		t.Helper()
+		st.looks = 0
+		if n := f(); n != want {
+			t.Errorf("%s: %d events, want %d", what, n, want)
+		}
+		if st.looks > most {
+			t.Errorf("%s looks at %d keys", what, st.looks)
+		}
+	}
+	page := func(q EventsQuery) func() int {
+		return func() int {
+			q.Stream = "s0100"
+			return len(events(t, l, q).Events)
+		}
+	}
+	filter := func(q FilterQuery) func() int {
+		return func() int {
+			q.Group = group
+			found, _, err := l.Filter(t.Context(), q)
+			check(t, err)
+			return len(found)
+		}
+	}
+	looks("the latest of a stream", 60, page(EventsQuery{Limit: 10}), 10)
+	looks("the first of a stream", 60, page(EventsQuery{Limit: 10, FromHead: true}), 10)
+	looks("a stream as a whole", 3*minutes, page(EventsQuery{Limit: MaxEvents, FromHead: true}), minutes)
+	looks("a stream as a whole, from the end", 3*minutes, page(EventsQuery{Limit: MaxEvents}), minutes)
+	from, to := at(-2*time.Hour), at(-time.Hour)
+	looks("an hour of a stream", 300, page(EventsQuery{Limit: MaxEvents, From: &from, To: &to}), 60)
+	looks("two streams", 6*minutes, filter(FilterQuery{Streams: []string{"s0001", "s0100"}, Limit: MaxEvents}), 2*minutes)
+	looks("streams of a prefix", 4*10*minutes, filter(FilterQuery{Prefix: "s001", Limit: MaxEvents}), 10*minutes)
+	looks("a page of the group", 300, filter(FilterQuery{Limit: 10}), 10)
+	none, err := pattern.Parse("nothing")
+	check(t, err)
+	looks("a pattern that matches nothing", maxScanned+1000, filter(FilterQuery{Pattern: none, Limit: 10}), 0)
+
+	before := st.looks
+	put(t, l, "s0100", Event{at(0), "one more"})
+	if n := st.looks - before; n > 20 {
+		t.Errorf("a put looks at %d keys", n)
+	}
+	before = st.looks
+	check(t, l.Retain(t.Context(), group, 1))
+	if n := st.looks - before; n > 20 {
+		t.Errorf("a retention looks at %d keys", n)
+	}
+}
+
+// A stream that was quiet for years is found in few calls, each of a bounded part.
+func TestQuietStream(t *testing.T) {
+	st := &counting{Store: memory.New()}
+	l, _ := open(t, st, nil)
+	with(t, l, "busy", "quiet")
+	g, err := l.find(group)
+	check(t, err)
+	first := began.AddDate(-1, 0, 0)
+	_, err = l.put(g.id, "quiet", []Event{{first.UnixMilli(), "first"}}, true)
+	check(t, err)
+	for h := range 5000 {
+		_, err := l.put(g.id, "busy", []Event{{first.Add(time.Duration(h) * time.Hour).UnixMilli(), "x"}}, true)
+		check(t, err)
+	}
+	_, err = l.put(g.id, "quiet", []Event{{at(0), "last"}}, true)
+	check(t, err)
+	for _, head := range []bool{true, false} {
+		var all []string
+		q := EventsQuery{Stream: "quiet", FromHead: head}
+		for calls := 0; ; calls++ {
+			if calls > 10 {
+				t.Fatal("no end")
+			}
+			st.looks = 0
+			p := events(t, l, q)
+			if st.looks > 4*maxHops {
+				t.Errorf("a call looks at %d keys", st.looks)
+			}
+			all = append(all, texts(p.Events)...)
+			next := p.Backward
+			if head {
+				next = p.Forward
+			}
+			if next == q.Token {
+				break
+			}
+			q.Token = next
+		}
+		if len(all) != 2 {
+			t.Errorf("head %v: %q", head, all)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package prom
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/topic"
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("godwit_"+name, help, labels, nil)
+}
+
+func ofQueue(name, help string, more ...string) *prometheus.Desc {
+	return describe("sqs_"+name, help, append([]string{"account", "region", "queue"}, more...)...)
+}
+
+func ofTopic(name, help string, more ...string) *prometheus.Desc {
+	return describe("sns_"+name, help, append([]string{"account", "region", "topic"}, more...)...)
+}
+
+var queueCounters = []struct {
+	desc *prometheus.Desc
+	of   func(*queueCounts) *atomic.Int64
+}{
+	{ofQueue("messages_sent_total", "Messages sent by clients and topics."), func(c *queueCounts) *atomic.Int64 { return &c.sent }},
+	{ofQueue("sent_bytes_total", "Bytes of messages sent."), func(c *queueCounts) *atomic.Int64 { return &c.sentBytes }},
+	{ofQueue("messages_deduplicated_total", "Messages sent again within five minutes."), func(c *queueCounts) *atomic.Int64 { return &c.deduplicated }},
+	{ofQueue("messages_received_total", "Messages received."), func(c *queueCounts) *atomic.Int64 { return &c.received }},
+	{ofQueue("empty_receives_total", "Receives that found nothing."), func(c *queueCounts) *atomic.Int64 { return &c.empty }},
+	{ofQueue("messages_deleted_total", "Messages deleted."), func(c *queueCounts) *atomic.Int64 { return &c.deleted }},
+	{ofQueue("messages_dead_lettered_total", "Messages moved to the dead-letter queue by maxReceiveCount."), func(c *queueCounts) *atomic.Int64 { return &c.deadLettered }},
+	{ofQueue("messages_expired_total", "Messages dropped at the end of their retention."), func(c *queueCounts) *atomic.Int64 { return &c.expired }},
+}
+
+var (
+	queueMessages = ofQueue("messages", "Messages in the queue.", "state")
+	queueAge      = ofQueue("oldest_message_age_seconds", "Age of the oldest message.")
+
+	published      = ofTopic("messages_published_total", "Messages published.")
+	publishedBytes = ofTopic("published_bytes_total", "Bytes of messages published.")
+	filteredOut    = ofTopic("notifications_filtered_out_total", "Notifications that filter policies kept out.")
+	attempts       = ofTopic("delivery_attempts_total", "Attempts at deliveries.", "protocol", "outcome")
+	deliveries     = ofTopic("deliveries_total", "Deliveries that ended.", "protocol", "outcome")
+
+	requestCount = describe("requests_total", "Requests answered; code is that of the error, empty on success.", "service", "operation", "code")
+	diskLow      = describe("disk_low", "1 while the disk is short of space and sends are refused.")
+	logsBytes    = describe("logs_bytes", "About what log groups hold, before compression.")
+	logsDropped  = describe("logs_dropped_total", "Log events of this server that were dropped.")
+)
+
+var storeValues = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(store.Stats) float64
+}{
+	{describe("store_disk_bytes", "Bytes that the store takes on the disk."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.DiskBytes) }},
+	{describe("store_wal_bytes", "Bytes in the write-ahead log."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.WALBytes) }},
+	{describe("store_wal_written_bytes_total", "Bytes written to the write-ahead log."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.WALWritten) }},
+	{describe("store_memtable_bytes", "Bytes of write buffers."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.MemTableBytes) }},
+	{describe("store_flushes_total", "Write buffers written to tables."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.Flushes) }},
+	{describe("store_compactions_total", "Compactions done."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.Compactions) }},
+	{describe("store_compactions_in_progress", "Compactions under way."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.Compacting) }},
+	{describe("store_compaction_debt_bytes", "Bytes that wait to be merged."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.CompactionDebt) }},
+	{describe("store_l0_tables", "Tables in the youngest level."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.L0Tables) }},
+	{describe("store_l0_sublevels", "Layers of the youngest level: at many, writes wait."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.L0Sublevels) }},
+	{describe("store_cache_bytes", "Bytes in the cache of blocks."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.CacheBytes) }},
+	{describe("store_cache_hits_total", "Blocks found in the cache."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.CacheHits) }},
+	{describe("store_cache_misses_total", "Blocks read from the disk."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.CacheMisses) }},
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range queueCounters {
+		out <- c.desc
+	}
+	for _, d := range []*prometheus.Desc{queueMessages, queueAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
+		out <- d
+	}
+	for _, v := range storeValues {
+		out <- v.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v *atomic.Int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v.Load()), labels...)
+	}
+	m.collectQueues(gauge, count)
+	m.collectTopics(count)
+	m.requests.mu.RLock()
+	for k, n := range m.requests.counts {
+		count(requestCount, n, k.service, k.operation, k.code)
+	}
+	m.requests.mu.RUnlock()
+	if m.options.Store != nil {
+		s := m.options.Store()
+		for _, v := range storeValues {
+			out <- prometheus.MustNewConstMetric(v.desc, v.kind, v.of(s))
+		}
+	}
+	low := 0.0
+	if m.options.Low != nil && m.options.Low() {
+		low = 1
+	}
+	gauge(diskLow, low)
+	if m.options.Logs != nil {
+		held, dropped := m.options.Logs()
+		gauge(logsBytes, float64(held))
+		out <- prometheus.MustNewConstMetric(logsDropped, prometheus.CounterValue, float64(dropped))
+	}
+}
+
+func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, *atomic.Int64, ...string)) {
+	for _, name := range m.queues.all() {
+		if name != other && m.options.Queue != nil {
+			g, gone := m.options.Queue(name)
+			if gone {
+				m.queues.forget(name)
+				continue
+			}
+			for state, n := range map[string]int64{"visible": g.Visible, "in-flight": g.InFlight, "delayed": g.Delayed} {
+				gauge(queueMessages, float64(n), name.Account, name.Region, name.Resource, state)
+			}
+			gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
+		}
+		c := m.queues.get(name)
+		if c == nil {
+			continue
+		}
+		for _, v := range queueCounters {
+			count(v.desc, v.of(c), labels(name)...)
+		}
+	}
+}
+
+func labels(name arn.ARN) []string { return []string{name.Account, name.Region, name.Resource} }
+
+func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...string)) {
+	for _, name := range m.topics.all() {
+		c := m.topics.get(name)
+		if c == nil {
+			continue
+		}
+		count(published, &c.published, labels(name)...)
+		count(publishedBytes, &c.publishedBytes, labels(name)...)
+		count(filteredOut, &c.filteredOut, labels(name)...)
+		for p := range topic.Protocol(topic.Protocols) {
+			for o := range c.attempts[p] {
+				if n := &c.attempts[p][o]; n.Load() > 0 {
+					count(attempts, n, append(labels(name), p.String(), outcomeNames[o])...)
+				}
+			}
+			for e := range c.ends[p] {
+				if n := &c.ends[p][e]; n.Load() > 0 {
+					count(deliveries, n, append(labels(name), p.String(), endNames[e])...)
+				}
+			}
+		}
+	}
+}

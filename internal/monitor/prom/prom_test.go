@@ -1,0 +1,117 @@
+package prom
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// scrape is what Prometheus reads of Godwit's own, without comments.
+func scrape(t *testing.T, m *Metrics) map[string]string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	body, err := io.ReadAll(w.Body)
+	if err != nil || w.Code != http.StatusOK {
+		t.Fatal(w.Code, err, string(body))
+	}
+	samples := map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && strings.HasPrefix(line, "godwit_") {
+			samples[name+"}"] = value
+		}
+	}
+	return samples
+}
+
+func sent(name string, n int) shard.QueueEvent {
+	return shard.QueueEvent{Queue: arn.Queue("r", "a", name), Kind: shard.MessagesSent, Messages: n, Bytes: 10 * n}
+}
+
+// Beyond the bound, queues and topics are counted as one; a queue that is gone
+// makes room.
+func TestSeriesAreBounded(t *testing.T) {
+	gone := map[string]bool{}
+	m := New(Options{Series: 2, Queue: func(a arn.ARN) (g shard.QueueGauges, missing bool) {
+		return shard.QueueGauges{Counts: queue.Counts{Visible: 7}, OldestAge: time.Minute}, gone[a.Resource]
+	}})
+	for i := range 5 {
+		m.Queue(sent(fmt.Sprint("q", i), i+1))
+		m.Published(arn.Topic("r", "a", fmt.Sprint("t", i)), 1, 5, 0, 0)
+	}
+	check := func(got map[string]string, want map[string]string) {
+		t.Helper()
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s is %q, want %q", name, got[name], value)
+			}
+		}
+	}
+	const sentOf = `godwit_sqs_messages_sent_total{account="%s",queue="%s",region="%s"}`
+	got := scrape(t, m)
+	check(got, map[string]string{
+		fmt.Sprintf(sentOf, "a", "q0", "r"):                                        "1",
+		fmt.Sprintf(sentOf, "a", "q1", "r"):                                        "2",
+		fmt.Sprintf(sentOf, "a", "q2", "r"):                                        "",
+		fmt.Sprintf(sentOf, "", "other", ""):                                       "12",
+		`godwit_sqs_messages{account="a",queue="q0",region="r",state="visible"}`:   "7",
+		`godwit_sqs_oldest_message_age_seconds{account="a",queue="q0",region="r"}`: "60",
+		`godwit_sns_messages_published_total{account="",region="",topic="other"}`:  "3",
+	})
+	gone["q0"] = true
+	scrape(t, m)
+	m.Queue(sent("q4", 1))
+	got = scrape(t, m)
+	check(got, map[string]string{fmt.Sprintf(sentOf, "a", "q0", "r"): "", fmt.Sprintf(sentOf, "a", "q4", "r"): "1"})
+}
+
+// What happens often allocates nothing.
+func TestNoAllocation(t *testing.T) {
+	m := New(Options{Series: 1})
+	e, name := sent("q", 1), arn.Topic("r", "a", "t")
+	m.Queue(e) // which takes the only place
+	for what, f := range map[string]func(){
+		"a queue's event":     func() { m.Queue(e) },
+		"a publish":           func() { m.Published(name, 1, 10, 1, 1) },
+		"an attempt":          func() { m.Attempt(name, topic.HTTP, ServerError, time.Millisecond) },
+		"the end of one":      func() { m.Ended(name, topic.HTTP, Dropped) },
+		"a request":           func() { m.Request("sqs", "SendMessage", "", time.Millisecond) },
+		"a sync":              func() { m.Synced(time.Millisecond) },
+		"a queue of the rest": func() { m.Queue(shard.QueueEvent{Queue: arn.Queue("r", "a", "x"), Kind: shard.MessagesReceived}) },
+	} {
+		f()
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s allocates %v times", what, n)
+		}
+	}
+	got := scrape(t, m)
+	for _, name := range []string{
+		`godwit_sns_delivery_attempts_total{account="a",outcome="server-error",protocol="http",region="r",topic="t"}`,
+		`godwit_sns_deliveries_total{account="a",outcome="dropped",protocol="http",region="r",topic="t"}`,
+		`godwit_sns_deliveries_total{account="a",outcome="delivered",protocol="sqs",region="r",topic="t"}`,
+		`godwit_requests_total{code="",operation="SendMessage",service="sqs"}`,
+		`godwit_sqs_empty_receives_total{account="",queue="other",region=""}`,
+	} {
+		if got[name] != "102" { // once before, once by AllocsPerRun itself
+			t.Errorf("%s is %q", name, got[name])
+		}
+	}
+}
+
+func BenchmarkQueue(b *testing.B) {
+	m := New(Options{Series: 1000})
+	e := sent("q", 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Queue(e)
+	}
+}

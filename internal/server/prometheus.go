@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/prom"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/wire"
+)
+
+// prometheus tells prom.Metrics what happens. It is nil where nothing is to be
+// counted.
+type prometheus struct{ *prom.Metrics }
+
+var _ deliver.Events = (*prometheus)(nil)
+
+func newPrometheus(deps Deps, st store.Store, guard freeSpace, groups *logs.Logs) *prometheus {
+	if !deps.Config.Prometheus {
+		return nil
+	}
+	o := prom.Options{
+		Version: config.Version, Series: deps.Config.PrometheusSeries, Low: guard.full,
+		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+	}
+	if s, ok := st.(interface{ Stats() store.Stats }); ok {
+		o.Store = s.Stats
+	}
+	return &prometheus{prom.New(o)}
+}
+
+// watch has it ask an engine about queues.
+func (p *prometheus) watch(engine *shard.Engine) {
+	if p == nil {
+		return
+	}
+	p.Watch(func(q arn.ARN) (shard.QueueGauges, bool) {
+		g, err := engine.QueueGauges(context.Background(), q)
+		return g, fault.KindOf(err) == fault.QueueDoesNotExist
+	})
+}
+
+// handler answers GET /metrics; nil: there is none.
+func (p *prometheus) handler() http.Handler {
+	if p == nil {
+		return nil
+	}
+	return p.Handler()
+}
+
+// observe takes the requests, unless nothing is counted.
+func (p *prometheus) observe() func(wire.Observation) {
+	if p == nil {
+		return nil
+	}
+	return func(o wire.Observation) { p.Request(o.Service, o.Operation, o.Code, o.Duration) }
+}
+
+var promOutcomes = map[string]prom.Outcome{
+	deliver.Success.String(): prom.Success, deliver.ClientError.String(): prom.ClientError, deliver.ServerError.String(): prom.ServerError,
+}
+
+// Delivery counts a step of a delivery.
+func (p *prometheus) Delivery(e *deliver.Event) {
+	name, _, ok := e.Subscription.SplitSubscription()
+	if !ok || e.Kind != message.Notification {
+		return
+	}
+	if e.Made {
+		p.Attempt(name, e.Protocol, promOutcomes[e.Attempt.Outcome], e.Attempt.Latency)
+	}
+	switch e.State {
+	case shard.DeliveryDelivered:
+		p.Ended(name, e.Protocol, prom.Delivered)
+	case shard.DeliveryDeadLetter:
+		p.Ended(name, e.Protocol, prom.DeadLettered)
+	case shard.DeliveryDropped:
+		p.Ended(name, e.Protocol, prom.Dropped)
+	default: // it goes on
+	}
+}
+
+// Published counts a publish.
+func (p *prometheus) Published(e *shard.Published) {
+	messages, size, filtered := 1, e.Size, 0
+	if e.Later {
+		messages, size = 0, 0
+	}
+	for _, n := range e.FilteredOut {
+		filtered += n
+	}
+	p.Metrics.Published(e.Topic, messages, size, filtered, e.Delivered)
+}

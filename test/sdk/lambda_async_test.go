@@ -65,8 +65,8 @@ func (f *far) ran() []string {
 	return all
 }
 
-// createFar makes a function of what runs elsewhere.
-func createFar(t *testing.T, c *lambda.Client, name string, f *far, deadLetter string) {
+// createFar makes a function of what runs elsewhere, active when it returns.
+func createFar(t *testing.T, endpoint string, c *lambda.Client, name string, f *far, deadLetter string) {
 	t.Helper()
 	in := &lambda.CreateFunctionInput{
 		FunctionName: &name, Role: new(roleARN), PackageType: types.PackageTypeImage, Code: &types.FunctionCode{ImageUri: &f.URL},
@@ -75,6 +75,7 @@ func createFar(t *testing.T, c *lambda.Client, name string, f *far, deadLetter s
 		in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: &deadLetter}
 	}
 	must(c.CreateFunction(t.Context(), in))(t)
+	advance(t, endpoint, "0s") // until it is active
 }
 
 // invokeAsync makes an asynchronous invocation and gives its request's id.
@@ -144,7 +145,7 @@ func TestAsyncLife(t *testing.T) {
 	f := startFar(t)
 	createQueue(t, queues, "dead")
 	createQueue(t, queues, "failed")
-	createFar(t, c, "f", f, queueARN("dead"))
+	createFar(t, endpoint, c, "f", f, queueARN("dead"))
 	must(c.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
 		FunctionName: new("f"), DestinationConfig: &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: new(queueARN("failed"))}},
 	}))(t)
@@ -196,7 +197,7 @@ func TestAsyncFaults(t *testing.T) {
 	endpoint := start(t)
 	c := functionsClient(endpoint)
 	f := startFar(t)
-	createFar(t, c, "f", f, "")
+	createFar(t, endpoint, c, "f", f, "")
 	invokeAsync(t, c, "f", `1`)
 	advance(t, endpoint, "0s")
 	equal(t, "without a fault", []string{`1`}, f.ran())
@@ -223,9 +224,9 @@ func TestChain(t *testing.T) {
 	endpoint := start(t)
 	c, topics := functionsClient(endpoint), topicsClient(endpoint)
 	first, second, third := startFar(t), startFar(t), startFar(t)
-	createFar(t, c, "first", first, "")
-	createFar(t, c, "second", second, "")
-	createFar(t, c, "third", third, "")
+	createFar(t, endpoint, c, "first", first, "")
+	createFar(t, endpoint, c, "second", second, "")
+	createFar(t, endpoint, c, "third", third, "")
 	topic := createTopic(t, topics, "news")
 	allowTopic(t, c, "second", topic)
 	subscribe(t, topics, topic, "lambda", functionARN("second"))
@@ -260,7 +261,7 @@ func allowTopic(t *testing.T, c *lambda.Client, name, topic string) {
 func TestEventRefusals(t *testing.T) {
 	endpoint := start(t)
 	c := functionsClient(endpoint)
-	createFar(t, c, "f", startFar(t), "")
+	createFar(t, endpoint, c, "f", startFar(t), "")
 	send := func(name, payload string) error {
 		_, err := c.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &name, InvocationType: types.InvocationTypeEvent, Payload: []byte(payload)})
 		return err
@@ -281,7 +282,7 @@ func TestEventInvokeConfigs(t *testing.T) {
 	endpoint := start(t)
 	c := functionsClient(endpoint)
 	ctx := t.Context()
-	createFar(t, c, "f", startFar(t), "")
+	createFar(t, endpoint, c, "f", startFar(t), "")
 	must(c.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: new("f")}))(t)
 	must(c.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: new("f"), Name: new("live"), FunctionVersion: new("1")}))(t)
 
@@ -387,7 +388,7 @@ func subscribedFunction(t *testing.T, endpoint string) (f *far, topic, subscript
 	t.Helper()
 	c, topics := functionsClient(endpoint), topicsClient(endpoint)
 	f = startFar(t)
-	createFar(t, c, "f", f, "")
+	createFar(t, endpoint, c, "f", f, "")
 	topic = createTopic(t, topics, "news")
 	createQueue(t, client(endpoint), "undelivered")
 	subscription = subscribe(t, topics, topic, "lambda", functionARN("f"), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("undelivered")+`"}`)

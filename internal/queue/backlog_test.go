@@ -25,15 +25,11 @@ func TestFIFOBacklogModel(t *testing.T) {
 	defer func(w, o, g int) { windowSize, orderSize, groupSize = w, o, g }(windowSize, orderSize, groupSize)
 	windowSize, orderSize, groupSize = 6, 4, 3
 
+	t.Cleanup(func() { restingUntouched(t) })
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBench(Config{}, Kind{FIFO: true, Backlog: true})
+		b := &player{T: t, bench: newBench(Config{}, Kind{FIFO: true, Backlog: true})}
 		var messages []*waitingMessage
 		var id byte
-		must := func(err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 		first := func(x *waitingMessage) bool {
 			i := slices.IndexFunc(messages, func(y *waitingMessage) bool { return y.group == x.group })
 			return messages[i] == x
@@ -46,19 +42,19 @@ func TestFIFOBacklogModel(t *testing.T) {
 			return messages[i]
 		}
 		some := func() *waitingMessage { return messages[rapid.IntRange(0, len(messages)-1).Draw(t, "message")] }
-		t.Repeat(map[string]func(*rapid.T){
+		b.play(map[string]func(*rapid.T){
 			"publish": func(t *rapid.T) {
 				for range rapid.IntRange(1, 12).Draw(t, "n") {
 					group := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "group"))
 					id++
 					seq, err := b.send(id, group, 0)
-					must(err)
+					b.must(err)
 					messages = append(messages, &waitingMessage{seq: seq, group: group})
 				}
 			},
 			"take": func(t *rapid.T) {
 				got, err := b.receive(rapid.IntRange(1, 10).Draw(t, "max"), 0)
-				must(err)
+				b.must(err)
 				for _, l := range got.Leases {
 					i := slices.IndexFunc(messages, func(x *waitingMessage) bool { return x.seq == l.Sequence })
 					if x := messages[i]; !first(x) || x.leased || x.due > b.now {
@@ -69,7 +65,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				if len(got.Leases) > 0 {
 					return
 				}
-				if x := due(); x != nil && int(b.m.g.listed) == len(b.m.g.order) {
+				if x := due(); x != nil && b.m.g.Order.Whole {
 					t.Fatalf("took nothing, but %+v is due", x)
 				}
 			},
@@ -78,8 +74,8 @@ func TestFIFOBacklogModel(t *testing.T) {
 					if x.leased && rapid.Bool().Draw(t, "fails") {
 						x.leased, x.due = false, b.now+rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
 						l, _ := b.m.Leased(x.seq)
-						must(b.m.Return(&b.batch, b.now, l, x.due, false, true))
-						must(b.commit())
+						b.must(b.m.Return(&b.batch, b.now, l, x.due, false, true))
+						b.must(b.commit())
 					}
 				}
 			},
@@ -89,7 +85,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				}
 				x := some()
 				var changed bool
-				must(b.run(func() (need Need, err error) {
+				b.must(b.run(func() (need Need, err error) {
 					changed, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
 					return need, err
 				}))
@@ -105,7 +101,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 					return
 				}
 				x := some()
-				must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, layout.GroupLane(x.group), x.seq) }))
+				b.must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, layout.GroupLane(x.group), x.seq) }))
 				messages = slices.DeleteFunc(messages, func(y *waitingMessage) bool { return y == x })
 				err := b.run(func() (need Need, err error) {
 					_, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
@@ -115,40 +111,38 @@ func TestFIFOBacklogModel(t *testing.T) {
 					t.Fatalf("hastened what is gone: %v", err)
 				}
 			},
-			"time passes": func(t *rapid.T) { b.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000}).Draw(t, "ms") },
-			"reopen":      func(*rapid.T) { must(b.reopen()) },
-			"": func(t *rapid.T) {
-				var inFlight, later, soon, returned int
-				for _, x := range messages {
-					switch {
-					case x.leased:
-						inFlight++
-						continue
-					case x.due > b.now:
-						later++
-					case x.due/1000 == b.now/1000: // counted by the second
-						soon++
-					}
-					if x.due != 0 {
-						returned++
-					}
+		}, func() error {
+			var inFlight, later, soon, returned int
+			for _, x := range messages {
+				switch {
+				case x.leased:
+					inFlight++
+					continue
+				case x.due > b.now:
+					later++
+				case x.due/1000 == b.now/1000: // counted by the second
+					soon++
 				}
-				var available bool
-				must(b.run(func() (need Need, err error) {
-					available, need = b.m.Available(b.now)
-					return need, nil
-				}))
-				if x := due(); available && x == nil || !available && x != nil && int(b.m.g.listed) == len(b.m.g.order) {
-					t.Fatalf("something is available: %v, due is %+v", available, x)
+				if x.due != 0 {
+					returned++
 				}
-				c := b.m.Counts(b.now)
-				if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {
-					t.Fatalf("counts %+v, want %d in flight and %d later of %d", c, inFlight, later, len(messages))
-				}
-				if n := b.store.count(b.m.Keys(), layout.KindHeld); n != returned || len(b.broken) > 0 {
-					t.Fatalf("%d are held, want %d; broken: %v", n, returned, b.broken)
-				}
-			},
+			}
+			var available bool
+			b.must(b.run(func() (need Need, err error) {
+				available, need = b.m.Available(b.now)
+				return need, nil
+			}))
+			if x := due(); available && x == nil || !available && x != nil && b.m.g.Order.Whole {
+				return fmt.Errorf("something is available: %v, due is %+v", available, x)
+			}
+			c := b.m.Counts(b.now)
+			if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {
+				return fmt.Errorf("counts %+v, want %d in flight and %d later of %d", c, inFlight, later, len(messages))
+			}
+			if n := b.store.count(b.m.Keys(), layout.KindHeld); n != returned {
+				return fmt.Errorf("%d are held, want %d", n, returned)
+			}
+			return nil
 		})
 	})
 }

@@ -130,6 +130,56 @@ func sequences(leases []Lease) (seqs []uint64) {
 	return seqs
 }
 
+// drawn is the configuration of a random history, with dead letters or without.
+func drawn(t *rapid.T, deadLetters string) Config {
+	cfg := Config{Retention: time.Hour, Visibility: 30 * time.Second}
+	if rapid.Bool().Draw(t, "dead letters") {
+		cfg.MaxReceives = rapid.IntRange(1, 3).Draw(t, "max receives")
+		cfg.DeadLetter = arn.Queue("us-east-1", "000000000000", deadLetters)
+	}
+	return cfg
+}
+
+// player runs the commands of a random history that need no model.
+type player struct {
+	*rapid.T
+	*bench
+	handles []Handle // of all receives
+}
+
+func (p *player) must(err error) {
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// handle draws that of some receive; without any it is of a message that never was.
+func (p *player) handle() Handle {
+	if len(p.handles) == 0 && p.kind.FIFO {
+		return Handle{Sequence: 999, Lane: layout.GroupLane("0")}
+	}
+	if len(p.handles) == 0 {
+		return Handle{Sequence: 999}
+	}
+	return p.handles[rapid.IntRange(0, len(p.handles)-1).Draw(p.T, "handle")]
+}
+
+// play draws a history of the given commands, and of time and restarts between
+// them, and compares after each.
+func (p *player) play(commands map[string]func(*rapid.T), compare func() error) {
+	commands["time passes"] = func(t *rapid.T) {
+		p.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000, 1_800_000, 3_700_000}).Draw(t, "ms")
+	}
+	commands["reopen"] = func(*rapid.T) { p.must(p.reopen()) }
+	commands[""] = func(t *rapid.T) {
+		if len(p.broken) > 0 {
+			t.Fatalf("counters disagree with records: %v", p.broken)
+		}
+		p.must(compare())
+	}
+	p.Repeat(commands)
+}
+
 // TestModel runs random histories on a machine with tiny windows and on the
 // reference model, with reopening in between, and compares every answer and
 // every count, and the records at the end.
@@ -137,29 +187,14 @@ func TestModel(t *testing.T) {
 	defer func(n int) { windowSize = n }(windowSize)
 	windowSize = 6
 
+	t.Cleanup(func() { restingUntouched(t) })
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Config{Retention: time.Hour, Visibility: 30 * time.Second}
-		if rapid.Bool().Draw(t, "dead letters") {
-			cfg.MaxReceives = rapid.IntRange(1, 3).Draw(t, "max receives")
-			cfg.DeadLetter = arn.Queue("us-east-1", "000000000000", "dlq")
-		}
+		cfg := drawn(t, "dlq")
 		tenants := rapid.Bool().Draw(t, "tenants")
-		b := newBench(cfg, Kind{})
 		ref := &model{cfg: cfg, fair: tenants}
-		var handles []Handle
+		b := &player{T: t, bench: newBench(cfg, Kind{})}
 		var id byte
-		must := func(err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		handle := func() Handle {
-			if len(handles) == 0 {
-				return Handle{Sequence: 999}
-			}
-			return handles[rapid.IntRange(0, len(handles)-1).Draw(t, "handle")]
-		}
-		t.Repeat(map[string]func(*rapid.T){
+		b.play(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
 				for range rapid.IntRange(1, 12).Draw(t, "n") {
 					delay := rapid.SampledFrom([]int64{0, 0, 0, 1, 900, 1500, 5000}).Draw(t, "delay")
@@ -169,7 +204,7 @@ func TestModel(t *testing.T) {
 						group = rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(t, "group")
 					}
 					seq, err := b.send(id, group, delay)
-					must(err)
+					b.must(err)
 					x := &modelMessage{seq: seq, lane: layout.GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
 					if delay > 0 {
 						x.lane = layout.DelayedLane
@@ -181,14 +216,14 @@ func TestModel(t *testing.T) {
 				age := rapid.Int64Range(0, 4_000_000).Draw(t, "age")
 				id++
 				seq, err := b.moveIn(id, b.now-age)
-				must(err)
+				b.must(err)
 				ref.messages = append(ref.messages, &modelMessage{seq: seq, lane: layout.MovedLane, sent: b.now - age, ready: b.now})
 			},
 			"receive": func(t *rapid.T) {
 				most := rapid.IntRange(1, 10).Draw(t, "max")
 				visibility := rapid.SampledFrom([]int64{0, 1, 1000, 30_000}).Draw(t, "visibility")
 				got, err := b.receive(most, visibility)
-				must(err)
+				b.must(err)
 				leases, moves, err := ref.receive(modelReceive{
 					now: b.now, visibility: visibility, epoch: b.epoch, leased: len(got.Leases), moved: len(got.Moves),
 					chosen: append(sequences(got.Leases), sequences(got.Moves)...),
@@ -196,7 +231,7 @@ func TestModel(t *testing.T) {
 					_, kept := b.store.get(b.m.Keys().Record(x.lane, x.seq))
 					return !kept
 				})
-				must(err)
+				b.must(err)
 				if tenants { // which come first is the tenants' matter
 					slices.Sort(leases)
 					slices.Sort(moves)
@@ -211,22 +246,22 @@ func TestModel(t *testing.T) {
 					if l.Receives != x.receives || l.Sent != x.sent || l.Lane != x.lane {
 						t.Fatalf("lease %+v, want %+v", l, x)
 					}
-					handles = append(handles, Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch})
+					b.handles = append(b.handles, Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch})
 				}
 				for _, l := range got.Moves {
 					if rapid.Bool().Draw(t, "moves away") {
-						must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
+						b.must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
 						ref.remove(l.Sequence)
 						continue
 					}
-					must(b.m.Stay(&b.batch, b.now, l.Sequence))
-					must(b.commit())
+					b.must(b.m.Stay(&b.batch, b.now, l.Sequence))
+					b.must(b.commit())
 					x := ref.find(l.Sequence)
 					x.leased, x.moving, x.stay, x.ready = false, false, true, b.now
 				}
 			},
 			"delete": func(t *rapid.T) {
-				h := handle()
+				h := b.handle()
 				err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) })
 				if want := ref.find(h.Sequence) != nil; want != (err == nil) {
 					t.Fatalf("delete of %d: %v, in the model: %v", h.Sequence, err, want)
@@ -234,7 +269,7 @@ func TestModel(t *testing.T) {
 				ref.remove(h.Sequence)
 			},
 			"change visibility": func(t *rapid.T) {
-				h := handle()
+				h := b.handle()
 				timeout := rapid.SampledFrom([]int64{0, 1, 2000, 43_200_000, 43_200_001}).Draw(t, "timeout")
 				err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, timeout) })
 				if want := ref.changeVisibility(b.now, h, timeout); !errors.Is(err, want) || (want == nil) != (err == nil) {
@@ -242,23 +277,20 @@ func TestModel(t *testing.T) {
 				}
 			},
 			"give back": func(t *rapid.T) {
-				h := handle()
+				h := b.handle()
 				x := ref.find(h.Sequence)
 				if x == nil || !x.leased {
 					return
 				}
 				due := b.now + rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
 				l, _ := b.m.Leased(h.Sequence)
-				must(b.m.Return(&b.batch, b.now, l, due, false, false))
-				must(b.commit())
+				b.must(b.m.Return(&b.batch, b.now, l, due, false, false))
+				b.must(b.commit())
 				x.leased, x.ready = false, due
-			},
-			"time passes": func(t *rapid.T) {
-				b.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000, 1_800_000, 3_700_000}).Draw(t, "ms")
 			},
 			"sweep": func(t *rapid.T) {
 				dropped, err := b.sweep()
-				must(err)
+				b.must(err)
 				for _, seq := range dropped {
 					x := ref.find(seq)
 					if x == nil || x.sent+cfg.Retention.Milliseconds() > b.now {
@@ -272,16 +304,7 @@ func TestModel(t *testing.T) {
 					}
 				}
 			},
-			"reopen": func(*rapid.T) { must(b.reopen()) },
-			"": func(t *rapid.T) {
-				if len(b.broken) > 0 {
-					t.Fatalf("counters disagree with records: %v", b.broken)
-				}
-				if err := ref.compare(b); err != nil {
-					t.Fatal(err)
-				}
-			},
-		})
+		}, func() error { return ref.compare(b.bench) })
 	})
 }
 
@@ -326,7 +349,7 @@ func (m *model) compare(b *bench) error {
 	if got.InFlight != inFlight || got.Visible+got.Delayed != visible+delayed {
 		return fmt.Errorf("counts %+v, want %d visible, %d in flight, %d delayed", got, visible, inFlight, delayed)
 	}
-	if b.m.dueWin.len() == int(b.m.c.scheduled) && got.Delayed != delayed {
+	if b.m.due.Whole && got.Delayed != delayed {
 		return fmt.Errorf("%d delayed, want %d", got.Delayed, delayed)
 	}
 	if drift := got.Delayed - delayed; drift < 0 {

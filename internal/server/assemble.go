@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -127,6 +128,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
+	debug.FreeOSMemory() // what reading the state has left behind
 	go func() {
 		<-deps.Draining
 		engine.Drain()

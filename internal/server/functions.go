@@ -56,7 +56,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpo
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
 		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
-		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
+		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)
 	return pool, nil

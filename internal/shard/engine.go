@@ -103,6 +103,7 @@ type Engine struct {
 	consumers atomic.Pointer[map[string]Consumer] // by service
 	faults    atomic.Pointer[map[arn.ARN]fault.Kind]
 	faultMu   sync.Mutex // held while one of the two is replaced
+	reserved  sync.Map   // [account, region] → *atomic.Int64: executions of functions that are reserved
 	quotas    sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -26,10 +27,14 @@ const (
 type client struct {
 	base string
 	http *http.Client
+	hung *atomic.Bool // an answer did not come
 }
 
+// answerTime bounds every request but those that move the clock.
+const answerTime = 60 * time.Second
+
 func newClient(addr string) client {
-	return client{base: "http://" + addr, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	return client{base: "http://" + addr, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, hung: new(atomic.Bool)}
 }
 
 // answer is a response, read to its end.
@@ -57,7 +62,17 @@ func signed(service string) string {
 		"/aws4_request, SignedHeaders=host;x-amz-date, Signature=" + strings.Repeat("0", 64)
 }
 
-func (c client) call(ctx context.Context, method, path string, header map[string]string, body []byte) (answer, error) {
+func (c client) call(ctx context.Context, method, path string, header map[string]string, body []byte) (_ answer, err error) {
+	if path != "/_godwit/clock" {
+		within, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		defer func() {
+			if err != nil && within.Err() != nil && ctx.Err() == nil {
+				c.hung.Store(true)
+			}
+		}()
+		ctx = within
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err

@@ -28,6 +28,11 @@ func TestSyncsAreReal(t *testing.T) {
 	args := append([]string{"-f", "-ttt", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", trace, binary},
 		arguments(addr, filepath.Join(dir, "data"))...)
 	p := launch(t, addr, exec.Command(strace, args...))
+	t.Cleanup(func() { // before strace itself, whose end it would outlive
+		if pid, err := child(p.cmd.Process.Pid); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 	if !traceable(t, p) {
 		t.Skipf("strace may not trace here: %s", p.stderr.String())
 	}

@@ -92,9 +92,15 @@ func launch(t *testing.T, addr string, cmd *exec.Cmd) *process {
 		_ = cmd.Wait() // how it ended is seen in its state
 	}()
 	t.Cleanup(func() {
+		most := 4000
+		if p.hung.Load() { // then it says what it is waiting for
+			most = 200_000
+			_ = cmd.Process.Signal(syscall.SIGQUIT)
+			p.exit(t)
+		}
 		p.kill()
 		if text := p.stderr.String(); t.Failed() && text != "" {
-			t.Logf("the server on %s logged:\n%s", addr, tail(text, 4000))
+			t.Logf("the server on %s logged:\n%s", addr, tail(text, most))
 		}
 	})
 	return p

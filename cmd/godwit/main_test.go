@@ -38,7 +38,7 @@ func settingsFile(t *testing.T, text string) string {
 func TestDefaults(t *testing.T) {
 	want := config.Config{
 		Listen: "127.0.0.1:4566", Data: "./godwit-data", Region: "us-east-1", Account: "000000000000",
-		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30,
+		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, MaxAlarms: 5000, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30,
 		LambdaConcurrency: 1000, LambdaCodeStorage: 80530636800, LambdaIdle: 5 * time.Minute,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
 		Clock: config.SystemClock, Store: config.PebbleStore,

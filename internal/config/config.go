@@ -47,6 +47,8 @@ type Config struct {
 	MaxReplays        int `name:"sns-max-replays" default:"0" placeholder:"N" help:"Replays of a topic's archive under way at once; 0 is any number (${default})."`
 	MaxPublishes      int `name:"sns-max-publishes" default:"0" placeholder:"N" help:"Messages a second that an account publishes in a region; 0 is any number (${default})."`
 
+	MaxAlarms int `name:"cloudwatch-max-alarms" default:"5000" placeholder:"N" help:"Alarms of an account in a region; 0 is any number (${default})."`
+
 	LambdaConcurrency int           `default:"1000" placeholder:"N" help:"Executions of functions of an account in a region at once, 100 of which cannot be reserved (${default})."`
 	LambdaCodeStorage int64         `default:"80530636800" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
@@ -133,7 +135,7 @@ func (c *Config) Check() error {
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
-		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes,
+		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes, "cloudwatch-max-alarms": c.MaxAlarms,
 	} {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // ActiveMinutes is for how long a queue or topic has metrics after anything was
-// done with it. Source: the SQS and SNS developer guides.
+// done with it, or it held messages. Source: the SQS and SNS developer guides.
 const ActiveMinutes = 6 * 60
 
 // Queues adds up the events of queues, and makes metrics of them. A queue that
@@ -33,7 +33,7 @@ type counters struct {
 	sent, sentBytes, deduplicated, received, empty, deleted, deadLettered, expired atomic.Int64
 
 	resource atomic.Pointer[metrics.Resource]
-	used     atomic.Int64 // the last minute in which anything was done
+	used     atomic.Int64 // the last minute in which anything was done, or there were messages
 	active   atomic.Bool
 }
 
@@ -143,6 +143,9 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		queue, c := key.(arn.ARN), value.(*counters)
 		g, failed := gauger.SampleQueue(queue)
 		held := g.Visible + g.InFlight + g.Delayed
+		if held > 0 {
+			c.used.Store(max(c.used.Load(), minute))
+		}
 		if failed != nil || held == 0 && minute-c.used.Load() >= ActiveMinutes {
 			q.active.Delete(queue)
 			c.active.Store(false)

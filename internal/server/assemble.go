@@ -135,7 +135,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
-		deps.Virtual.SetAtLeast(monitoring.keeper.Latest())
+		deps.Virtual.SetAtLeast(monitoring.latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -146,7 +146,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, limits, url, ofFunctions.add)
+	pool, err := newPool(deps, engine, limits, groups.Writer(), url, ofFunctions.add)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -164,7 +164,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	monitoring.start(deps, engine)
+	if err := monitoring.start(deps, engine); err != nil {
+		return Parts{}, err
+	}
 
 	functions := newLambda(engine, pool, limits)
 
@@ -173,7 +175,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Services: []*wire.Service{
 				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
 				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Clock: deps.Clock}).Operations()...),
+				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
 				wire.Logs(logsapi.New(groups).Operations()...),
 				wire.Lambda(functions.Operations()...),
 			},

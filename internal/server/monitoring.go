@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -19,12 +20,14 @@ type monitoring struct {
 	keeper  *metrics.Store
 	queues  *monitor.Queues
 	topics  *monitor.Topics
+	alarms  *alarms.Engine
+	actions *actions
 }
 
 var _ deliver.Events = (*monitoring)(nil)
 
 func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
-	m := &monitoring{minutes: monitor.NewMinutes(deps.Clock, func(err error) {
+	m := &monitoring{actions: &actions{}, minutes: monitor.NewMinutes(deps.Clock, func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		exit(err)
 	})}
@@ -40,22 +43,37 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	}
 	m.queues = monitor.NewQueues(source, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
-	return m, nil
+	m.alarms, err = alarms.Open(alarms.Options{
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake,
+		MaxAlarms: deps.Config.MaxAlarms,
+	})
+	return m, err
+}
+
+// latest is the latest time that anything was written at.
+func (m *monitoring) latest() time.Time {
+	if at := m.alarms.Latest(); at.After(m.keeper.Latest()) {
+		return at
+	}
+	return m.keeper.Latest()
 }
 
 // start begins with what is due each minute: first queues and topics tell how they
-// stand at its end, then it is written.
-func (m *monitoring) start(deps Deps, engine *shard.Engine) {
+// stand at its end, then it is written, and then alarms are evaluated.
+func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
+	m.actions.publisher = engine
 	m.queues.Resume(engine.HoldingQueues())
 	m.minutes.Start(
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
 		m.topics,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
+		m.alarms,
 	)
 	deps.OnStop("minutes", func(context.Context) error {
 		m.minutes.Stop()
 		return nil
 	})
+	return m.alarms.Start()
 }
 
 // Delivery makes metrics of a step of a delivery.

@@ -69,5 +69,5 @@ func (b *bench) judgeCPU(what, label string, target float64, results []result, r
 	times := ratio(x.ServerCPU, y.ServerCPU)
 	b.judge(times > 0 && times <= target,
 		fmt.Sprintf("%s × (%s against %s µs)", figure(times), figure(x.ServerCPU), figure(y.ServerCPU)),
-		"%s, %s: at most %.1f × the CPU of %s", what, label, target, reference)
+		"%s, %s: at most %.4g × the CPU of %s", what, label, target, reference)
 }

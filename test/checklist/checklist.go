@@ -27,6 +27,7 @@ const (
 	SDK   = "sdk"   // whatever the AWS SDK for Go speaks
 	Query = "query" // a form, or parameters of a GET, written by hand
 	JSON  = "json"  // AWS JSON written by hand
+	CBOR  = "cbor"  // CBOR written by hand
 )
 
 // Model is what the service's model says: names, and nothing else.

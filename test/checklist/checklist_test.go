@@ -88,7 +88,7 @@ func TestRecorder(t *testing.T) {
 	}))
 	defer server.Close()
 	models := make([]Model, 0, 2)
-	for _, service := range []string{"sns", "sqs"} {
+	for _, service := range []string{"cloudwatch", "sns", "sqs"} {
 		m, err := Load(service)
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -99,6 +100,9 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 	if !isJSON {
 		item.Action, item.Protocol = form.Get("Action"), Query
 	}
+	if target, name, ok := cborPath(req.URL.Path); ok {
+		prefix, isJSON, item.Action, item.Protocol = target, true, name, CBOR
+	}
 	item.Protocol = cmp.Or(sdkOf(req), item.Protocol)
 	rest, _, isREST := r.routes.Find(req.Method, req.URL.EscapedPath())
 	if isREST {
@@ -125,12 +129,32 @@ func (r *Recorder) identify(req *http.Request, form url.Values) (*Model, Item) {
 	return nil, Item{}
 }
 
+// cborPath takes the path of a request in CBOR apart.
+func cborPath(path string) (target, action string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/service/")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/operation/")
+}
+
 // sdkOf is SDK for a request that the AWS SDK for Go made, else empty.
 func sdkOf(req *http.Request) string {
 	if strings.Contains(req.UserAgent(), "aws-sdk-go-v2") {
 		return SDK
 	}
 	return ""
+}
+
+// cborType is the type of an error in CBOR, without its name space; empty if there
+// is none. The type is a text, behind its length.
+func cborType(body []byte) string {
+	_, rest, found := bytes.Cut(body, []byte("\x66__type\x78"))
+	if !found || len(rest) == 0 || len(rest) <= int(rest[0]) {
+		return ""
+	}
+	_, name, _ := strings.Cut(string(rest[1:1+int(rest[0])]), "#")
+	return name
 }
 
 // errorCode finds the code in an error's body, in XML or JSON.
@@ -141,11 +165,18 @@ func (m *Model) errorName(body []byte) string {
 	var typed struct {
 		Type string `json:"__type"`
 	}
-	code := ""
+	var code string
 	if json.Unmarshal(body, &typed) == nil && typed.Type != "" {
 		code = typed.Type[strings.LastIndexByte(typed.Type, '#')+1:]
 	} else if found := errorCode.FindSubmatch(body); found != nil {
 		code = string(found[1]) + string(found[2])
+	} else {
+		code = cborType(body)
+	}
+	for _, names := range m.Actions {
+		if slices.Contains(names, code) {
+			return code
+		}
 	}
 	for name, as := range m.Codes {
 		if as == code {

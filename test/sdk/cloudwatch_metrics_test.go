@@ -408,7 +408,11 @@ func TestQueueMetrics(t *testing.T) {
 		t.Errorf("after days it has %s", got)
 	}
 	must(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &queue}))(t)
-	advance(t, endpoint, "6h")
+	advance(t, endpoint, "5h")
+	if got := statistic(t, endpoint, "AWS/SQS", "ApproximateNumberOfMessagesVisible", "Average", "QueueName", "q"); got != strings.TrimSpace(strings.Repeat("0 ", 60)) {
+		t.Errorf("hours after a purge it has %s", got)
+	}
+	advance(t, endpoint, "3h")
 	if got := statistic(t, endpoint, "AWS/SQS", "ApproximateNumberOfMessagesVisible", "Average", "QueueName", "q"); got != "" {
 		t.Errorf("idle for days and empty it has %s", got)
 	}

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	show := flag.Bool("checklist", false, "say what the tests did not see of the services' models, whichever were run")
 	flag.Parse()
 	models := make(map[string]checklist.Model)
-	for _, service := range []string{"lambda", "logs", "sns", "sqs"} {
+	for _, service := range []string{"cloudwatch", "lambda", "logs", "sns", "sqs"} {
 		model, err := checklist.Load(service)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -25,15 +25,16 @@ func TestMain(m *testing.M) {
 		}
 		models[service] = model
 	}
-	recorder := checklist.NewRecorder(http.DefaultTransport, models["lambda"], models["logs"], models["sns"], models["sqs"])
+	recorder := checklist.NewRecorder(http.DefaultTransport, models["cloudwatch"], models["lambda"], models["logs"], models["sns"], models["sqs"])
 	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
 	code := m.Run()
 	if code == 0 && (*show || wholeRun()) {
 		for service, protocols := range map[string][]string{
-			"lambda": {checklist.SDK},
-			"logs":   {checklist.SDK},
-			"sns":    {checklist.SDK},
-			"sqs":    {checklist.SDK, checklist.Query},
+			"cloudwatch": {checklist.SDK, checklist.JSON, checklist.Query},
+			"lambda":     {checklist.SDK},
+			"logs":       {checklist.SDK},
+			"sns":        {checklist.SDK},
+			"sqs":        {checklist.SDK, checklist.Query},
 		} {
 			exemptions, err := checklist.Exemptions(service)
 			if err != nil {

@@ -2,8 +2,11 @@
 package cloudwatch
 
 import (
+	"context"
+
+	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -16,20 +19,33 @@ type Metrics interface {
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
 }
 
+// Alarms is what the handlers need of the keeper of alarms, which is
+// *alarms.Engine. Refusals are of package fault.
+type Alarms interface {
+	Put(id alarms.ID, config alarm.Config, tags map[string]string) error
+	Delete(ids []alarms.ID) error
+	SetState(ctx context.Context, id alarms.ID, s alarm.Status) error
+	Enable(ids []alarms.ID, enabled bool) error
+	Tag(id alarms.ID, f func(tags map[string]string) error) error
+	Get(id alarms.ID) (alarm.Alarm, bool)
+	List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm
+	History(q alarms.HistoryQuery) (items []alarm.Item, next []byte, err error)
+}
+
 // Options are what a Service is made of. Every field is needed.
 type Options struct {
 	Metrics Metrics
-	Clock   clock.Clock
+	Alarms  Alarms
 }
 
 // Service answers the operations of CloudWatch.
 type Service struct {
 	metrics Metrics
-	clock   clock.Clock
+	alarms  Alarms
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{metrics: o.Metrics, clock: o.Clock} }
+func New(o Options) *Service { return &Service{metrics: o.Metrics, alarms: o.Alarms} }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
@@ -38,5 +54,16 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetMetricData", s.getMetricData),
 		api.Op("GetMetricStatistics", s.getMetricStatistics),
 		api.Op("ListMetrics", s.listMetrics),
+		api.Op("PutMetricAlarm", s.putMetricAlarm),
+		api.Op("DescribeAlarms", s.describeAlarms),
+		api.Op("DescribeAlarmsForMetric", s.describeAlarmsForMetric),
+		api.Op("DescribeAlarmHistory", s.describeAlarmHistory),
+		api.Op("DeleteAlarms", s.deleteAlarms),
+		api.Op("EnableAlarmActions", s.enableAlarmActions),
+		api.Op("DisableAlarmActions", s.disableAlarmActions),
+		api.Op("SetAlarmState", s.setAlarmState),
+		api.Op("TagResource", s.tagResource).WithResult(),
+		api.Op("UntagResource", s.untagResource).WithResult(),
+		api.Op("ListTagsForResource", s.listTagsForResource),
 	}
 }

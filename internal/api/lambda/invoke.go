@@ -85,12 +85,12 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	trace := call.Header.Get("X-Amzn-Trace-Id")
 	switch kind {
 	case dryRun:
-		return &InvokeOutput{StatusCode: http.StatusNoContent, ExecutedVersion: &target.Version}, nil
+		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil
 	case event:
 		return s.invokeAsync(ctx, call, n, function.Event{Qualifier: n.qualifier, Payload: in.Payload, Trace: trace})
 	}
 	// The function's time, that of its start, and a moment for all else.
-	if call.Extend != nil {
+	if call.Extend != nil && target.Timeout > anyTime {
 		call.Extend(target.Timeout + startTime)
 	}
 	invocation := invoke.Invocation{
@@ -126,8 +126,12 @@ func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n named, ev f
 	return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
 }
 
-// startTime is how long an invocation may take beside the function's own time.
-const startTime = time.Minute
+// startTime is how long an invocation may take beside the function's own time, and
+// anyTime the function's time up to which any request is given enough.
+const (
+	startTime = time.Minute
+	anyTime   = 20 * time.Second
+)
 
 func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
 	o := &InvokeOutput{StatusCode: http.StatusOK, ExecutedVersion: &t.Version, Payload: out.Payload}

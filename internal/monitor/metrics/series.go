@@ -62,7 +62,7 @@ const (
 	kindPoints = 'p' // resolution, bucket, series, time → Set
 	kindSeries = 's' // name of the series → the minute it was last seen in
 	kindFloor  = 'f' // resolution → what lies before it is kept in the next
-	kindLatest = 'l' // the last minute that was written
+	kindLatest = 'l' // the minute of the last write, and the last that was written
 )
 
 // seriesKey is the key under which a series is listed, in the order of account,

@@ -36,9 +36,11 @@ type Store struct {
 	// uncertain is the last minute of which the store may have more than memory
 	// remembers: that in which the process began, or forgot a series.
 	uncertain atomic.Int64
-	flushing  sync.Mutex // held by whoever writes
-	maintain  int64      // the minute of the last look for what is too old; under flushing
-	unlisted  int64      // the minute of the last look for series without points; under flushing
+	latest    atomic.Int64 // the minute of the last write
+	flushing  sync.Mutex   // held by whoever writes
+	furthest  int64        // the last minute that was ever written; under flushing
+	maintain  int64        // the minute of the last look for what is too old; under flushing
+	unlisted  int64        // the minute of the last look for series without points; under flushing
 }
 
 type shard struct {
@@ -64,15 +66,16 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("metrics cannot be read: %w", err)
 	}
 	s.uncertain.Store(Minute(o.Clock.Now()))
-	if ok && len(known) == 4 {
-		s.uncertain.Store(max(s.uncertain.Load(), int64(binary.BigEndian.Uint32(known))))
+	if ok && len(known) == 8 {
+		s.latest.Store(int64(binary.BigEndian.Uint32(known)))
+		s.uncertain.Store(max(s.uncertain.Load(), int64(binary.BigEndian.Uint32(known[4:]))))
 	}
 	return s, nil
 }
 
-// Latest is the beginning of the last minute that the store may have values of.
-// A virtual clock must not start before it.
-func (s *Store) Latest() time.Time { return Start(s.uncertain.Load()) }
+// Latest is the beginning of the minute in which anything was last written. A
+// virtual clock must not start before it.
+func (s *Store) Latest() time.Time { return Start(s.latest.Load()) }
 
 // Minute is the minute of a moment, counted since 1970.
 func Minute(at time.Time) int64 { return at.Unix() / 60 }
@@ -173,10 +176,12 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	if err := w.apply(); err != nil {
 		return true, err
 	}
-	if w.wrote && what != all {
+	if w.wrote {
 		// The next start must know how far the points go.
-		w.batch.Set(latestKey, binary.BigEndian.AppendUint32(nil, uint32(max(now, s.uncertain.Load()))))
-		if err := s.options.Store.Apply(true, &w.batch); err != nil {
+		s.furthest = max(s.furthest, w.latest, s.uncertain.Load())
+		w.batch.Set(latestKey, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(now)), uint32(s.furthest)))
+		s.latest.Store(now)
+		if err := s.options.Store.Apply(what != all, &w.batch); err != nil {
 			return true, fmt.Errorf("metrics cannot be written: %w", err)
 		}
 	}
@@ -195,6 +200,7 @@ type writer struct {
 	what    extent
 	batch   mutation.Batch
 	wrote   bool
+	latest  int64 // the last minute that is written
 	written []*Resource
 }
 
@@ -222,6 +228,7 @@ func (w *writer) resource(r *Resource) error {
 				r.mu.Unlock()
 				return err
 			}
+			w.latest = max(w.latest, sl.minute)
 			w.batch.Set(pointKey(0, series, sl.minute), sl.set.appendTo(nil))
 			sl.dirty = false
 		}

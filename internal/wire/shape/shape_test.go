@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/wire/shape"
@@ -43,6 +44,23 @@ var operations = map[string]map[string]pair{
 		"SendMessageBatch":             operation[sqs.SendMessageBatchInput, sqs.SendMessageBatchOutput](),
 		"SetQueueAttributes":           operation[sqs.SetQueueAttributesInput, sqs.SetQueueAttributesOutput](),
 	},
+	"cloudwatch": {
+		"DeleteAlarms":            operation[cloudwatch.DeleteAlarmsInput, cloudwatch.DeleteAlarmsOutput](),
+		"DescribeAlarmHistory":    operation[cloudwatch.DescribeAlarmHistoryInput, cloudwatch.DescribeAlarmHistoryOutput](),
+		"DescribeAlarms":          operation[cloudwatch.DescribeAlarmsInput, cloudwatch.DescribeAlarmsOutput](),
+		"DescribeAlarmsForMetric": operation[cloudwatch.DescribeAlarmsForMetricInput, cloudwatch.DescribeAlarmsForMetricOutput](),
+		"DisableAlarmActions":     operation[cloudwatch.DisableAlarmActionsInput, cloudwatch.DisableAlarmActionsOutput](),
+		"EnableAlarmActions":      operation[cloudwatch.EnableAlarmActionsInput, cloudwatch.EnableAlarmActionsOutput](),
+		"GetMetricData":           operation[cloudwatch.GetMetricDataInput, cloudwatch.GetMetricDataOutput](),
+		"GetMetricStatistics":     operation[cloudwatch.GetMetricStatisticsInput, cloudwatch.GetMetricStatisticsOutput](),
+		"ListMetrics":             operation[cloudwatch.ListMetricsInput, cloudwatch.ListMetricsOutput](),
+		"ListTagsForResource":     operation[cloudwatch.ListTagsForResourceInput, cloudwatch.ListTagsForResourceOutput](),
+		"PutMetricAlarm":          operation[cloudwatch.PutMetricAlarmInput, cloudwatch.PutMetricAlarmOutput](),
+		"PutMetricData":           operation[cloudwatch.PutMetricDataInput, cloudwatch.PutMetricDataOutput](),
+		"SetAlarmState":           operation[cloudwatch.SetAlarmStateInput, cloudwatch.SetAlarmStateOutput](),
+		"TagResource":             operation[cloudwatch.TagResourceInput, cloudwatch.TagResourceOutput](),
+		"UntagResource":           operation[cloudwatch.UntagResourceInput, cloudwatch.UntagResourceOutput](),
+	},
 	"sns": {
 		"ConfirmSubscription":       operation[sns.ConfirmSubscriptionInput, sns.ConfirmSubscriptionOutput](),
 		"CreateTopic":               operation[sns.CreateTopicInput, sns.CreateTopicOutput](),
@@ -67,6 +85,12 @@ var checkedByHandler = map[string]bool{
 	"DeleteMessageBatch.in.Entries":           true,
 	"SendMessageBatch.in.Entries":             true,
 	"Publish.in.Message":                      true,
+	"PutMetricData.in.Namespace":              true,
+	"GetMetricStatistics.in.Namespace":        true,
+	"GetMetricStatistics.in.MetricName":       true,
+	"GetMetricStatistics.in.StartTime":        true,
+	"GetMetricStatistics.in.EndTime":          true,
+	"GetMetricStatistics.in.Period":           true,
 }
 
 // The shapes have the members of AWS's models and no others, of the same kinds

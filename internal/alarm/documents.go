@@ -1,0 +1,321 @@
+package alarm
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// regions are the names of AWS's regions, as notifications have them.
+var regions = map[string]string{
+	"us-east-1": "US East (N. Virginia)", "us-east-2": "US East (Ohio)", "us-west-1": "US West (N. California)", "us-west-2": "US West (Oregon)",
+	"af-south-1": "Africa (Cape Town)", "ap-east-1": "Asia Pacific (Hong Kong)", "ap-south-1": "Asia Pacific (Mumbai)", "ap-south-2": "Asia Pacific (Hyderabad)",
+	"ap-southeast-1": "Asia Pacific (Singapore)", "ap-southeast-2": "Asia Pacific (Sydney)", "ap-southeast-3": "Asia Pacific (Jakarta)", "ap-southeast-4": "Asia Pacific (Melbourne)",
+	"ap-northeast-1": "Asia Pacific (Tokyo)", "ap-northeast-2": "Asia Pacific (Seoul)", "ap-northeast-3": "Asia Pacific (Osaka)",
+	"ca-central-1": "Canada (Central)", "ca-west-1": "Canada West (Calgary)", "eu-central-1": "EU (Frankfurt)", "eu-central-2": "Europe (Zurich)",
+	"eu-west-1": "EU (Ireland)", "eu-west-2": "EU (London)", "eu-west-3": "EU (Paris)", "eu-north-1": "EU (Stockholm)", "eu-south-1": "Europe (Milan)", "eu-south-2": "Europe (Spain)",
+	"il-central-1": "Israel (Tel Aviv)", "me-south-1": "Middle East (Bahrain)", "me-central-1": "Middle East (UAE)", "sa-east-1": "South America (Sao Paulo)",
+}
+
+func regionName(code string) string { return cmp.Or(regions[code], code) }
+
+// maxSubject is how long a subject may be, in characters.
+const maxSubject = 100
+
+// Subject is the subject of a notification about the alarm's state.
+func (a *Alarm) Subject() string {
+	s := fmt.Sprintf("%s: %q in %s", a.State, a.Name, regionName(a.Region))
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > maxSubject {
+		s = s[:maxSubject-3] + "..."
+	}
+	return s
+}
+
+type dimension struct {
+	Value string `json:"value"`
+	Name  string `json:"name"`
+}
+
+type trigger struct {
+	MetricName         string
+	Namespace          string
+	StatisticType      string
+	Statistic          string `json:",omitempty"`
+	ExtendedStatistic  string `json:",omitempty"`
+	Unit               *string
+	Dimensions         []dimension
+	Period             int
+	EvaluationPeriods  int
+	DatapointsToAlarm  int `json:",omitempty"`
+	ComparisonOperator Comparison
+	Threshold          number
+	TreatMissingData   Missing
+	LowSamples         string `json:"EvaluateLowSampleCountPercentile"`
+}
+
+// statistics are the basic ones as notifications spell them.
+var statistics = map[string]string{"SampleCount": "SAMPLE_COUNT", "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM"}
+
+// Notification is what a topic is sent when the alarm has come from another state.
+func (a *Alarm) Notification(from State) string {
+	t := trigger{
+		MetricName: a.MetricName, Namespace: a.Namespace, StatisticType: "Statistic", Statistic: statistics[a.Statistic],
+		Dimensions: []dimension{}, Period: a.Period, EvaluationPeriods: a.EvaluationPeriods, DatapointsToAlarm: a.DatapointsToAlarm,
+		ComparisonOperator: a.Comparison, Threshold: number(a.Threshold), TreatMissingData: a.missing(), LowSamples: a.LowSamples,
+	}
+	if a.Extended {
+		t.StatisticType, t.Statistic, t.ExtendedStatistic = "ExtendedStatistic", "", a.Statistic
+	}
+	if a.Unit != "" {
+		t.Unit = &a.Unit
+	}
+	for _, d := range a.Dimensions {
+		t.Dimensions = append(t.Dimensions, dimension{d.Value, d.Name})
+	}
+	return marshal(struct {
+		AlarmName                          string
+		AlarmDescription                   *string
+		AWSAccountID                       string `json:"AWSAccountId"`
+		AlarmConfigurationUpdatedTimestamp string
+		NewStateValue                      State
+		NewStateReason                     string
+		StateChangeTime                    string
+		Region                             string
+		AlarmARN                           string `json:"AlarmArn"`
+		OldStateValue                      State
+		OKActions                          []string
+		AlarmActions                       []string
+		InsufficientDataActions            []string
+		ActionExecutedAfterMuteWindow      bool
+		Trigger                            trigger
+	}{
+		a.Name, a.Description, a.Account, written(a.Configured), a.State, a.Reason, written(a.Updated), regionName(a.Region), a.ARN(), from,
+		list(a.OKActions), list(a.AlarmActions), list(a.InsufficientActions), false, t,
+	})
+}
+
+func list(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}
+
+type eventState struct {
+	Value      State  `json:"value"`
+	Reason     string `json:"reason"`
+	ReasonData string `json:"reasonData,omitempty"`
+	Timestamp  string `json:"timestamp"`
+}
+
+// Event is what a function is invoked with when the alarm has come from another
+// state, which began at since.
+func (a *Alarm) Event(from Status, since time.Time) string {
+	type metric struct {
+		Namespace  string            `json:"namespace"`
+		Name       string            `json:"name"`
+		Dimensions map[string]string `json:"dimensions"`
+	}
+	type metricStat struct {
+		Metric metric `json:"metric"`
+		Period int    `json:"period"`
+		Stat   string `json:"stat"`
+		Unit   string `json:"unit,omitempty"`
+	}
+	type query struct {
+		ID         string     `json:"id"`
+		MetricStat metricStat `json:"metricStat"`
+		ReturnData bool       `json:"returnData"`
+	}
+	type configuration struct {
+		Description *string `json:"description,omitempty"`
+		Metrics     []query `json:"metrics"`
+	}
+	type data struct {
+		Name          string        `json:"alarmName"`
+		State         eventState    `json:"state"`
+		Previous      eventState    `json:"previousState"`
+		Configuration configuration `json:"configuration"`
+	}
+	of := metric{a.Namespace, a.MetricName, map[string]string{}}
+	for _, d := range a.Dimensions {
+		of.Dimensions[d.Name] = d.Value
+	}
+	return marshal(struct {
+		Source  string `json:"source"`
+		ARN     string `json:"alarmArn"`
+		Account string `json:"accountId"`
+		Time    string `json:"time"`
+		Region  string `json:"region"`
+		Data    data   `json:"alarmData"`
+	}{
+		"aws.cloudwatch", a.ARN(), a.Account, written(a.Updated), a.Region, data{
+			a.Name,
+			eventState{a.State, a.Reason, a.Data, written(a.Updated)},
+			eventState{from.State, from.Reason, from.Data, written(since)},
+			configuration{a.Description, []query{{"m1", metricStat{of, a.Period, a.Statistic, a.Unit}, true}}},
+		},
+	})
+}
+
+// ItemType says what an item of the history is about.
+type ItemType string
+
+// The types of items.
+const (
+	ConfigurationUpdate ItemType = "ConfigurationUpdate"
+	StateUpdate         ItemType = "StateUpdate"
+	Action              ItemType = "Action"
+)
+
+// ItemTypes are all types of AWS's model.
+var ItemTypes = []ItemType{ConfigurationUpdate, StateUpdate, Action, "AlarmContributorStateUpdate", "AlarmContributorAction"}
+
+// Item is an item of an alarm's history.
+type Item struct {
+	Name    string
+	At      time.Time
+	Type    ItemType
+	Summary string
+	Data    string // a JSON document of at most 4,095 bytes
+}
+
+const maxData = 4095
+
+func (a *Alarm) item(at time.Time, t ItemType, summary string, data any) Item {
+	text := marshal(data)
+	if len(text) > maxData {
+		text = `{"version":"1.0"}`
+	}
+	return Item{a.Name, at, t, summary, text}
+}
+
+type stateData struct {
+	Value  State           `json:"stateValue"`
+	Reason string          `json:"stateReason"`
+	Data   json.RawMessage `json:"stateReasonData,omitempty"`
+}
+
+func dataOf(s Status, withData bool) stateData {
+	d := stateData{Value: s.State, Reason: s.Reason}
+	if withData && s.Data != "" {
+		d.Data = json.RawMessage(s.Data)
+	}
+	return d
+}
+
+// Changed is the item of a change from another state.
+func (a *Alarm) Changed(from Status) Item {
+	type data struct {
+		Version string    `json:"version"`
+		Old     stateData `json:"oldState"`
+		New     stateData `json:"newState"`
+	}
+	d := data{"1.0", dataOf(from, true), dataOf(a.Status, true)}
+	if len(marshal(d)) > maxData {
+		d = data{"1.0", dataOf(from, false), dataOf(a.Status, false)}
+	}
+	return a.item(a.Updated, StateUpdate, fmt.Sprintf("Alarm updated from %s to %s", from.State, a.State), d)
+}
+
+// configured is an alarm as the history of its configuration shows it.
+type configured struct {
+	Threshold         number      `json:"threshold"`
+	Namespace         string      `json:"namespace"`
+	StateValue        State       `json:"stateValue"`
+	Dimensions        []dimension `json:"dimensions"`
+	OKActions         []string    `json:"okactions"`
+	AlarmActions      []string    `json:"alarmActions"`
+	EvaluationPeriods int         `json:"evaluationPeriods"`
+	DatapointsToAlarm int         `json:"datapointsToAlarm,omitempty"`
+	Comparison        Comparison  `json:"comparisonOperator"`
+	MetricName        string      `json:"metricName"`
+	Period            int         `json:"period"`
+	AlarmName         string      `json:"alarmName"`
+	Description       *string     `json:"alarmDescription,omitempty"`
+	Insufficient      []string    `json:"insufficientDataActions"`
+	ARN               string      `json:"alarmArn"`
+	Configured        string      `json:"alarmConfigurationUpdatedTimestamp"`
+	Updated           string      `json:"stateUpdatedTimestamp"`
+	Statistic         string      `json:"statistic,omitempty"`
+	ExtendedStatistic string      `json:"extendedStatistic,omitempty"`
+	Unit              string      `json:"unit,omitempty"`
+	Missing           Missing     `json:"treatMissingData,omitempty"`
+	LowSamples        string      `json:"evaluateLowSampleCountPercentile,omitempty"`
+	ActionsEnabled    bool        `json:"actionsEnabled"`
+}
+
+func (a *Alarm) configured() *configured {
+	c := &configured{
+		number(a.Threshold), a.Namespace, a.State,
+		[]dimension{},
+		list(a.OKActions), list(a.AlarmActions), a.EvaluationPeriods, a.DatapointsToAlarm,
+		a.Comparison, a.MetricName, a.Period, a.Name, a.Description, list(a.InsufficientActions), a.ARN(), written(a.Configured), written(a.Updated),
+		a.Statistic, "", a.Unit, a.Missing, a.LowSamples, !a.Disabled,
+	}
+	if a.Extended {
+		c.Statistic, c.ExtendedStatistic = "", a.Statistic
+	}
+	for _, d := range a.Dimensions {
+		c.Dimensions = append(c.Dimensions, dimension{d.Value, d.Name})
+	}
+	return c
+}
+
+// Created is the item of a new alarm.
+func (a *Alarm) Created(at time.Time) Item {
+	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q created", a.Name), struct {
+		Version string      `json:"version"`
+		Type    string      `json:"type"`
+		Alarm   *configured `json:"createdAlarm"`
+	}{"1.0", "Create", a.configured()})
+}
+
+// Reconfigured is the item of an alarm that was before what it was.
+func (a *Alarm) Reconfigured(before *Alarm, at time.Time) Item {
+	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name), struct {
+		Version string      `json:"version"`
+		Type    string      `json:"type"`
+		Before  *configured `json:"originalUpdatedFields"`
+		After   *configured `json:"updatedAlarm"`
+	}{"1.0", "Update", before.configured(), a.configured()})
+}
+
+// Deleted is the item of an alarm that is gone.
+func (a *Alarm) Deleted(at time.Time) Item {
+	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q deleted", a.Name), struct {
+		Version string      `json:"version"`
+		Type    string      `json:"type"`
+		Alarm   *configured `json:"deletedAlarm"`
+	}{"1.0", "Delete", a.configured()})
+}
+
+// Acted is the item of an action that was executed because of the state that began
+// at since; failure says why it failed, and is empty for success.
+func (a *Alarm) Acted(action, failure, published string, since, at time.Time) Item {
+	type data struct {
+		State     string `json:"actionState"`
+		Since     string `json:"stateUpdateTimestamp"`
+		Resource  string `json:"notificationResource"`
+		Published string `json:"publishedMessage,omitempty"`
+		Error     string `json:"error,omitempty"`
+	}
+	d := data{"Succeeded", written(since), action, published, failure}
+	summary := "Successfully executed action " + action
+	if failure != "" {
+		d.State = "Failed"
+		summary = "Failed to execute action " + action
+	}
+	if len(marshal(d)) > maxData {
+		d.Published = ""
+	}
+	return a.item(at, Action, summary, d)
+}

@@ -1,0 +1,258 @@
+package cloudwatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of requests about alarms. Source: CloudWatch's API model.
+const (
+	maxNames       = 100
+	maxRecords     = 100
+	defaultRecords = 50
+	maxReason      = 1023
+	maxReasonData  = 4000
+)
+
+var alarmTypes = []string{"CompositeAlarm", "MetricAlarm"}
+
+func checkNames(names []string) error {
+	if len(names) > maxNames {
+		return unfit("1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: Member must have length less than or equal to %d", maxNames)
+	}
+	return nil
+}
+
+func alarmIDs(call *api.Call, names []string) []alarms.ID {
+	ids := make([]alarms.ID, len(names))
+	for i, name := range names {
+		ids[i] = alarmID(call, name)
+	}
+	return ids
+}
+
+func readRecords(n *int, otherwise int) (int, error) {
+	if n != nil && (*n < 1 || *n > maxRecords) {
+		return 0, breaks(strconv.Itoa(*n), "maxRecords", fmt.Sprintf("Member must have value between 1 and %d", maxRecords))
+	}
+	if n != nil {
+		return *n, nil
+	}
+	return otherwise, nil
+}
+
+// wantsMetricAlarms reports whether types, all if there are none, hold alarms on
+// metrics, the only ones that there are.
+func wantsMetricAlarms(types []string) (bool, error) {
+	for _, t := range types {
+		if !slices.Contains(alarmTypes, t) {
+			return false, notInEnum(t, "alarmTypes", alarmTypes)
+		}
+	}
+	return len(types) == 0 || slices.Contains(types, "MetricAlarm"), nil
+}
+
+// describeAlarms answers DescribeAlarms, in the order of names.
+func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *DescribeAlarmsInput) (*DescribeAlarmsOutput, error) {
+	limit, err := readRecords(in.MaxRecords, defaultRecords)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := wantsMetricAlarms(in.AlarmTypes)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil:
+		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children or parents.")
+	case len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil:
+		return nil, unfit("The parameters AlarmNames and AlarmNamePrefix are mutually exclusive and you have specified both.")
+	case in.StateValue != nil && !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
+		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
+	}
+	if err := checkNames(in.AlarmNames); err != nil {
+		return nil, err
+	}
+	after, ok := readToken("DescribeAlarms", in.NextToken)
+	if !ok {
+		return nil, fault.New(fault.InvalidNextToken, "")
+	}
+	found := s.alarms.List(owner(call), func(a *alarm.Alarm) bool {
+		return wanted && a.Name > after && (len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, a.Name)) &&
+			strings.HasPrefix(a.Name, deref(in.AlarmNamePrefix)) && (in.StateValue == nil || string(a.State) == *in.StateValue) &&
+			(in.ActionPrefix == nil || slices.ContainsFunc(slices.Concat(a.OKActions, a.AlarmActions, a.InsufficientActions), func(action string) bool {
+				return strings.HasPrefix(action, *in.ActionPrefix)
+			}))
+	})
+	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, MetricAlarms: []MetricAlarm{}}
+	if len(found) > limit {
+		found = found[:limit]
+		out.NextToken = nextToken("DescribeAlarms", found[limit-1].Name)
+	}
+	for i := range found {
+		out.MetricAlarms = append(out.MetricAlarms, showAlarm(&found[i]))
+	}
+	return out, nil
+}
+
+func emptyOr(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}
+
+func showAlarm(a *alarm.Alarm) MetricAlarm {
+	m := MetricAlarm{
+		AlarmName: a.Name, AlarmArn: a.ARN(), AlarmDescription: a.Description, AlarmConfigurationUpdatedTimestamp: api.TimeOf(a.Configured),
+		ActionsEnabled: !a.Disabled, OKActions: emptyOr(a.OKActions), AlarmActions: emptyOr(a.AlarmActions),
+		InsufficientDataActions: emptyOr(a.InsufficientActions),
+		StateValue:              string(a.State), StateReason: a.Reason, StateReasonData: a.Data,
+		StateUpdatedTimestamp: api.TimeOf(a.Updated), StateTransitionedTimestamp: api.TimeOf(a.Transitioned),
+		MetricName: a.MetricName, Namespace: a.Namespace, Statistic: a.Statistic, Dimensions: []Dimension{},
+		Period: a.Period, Unit: a.Unit, EvaluationPeriods: a.EvaluationPeriods, Threshold: a.Threshold, ComparisonOperator: string(a.Comparison),
+		TreatMissingData: string(a.Missing), EvaluateLowSampleCountPercentile: a.LowSamples,
+	}
+	if a.Extended {
+		m.Statistic, m.ExtendedStatistic = "", a.Statistic
+	}
+	if a.DatapointsToAlarm > 0 {
+		m.DatapointsToAlarm = &a.DatapointsToAlarm
+	}
+	for i := range a.Dimensions {
+		m.Dimensions = append(m.Dimensions, Dimension{&a.Dimensions[i].Name, &a.Dimensions[i].Value})
+	}
+	return m
+}
+
+// describeAlarmsForMetric answers DescribeAlarmsForMetric.
+func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in *DescribeAlarmsForMetricInput) (*DescribeAlarmsForMetricOutput, error) {
+	dimensions, err := readDimensions("Dimensions", in.Dimensions)
+	if err != nil {
+		return nil, unfit("%s", err)
+	}
+	if in.Statistic != nil && !slices.Contains(basicStatistics, *in.Statistic) {
+		return nil, notInEnum(*in.Statistic, "statistic", basicStatistics)
+	}
+	if err := checkUnit("Unit", in.Unit); err != nil {
+		return nil, unfit("%s", err)
+	}
+	is := func(want *string, has string) bool { return want == nil || *want == has }
+	found := s.alarms.List(owner(call), func(a *alarm.Alarm) bool {
+		own := make([]metrics.Dimension, len(a.Dimensions))
+		for i, d := range a.Dimensions {
+			own[i] = metrics.Dimension(d)
+		}
+		return a.Namespace == *in.Namespace && a.MetricName == *in.MetricName && metrics.Dimensions(own...) == dimensions &&
+			is(in.Statistic, a.Statistic) && is(in.ExtendedStatistic, a.Statistic) && is(in.Unit, a.Unit) && (in.Period == nil || *in.Period == a.Period)
+	})
+	out := &DescribeAlarmsForMetricOutput{MetricAlarms: []MetricAlarm{}}
+	for i := range found {
+		out.MetricAlarms = append(out.MetricAlarms, showAlarm(&found[i]))
+	}
+	return out, nil
+}
+
+// describeAlarmHistory answers DescribeAlarmHistory, the newest item first unless
+// asked otherwise.
+func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *DescribeAlarmHistoryInput) (*DescribeAlarmHistoryOutput, error) {
+	limit, err := readRecords(in.MaxRecords, maxRecords)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := wantsMetricAlarms(in.AlarmTypes)
+	if err != nil {
+		return nil, err
+	}
+	if in.HistoryItemType != nil && !slices.Contains(alarm.ItemTypes, alarm.ItemType(*in.HistoryItemType)) {
+		return nil, notInEnum(*in.HistoryItemType, "historyItemType", texts(alarm.ItemTypes))
+	}
+	if in.ScanBy != nil && !slices.Contains(scanOrders, *in.ScanBy) {
+		return nil, notInEnum(*in.ScanBy, "scanBy", scanOrders)
+	}
+	query := alarms.HistoryQuery{
+		Owner: owner(call), Name: deref(in.AlarmName), Type: alarm.ItemType(deref(in.HistoryItemType)),
+		Descending: deref(in.ScanBy) != scanOrders[1], Limit: limit,
+	}
+	if in.StartDate != nil {
+		query.From = in.StartDate.Std()
+	}
+	if in.EndDate != nil {
+		query.To = in.EndDate.Std()
+	}
+	list := fmt.Sprintf("DescribeAlarmHistory %q %v", query.Name, query.Descending)
+	after, ok := readToken(list, in.NextToken)
+	if !ok {
+		return nil, fault.New(fault.InvalidNextToken, "")
+	}
+	query.After = []byte(after)
+	out := &DescribeAlarmHistoryOutput{AlarmHistoryItems: []AlarmHistoryItem{}}
+	if !wanted || in.AlarmContributorId != nil {
+		return out, nil
+	}
+	items, next, err := s.alarms.History(query)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		out.AlarmHistoryItems = append(out.AlarmHistoryItems, AlarmHistoryItem{
+			AlarmName: item.Name, AlarmType: "MetricAlarm", Timestamp: api.TimeOf(item.At), HistoryItemType: string(item.Type),
+			HistorySummary: item.Summary, HistoryData: item.Data,
+		})
+	}
+	if next != nil {
+		out.NextToken = nextToken(list, string(next))
+	}
+	return out, nil
+}
+
+// deleteAlarms answers DeleteAlarms: it deletes all or none.
+func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
+	if err := checkNames(in.AlarmNames); err != nil {
+		return nil, err
+	}
+	return nil, s.alarms.Delete(alarmIDs(call, in.AlarmNames))
+}
+
+// enableAlarmActions answers EnableAlarmActions. Alarms that are not there are
+// passed over.
+func (s *Service) enableAlarmActions(_ context.Context, call *api.Call, in *EnableAlarmActionsInput) (*EnableAlarmActionsOutput, error) {
+	if err := checkNames(in.AlarmNames); err != nil {
+		return nil, err
+	}
+	return nil, s.alarms.Enable(alarmIDs(call, in.AlarmNames), true)
+}
+
+// disableAlarmActions answers DisableAlarmActions.
+func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *DisableAlarmActionsInput) (*DisableAlarmActionsOutput, error) {
+	if err := checkNames(in.AlarmNames); err != nil {
+		return nil, err
+	}
+	return nil, s.alarms.Enable(alarmIDs(call, in.AlarmNames), false)
+}
+
+// setAlarmState answers SetAlarmState.
+func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
+	data := deref(in.StateReasonData)
+	switch {
+	case !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
+		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
+	case len(*in.StateReason) > maxReason:
+		return nil, breaks(*in.StateReason, "stateReason", fmt.Sprintf("Member must have length less than or equal to %d", maxReason))
+	case len(data) > maxReasonData:
+		return nil, breaks(data, "stateReasonData", fmt.Sprintf("Member must have length less than or equal to %d", maxReasonData))
+	case data != "" && !json.Valid([]byte(data)):
+		return nil, fault.New(fault.InvalidFormat, "")
+	}
+	return nil, s.alarms.SetState(ctx, alarmID(call, *in.AlarmName), alarm.Status{State: alarm.State(*in.StateValue), Reason: *in.StateReason, Data: data})
+}

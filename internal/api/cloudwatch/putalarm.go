@@ -1,0 +1,205 @@
+package cloudwatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// The limits of alarms. Source: CloudWatch's API model and reference.
+const (
+	maxDescription = 1024
+	maxActions     = 5
+	maxDay         = 86400
+)
+
+func alarmID(call *api.Call, name string) alarms.ID {
+	return alarms.ID{Account: call.Account, Region: call.Region, Name: name}
+}
+
+// putMetricAlarm answers PutMetricAlarm.
+func (s *Service) putMetricAlarm(_ context.Context, call *api.Call, in *PutMetricAlarmInput) (*PutMetricAlarmOutput, error) {
+	if err := checkAlarmName(*in.AlarmName); err != nil {
+		return nil, err
+	}
+	config, err := readConfig(in)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := readTags(in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	if len(tags) > alarms.MaxTags {
+		return nil, unfit("An alarm can have at most %d tags.", alarms.MaxTags)
+	}
+	return nil, s.alarms.Put(alarmID(call, *in.AlarmName), config, tags)
+}
+
+func checkAlarmName(name string) error {
+	if name == "" || utf8.RuneCountInString(name) > maxName {
+		return breaks(name, "alarmName", fmt.Sprintf("Member must have length between 1 and %d", maxName))
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return unfit("The parameter AlarmName must not contain control characters.")
+	}
+	return nil
+}
+
+func null(member string) error {
+	return unfit("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+}
+
+func readConfig(in *PutMetricAlarmInput) (c alarm.Config, err error) {
+	switch {
+	case len(in.Metrics) > 0 || in.ThresholdMetricId != nil:
+		return c, unfit("Alarms on Metrics, with metric math or anomaly detection, are not supported yet: name a metric with Namespace and MetricName.")
+	case in.EvaluationCriteria != nil || in.EvaluationInterval != nil:
+		return c, unfit("Alarms with EvaluationCriteria are not supported.")
+	case in.MetricName == nil:
+		return c, null("metricName")
+	case in.Namespace == nil:
+		return c, null("namespace")
+	case in.Period == nil:
+		return c, null("period")
+	case in.EvaluationPeriods == nil:
+		return c, null("evaluationPeriods")
+	case in.Threshold == nil:
+		return c, null("threshold")
+	case in.ComparisonOperator == nil:
+		return c, null("comparisonOperator")
+	case utf8.RuneCountInString(deref(in.AlarmDescription)) > maxDescription:
+		return c, breaks(*in.AlarmDescription, "alarmDescription", fmt.Sprintf("Member must have length less than or equal to %d", maxDescription))
+	}
+	for _, err := range []error{
+		checkNamespace("Namespace", in.Namespace), checkText("MetricName", in.MetricName, maxName), checkUnit("Unit", in.Unit),
+	} {
+		if err != nil {
+			return c, unfit("%s", err)
+		}
+	}
+	if _, err := readDimensions("Dimensions", in.Dimensions); err != nil {
+		return c, unfit("%s", err)
+	}
+	c = alarm.Config{
+		Description: in.AlarmDescription, Disabled: in.ActionsEnabled != nil && !*in.ActionsEnabled,
+		OKActions: in.OKActions, AlarmActions: in.AlarmActions, InsufficientActions: in.InsufficientDataActions,
+		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: deref(in.Unit), Period: *in.Period,
+		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: deref(in.DatapointsToAlarm),
+		Threshold: *in.Threshold, Comparison: alarm.Comparison(*in.ComparisonOperator),
+		Missing: alarm.Missing(deref(in.TreatMissingData)), LowSamples: deref(in.EvaluateLowSampleCountPercentile),
+	}
+	for _, d := range in.Dimensions {
+		c.Dimensions = append(c.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
+	}
+	if err := checkEvaluation(&c, in); err != nil {
+		return c, err
+	}
+	if err := readStatistic(&c, in); err != nil {
+		return c, err
+	}
+	return c, cmp.Or(checkActions("oKActions", c.OKActions), checkActions("alarmActions", c.AlarmActions),
+		checkActions("insufficientDataActions", c.InsufficientActions))
+}
+
+// checkEvaluation checks how an alarm's datapoints are counted.
+func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
+	most := maxDay
+	if c.Period >= 3600 {
+		most = 7 * maxDay
+	}
+	switch {
+	case c.Period == 10 || c.Period == 20 || c.Period == 30:
+		return unfit("The period %d is not supported: metrics are kept by the minute.", c.Period)
+	case c.Period < 60 || c.Period%60 != 0:
+		return unfit("Period must be 10, 20, 30 or a multiple of 60")
+	case c.EvaluationPeriods < 1:
+		return breaks(strconv.Itoa(c.EvaluationPeriods), "evaluationPeriods", "Member must have value greater than or equal to 1")
+	case c.EvaluationPeriods > most || c.Period > most || c.Period*c.EvaluationPeriods > most:
+		if most == maxDay {
+			return unfit("Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= %d).", most)
+		}
+		return unfit("Metrics cannot be checked across more than seven days (EvaluationPeriods * Period must be <= %d).", most)
+	case in.DatapointsToAlarm != nil && *in.DatapointsToAlarm < 1:
+		return breaks(strconv.Itoa(*in.DatapointsToAlarm), "datapointsToAlarm", "Member must have value greater than or equal to 1")
+	case c.DatapointsToAlarm > c.EvaluationPeriods:
+		return unfit("DatapointsToAlarm must be less than or equal to EvaluationPeriods")
+	case !alarm.Finite(c.Threshold):
+		return unfit("The value %v for parameter Threshold is invalid.", c.Threshold)
+	case !slices.Contains(alarm.Comparisons, c.Comparison):
+		if slices.Contains(bands, string(c.Comparison)) {
+			return unfit("The comparison operator %s is for anomaly detection, which is not supported yet.", shorten(string(c.Comparison)))
+		}
+		return notInEnum(string(c.Comparison), "comparisonOperator", texts(alarm.Comparisons))
+	case in.TreatMissingData != nil && !slices.Contains(alarm.Treatments, c.Missing):
+		return unfit("Unsupported TreatMissingData value: %s. Valid values: %s", shorten(*in.TreatMissingData), strings.Join(texts(alarm.Treatments), ", "))
+	}
+	return nil
+}
+
+// bands are the comparisons of anomaly detection.
+var bands = []string{"LessThanLowerOrGreaterThanUpperThreshold", "LessThanLowerThreshold", "GreaterThanUpperThreshold"}
+
+func texts[T ~string](all []T) []string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = string(one)
+	}
+	return out
+}
+
+func readStatistic(c *alarm.Config, in *PutMetricAlarmInput) error {
+	switch {
+	case in.Statistic != nil && in.ExtendedStatistic != nil:
+		return unfit("The parameters Statistic and ExtendedStatistic are mutually exclusive and you have specified both.")
+	case in.Statistic == nil && in.ExtendedStatistic == nil:
+		return unfit("At least one of the parameters Statistic and ExtendedStatistic must be specified.")
+	case in.Statistic != nil && !slices.Contains(basicStatistics, *in.Statistic):
+		return notInEnum(*in.Statistic, "statistic", basicStatistics)
+	}
+	c.Statistic, c.Extended = deref(in.Statistic)+deref(in.ExtendedStatistic), in.ExtendedStatistic != nil
+	stat, ok := metrics.ParseStatistic(c.Statistic)
+	if !ok || c.Extended && !stat.Extended() {
+		return unfit("The value %s for parameter ExtendedStatistic is not supported.", shorten(c.Statistic))
+	}
+	p, isPercentile := stat.Percentile()
+	if isPercentile {
+		c.Percentile = p
+	}
+	switch {
+	case in.EvaluateLowSampleCountPercentile == nil:
+	case !isPercentile:
+		return unfit("The parameter EvaluateLowSampleCountPercentile is for percentiles only.")
+	case c.LowSamples != "evaluate" && c.LowSamples != alarm.Ignore:
+		return unfit("Unsupported EvaluateLowSampleCountPercentile value: %s. Valid values: evaluate, ignore", shorten(c.LowSamples))
+	}
+	return nil
+}
+
+// checkActions checks that actions are such as can be executed.
+func checkActions(parameter string, actions []string) error {
+	if len(actions) > maxActions {
+		return unfit("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)
+	}
+	for _, action := range actions {
+		a, err := arn.Parse(action)
+		switch {
+		case err != nil || a.Region == "" || a.Account == "" || a.Resource == "":
+			return unfit("Invalid arn syntax: %s", shorten(action))
+		case a.Service == "sns" && !strings.Contains(a.Resource, ":") && !a.FIFO(), a.Service == "lambda" && strings.HasPrefix(a.Resource, "function:"):
+		default:
+			return unfit("The action %s is not supported: actions are standard SNS topics and Lambda functions.", shorten(action))
+		}
+	}
+	return nil
+}

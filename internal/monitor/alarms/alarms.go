@@ -1,0 +1,426 @@
+// Package alarms keeps alarms, evaluates them each minute and executes their
+// actions.
+//
+// A new state, its item of the history and the actions that are due are one
+// commit. The actions are executed after it, and are then taken off the store: a
+// crash in between has them executed once more, and none is lost.
+package alarms
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// MaxTags is how many tags an alarm may have.
+const MaxTags = 50
+
+// Reader reads metrics: *metrics.Store.
+type Reader interface {
+	Read(m metrics.Metric, unit string, from, to, period int64) ([]metrics.Point, error)
+	Units(m metrics.Metric) ([]string, error)
+}
+
+// Executor executes an action.
+type Executor interface {
+	// Execute does what an action says, durably. The errors Unavailable, Throttled
+	// and InsufficientStorage say that it may be done later, others that it never
+	// will.
+	Execute(ctx context.Context, a Action) error
+}
+
+// Action is an action that is due.
+type Action struct {
+	ARN     string // of what is to be told: a topic or a function
+	Account string // whose alarm it is
+	Subject string // of a notification
+	Message string // a notification's, or an event
+}
+
+// Options are what an Engine is made of.
+type Options struct {
+	Store    store.Store
+	Clock    clock.Clock
+	Logger   *slog.Logger
+	Metrics  Reader
+	Executor Executor
+	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
+	MaxAlarms int
+	// Wake is called when there is an alarm that Tick should evaluate.
+	Wake func()
+}
+
+// ID names an alarm.
+type ID struct{ Account, Region, Name string }
+
+// Engine keeps alarms.
+type Engine struct {
+	options Options
+
+	mu       sync.Mutex // guards what follows, and orders the commits
+	alarms   map[ID]*alarm.Alarm
+	counts   map[metrics.Owner]int
+	sequence uint32    // tells apart what happens in a millisecond
+	latest   time.Time // of what was written
+	pending  []pending
+
+	executing sync.Mutex // held by whoever executes actions
+}
+
+// pending is an action that is due, under its key.
+type pending struct {
+	key   []byte
+	ID    ID
+	Since time.Time // of the state
+	Action
+}
+
+// The keys of this package: the prefix of all, and what follows it.
+const (
+	prefix      = 'a'
+	kindAlarm   = 'a' // owner, name → alarm
+	kindHistory = 'h' // owner, time, sequence → item
+	kindIndex   = 'i' // owner, name, time, sequence → nothing
+	kindPending = 'p' // time, sequence → pending
+	kindLast    = 's' // the last sequence
+)
+
+func ownerKey(kind byte, o metrics.Owner) []byte {
+	k := append(make([]byte, 0, 96), prefix, kind)
+	k = append(append(k, o.Account...), 0)
+	return append(append(k, o.Region...), 0)
+}
+
+func (id ID) owner() metrics.Owner { return metrics.Owner{Account: id.Account, Region: id.Region} }
+
+func (id ID) key(kind byte) []byte { return append(append(ownerKey(kind, id.owner()), id.Name...), 0) }
+
+// Open reads the alarms of o.Store.
+func Open(o Options) (*Engine, error) {
+	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}}
+	err := each(o.Store, []byte{prefix, kindAlarm}, func(_, value []byte) error {
+		a := &alarm.Alarm{}
+		if err := decode(value, a); err != nil {
+			return err
+		}
+		id := ID{a.Account, a.Region, a.Name}
+		e.alarms[id] = a
+		e.counts[id.owner()]++
+		for _, at := range []time.Time{a.Configured, a.Updated} {
+			if at.After(e.latest) {
+				e.latest = at
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		var last []byte
+		if last, _, err = o.Store.Get(nil, []byte{prefix, kindLast}); len(last) == 4 {
+			e.sequence = binary.BigEndian.Uint32(last)
+		}
+	}
+	if err == nil {
+		err = each(o.Store, []byte{prefix, kindPending}, func(key, value []byte) error {
+			p := pending{key: bytes.Clone(key)}
+			e.pending = append(e.pending, p)
+			return decode(value, &e.pending[len(e.pending)-1])
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("alarms cannot be read: %w", err)
+	}
+	return e, nil
+}
+
+// each calls f with the keys that begin with a prefix, in order.
+func each(r store.Reader, prefix []byte, f func(key, value []byte) error) error {
+	it, err := r.Iter(prefix, after(prefix))
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return cmp.Or(err, it.Close())
+		}
+	}
+	return it.Close()
+}
+
+// after is the end of the keys that begin with a prefix, whose last byte is not
+// the greatest.
+func after(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	end[len(end)-1]++
+	return end
+}
+
+// Latest is the latest time that anything was written at. A virtual clock must
+// not start before it.
+func (e *Engine) Latest() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.latest
+}
+
+// Start begins: it executes what was due when the process ended, and has alarms
+// evaluated from now on.
+func (e *Engine) Start() error {
+	if e.busy() {
+		e.options.Wake()
+	}
+	return e.Execute(context.Background())
+}
+
+// busy reports whether there is anything to do each minute.
+func (e *Engine) busy() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.alarms) > 0 || len(e.pending) > 0
+}
+
+func (e *Engine) now() time.Time { return e.options.Clock.Now().Truncate(time.Millisecond) }
+
+// commit writes a change of alarms; the lock is held.
+type commit struct {
+	e     *Engine
+	now   time.Time
+	batch mutation.Batch
+	due   []pending
+}
+
+func (e *Engine) begin() *commit { return &commit{e: e, now: e.now()} }
+
+func (c *commit) stamp(key []byte) []byte {
+	c.e.sequence++
+	key = binary.BigEndian.AppendUint64(key, uint64(c.now.UnixMilli()))
+	return binary.BigEndian.AppendUint32(key, c.e.sequence)
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of this package always can be written
+	}
+	return text
+}
+
+func idOf(a *alarm.Alarm) ID { return ID{a.Account, a.Region, a.Name} }
+
+// put writes an alarm.
+func (c *commit) put(a *alarm.Alarm) { c.batch.Set(idOf(a).key(kindAlarm), encode(a)) }
+
+// note writes an item of an alarm's history.
+func (c *commit) note(id ID, item alarm.Item) {
+	key := c.stamp(ownerKey(kindHistory, id.owner()))
+	c.batch.Set(key, encode(item))
+	c.batch.Set(append(id.key(kindIndex), key[len(key)-stampSize:]...), nil)
+	c.prune(id.owner())
+}
+
+// enter puts an alarm into a state and has its actions executed if it is another.
+func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
+	before, since := a.Status, a.Transitioned
+	if a.Enter(s, c.now) {
+		c.note(idOf(a), a.Changed(before))
+		for _, action := range a.Actions(a.State) {
+			p := pending{key: c.stamp([]byte{prefix, kindPending}), ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Account: a.Account}}
+			if isFunction(action) {
+				p.Message = a.Event(before, since)
+			} else {
+				p.Subject, p.Message = a.Subject(), a.Notification(before.State)
+			}
+			c.batch.Set(p.key, encode(p))
+			c.due = append(c.due, p)
+		}
+	}
+	c.put(a)
+}
+
+func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
+
+// apply makes the change durable.
+func (c *commit) apply() error {
+	if c.batch.Len() == 0 {
+		return nil
+	}
+	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
+	if err := c.e.options.Store.Apply(true, &c.batch); err != nil {
+		return fmt.Errorf("alarms cannot be written: %w", err)
+	}
+	c.e.pending = append(c.e.pending, c.due...)
+	if c.now.After(c.e.latest) {
+		c.e.latest = c.now
+	}
+	return nil
+}
+
+// Put makes an alarm, or gives one another configuration; then tags are not
+// looked at, and its state stays. It fails with LimitExceeded.
+func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.begin()
+	var a alarm.Alarm
+	before, ok := e.alarms[id]
+	if ok {
+		a = *before
+		a.Reconfigure(config, c.now)
+		c.note(id, a.Reconfigured(before, c.now))
+	} else {
+		if most := e.options.MaxAlarms; most > 0 && e.counts[id.owner()] >= most {
+			return fault.Newf(fault.LimitExceeded, "The maximum number of alarms, %d, has been reached.", most)
+		}
+		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
+		c.note(id, a.Created(c.now))
+	}
+	c.put(&a)
+	if err := c.apply(); err != nil {
+		return err
+	}
+	if !ok {
+		e.counts[id.owner()]++
+	}
+	e.alarms[id] = &a
+	e.options.Wake()
+	return nil
+}
+
+// Delete removes alarms, all or none. It fails with NotFound if one is not there.
+func (e *Engine) Delete(ids []ID) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.begin()
+	gone := map[ID]bool{}
+	for _, id := range ids {
+		a, ok := e.alarms[id]
+		if !ok {
+			return errNoAlarm
+		}
+		if gone[id] {
+			continue
+		}
+		gone[id] = true
+		c.batch.Delete(id.key(kindAlarm))
+		c.note(id, a.Deleted(c.now))
+	}
+	if err := c.apply(); err != nil {
+		return err
+	}
+	for id := range gone {
+		delete(e.alarms, id)
+		if e.counts[id.owner()]--; e.counts[id.owner()] == 0 {
+			delete(e.counts, id.owner())
+		}
+	}
+	return nil
+}
+
+var errNoAlarm = fault.New(fault.NotFound, "")
+
+// SetState puts an alarm into a state until it is evaluated, and executes the
+// actions if it was in another. It fails with NotFound.
+func (e *Engine) SetState(ctx context.Context, id ID, s alarm.Status) error {
+	err := e.change(id, func(c *commit, a *alarm.Alarm) { c.enter(a, s) })
+	if err != nil {
+		return err
+	}
+	return e.Execute(ctx)
+}
+
+// Enable switches the actions of alarms on or off. Alarms that are not there are
+// passed over.
+func (e *Engine) Enable(ids []ID, enabled bool) error {
+	for _, id := range ids {
+		err := e.change(id, func(c *commit, a *alarm.Alarm) {
+			before := *a
+			if a.Disabled == enabled {
+				a.Disabled, a.Configured = !enabled, c.now
+				c.note(id, a.Reconfigured(&before, c.now))
+				c.put(a)
+			}
+		})
+		if err != nil && fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tag changes the tags of an alarm: f gets a copy. It fails with
+// ResourceNotFound, and with what f does.
+func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
+	var refused error
+	err := e.change(id, func(c *commit, a *alarm.Alarm) {
+		tags := maps.Clone(a.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		if refused = f(tags); refused == nil {
+			a.Tags = tags
+			c.put(a)
+		}
+	})
+	if fault.KindOf(err) == fault.NotFound {
+		return fault.New(fault.ResourceNotFound, "")
+	}
+	return cmp.Or(err, refused)
+}
+
+// change runs a command on an alarm. It fails with NotFound.
+func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found, ok := e.alarms[id]
+	if !ok {
+		return errNoAlarm
+	}
+	c, a := e.begin(), *found
+	f(c, &a)
+	if err := c.apply(); err != nil {
+		return err
+	}
+	e.alarms[id] = &a
+	return nil
+}
+
+// Get is an alarm as it is now.
+func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found, ok := e.alarms[id]
+	if ok {
+		a = *found
+	}
+	return a, ok
+}
+
+// List gives the alarms of an owner that f lets through, in the order of their
+// names.
+func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []alarm.Alarm
+	for id, a := range e.alarms {
+		if id.owner() == o && f(a) {
+			all = append(all, *a)
+		}
+	}
+	slices.SortFunc(all, func(a, b alarm.Alarm) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}

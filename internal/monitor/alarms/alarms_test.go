@@ -1,0 +1,274 @@
+package alarms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+var (
+	start = time.Date(2026, 5, 26, 14, 20, 0, 0, time.UTC)
+	owner = metrics.Owner{Account: "000000000000", Region: "us-east-1"}
+)
+
+func id(name string) ID { return ID{owner.Account, owner.Region, name} }
+
+// executed notes actions, and fails as it is told.
+type executed struct {
+	actions []string
+	fail    error
+}
+
+func (x *executed) Execute(_ context.Context, a Action) error {
+	x.actions = append(x.actions, a.ARN+" "+a.Subject)
+	return x.fail
+}
+
+// stopping is a store that fails from some write on, as a process that is killed.
+type stopping struct {
+	store.Store
+	left int
+}
+
+var errKilled = errors.New("killed")
+
+func (s *stopping) Apply(sync bool, batches ...*mutation.Batch) error {
+	if s.left--; s.left < 0 {
+		return errKilled
+	}
+	return s.Store.Apply(sync, batches...)
+}
+
+type world struct {
+	*testing.T
+	store    store.Store
+	clock    *clock.Virtual
+	keeper   *metrics.Store
+	executor *executed
+	woken    int
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, store: memory.New(), clock: clock.NewVirtual(start), executor: &executed{}}
+	var err error
+	if w.keeper, err = metrics.Open(metrics.Options{Store: w.store, Clock: w.clock}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) open(st store.Store) *Engine {
+	w.Helper()
+	e, err := Open(Options{
+		Store: st, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
+		MaxAlarms: 3, Wake: func() { w.woken++ },
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return e
+}
+
+func (w *world) pass(e *Engine, values ...float64) error {
+	w.Helper()
+	for _, value := range values {
+		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Count", metrics.Minute(w.clock.Now()), func(s *metrics.Set) { s.Add(value, 1) })
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	if _, err := w.clock.Advance(w.Context(), time.Minute); err != nil {
+		w.Fatal(err)
+	}
+	_, err := e.Tick(w.clock.Now())
+	return err
+}
+
+const topic = "arn:aws:sns:us-east-1:000000000000:ops"
+
+func config() alarm.Config {
+	return alarm.Config{
+		Namespace: "n", MetricName: "m", Statistic: "Maximum", Period: 60, EvaluationPeriods: 1, Threshold: 10, Comparison: alarm.Greater,
+		AlarmActions: []string{topic},
+	}
+}
+
+// However far the process comes before it is killed, the action of a new state is
+// executed, and a state that was told of is kept.
+func TestActionsSurviveCrashes(t *testing.T) {
+	for left := range 4 {
+		w := newWorld(t)
+		if err := w.open(w.store).Put(id("a"), config(), nil); err != nil {
+			t.Fatal(err)
+		}
+		killed := w.pass(w.open(&stopping{w.store, left}), 20)
+		if told := len(w.executor.actions) > 0; left < 2 && !errors.Is(killed, errKilled) || told != (left > 0) {
+			t.Fatalf("killed at write %d: %v, %v", left, killed, w.executor.actions)
+		}
+		e := w.open(w.store)
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Tick(w.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.executor.actions); n < 1 || n > 2 || w.executor.actions[0] != topic+` ALARM: "a" in US East (N. Virginia)` {
+			t.Errorf("killed at write %d: %q", left, w.executor.actions)
+		}
+		if a, ok := e.Get(id("a")); !ok || a.State != alarm.Alarming {
+			t.Errorf("killed at write %d: %+v", left, a)
+		}
+		if w.woken == 0 {
+			t.Error("nobody asked for the next minute")
+		}
+	}
+}
+
+// An action that cannot be executed now is tried again; one that never can is not.
+func TestFailingActions(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	if err := e.Put(id("a"), config(), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.executor.fail = fault.New(fault.InsufficientStorage, "full")
+	for range 3 {
+		if err := w.pass(e, 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.executor.fail = fault.New(fault.NotFound, "gone")
+	for range 3 {
+		if err := w.pass(e, 20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(w.executor.actions); n != 4 {
+		t.Errorf("%d attempts", n)
+	}
+	items, _, err := e.History(HistoryQuery{Owner: owner, Descending: true, Limit: 1})
+	if err != nil || items[0].Summary != "Failed to execute action "+topic || !strings.Contains(items[0].Data, "gone") {
+		t.Errorf("%+v, %v", items, err)
+	}
+}
+
+// What is put is there after a restart; deletions take all or none.
+func TestAlarmsAreKept(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	for _, name := range []string{"c", "a", "b"} {
+		if err := e.Put(id(name), config(), map[string]string{"k": name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Put(id("d"), config(), nil); fault.KindOf(err) != fault.LimitExceeded {
+		t.Error(err)
+	}
+	if err := e.Put(ID{"111111111111", "us-east-1", "d"}, config(), nil); err != nil {
+		t.Error(err)
+	}
+	if err := e.Delete([]ID{id("a"), id("none")}); fault.KindOf(err) != fault.NotFound {
+		t.Error(err)
+	}
+	if err := e.Delete([]ID{id("a"), id("a")}); err != nil {
+		t.Error(err)
+	}
+	if err := e.SetState(t.Context(), id("b"), alarm.Status{State: alarm.OK, Reason: "r"}); err != nil {
+		t.Error(err)
+	}
+	show := func(e *Engine) (all []string) {
+		for _, a := range e.List(owner, func(*alarm.Alarm) bool { return true }) {
+			all = append(all, fmt.Sprint(a.Name, a.State, a.Reason, a.Tags, a.Configured, a.Threshold))
+		}
+		return all
+	}
+	want := show(e)
+	if got := show(w.open(w.store)); len(got) != 2 || strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%v became %v", want, got)
+	}
+	if err := w.open(w.store).Put(id("d"), config(), nil); err != nil {
+		t.Errorf("a place that was given back is not free: %v", err)
+	}
+}
+
+// The history goes in both directions, by pages, and ends after thirty days.
+func TestHistoryPages(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	for n := range 10 {
+		name := fmt.Sprint("a", n%2)
+		var err error
+		if n < 2 {
+			err = e.Put(id(name), config(), nil)
+		} else {
+			err = e.SetState(t.Context(), id(name), alarm.Status{State: alarm.States[n/2%2], Reason: "r"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = w.open(w.store) // what happens in the same millisecond stays apart
+	}
+	read := func(q HistoryQuery) string {
+		q.Owner = owner
+		var all []string
+		for {
+			items, next, err := e.History(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range items {
+				all = append(all, strings.Fields(item.Name + " " + item.Summary)[0]+string(item.Type[0]))
+			}
+			if next == nil {
+				return strings.Join(all, " ")
+			}
+			q.After = next
+		}
+	}
+	for _, limit := range []int{1, 3, 100} {
+		whole := read(HistoryQuery{Limit: limit})
+		if n := strings.Count(whole, "S"); n != 8 || !strings.HasPrefix(whole, "a0C a1C ") {
+			t.Errorf("by %d: %s", limit, whole)
+		}
+		if got := read(HistoryQuery{Limit: limit, Name: "a1", Type: alarm.StateUpdate}); got != "a1S a1S a1S a1S" {
+			t.Errorf("of one by %d: %s", limit, got)
+		}
+		if got := read(HistoryQuery{Limit: limit, Name: "a1", Type: alarm.ConfigurationUpdate, Descending: true}); got != "a1C" {
+			t.Errorf("the newest first by %d: %s", limit, got)
+		}
+		if got := read(HistoryQuery{Limit: limit, To: start.Add(-time.Second)}); got != "" {
+			t.Errorf("before: %s", got)
+		}
+	}
+	if _, err := w.clock.Advance(t.Context(), 31*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(HistoryQuery{Limit: 100}); got != "" {
+		t.Errorf("after a month: %s", got)
+	}
+	if err := e.SetState(t.Context(), id("a0"), alarm.Status{State: alarm.InsufficientData, Reason: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, kind := range []byte{kindHistory, kindIndex} {
+		err := each(w.store, []byte{prefix, kind}, func([]byte, []byte) error { left++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left != 2 {
+		t.Errorf("%d keys are left", left)
+	}
+}

@@ -1,0 +1,175 @@
+package alarms
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// Tick evaluates every alarm at the end of a minute and executes the actions of
+// those whose state has become another. It asks for more while there are alarms.
+func (e *Engine) Tick(at time.Time) (more bool, err error) {
+	e.mu.Lock()
+	all := make([]*alarm.Alarm, 0, len(e.alarms))
+	for _, a := range e.alarms {
+		all = append(all, a)
+	}
+	e.mu.Unlock()
+	slices.SortFunc(all, func(a, b *alarm.Alarm) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+	})
+	for _, a := range all {
+		if err := e.evaluate(a, at); err != nil {
+			return true, err
+		}
+	}
+	err = e.Execute(context.Background())
+	return e.busy(), err
+}
+
+// evaluate finds the state of an alarm. One that has been changed meanwhile waits
+// for the next minute.
+func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
+	points, err := e.points(a, metrics.Minute(at))
+	if err != nil {
+		return err
+	}
+	status, change := a.Judge(points, e.now())
+	if !change {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.alarms[idOf(a)] != a {
+		return nil
+	}
+	c, next := e.begin(), *a
+	c.enter(&next, status)
+	if err := c.apply(); err != nil {
+		return err
+	}
+	e.alarms[idOf(a)] = &next
+	return nil
+}
+
+// points are the latest periods of an alarm's metric before a minute, the newest
+// first.
+func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
+	stat, ok := metrics.ParseStatistic(a.Statistic)
+	if !ok {
+		return nil, fmt.Errorf("alarm %s has the unknown statistic %q", a.ARN(), a.Statistic)
+	}
+	dimensions := make([]metrics.Dimension, len(a.Dimensions))
+	for i, d := range a.Dimensions {
+		dimensions[i] = metrics.Dimension(d)
+	}
+	m := metrics.Metric{
+		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName,
+		Dimensions: metrics.Dimensions(dimensions...),
+	}
+	units := []string{a.Unit}
+	if a.Unit == "" {
+		var err error
+		if units, err = e.options.Metrics.Units(m); err != nil {
+			return nil, err
+		}
+	}
+	n, period := a.Looked(), int64(a.Period)/60
+	from := end - int64(n)*period
+	points := make([]alarm.Point, n)
+	for i := range points {
+		points[i].At = metrics.Start(end - int64(i+1)*period)
+	}
+	for _, unit := range units {
+		read, err := e.options.Metrics.Read(m, unit, from, end, period)
+		if err != nil {
+			return nil, err
+		}
+		for i := range read {
+			if value, ok := stat.Of(&read[i].Set); ok {
+				p := &points[n-1-int((read[i].Minute-from)/period)]
+				p.Real, p.Samples, p.Value = true, read[i].Set.Count, value
+			}
+		}
+		if len(read) > 0 {
+			break // of several units, one counts
+		}
+	}
+	return points, nil
+}
+
+// Execute executes the actions that are due.
+func (e *Engine) Execute(ctx context.Context) error {
+	e.executing.Lock()
+	defer e.executing.Unlock()
+	for {
+		e.mu.Lock()
+		if len(e.pending) == 0 {
+			e.mu.Unlock()
+			return nil
+		}
+		p := e.pending[0]
+		e.mu.Unlock()
+		failure := ""
+		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
+			switch fault.KindOf(err) {
+			case fault.Unavailable, fault.Throttled, fault.InsufficientStorage:
+				return nil // it is due still
+			default:
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			failure = err.Error()
+			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
+		}
+		if err := e.executed(p, failure); err != nil {
+			return err
+		}
+	}
+}
+
+// executed takes an action off the store and notes it in the history.
+func (e *Engine) executed(p pending, failure string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending = e.pending[1:]
+	c := e.begin()
+	c.batch.Delete(p.key)
+	a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+	c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+	return c.apply()
+}
+
+// The history is kept for 30 days.
+const keepHistory = 30 * 24 * time.Hour
+
+// pruned bounds how many items leave the history when one is added.
+const pruned = 16
+
+const stampSize = 8 + 4
+
+// prune takes what is too old off the history of an owner, more than comes in.
+func (c *commit) prune(o metrics.Owner) {
+	low := ownerKey(kindHistory, o)
+	high := appendMillis(ownerKey(kindHistory, o), c.now.Add(-keepHistory))
+	it, err := c.e.options.Store.Iter(low, high)
+	if err != nil {
+		return // the next write fails as well
+	}
+	for n := 0; n < pruned && it.Next(); n++ {
+		var item alarm.Item
+		if decode(it.Value(), &item) == nil {
+			id := ID{o.Account, o.Region, item.Name}
+			c.batch.Delete(append(id.key(kindIndex), it.Key()[len(it.Key())-stampSize:]...))
+		}
+		c.batch.Delete(it.Key())
+	}
+	_ = it.Close() // the next write fails as well
+}

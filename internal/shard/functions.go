@@ -44,8 +44,8 @@ func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
 }
 
 // Function finds what an invocation of a function runs now; the empty qualifier is
-// the latest version. Errors: ResourceNotFound, and ResourceConflict while the
-// version is being created.
+// the latest version. Errors: ResourceNotFound, ResourceConflict while the
+// version is being created, and the faults that were set.
 func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
 	var draw float64
 	if qualifier != "" && e.options.Draw != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t 
 	}
 	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
 		t, err = sh.functions.Resolve(fn, qualifier, draw)
-		return err
+		return cmp.Or(err, e.injected(fn))
 	})
 	return t, err
 }

@@ -28,7 +28,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string, events invoke.Events) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -54,7 +54,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpo
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
-		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle,
+		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
 	})
 	deps.OnStop("functions", pool.Stop)

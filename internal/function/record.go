@@ -69,6 +69,16 @@ func Prefixes(shard uint16) [][]byte {
 	return all
 }
 
+// Reserving are the functions that have concurrent executions reserved.
+func (s *State) Reserving() (all []*Function) {
+	for _, f := range s.order.items {
+		if f.Reserved != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // Load takes one record back in, in the order of Prefixes. A failure leaves the
 // state unusable.
 func (s *State) Load(key, value []byte) error {

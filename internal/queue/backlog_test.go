@@ -25,6 +25,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 	defer func(w, o, g int) { windowSize, orderSize, groupSize = w, o, g }(windowSize, orderSize, groupSize)
 	windowSize, orderSize, groupSize = 6, 4, 3
 
+	t.Cleanup(func() { restingUntouched(t) })
 	rapid.Check(t, func(t *rapid.T) {
 		b := &player{T: t, bench: newBench(Config{}, Kind{FIFO: true, Backlog: true})}
 		var messages []*waitingMessage
@@ -64,7 +65,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				if len(got.Leases) > 0 {
 					return
 				}
-				if x := due(); x != nil && int(b.m.g.listed) == len(b.m.g.order) {
+				if x := due(); x != nil && b.m.g.Order.Whole {
 					t.Fatalf("took nothing, but %+v is due", x)
 				}
 			},
@@ -131,7 +132,7 @@ func TestFIFOBacklogModel(t *testing.T) {
 				available, need = b.m.Available(b.now)
 				return need, nil
 			}))
-			if x := due(); available && x == nil || !available && x != nil && int(b.m.g.listed) == len(b.m.g.order) {
+			if x := due(); available && x == nil || !available && x != nil && b.m.g.Order.Whole {
 				return fmt.Errorf("something is available: %v, due is %+v", available, x)
 			}
 			c := b.m.Counts(b.now)

@@ -1,10 +1,39 @@
 package queue
 
 import (
+	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
 )
+
+// MaxInFlight is how many messages of a queue can be leased at once. Source:
+// the quotas of SQS standard queues.
+const MaxInFlight = 120_000
+
+// maxVisibility is how long one receive can hide a message, in milliseconds,
+// all changes of its visibility together.
+const maxVisibility = int64(12 * time.Hour / time.Millisecond)
+
+// Errors of a command. They are facts about the queue; what a client is told is
+// decided above.
+var (
+	ErrGone       = errors.New("queue: no such message")
+	ErrNotLeased  = errors.New("queue: message is not leased")
+	ErrVisibility = errors.New("queue: total visibility timeout is beyond 12 hours")
+	ErrInFlight   = errors.New("queue: too many messages in flight")
+	ErrExpired    = errors.New("queue: the receive is over") // of a FIFO queue's handle
+)
+
+// Kind is what sort of queue a machine is.
+type Kind struct {
+	// FIFO: a message in flight blocks those behind it in its group.
+	FIFO bool
+	// Backlog: the queue of a subscription. Its consumer is in this process, so a
+	// lease holds until it ends or the process does, and messages do not expire
+	// by themselves.
+	Backlog bool
+}
 
 // Config is how a queue behaves: the typed form of its attributes.
 type Config struct {

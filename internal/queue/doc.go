@@ -4,7 +4,7 @@
 // A Machine takes commands and the time, changes its own state and appends to
 // a mutation.Batch what must be written. It does no I/O and holds a bounded
 // part of the queue in memory; where a command cannot go on without a record
-// from disk it returns a Need, its caller reads the record, hands it over by
+// from disk it returns a Need, its caller reads what it asks for, hands it over by
 // one of the Fill methods, and calls the command again, which goes on where it
 // stopped.
 //

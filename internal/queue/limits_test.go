@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/group"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/lease"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -28,11 +31,8 @@ func TestMaxInFlight(t *testing.T) {
 	}
 	b.now += 1000
 	b.m.Expire(&b.batch, b.now) // the first can be received again
-	for seq := uint64(1_000_000); len(b.m.leases) < MaxInFlight-2; seq++ {
-		if b.m.leases == nil {
-			b.m.leases = map[uint64]*state{}
-		}
-		b.m.leases[seq] = &state{seq: seq, due: never, slot: -1}
+	for seq := uint64(1_000_000); b.m.leases.Len() < MaxInFlight-2; seq++ {
+		b.m.leases.Add(lease.New(layout.State{Sequence: seq, Due: layout.Never}))
 	}
 	got, err := b.receive(10, 1000)
 	if err != nil || len(got.Leases) != 2 {
@@ -58,7 +58,7 @@ func TestMaxInFlight(t *testing.T) {
 	if err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 0) }); err != nil {
 		t.Fatal(err)
 	}
-	b.m.leases[1] = &state{seq: 1, due: never, slot: -1}
+	b.m.leases.Add(lease.New(layout.State{Sequence: 1, Due: layout.Never}))
 	if err := change(); !errors.Is(err, ErrInFlight) {
 		t.Errorf("one too many: %v", err)
 	}
@@ -73,23 +73,23 @@ func TestBoundedCommands(t *testing.T) {
 	record := m.AppendRecord(nil)
 	for range messages {
 		seq := b.m.Accept(&b.batch, b.now, Arrival{Record: record, Sent: b.now})
-		b.m.main.win.remove(seq)
-		b.m.c.fresh--
-		b.m.lease(&b.batch, b.now, &state{seq: seq, sent: b.now, due: b.now + 1, receives: 1})
+		b.m.main.Fresh.Remove(group.Fresh{Sequence: seq})
+		b.m.leave(&b.m.main)
+		b.m.lease(&b.batch, b.now, lease.New(layout.State{Sequence: seq, Sent: b.now, Receives: 1}), b.now+1)
 	}
 	b.batch.Reset()
 	b.now++
 	steps := 0
 	for b.m.Counts(b.now).InFlight > 0 {
-		before := len(b.m.leases)
+		before := b.m.leases.Len()
 		b.m.Expire(&b.batch, b.now)
-		if returned := before - len(b.m.leases); returned > maxExpire {
+		if returned := before - b.m.leases.Len(); returned > maxExpire {
 			t.Fatalf("one command returned %d leases", returned)
 		}
 		if steps++; steps > messages {
 			t.Fatal("it does not come to an end")
 		}
-		if at := b.m.NextTimer(b.now); len(b.m.leases) > 0 && (at == 0 || at > b.now) {
+		if at := b.m.NextTimer(b.now); b.m.leases.Len() > 0 && (at == 0 || at > b.now) {
 			t.Fatalf("more leases have run out, and the timer is set to %d at %d", at, b.now)
 		}
 	}

@@ -187,6 +187,7 @@ func TestModel(t *testing.T) {
 	defer func(n int) { windowSize = n }(windowSize)
 	windowSize = 6
 
+	t.Cleanup(func() { restingUntouched(t) })
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawn(t, "dlq")
 		tenants := rapid.Bool().Draw(t, "tenants")
@@ -348,7 +349,7 @@ func (m *model) compare(b *bench) error {
 	if got.InFlight != inFlight || got.Visible+got.Delayed != visible+delayed {
 		return fmt.Errorf("counts %+v, want %d visible, %d in flight, %d delayed", got, visible, inFlight, delayed)
 	}
-	if b.m.dueWin.len() == int(b.m.c.scheduled) && got.Delayed != delayed {
+	if b.m.due.Whole && got.Delayed != delayed {
 		return fmt.Errorf("%d delayed, want %d", got.Delayed, delayed)
 	}
 	if drift := got.Delayed - delayed; drift < 0 {

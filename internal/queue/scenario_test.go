@@ -138,8 +138,10 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		return fmt.Sprintf("in %v\n", time.Duration(at-s.b.now)*time.Millisecond), nil
 	case "moving":
 		var moving []string
-		for _, l := range s.b.m.MovingLeases() {
-			moving = append(moving, s.body(l.Lane, l.Sequence))
+		for _, l := range s.b.m.Leases() {
+			if l.Moving && !l.Task {
+				moving = append(moving, s.body(l.Lane, l.Sequence))
+			}
 		}
 		slices.Sort(moving)
 		return fmt.Sprintln(moving, s.b.m.Moving()), nil

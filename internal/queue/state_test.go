@@ -2,72 +2,95 @@ package queue
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"math"
+	"reflect"
 	"testing"
+	"time"
+	"unsafe"
 
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
-// FuzzDecodeState: what it reads is written as it was read.
-func FuzzDecodeState(f *testing.F) {
-	s := state{due: never, sent: 2, first: 3, received: 4, receives: 5, epoch: 6, lane: layout.MovedLane, flags: flagStay | flagHistory}
-	f.Add(s.appendTo(nil))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, p []byte) {
-		s, err := decodeState(7, p)
-		if err != nil {
-			if !errors.Is(err, layout.ErrCorrupt) || len(p) == stateSize {
-				t.Fatalf("%d bytes: %v", len(p), err)
-			}
-			return
-		}
-		if got := s.appendTo(nil); !bytes.Equal(got, p) || s.seq != 7 {
-			t.Fatalf("read %x, wrote %x", p, got)
-		}
-	})
-}
-
-// FuzzDecodeCounters: what a machine is loaded with is what it writes, but for
-// the leases, which it counts.
-func FuzzDecodeCounters(f *testing.F) {
-	f.Add(binary.BigEndian.AppendUint64(make([]byte, countersSize-8), math.MaxUint64))
-	f.Add(binary.BigEndian.AppendUint64(make([]byte, countersSize+groupCountersSize-8), 5))
+// FuzzLoad: what a machine is loaded with is what it writes, but for what it
+// counts itself.
+func FuzzLoad(f *testing.F) {
+	f.Add((&layout.Counters{Next: 9, Head: 4, Fresh: 3, LowMain: 2}).Append(nil))
+	f.Add((&layout.Counters{Next: 9, Head: 4, Grouped: 1, Listed: 1}).Append(nil))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{})
-		if _, _, err := m.Load(p, 1); err != nil {
-			if !errors.Is(err, layout.ErrCorrupt) || len(p) == countersSize {
+		if err := m.Load(p, 1); err != nil {
+			if !errors.Is(err, layout.ErrCorrupt) {
 				t.Fatalf("%d bytes: %v", len(p), err)
 			}
 			return
 		}
-		clear(p[4*8 : 5*8])
-		if got := m.AppendCounters(nil); !bytes.Equal(got, p) {
-			t.Fatalf("read %x, wrote %x", p, got)
+		again := New(layout.NewKeys(1, 1), Config{}, Kind{})
+		written := m.AppendCounters(nil)
+		if err := again.Load(written, 1); err != nil || !bytes.Equal(again.AppendCounters(nil), written) {
+			t.Fatalf("read %x, wrote %x, %v", p, written, err)
 		}
 	})
 }
 
 // FuzzFill hands a machine what a damaged store might hold.
 func FuzzFill(f *testing.F) {
-	f.Add([]byte("0123456789abcdef"), (&state{}).appendTo(nil))
+	f.Add([]byte("0123456789abcdef"), (&layout.State{}).Append(nil))
+	f.Add([]byte("0123456789abcdef"), make([]byte, 17))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if len(key) < 8 {
 			return // no store gives one: it is not within a span
 		}
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{FIFO: len(key)%2 == 0})
-		errs := []error{m.FillDue(key, value), m.LoadLease(key, value), m.FillState(Need{Sequence: 1}, true, 1, value), m.FillHeld(key, value)}
-		m.LoadBucket(key, value)
-		if _, _, err := m.Load(value, 1); err != nil && !errors.Is(err, layout.ErrCorrupt) {
-			t.Fatal(err)
+		errs := []error{m.FillState(Need{Sequence: 1}, true, 1, value)}
+		for _, kind := range []NeedKind{NeedLane, NeedHeld, NeedDue, NeedOrder, NeedLeases, NeedBuckets} {
+			errs = append(errs, m.Fill(Need{Kind: kind, Lane: layout.GroupLanes}, key, value))
 		}
-		for _, err := range errs {
-			if err != nil && !errors.Is(err, layout.ErrCorrupt) {
+		m.FillGroup(layout.GroupLanes, value)
+		for _, err := range append(errs, m.Load(value, 1)) {
+			if err != nil && !errors.Is(err, layout.ErrCorrupt) && !errors.Is(err, message.ErrCorrupt) {
 				t.Fatal(err)
 			}
 		}
-		layout.DecodeDue(value)
 	})
+}
+
+// restingUntouched: what all empty machines share is as it was made.
+func restingUntouched(t *testing.T) {
+	t.Helper()
+	if !reflect.DeepEqual(resting, newContent()) {
+		t.Error("a machine has changed what all empty ones share")
+	}
+}
+
+// An empty queue that rests is as small as one that was never used, and goes on
+// where it was; one that is not empty does not rest.
+func TestRest(t *testing.T) {
+	for _, kind := range []Kind{{}, {FIFO: true}, {Backlog: true}} {
+		b := newBench(Config{Visibility: time.Minute, Retention: time.Hour}, kind)
+		for want := uint64(1); want < 4; want++ {
+			if seq, err := b.send(1, "g", 0); err != nil || seq != want {
+				t.Fatalf("sequence %d, %v; want %d", seq, err, want)
+			}
+			if b.m.Rest(); b.m.content == resting || b.m.Counts(b.now).Visible != 1 {
+				t.Fatalf("%+v: it rests with %+v", kind, b.m.Counts(b.now))
+			}
+			r := b.mustReceive(t, 1000)
+			if b.m.Rest(); b.m.content == resting {
+				t.Fatalf("%+v: it rests with a lease", kind)
+			}
+			l := r.Leases[0]
+			if err := b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }); err != nil {
+				t.Fatal(err)
+			}
+			if b.m.Rest(); b.m.content != resting || unsafe.Sizeof(*b.m) > 80 {
+				t.Fatalf("%+v: it is empty and does not rest, or is of %d bytes", kind, unsafe.Sizeof(*b.m))
+			}
+			if err := b.reopen(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	restingUntouched(t)
 }

@@ -83,6 +83,8 @@ type bench struct {
 	epoch  uint32
 	batch  mutation.Batch
 	broken []string // counters that disagreed with records
+	// restless is every other time: an empty queue need not rest.
+	restless bool
 }
 
 func newBench(cfg Config, kind Kind) *bench {
@@ -91,62 +93,48 @@ func newBench(cfg Config, kind Kind) *bench {
 
 // commit writes what a command changed, with the counters.
 func (t *bench) commit() error {
+	if t.restless = !t.restless; !t.restless { // a shard lets it rest now and then
+		defer t.m.Rest()
+	}
+	return t.write()
+}
+
+func (t *bench) write() error {
 	t.batch.Set(t.m.Keys().Counters(), t.m.AppendCounters(nil))
 	return t.store.apply(&t.batch)
 }
 
 func (t *bench) fill(need Need) error {
-	if err := t.commit(); err != nil {
+	if err := t.write(); err != nil {
 		return err
 	}
 	var failed error
-	walk := func(span layout.Span, f func(key, value []byte) error) {
-		n, exhausted := 0, true
-		t.store.walk(span, func(key, value []byte) bool {
-			if n == need.Limit {
-				exhausted = false
-				return false
-			}
-			n++
-			failed = f(key, value)
-			return failed == nil
-		})
-		if !t.m.FillEnd(need, exhausted) {
-			t.broken = append(t.broken, fmt.Sprintf("fill of kind %d", need.Kind))
-		}
-	}
 	switch need.Kind {
-	case NeedLane:
-		begins := uint64(0)
-		if value, ok := t.store.get(t.m.Keys().Group(need.Lane)); ok {
-			begins = binary.BigEndian.Uint64(value)
-		}
-		if held, ok := t.m.HeldSpan(need.Lane, begins); ok {
-			t.store.walk(held, func(key, value []byte) bool {
-				failed = t.m.FillHeld(key, value)
-				return failed == nil
-			})
-		}
-		walk(t.m.LaneSpan(need.Lane, begins), func(key, value []byte) error {
-			sent, _ := message.RecordSent(value)
-			t.m.FillFresh(need.Lane, layout.KeySequence(key), sent)
-			return nil
-		})
-	case NeedDue:
-		walk(t.m.DueSpan(), t.m.FillDue)
-	case NeedOrder:
-		walk(t.m.OrderSpan(), t.m.FillOrder)
 	case NeedGroup:
-		_, exists := t.store.get(t.m.Keys().Group(need.Lane))
-		t.m.FillGroup(need.Lane, exists)
+		value, _ := t.store.get(t.m.Keys().Group(need.Lane))
+		t.m.FillGroup(need.Lane, value)
 	case NeedState:
 		record, exists := t.store.get(t.m.Keys().Record(need.Lane, need.Sequence))
 		sent, _ := message.RecordSent(record)
 		var scheduled []byte
 		if due, ok := t.store.get(t.m.Keys().DueOf(need.Sequence)); ok {
-			scheduled, _ = t.store.get(t.m.Keys().Due(layout.DecodeDue(due), need.Sequence))
+			scheduled, _ = t.store.get(t.m.Keys().Due(int64(layout.Number(due)), need.Sequence))
 		}
 		failed = t.m.FillState(need, exists, sent, scheduled)
+	default:
+		n, exhausted := 0, true
+		t.store.walk(t.m.Span(need), func(key, value []byte) bool {
+			if n == need.Limit && n > 0 {
+				exhausted = false
+				return false
+			}
+			n++
+			failed = t.m.Fill(need, key, value)
+			return failed == nil
+		})
+		if !t.m.FillEnd(need, exhausted) {
+			t.broken = append(t.broken, fmt.Sprintf("fill of kind %d", need.Kind))
+		}
 	}
 	return failed
 }
@@ -235,24 +223,15 @@ func (t *bench) reopen() error {
 	if !ok {
 		return nil
 	}
-	if _, _, err := t.m.Load(value, t.now); err != nil {
+	if err := t.m.Load(value, t.now); err != nil {
 		return err
 	}
-	var failed error
-	t.store.walk(t.m.Keys().Leases(), func(key, value []byte) bool {
-		failed = t.m.LoadLease(key, value)
-		return failed == nil
-	})
-	t.store.walk(t.m.Keys().Buckets(), func(key, value []byte) bool {
-		t.m.LoadBucket(key, value)
-		return true
-	})
-	for _, need := range t.m.LoadNeeds() {
+	for need := range t.m.LoadNeeds() {
 		if err := t.fill(need); err != nil {
 			return err
 		}
 	}
-	return failed
+	return nil
 }
 
 // sweep drops what is past its retention, as a shard does.
@@ -284,7 +263,7 @@ func (t *bench) sweep() (dropped []uint64, err error) {
 			return true
 		})
 	}
-	t.store.walk(t.m.Keys().Expiries(), func(key, value []byte) bool {
+	t.store.walk(t.m.Keys().Of(layout.KindExpiry), func(key, value []byte) bool {
 		if keep(layout.KeyTime(key)) {
 			return false
 		}

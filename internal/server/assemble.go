@@ -144,7 +144,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, limits, url, monitoring.functionEvents(deps))
+	pool, err := newPool(deps, engine, limits, groups.Writer(), monitoring.functionEvents(deps), url)
 	if err != nil {
 		return Parts{}, err
 	}

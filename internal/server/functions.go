@@ -28,7 +28,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpoint string, events invoke.Events) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, events invoke.Events, endpoint string) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -53,9 +53,9 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, endpo
 		return nil
 	})
 	pool := invoke.New(invoke.Options{
-		Process: processes, Remote: elsewhere, Logger: deps.Log, Clock: deps.Clock,
+		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
 		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
-		Reserved: func(region, account string) int { return engine.FunctionUsage(account, region).Reserved },
+		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)
 	return pool, nil

@@ -258,7 +258,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 	sh.readable()
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var infos []DeliveryInfo
-	add := func(p queue.Peeked) error {
+	add := func(p layout.State, leased bool) error {
 		record, ok, err := e.store.Get(nil, keys.Record(p.Lane, p.Sequence))
 		if err != nil || !ok {
 			return err
@@ -276,7 +276,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
 		}
-		if p.Leased {
+		if leased {
 			info.State = DeliveryInFlight
 		} else {
 			info.NextAttemptAt = time.UnixMilli(max(p.Due, m.Sent)).UTC()
@@ -284,42 +284,48 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		infos = append(infos, info)
 		return nil
 	}
-	for _, p := range qs.machine.Peek(limit) {
-		if err := add(p); err != nil {
+	leases := qs.machine.Leases()
+	for _, l := range leases[:min(limit, len(leases))] {
+		if err := add(layout.State{Sequence: l.Sequence, Lane: l.Lane}, true); err != nil {
 			return nil, err
 		}
 	}
 	var failed error
-	walk := func(span layout.Span, peek func(key, value []byte) (queue.Peeked, error)) {
+	walk := func(span layout.Span, peek func(key, value []byte) (layout.State, error)) {
 		if failed != nil || len(infos) >= limit {
 			return
 		}
 		err := each(e.store, span, func(key, value []byte) bool {
 			p, err := peek(key, value)
 			if _, leased := qs.machine.Leased(p.Sequence); err == nil && !leased {
-				err = add(p)
+				err = add(p, false)
 			}
 			failed = err
 			return err == nil && len(infos) < limit
 		})
 		failed = errorsFirst(failed, err)
 	}
-	walk(qs.machine.Keys().AllDue(), queue.PeekDue)
-	walk(qs.machine.HeadSpan(), queue.PeekFresh)
+	walk(qs.machine.Keys().Of(layout.KindDue), layout.DecodeState)
+	walk(qs.machine.HeadSpan(), freshState)
 	if qs.topicFIFO() { // group by group
-		walk(qs.machine.Keys().Records(), func(key, _ []byte) (queue.Peeked, error) { return e.peekGrouped(&keys, key) })
+		walk(qs.machine.Keys().Of(layout.KindRecord), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(&keys, key) })
 	}
 	return infos, failed
 }
 
+// freshState is that of a message that was never received, by the key of its record.
+func freshState(key, _ []byte) (layout.State, error) {
+	return layout.State{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}, nil
+}
+
 // peekGrouped reads what waits of a FIFO topic's message at the key of its record.
-func (e *Engine) peekGrouped(keys *layout.Keys, key []byte) (queue.Peeked, error) {
-	p := queue.Peeked{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}
+func (e *Engine) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
+	p, _ := freshState(key, nil)
 	state, returned, err := e.store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
 	if err != nil || !returned {
 		return p, err
 	}
-	return queue.PeekDue(keys.HeldState(p.Lane, p.Sequence), state)
+	return layout.DecodeState(keys.HeldState(p.Lane, p.Sequence), state)
 }
 
 func errorsFirst(errs ...error) error {

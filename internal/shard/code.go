@@ -101,6 +101,9 @@ func (sh *shard) loadFunctions() error {
 			return err
 		}
 	}
+	for _, f := range sh.functions.Reserving() {
+		sh.engine.reserve(f.ARN, *f.Reserved)
+	}
 	used := sh.functions.Uploads()
 	span := layout.PrefixSpan(codePrefix(sh.id))
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)

@@ -60,7 +60,7 @@ func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i in
 			r.Duplicate = true
 			return r
 		}
-		here[ids[i]] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.machine.Next()}
+		here[ids[i]] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.machine.NextSequence()}
 		return SendResult{}
 	}
 }

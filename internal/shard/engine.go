@@ -98,9 +98,10 @@ type Engine struct {
 	consumer atomic.Pointer[Consumer]
 	finished *finishedRing
 
-	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
-	faultMu sync.Mutex
-	quotas  sync.Mutex // held while what a quota counts may grow
+	faults   atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu  sync.Mutex
+	reserved sync.Map   // [account, region] → *atomic.Int64: executions of functions that are reserved
+	quotas   sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	background sync.WaitGroup

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"godwit.dev/godwit/internal/queue"
@@ -32,68 +31,33 @@ func (sh *shard) fill(qs *queueState, need queue.Need) {
 func (sh *shard) read(qs *queueState, need queue.Need) error {
 	m := &qs.machine
 	switch need.Kind {
-	case queue.NeedLane:
-		return sh.readLane(qs, need)
-	case queue.NeedDue:
-		return sh.walk(m.DueSpan(), need, qs, m.FillDue)
-	case queue.NeedOrder:
-		return sh.walk(m.OrderSpan(), need, qs, m.FillOrder)
+	case queue.NeedNothing:
+		return nil
 	case queue.NeedGroup:
-		_, ok, err := sh.engine.store.Get(nil, m.Keys().Group(need.Lane))
-		m.FillGroup(need.Lane, ok)
+		value, _, err := sh.engine.store.Get(nil, m.Keys().Group(need.Lane))
+		m.FillGroup(need.Lane, value)
 		return err
 	case queue.NeedState:
 		return sh.readState(m, need)
 	default:
-		return nil
+		return sh.walk(qs, need)
 	}
 }
 
-// readLane reads the next messages of a lane.
-func (sh *shard) readLane(qs *queueState, need queue.Need) error {
-	m, s, begins := &qs.machine, sh.engine.store, uint64(0)
-	if need.Lane.Grouped() {
-		value, _, err := s.Get(nil, m.Keys().Group(need.Lane))
-		if err != nil {
-			return err
-		}
-		if len(value) == 8 {
-			begins = binary.BigEndian.Uint64(value)
-		}
-	}
-	if held, ok := m.HeldSpan(need.Lane, begins); ok {
-		var failed error
-		err := each(s, held, func(key, value []byte) bool {
-			failed = m.FillHeld(key, value)
-			return failed == nil
-		})
-		if err := errorsFirst(failed, err); err != nil {
-			return err
-		}
-	}
-	return sh.walk(m.LaneSpan(need.Lane, begins), need, qs, func(key, value []byte) error {
-		sent, ok := message.RecordSent(value)
-		if !ok {
-			return message.ErrCorrupt
-		}
-		m.FillFresh(need.Lane, layout.KeySequence(key), sent)
-		return nil
-	})
-}
-
-// walk hands the first entries of a span to f and ends the filling.
-func (sh *shard) walk(span layout.Span, need queue.Need, qs *queueState, f func(key, value []byte) error) error {
+// walk hands over the first entries of a span.
+func (sh *shard) walk(qs *queueState, need queue.Need) error {
+	span := qs.machine.Span(need)
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
 	n, size, exhausted := 0, 0, true
 	for it.Next() {
-		if n == need.Limit || size > fetchBytes {
+		if need.Limit > 0 && (n == need.Limit || size > fetchBytes) {
 			exhausted = false
 			break
 		}
-		if err := f(it.Key(), it.Value()); err != nil {
+		if err := qs.machine.Fill(need, it.Key(), it.Value()); err != nil {
 			return errors.Join(err, it.Close())
 		}
 		n++
@@ -121,7 +85,7 @@ func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
 	}
 	var scheduled []byte
 	if isDue {
-		if scheduled, _, err = s.Get(nil, m.Keys().Due(layout.DecodeDue(due), need.Sequence)); err != nil {
+		if scheduled, _, err = s.Get(nil, m.Keys().Due(int64(layout.Number(due)), need.Sequence)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +126,7 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 		err = lane(layout.DelayedLane, &delayedLow)
 	}
 	if err == nil && !more {
-		err = each(sh.engine.store, keys.Expiries(), func(key, value []byte) bool {
+		err = each(sh.engine.store, keys.Of(layout.KindExpiry), func(key, value []byte) bool {
 			sent := layout.KeyTime(key)
 			if sent > cutoff {
 				stays(sent)
@@ -172,11 +136,7 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 				more = true
 				return false
 			}
-			if len(value) != 8 {
-				return true
-			}
-			lane := layout.Lane(binary.BigEndian.Uint64(value))
-			found = append(found, queue.Expired{Lane: lane, Sequence: layout.KeySequence(key)})
+			found = append(found, queue.Expired{Lane: layout.Lane(layout.Number(value)), Sequence: layout.KeySequence(key)})
 			return true
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -176,6 +177,30 @@ func (e *Engine) FunctionUsage(account, region string) (u function.Usage) {
 	return u
 }
 
+// ReservedExecutions is how many concurrent executions the functions of an account
+// in a region have reserved. It costs the same however many functions there are.
+func (e *Engine) ReservedExecutions(account, region string) int {
+	if n, ok := e.reserved.Load([2]string{account, region}); ok {
+		return int(n.(*atomic.Int64).Load())
+	}
+	return 0
+}
+
+// countReserved runs a command that may change what a function reserves.
+func (sh *shard) countReserved(fn arn.ARN, command func() error) error {
+	before := sh.functions.Usage(fn.Account, fn.Region).Reserved
+	err := command()
+	if change := sh.functions.Usage(fn.Account, fn.Region).Reserved - before; change != 0 {
+		sh.engine.reserve(fn, change)
+	}
+	return err
+}
+
+func (e *Engine) reserve(fn arn.ARN, change int) {
+	n, _ := e.reserved.LoadOrStore([2]string{fn.Account, fn.Region}, new(atomic.Int64))
+	n.(*atomic.Int64).Add(int64(change))
+}
+
 // DeleteFunction removes a function with all that it has, or, if the qualifier is
 // not empty, a version. Errors: ResourceNotFound, InvalidParameter,
 // ResourceConflict.
@@ -187,7 +212,11 @@ func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier strin
 			sh.dropUploads(gone...)
 			return err
 		}
-		f, err := sh.functions.Delete(fn, &sh.batch)
+		var f *function.Function
+		err := sh.countReserved(fn, func() (err error) {
+			f, err = sh.functions.Delete(fn, &sh.batch)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -362,6 +391,6 @@ func (e *Engine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *
 					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved)
 			}
 		}
-		return sh.functions.Reserve(fn, executions, &sh.batch)
+		return sh.countReserved(fn, func() error { return sh.functions.Reserve(fn, executions, &sh.batch) })
 	})
 }

@@ -294,3 +294,42 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 		t.Errorf("%d zips are kept of a refused function", n)
 	}
 }
+
+// What is reserved is known at once, through deletions and restarts.
+func TestReservedExecutions(t *testing.T) {
+	ctx := t.Context()
+	o := Options{Store: openStore(t, vfs.NewMem()), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{Executions: 1000, Unreserved: 100}}
+	defer o.Store.Close()
+	e := openEngine(t, o)
+	wants := func(n int) {
+		t.Helper()
+		if got := e.ReservedExecutions(account, region); got != n || got != e.FunctionUsage(account, region).Reserved {
+			t.Errorf("%d are reserved, want %d", got, n)
+		}
+	}
+	wants(0)
+	for i, name := range []string{"f", "g"} {
+		cmd := createFunction(name, nil)
+		cmd.Code = function.Code{URL: "http://x/"}
+		if _, err := e.CreateFunction(ctx, cmd, nil); err != nil {
+			t.Fatal(err)
+		}
+		n := 10 + i
+		if err := e.ReserveExecutions(ctx, functionARN(name), &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants(21)
+	e.Close()
+	e = openEngine(t, o)
+	wants(21)
+	if err := e.DeleteFunction(ctx, functionARN("f"), ""); err != nil {
+		t.Fatal(err)
+	}
+	wants(11)
+	if err := e.ReserveExecutions(ctx, functionARN("g"), nil); err != nil {
+		t.Fatal(err)
+	}
+	wants(0)
+	e.Close()
+}

@@ -95,6 +95,6 @@ func (sh *shard) oldest(qs *queueState) (sent int64) {
 	mainLow, delayedLow := qs.machine.Lows()
 	first(keys.Lane(layout.MainLane, mainLow), record)
 	first(keys.Lane(layout.DelayedLane, delayedLow), record)
-	first(keys.Expiries(), func(key, _ []byte) { note(layout.KeyTime(key)) })
+	first(keys.Of(layout.KindExpiry), func(key, _ []byte) { note(layout.KeyTime(key)) })
 	return sent
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
@@ -198,31 +199,10 @@ func (sh *shard) loadMachine(qs *queueState, counters map[layout.Incarnation][]b
 		return fmt.Errorf("%s has no counters", qs.arn)
 	}
 	delete(counters, qs.incarnation)
-	leases, scheduled, err := qs.machine.Load(value, sh.meta.now)
-	if err != nil {
+	if err := qs.machine.Load(value, sh.meta.now); err != nil {
 		return err
 	}
-	s := sh.engine.store
-	if leases > 0 {
-		var failed error
-		err := each(s, qs.machine.Keys().Leases(), func(key, value []byte) bool {
-			failed = qs.machine.LoadLease(key, value)
-			return failed == nil
-		})
-		if err := errorsFirst(failed, err); err != nil {
-			return err
-		}
-	}
-	if scheduled {
-		err := each(s, qs.machine.Keys().Buckets(), func(key, value []byte) bool {
-			qs.machine.LoadBucket(key, value)
-			return true
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, need := range qs.machine.LoadNeeds() {
+	for need := range qs.machine.LoadNeeds() {
 		if err := sh.read(qs, need); err != nil {
 			return err
 		}
@@ -283,8 +263,7 @@ func (sh *shard) resume() {
 	defer sh.mu.Unlock()
 	for _, qs := range sh.backlogs {
 		// Whether these attempts reached anybody is unknown: they are made again.
-		for i, seq := range qs.machine.LeasedSequences() {
-			l, _ := qs.machine.Leased(seq)
+		for i, l := range qs.machine.Leases() {
 			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
 			sh.touch(qs)
 			if i%resumeChunk == resumeChunk-1 {
@@ -296,7 +275,8 @@ func (sh *shard) resume() {
 		}
 	}
 	for _, qs := range sh.queues {
-		if moves := qs.machine.MovingLeases(); len(moves) > 0 {
+		moves := slices.DeleteFunc(qs.machine.Leases(), func(l queue.Lease) bool { return !l.Moving || l.Task })
+		if len(moves) > 0 {
 			sh.moveLater(qs, moves)
 		}
 		if !qs.machine.Empty() {

@@ -77,16 +77,23 @@ func (e *Engine) full() bool { return e.options.Full != nil && e.options.Full() 
 
 // await remembers that the messages up to a sequence are durable with a group.
 func (qs *queueState) await(sequence uint64, g *group) {
-	i := 0
-	for i < len(qs.pending) && qs.pending[i].group.durable.Load() {
-		i++
-	}
-	qs.pending = slices.Delete(qs.pending, 0, i)
+	qs.forgetDurable()
 	if n := len(qs.pending); n > 0 && qs.pending[n-1].group == g {
 		qs.pending[n-1].sequence = sequence
 		return
 	}
 	qs.pending = append(qs.pending, pendingAppend{sequence: sequence, group: g})
+}
+
+// forgetDurable forgets the groups that are durable.
+func (qs *queueState) forgetDurable() {
+	i := 0
+	for i < len(qs.pending) && qs.pending[i].group.durable.Load() {
+		i++
+	}
+	if qs.pending = slices.Delete(qs.pending, 0, i); len(qs.pending) == 0 && !qs.emptied {
+		qs.pending = nil
+	}
 }
 
 // awaited is the group that a message becomes durable with; nil if it is.

@@ -343,7 +343,7 @@ func (t *moveTask) stop() {
 // countMove notes that a task's message has arrived, as part of the command
 // that removes it here.
 func (sh *shard) countMove(qs *queueState, sequence uint64) {
-	if !qs.machine.InTask(sequence) {
+	if l, _ := qs.machine.Leased(sequence); !l.Task {
 		return
 	}
 	if t := sh.activeMove(qs.arn); t != nil {

@@ -253,10 +253,11 @@ func (sh *shard) resumeMoves() {
 			continue
 		}
 		now := sh.now()
-		for _, seq := range qs.machine.TaskSequences() {
-			l, _ := qs.machine.Leased(seq)
-			_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
-			sh.touch(qs)
+		for _, l := range qs.machine.Leases() {
+			if l.Task {
+				_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+				sh.touch(qs)
+			}
 		}
 	}
 	sh.commit(false)

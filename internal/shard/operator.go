@@ -93,7 +93,11 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 		sh.readable()
 		low = qs.low
 		if qs.topicFIFO() {
-			leased = qs.machine.OldestLeased()
+			for _, l := range qs.machine.Leases() {
+				if leased == 0 || l.Sent < leased {
+					leased = l.Sent
+				}
+			}
 		}
 		return nil
 	})
@@ -147,7 +151,11 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 	var failed error
 	err = each(e.store, keys.ListedFrom(0), func(key, value []byte) bool {
 		var record []byte
-		record, _, failed = e.store.Get(nil, keys.Record(layout.ListedLane(value), layout.KeySequence(key)))
+		listing, err := layout.DecodeListing(value)
+		if failed = err; failed != nil {
+			return false
+		}
+		record, _, failed = e.store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
 		if at, ok := message.RecordSent(record); ok && (sent == 0 || at < sent) {
 			sent = at
 		}
@@ -211,7 +219,7 @@ const operatorStep = 512
 // fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
 func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
 	var began int64
-	var last queue.Peeked // how far it has come
+	var last layout.State // how far it has come
 	for more := true; more && err == nil; {
 		more = false
 		err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
@@ -223,13 +231,13 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 			if qs.topicFIFO() {
 				span = keys.HeldFrom(last.Lane, last.Sequence)
 			}
-			var found []queue.Peeked
+			var found []layout.State
 			var values [][]byte
 			var failed error
 			seen := 0
 			err := each(e.store, span, func(key, value []byte) bool {
-				var p queue.Peeked
-				if p, failed = queue.PeekDue(key, value); failed != nil {
+				var p layout.State
+				if p, failed = layout.DecodeState(key, value); failed != nil {
 					return false
 				}
 				if seen++; seen > operatorStep {
@@ -285,7 +293,7 @@ type Waiting struct {
 	begun bool
 	fresh bool // those that were attempted are through, or stand among the others
 	below uint64
-	last  queue.Peeked // how far it has come
+	last  layout.State // how far it has come
 }
 
 // Next lists up to 512 deliveries; none is the end. Errors: NotFound.
@@ -297,14 +305,14 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.machine.NextSequence(), fifo
 			}
-			span, peek := w.span(&qs.machine, fifo), queue.PeekFresh
+			span, peek := w.span(&qs.machine, fifo), freshState
 			if !w.fresh {
-				peek = queue.PeekDue
+				peek = layout.DecodeState
 			}
 			seen := 0
 			var failed error
 			err := each(e.store, span, func(key, value []byte) bool {
-				var p queue.Peeked
+				var p layout.State
 				if p, failed = peek(key, value); failed != nil {
 					return false
 				}
@@ -323,7 +331,7 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 				return true
 			})
 			if !more && !w.fresh {
-				more, w.fresh, w.last = true, true, queue.Peeked{}
+				more, w.fresh, w.last = true, true, layout.State{}
 			}
 			return errorsFirst(failed, err)
 		})

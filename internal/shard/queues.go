@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -105,7 +106,8 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 // own copies the parts of a name: they may be pieces of a request, all of which
 // they would keep in memory.
 func own(a arn.ARN) arn.ARN {
-	a.Region, a.Account, a.Resource = strings.Clone(a.Region), strings.Clone(a.Account), strings.Clone(a.Resource)
+	a.Region, a.Account = unique.Make(a.Region).Value(), unique.Make(a.Account).Value() // which many have
+	a.Resource = strings.Clone(a.Resource)
 	return a
 }
 

@@ -63,6 +63,9 @@ type shard struct {
 	sources    map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
 	moves      map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
 
+	emptied     [emptiedKept]*queueState // those that became empty last, which are likely to be used again
+	nextEmptied int
+
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 
 	sealed uint64 // commits sealed; guarded by the log's applying
@@ -78,6 +81,7 @@ type queueState struct {
 	backlog     bool
 	gone        bool
 	dirty       bool
+	emptied     bool   // among the shard's emptied ones
 	readied     bool   // the consumer was told, and has not come yet
 	paused      bool   // the consumer is told nothing
 	countedLen  uint8  // see countedIn
@@ -196,6 +200,9 @@ func (sh *shard) settle(qs *queueState) {
 		sh.setTimer(qs, 0)
 		return
 	}
+	if qs.machine.Empty() && !qs.emptied {
+		sh.rest(qs)
+	}
 	now := sh.now()
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
@@ -213,6 +220,22 @@ func (sh *shard) settle(qs *queueState) {
 		at = max(at, now+1) // what one command left undone gives way to others first
 	}
 	sh.timerBy(qs, at)
+}
+
+// emptiedKept is how many empty queues of a shard keep their memory.
+const emptiedKept = 32
+
+// rest notes that a queue is empty, and takes the memory of the one that has been
+// so for longest.
+func (sh *shard) rest(qs *queueState) {
+	last := &sh.emptied[sh.nextEmptied]
+	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
+	if old := *last; old != nil {
+		old.emptied = false
+		old.machine.Rest()
+		old.forgetDurable()
+	}
+	*last, qs.emptied = qs, true
 }
 
 // timerBy makes qs due at a moment, unless it is due before that; 0 is never.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,8 @@ import (
 
 // operation is one kind of request: what is the same in all requests for it.
 type operation struct {
-	service     string // "sqs" or "sns"
+	service     string // "sqs", "sns" or "lambda"
+	path        string // empty: the root
 	contentType string
 	target      string // X-Amz-Target; empty in the Query protocol
 }
@@ -53,14 +55,14 @@ type conn struct {
 
 func newConn(host string) *conn {
 	c := &conn{host: host, signers: map[string]*signer{}}
-	for _, service := range []string{"sqs", "sns"} {
+	for _, service := range []string{"sqs", "sns", "lambda"} {
 		c.signers[service] = &signer{accessKey: "test", secret: "test", region: "us-east-1", service: service}
 	}
 	return c
 }
 
 // do sends a request and returns the answer's body, valid until the next call.
-// Any status but 200 is an error.
+// Any status but one of success is an error.
 func (c *conn) do(op *operation, body []byte) ([]byte, error) {
 	now := time.Now()
 	if c.nc != nil && now.Sub(c.used) > idleLimit {
@@ -87,7 +89,7 @@ func (c *conn) do(op *operation, body []byte) ([]byte, error) {
 	if !keep {
 		c.close()
 	}
-	if status != 200 {
+	if status < 200 || status > 299 {
 		return nil, fmt.Errorf("%s: status %d: %.300s", op.name(), status, c.body)
 	}
 	return c.body, nil
@@ -114,10 +116,12 @@ func (c *conn) compose(op *operation, now time.Time, body []byte) {
 	if op.target != "" {
 		c.signed = append(c.signed, header{"x-amz-target", op.target})
 	}
-	b := append(append(append(c.out[:0], "POST / HTTP/1.1\r\nHost: "...), c.host...), "\r\n"+sdkHeaders...)
+	path := cmp.Or(op.path, "/")
+	b := append(append(append(c.out[:0], "POST "...), path...), " HTTP/1.1\r\nHost: "...)
+	b = append(append(b, c.host...), "\r\n"+sdkHeaders...)
 	b = append(append(b, "Content-Length: "...), length...)
 	b = append(b, "\r\nAmz-Sdk-Invocation-Id: "+invocationID+"\r\nAmz-Sdk-Request: attempt=1; max=3\r\nAuthorization: "...)
-	b = c.signers[op.service].authorize(b, now, "POST", "/", "", c.signed, body)
+	b = c.signers[op.service].authorize(b, now, "POST", path, "", c.signed, body)
 	b = append(append(b, "\r\nContent-Type: "...), op.contentType...)
 	b = append(append(b, "\r\nX-Amz-Date: "...), date...)
 	if op.target != "" {

@@ -64,6 +64,8 @@ type sizes struct {
 	posts     int // deliveries over HTTP
 	publishes int // a second, to see what a delivery takes
 	hanging   int // endpoints that never answer
+
+	functions, cold int // that are idle; that start
 }
 
 var fullSizes = sizes{
@@ -76,6 +78,7 @@ var fullSizes = sizes{
 	pollers: 2000, wakes: 500, idle: 10 * time.Second,
 	rates: []int{2000},
 	posts: 20_000, publishes: 1000, hanging: 1000,
+	functions: 1000, cold: 50,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -89,6 +92,7 @@ var quickSizes = sizes{
 	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
+	functions: 20, cold: 3,
 }
 
 type scenario struct {
@@ -107,6 +111,7 @@ var scenarios = []scenario{
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
+	{"functions", "functions that are warm, cold and idle", runFunctions},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }

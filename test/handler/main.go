@@ -57,6 +57,8 @@ func main() {
 		time.Sleep(time.Hour)
 	case "raw":
 		raw()
+	case "bare":
+		panic(bare())
 	}
 	lambda.StartWithOptions(handle, options()...)
 }

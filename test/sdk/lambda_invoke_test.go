@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	logstypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
@@ -91,7 +93,7 @@ func TestInvoke(t *testing.T) {
 	equal(t, "an exit's error", aws.String("Unhandled"), out.FunctionError)
 
 	dry := func(in *lambda.InvokeInput) { in.InvocationType = types.InvocationTypeDryRun }
-	equal(t, "a dry run", &lambda.InvokeOutput{StatusCode: 204, ExecutedVersion: aws.String("$LATEST")}, invoke(t, c, "f", "{}", dry))
+	equal(t, "a dry run", &lambda.InvokeOutput{StatusCode: 204}, invoke(t, c, "f", "{}", dry))
 }
 
 func TestInvokeTail(t *testing.T) {
@@ -167,6 +169,11 @@ func TestInvokeErrors(t *testing.T) {
 		"1048577 byte payload is too large for the Event invocation type (limit 1048576 bytes)")
 	refused(t, invokeErr(lambda.InvokeInput{InvocationType: "Later"}), "ValidationException", 400,
 		"1 validation error detected: Value 'Later' at 'invocationType' failed to satisfy constraint: Member must satisfy enum value set: [Event, RequestResponse, DryRun]")
+	refused(t, invokeErr(lambda.InvokeInput{FunctionName: aws.String("f:1"), Qualifier: aws.String("2")}), "InvalidParameterValueException", 400,
+		"The derived qualifier from the function name does not match the specified qualifier.")
+	post(t, endpoint+"/_godwit/faults", `{"arn":"arn:aws:lambda:us-east-1:000000000000:*","fault":"internal"}`)
+	refused(t, invokeErr(lambda.InvokeInput{}), "ServiceException", 500, "We encountered an internal error. Please try again.")
+	post(t, endpoint+"/_godwit/faults", `{"arn":"arn:aws:lambda:us-east-1:000000000000:*","fault":"none"}`)
 	must(c.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{FunctionName: aws.String("f"), ReservedConcurrentExecutions: aws.Int32(0)}))(t)
 	err := invokeErr(lambda.InvokeInput{})
 	refused(t, err, "TooManyRequestsException", 429,
@@ -232,4 +239,64 @@ func TestInvokeRemoteFunction(t *testing.T) {
 	_, err := guarded.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("far")})
 	refused(t, err, "ResourceNotReadyException", 502,
 		"The function's address is not public, and the server does not allow that.")
+}
+
+// What a function prints is in its log group, in the order in which it came.
+func TestInvokeLogGroup(t *testing.T) {
+	endpoint := start(t)
+	c := functionsClient(endpoint)
+	createProgram(t, c, "f", nil)
+	invoke(t, c, "f", `{"print":"one\ntwo\n"}`)
+	l := logsClient(endpoint)
+	var got []string
+	for len(got) < 5 { // until it has been written
+		out, err := l.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("/aws/lambda/f")})
+		if err != nil && !errors.As(err, new(*logstypes.ResourceNotFoundException)) {
+			t.Fatal(err)
+		}
+		got = nil
+		if out != nil {
+			for _, e := range out.Events {
+				got = append(got, aws.ToString(e.Message))
+				if !regexp.MustCompile(`^\d{4}/\d\d/\d\d/\[\$LATEST\][0-9a-f]{32}$`).MatchString(aws.ToString(e.LogStreamName)) {
+					t.Fatalf("stream %s", aws.ToString(e.LogStreamName))
+				}
+			}
+		}
+	}
+	want := regexp.MustCompile(`^START RequestId: [0-9a-f-]{36} Version: \$LATEST\n\|one\n\|two\n\|END RequestId: [0-9a-f-]{36}\n\|REPORT RequestId: [^|]*\t\n$`)
+	if text := strings.Join(got, "|"); !want.MatchString(text) {
+		t.Errorf("log %q", text)
+	}
+}
+
+func TestInvokeWhilePending(t *testing.T) {
+	endpoint := startSlow(t)
+	c := functionsClient(endpoint)
+	createProgram(t, c, "f", nil)
+	_, err := c.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")})
+	refused(t, err, "ResourceConflictException", 409, "The operation cannot be performed at this time. The function is currently in the following state: Pending")
+	settle(t, endpoint)
+	invoke(t, c, "f", `{}`)
+}
+
+// An interpreter may be gone when the function is to run.
+func TestInvokeWithoutItsRuntime(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho "+dir+"/node\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	c := functionsClient(start(t))
+	in := functionInput(t, "f")
+	in.Runtime, in.Handler, in.Code.ZipFile = types.RuntimeNodejs24x, aws.String("index.handler"), zipOf(t, "index.js", "")
+	must(c.CreateFunction(t.Context(), in))(t)
+	if err := os.Remove(dir + "/node"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")})
+	refused(t, err, "InvalidRuntimeException", 502, "The runtime nodejs24.x needs node in the PATH, which is not installed on this server.")
+	in.FunctionName = aws.String("g")
+	_, err = c.CreateFunction(t.Context(), in)
+	refused(t, err, "InvalidParameterValueException", 400, "The runtime nodejs24.x needs node in the PATH, which is not installed on this server.")
 }

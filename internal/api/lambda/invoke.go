@@ -94,7 +94,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	trace := call.Header.Get("X-Amzn-Trace-Id")
 	switch kind {
 	case dryRun:
-		return &InvokeOutput{StatusCode: http.StatusNoContent, ExecutedVersion: &target.Version}, nil
+		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil
 	case event:
 		if s.Enqueue == nil {
 			return nil, fault.New(fault.InvalidAction, "Asynchronous invocations are not in this version.")
@@ -103,10 +103,10 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		if err != nil {
 			return nil, err
 		}
-		return &InvokeOutput{StatusCode: http.StatusAccepted, ExecutedVersion: &target.Version}, nil
+		return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
 	}
 	// The function's time, that of its start, and a moment for all else.
-	if call.Extend != nil {
+	if call.Extend != nil && target.Timeout > anyTime {
 		call.Extend(target.Timeout + startTime)
 	}
 	invocation := invoke.Invocation{
@@ -125,8 +125,12 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	return answer(&invocation.Target, &out), nil
 }
 
-// startTime is how long an invocation may take beside the function's own time.
-const startTime = time.Minute
+// startTime is how long an invocation may take beside the function's own time, and
+// anyTime the function's time up to which any request is given enough.
+const (
+	startTime = time.Minute
+	anyTime   = 20 * time.Second
+)
 
 func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
 	o := &InvokeOutput{StatusCode: http.StatusOK, ExecutedVersion: &t.Version, Payload: out.Payload}

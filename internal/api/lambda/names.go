@@ -32,6 +32,9 @@ func (n named) ARN() arn.ARN { return n.function.Qualify(n.qualifier) }
 // ValidationFailed; InvalidParameter if there are two qualifiers; ResourceNotFound
 // for another region, AccessDenied for another account.
 func parse(call *api.Call, text string, qualifier *string, most int) (n named, err error) {
+	if qualifier == nil && plain(text) { // as most requests have it
+		return named{function: arn.Function(call.Region, call.Account, text)}, nil
+	}
 	var c constraints
 	c.length("functionName", &text, 1, most)
 	c.pattern("functionName", &text, functionPattern)
@@ -70,6 +73,18 @@ func parse(call *api.Call, text string, qualifier *string, most int) (n named, e
 		return named{}, fault.Newf(fault.ResourceNotFound, "Functions from '%s' are not reachable in this region ('%s')", region, call.Region)
 	}
 	return n, owned(call, n.ARN())
+}
+
+// plain reports whether text is a function's name, with nothing else around it.
+func plain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxName
 }
 
 func badName(text string) error {

@@ -144,15 +144,15 @@ func (c *apiConn) serve() {
 	in := bufio.NewReader(c)
 	for {
 		c.left = maxHead
-		r, err := http.ReadRequest(in)
+		r, err := readRequest(in)
 		if err != nil {
 			return
 		}
 		c.left = maxDrained
-		if !c.answer(r) || r.Close {
+		if !c.answer(r) || r.close {
 			return
 		}
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		if _, err := io.Copy(io.Discard, r.body); err != nil {
 			return
 		}
 	}
@@ -175,24 +175,24 @@ const (
 )
 
 // answer answers a request; false ends the connection.
-func (c *apiConn) answer(r *http.Request) bool {
-	path := r.URL.Path
+func (c *apiConn) answer(r *request) bool {
+	path := r.path
 	if rest, ok := strings.CutPrefix(path, runtimePath+"invocation/"); ok {
-		if r.Method == http.MethodGet && rest == "next" {
+		if r.method == http.MethodGet && rest == "next" {
 			return c.next()
 		}
 		id, what, _ := strings.Cut(rest, "/")
-		if r.Method == http.MethodPost && (what == "response" || what == "error") {
+		if r.method == http.MethodPost && (what == "response" || what == "error") {
 			return c.done(r, id, what == "error")
 		}
 	}
 	switch {
-	case path == runtimePath+"init/error" && r.Method == http.MethodPost:
+	case path == runtimePath+"init/error" && r.method == http.MethodPost:
 		return c.initError(r)
-	case path == extensionPath+"register" && r.Method == http.MethodPost:
+	case path == extensionPath+"register" && r.method == http.MethodPost:
 		c.api.extension.Store(true)
 		return c.reply(http.StatusOK, "Lambda-Extension-Identifier: "+newTraceID()+"\r\n", []byte(`{}`))
-	case path == extensionPath+"event/next" && r.Method == http.MethodGet:
+	case path == extensionPath+"event/next" && r.method == http.MethodGet:
 		return true // it is never answered: the end comes as a signal
 	}
 	return c.refuse(http.StatusNotFound, "NotFound", "no such path")
@@ -276,7 +276,7 @@ func (c *apiConn) write(b []byte) bool {
 }
 
 // done takes the answer to the current job.
-func (c *apiConn) done(r *http.Request, id string, failed bool) bool {
+func (c *apiConn) done(r *request, id string, failed bool) bool {
 	if !c.hurry(r) {
 		return false
 	}
@@ -306,7 +306,7 @@ func (c *apiConn) done(r *http.Request, id string, failed bool) bool {
 		return c.refuse(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
 			fmt.Sprintf("Exceeded maximum allowed payload size (%d bytes).", maxResponse))
 	case failed:
-		kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
+		kind := r.kind
 		if !whole {
 			body = nil
 		}
@@ -321,7 +321,7 @@ func (c *apiConn) done(r *http.Request, id string, failed bool) bool {
 }
 
 // initError takes what the process says of its failed start.
-func (c *apiConn) initError(r *http.Request) bool {
+func (c *apiConn) initError(r *request) bool {
 	if !c.hurry(r) {
 		return false
 	}
@@ -347,20 +347,20 @@ func (c *apiConn) initError(r *http.Request) bool {
 }
 
 // hurry lets a client go on that waits before it sends its body.
-func (c *apiConn) hurry(r *http.Request) bool {
-	return !strings.EqualFold(r.Header.Get("Expect"), "100-continue") || c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+func (c *apiConn) hurry(r *request) bool {
+	return !r.expect || c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 }
 
 // readBody reads a body; whole is false if it is larger than an answer may be.
-func readBody(r *http.Request) (body []byte, whole bool, err error) {
-	if n := r.ContentLength; n >= 0 && n <= maxResponse {
+func readBody(r *request) (body []byte, whole bool, err error) {
+	if n := r.length; n >= 0 && n <= maxResponse {
 		body = make([]byte, n)
-		_, err = io.ReadFull(r.Body, body)
+		_, err = io.ReadFull(r.body, body)
 		return body, true, err
 	}
-	body, err = io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
+	body, err = io.ReadAll(io.LimitReader(r.body, maxResponse+1))
 	if err == nil && len(body) > maxResponse {
-		_, err = io.Copy(io.Discard, r.Body)
+		_, err = io.Copy(io.Discard, r.body)
 		return nil, false, err
 	}
 	return body, true, err

@@ -1,15 +1,12 @@
-// Package layout is how a queue stands in the store: the keys of its records.
+// Package layout is how a queue stands in the store: the keys of its records, and
+// the encoding of all but its messages.
 package layout
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 )
-
-// ErrCorrupt reports stored bytes that are no record of a queue.
-var ErrCorrupt = errors.New("queue: corrupt record")
 
 // Incarnation names one life of a queue within its shard: a queue that is
 // deleted and created again has a new one, and nothing of the old one's.
@@ -138,9 +135,6 @@ type Span struct{ Lower, Upper []byte }
 // Of spans all records of a kind.
 func (k *Keys) Of(kind Kind) Span { return spanOf(k.kind(kind)) }
 
-// Records spans the messages, lane by lane, each in order of sequence.
-func (k *Keys) Records() Span { return spanOf(k.kind(KindRecord)) }
-
 // HeldState is the key of the state of a returned message of a group that blocks.
 func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(k.sequence(KindHeld, uint64(lane)), seq)
@@ -152,15 +146,6 @@ func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)
 // All spans every record of the queue but its counters.
 func (k *Keys) All() Span { return spanOf(k.prefix[:]) }
 
-// Leases spans the leases.
-func (k *Keys) Leases() Span { return spanOf(k.kind(KindLease)) }
-
-// Buckets spans the counts of messages by due second.
-func (k *Keys) Buckets() Span { return spanOf(k.kind(KindBucket)) }
-
-// Expiries spans the messages outside the main and the delayed lane in order of age.
-func (k *Keys) Expiries() Span { return spanOf(k.kind(KindExpiry)) }
-
 // Lane spans the records of a lane from a sequence on.
 func (k *Keys) Lane(lane Lane, from uint64) Span {
 	return k.laneFrom(KindRecord, lane, from)
@@ -171,12 +156,12 @@ func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, l
 
 // HeldFrom spans those of all groups, lane by lane, from one on.
 func (k *Keys) HeldFrom(lane Lane, from uint64) Span {
-	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: spanOf(k.kind(KindHeld)).Upper}
+	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: k.Of(KindHeld).Upper}
 }
 
 // RecordsFrom spans the messages from one on, lane by lane.
 func (k *Keys) RecordsFrom(lane Lane, from uint64) Span {
-	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Records().Upper}
+	return Span{Lower: bytes.Clone(k.Record(lane, from)), Upper: k.Of(KindRecord).Upper}
 }
 
 func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
@@ -185,20 +170,10 @@ func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 	return s
 }
 
-// ListedLane reads the lane out of an entry of Listed.
-func ListedLane(value []byte) Lane { return Lane(binary.BigEndian.Uint64(value)) }
-
 // ListedFrom spans the listed groups, by their first messages, from a sequence on.
 func (k *Keys) ListedFrom(seq uint64) Span {
 	s := spanOf(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
-	return s
-}
-
-// DueAfter spans the scheduled messages behind (due, seq).
-func (k *Keys) DueAfter(due int64, seq uint64) Span {
-	s := k.DueFrom(due, seq)
-	s.Lower = append(s.Lower, 0)
 	return s
 }
 
@@ -209,9 +184,6 @@ func (k *Keys) DueFrom(due int64, seq uint64) Span {
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
-
-// AllDue spans all scheduled messages.
-func (k *Keys) AllDue() Span { return spanOf(k.kind(KindDue)) }
 
 // AllCounters spans the counters of every queue of a shard.
 func AllCounters(shard uint16) Span {
@@ -244,11 +216,3 @@ func spanOf(prefix []byte) Span {
 
 // PrefixSpan spans all keys that begin with prefix, which is not empty.
 func PrefixSpan(prefix []byte) Span { return spanOf(prefix) }
-
-// DecodeDue reads the value of a DueOf key; 0 for anything else.
-func DecodeDue(value []byte) int64 {
-	if len(value) != 8 {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(value))
-}

@@ -74,7 +74,7 @@ const (
 
 	// formatFile holds the version of our own format in decimal.
 	formatFile = "godwit-format"
-	format     = 1
+	format     = 2
 
 	// A value of separateFrom bytes or more is written apart from its key by the
 	// flush, so that merging tables need not write it again. What merges have left
@@ -298,6 +298,9 @@ func checkFormat(f vfs.FS, dir string) error {
 	case v > format:
 		return fmt.Errorf("%w: its version is %d and this godwit knows versions up to %d; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)", ErrFormat, v, format)
+	case v < format:
+		return fmt.Errorf("%w: its version is %d, of a godwit before the first release, and this one knows version %d only; "+
+			"run the godwit that wrote it, or begin with an empty directory (nothing was changed)", ErrFormat, v, format)
 	}
 	desc, err := pebble.Peek(dir, f)
 	if err != nil {

@@ -105,7 +105,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "1\n" {
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "2\n" {
 		t.Fatalf("a new store's format file says %q, %v", got, err)
 	}
 	refused := func(what string, phrases ...string) {
@@ -121,7 +121,8 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ mark, phrase string }{
-		{"2\n", "a newer one"},
+		{"3\n", "a newer one"},
+		{"1\n", "before the first release"},
 		{"4000000000\n", "4000000000"},
 		{"", "backup"},
 		{"0\n", "backup"},
@@ -136,7 +137,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("no format file", "another directory")
-	if err := os.WriteFile(mark, []byte("1\n"), 0o600); err != nil {
+	if err := os.WriteFile(mark, []byte("2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, dir, options(t, nil))

@@ -45,7 +45,7 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 		}
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{keeperName}, Env: []string{},
+		Path: "/proc/self/exe", Args: []string{keeperName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has next to nothing to do
 		Stdout: output, Stderr: output,
 		ExtraFiles:  []*os.File{files[0], files[3], files[4]},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},

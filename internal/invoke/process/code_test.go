@@ -1,0 +1,142 @@
+package process
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+)
+
+// file is an entry of a zip.
+type file struct {
+	name, text string
+	mode       fs.FileMode // 0: the archive does not tell
+}
+
+func pack(t testing.TB, files ...file) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range files {
+		h := &zip.FileHeader{Name: f.name}
+		if f.mode != 0 {
+			h.SetMode(f.mode)
+		}
+		out, err := w.CreateHeader(h)
+		if err == nil {
+			_, err = out.Write([]byte(f.text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestUnpack(t *testing.T) {
+	dir := t.TempDir()
+	err := unpack(pack(
+		t, file{name: "bootstrap", text: "b"}, file{name: "lib/a", text: "a", mode: 0o600}, file{name: "./lib/x", text: "x", mode: 0o700},
+		file{name: "deep/er/"}, file{name: "link", text: "lib/a", mode: fs.ModeSymlink | 0o777}, file{name: "setuid", text: "s", mode: fs.ModeSetuid | 0o755},
+	), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"bootstrap": 0o755, "lib/a": 0o644, "lib/x": 0o755, "deep/er": fs.ModeDir | 0o755, "setuid": 0o755} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "link")); err != nil || string(text) != "a" {
+		t.Errorf("link: %q %v", text, err)
+	}
+}
+
+// No entry leads out of its directory, whatever the archive says.
+func TestUnpackStaysInside(t *testing.T) {
+	for name, files := range map[string][]file{
+		"above":          {{name: "../out", text: "x"}},
+		"absolute":       {{name: "/tmp/l2-out", text: "x"}},
+		"through a link": {{name: "l", text: "..", mode: fs.ModeSymlink | 0o777}, {name: "l/out", text: "x"}},
+		"over a link":    {{name: "l", text: "../out", mode: fs.ModeSymlink | 0o777}, {name: "l", text: "x"}},
+		"file as a dir":  {{name: "f", text: "x"}, {name: "f/g", text: "x"}},
+	} {
+		outer := t.TempDir()
+		dir := filepath.Join(outer, "in")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack(pack(t, files...), dir); fault.KindOf(err) != fault.InvalidZipFile {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := os.ReadDir(outer); len(left) != 1 {
+			t.Errorf("%s: something is outside", name)
+		}
+	}
+	if err := unpack([]byte("no zip"), t.TempDir()); fault.KindOf(err) != fault.InvalidZipFile {
+		t.Errorf("no zip: %v", err)
+	}
+}
+
+func TestCodeCache(t *testing.T) {
+	dir := t.TempDir()
+	reads := 0
+	var broken error
+	c := newCodeCache(dir, func(context.Context, function.Target) ([]byte, error) {
+		reads++
+		return pack(t, file{name: "bootstrap", text: "x"}), broken
+	})
+	get := func(i int) *code {
+		t.Helper()
+		k, err := c.acquire(t.Context(), &function.Target{Code: function.Code{SHA256: sha256.Sum256(fmt.Append(nil, i))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	held := get(0)
+	get(0).release()
+	if reads != 1 {
+		t.Errorf("%d reads", reads)
+	}
+	for i := range 2 * keptCode {
+		get(i + 1).release()
+	}
+	if _, err := os.Stat(filepath.Join(held.dir, "bootstrap")); err != nil {
+		t.Errorf("what is used is gone: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != keptCode+1 {
+		t.Errorf("%d directories", len(left))
+	}
+	before := reads
+	get(2 * keptCode).release()
+	if get(1).release(); reads != before+1 {
+		t.Errorf("%d reads for one that is kept and one that is not", reads-before)
+	}
+	// What fails is tried again.
+	broken = errors.New("not now")
+	if _, err := c.acquire(t.Context(), &function.Target{}); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	broken = nil
+	if k, err := c.acquire(t.Context(), &function.Target{}); err != nil {
+		t.Errorf("%v", err)
+	} else {
+		k.release()
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "part-*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,95 @@
+// Package fair tells which tenants of a shared queue are noisy: those who hold
+// much of what is in flight, or of the recent processing time. What is there of
+// the others is received first. Source: "Amazon SQS fair queues" in the SQS
+// developer guide.
+package fair
+
+const (
+	noisyShare    = 10 // a tenth
+	noisyInFlight = 30
+	minute        = 60_000 // ms
+)
+
+// Shares are those of the tenants who have something in flight, or had of late.
+// The zero value says that nobody has.
+type Shares[K comparable] struct {
+	of     map[K]*share
+	busy   int64 // of all, those without a tenant too
+	minute int64 // when busy was last halved
+}
+
+type share struct {
+	inFlight int
+	busy     int64 // processing time, halved every minute, in ms
+}
+
+// Took notes that a message of a tenant came in flight at now, in epoch milliseconds.
+func (s *Shares[K]) Took(tenant K, now int64) { s.count(tenant, now, 1, 0) }
+
+// Gave notes that one is not any more, after busy ms.
+func (s *Shares[K]) Gave(tenant K, now, busy int64) { s.count(tenant, now, -1, busy) }
+
+// GaveAlone notes that a message without a tenant is not in flight any more. It is
+// a tenant of its own, and never noisy.
+func (s *Shares[K]) GaveAlone(now, busy int64) {
+	s.forget(now)
+	s.busy += busy
+}
+
+func (s *Shares[K]) count(tenant K, now int64, n int, busy int64) {
+	s.GaveAlone(now, busy)
+	one := s.of[tenant]
+	if one == nil {
+		if s.of == nil {
+			s.of = map[K]*share{}
+		}
+		one = &share{}
+		s.of[tenant] = one
+	}
+	one.inFlight += n
+	one.busy += busy
+	if one.inFlight <= 0 && one.busy == 0 {
+		delete(s.of, tenant)
+	}
+}
+
+// forget lets the past count half with every minute.
+func (s *Shares[K]) forget(now int64) {
+	minutes := min(now/minute-s.minute, 63)
+	if minutes <= 0 {
+		return
+	}
+	s.minute = now / minute
+	s.busy >>= minutes
+	for tenant, one := range s.of {
+		if one.busy >>= minutes; one.busy == 0 && one.inFlight <= 0 {
+			delete(s.of, tenant)
+		}
+	}
+}
+
+// None reports that no tenant has a share.
+func (s *Shares[K]) None() bool { return len(s.of) == 0 }
+
+// Noisy reports whether a tenant is, given how many messages are in flight in all.
+func (s *Shares[K]) Noisy(tenant K, inFlight int) bool {
+	one := s.of[tenant]
+	return one != nil && s.noisy(one, inFlight)
+}
+
+func (s *Shares[K]) noisy(one *share, inFlight int) bool {
+	return one.inFlight >= noisyInFlight && one.inFlight*noisyShare > inFlight || one.busy*noisyShare > s.busy
+}
+
+// Count counts the tenants who have something in flight, and the noisy ones.
+func (s *Shares[K]) Count(inFlight int) (holding, noisy int) {
+	for _, one := range s.of {
+		if one.inFlight > 0 {
+			holding++
+		}
+		if s.noisy(one, inFlight) {
+			noisy++
+		}
+	}
+	return holding, noisy
+}

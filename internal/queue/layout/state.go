@@ -1,0 +1,191 @@
+package layout
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// ErrCorrupt reports stored bytes that are no record of a queue.
+var ErrCorrupt = errors.New("layout: corrupt record")
+
+// Never is the due time of a lease that does not run out by itself.
+const Never = math.MaxInt64
+
+// Flags are what a State says by a bit.
+type Flags uint8
+
+// The flags of a State.
+const (
+	Moving   Flags = 1 << iota // on its way to another queue
+	Stay                       // the dead-letter queue would not have it: deliver it here once more
+	History                    // a history record exists
+	Later                      // was scheduled for later, and counts in the bucket of its due second
+	Task                       // with Moving: a move task carries it, not the dead-letter rule
+	Returned                   // of a group that blocks: received, and to be received again
+)
+
+// State is what changes about a message that is scheduled or leased. Times are
+// epoch milliseconds.
+type State struct {
+	Sequence uint64 // in the key
+	Due      int64  // when it can be received, or when its lease runs out
+	Sent     int64
+	First    int64 // first receive; 0 before
+	Received int64 // latest receive; 0 before
+	Receives uint32
+	Epoch    uint32 // of the shard at the latest receive
+	Lane     Lane
+	Tenant   Lane // the group's, wherever the message stands; MainLane without one
+	Flags    Flags
+}
+
+const stateSize = 8 + 8 + 8 + 8 + 4 + 4 + 8 + 8 + 1
+
+// Is reports whether a flag is set.
+func (s *State) Is(f Flags) bool { return s.Flags&f != 0 }
+
+// Compare orders scheduled messages by (due time, sequence).
+func (s State) Compare(o State) int {
+	return cmp.Or(cmp.Compare(s.Due, o.Due), cmp.Compare(s.Sequence, o.Sequence))
+}
+
+// Append encodes all but the sequence, which is in the key.
+func (s *State) Append(buf []byte) []byte {
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Due))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Sent))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.First))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Received))
+	buf = binary.BigEndian.AppendUint32(buf, s.Receives)
+	buf = binary.BigEndian.AppendUint32(buf, s.Epoch)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Lane))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Tenant))
+	return append(buf, byte(s.Flags))
+}
+
+// DecodeState reads the record of a State at its key.
+func DecodeState(key, p []byte) (State, error) {
+	if len(key) < 8 || len(p) != stateSize {
+		return State{}, fmt.Errorf("%w: state of %d bytes", ErrCorrupt, len(p))
+	}
+	return State{
+		Sequence: KeySequence(key),
+		Due:      int64(binary.BigEndian.Uint64(p)),
+		Sent:     int64(binary.BigEndian.Uint64(p[8:])),
+		First:    int64(binary.BigEndian.Uint64(p[16:])),
+		Received: int64(binary.BigEndian.Uint64(p[24:])),
+		Receives: binary.BigEndian.Uint32(p[32:]),
+		Epoch:    binary.BigEndian.Uint32(p[36:]),
+		Lane:     Lane(binary.BigEndian.Uint64(p[40:])),
+		Tenant:   Lane(binary.BigEndian.Uint64(p[48:])),
+		Flags:    Flags(p[56]),
+	}, nil
+}
+
+// Counters are the numbers of a queue, written with each commit that touches it.
+type Counters struct {
+	Next       uint64 // the next sequence
+	Head       uint64 // fresh messages of the main lane are at or above it
+	Fresh      uint64 // of the main lane
+	Scheduled  uint64
+	Leased     uint64
+	LowMain    uint64 // no record of the main lane is below it
+	LowDelayed uint64 // nor one of the delayed lane below this
+	Grouped    uint64 // fresh messages of all groups
+	Returned   uint64 // in groups that block
+	Listed     uint64 // groups that something can be received from
+}
+
+func (c *Counters) all() [10]*uint64 {
+	return [...]*uint64{
+		&c.Next, &c.Head, &c.Fresh, &c.Scheduled, &c.Leased, &c.LowMain, &c.LowDelayed, &c.Grouped, &c.Returned, &c.Listed,
+	}
+}
+
+// Append encodes the counters.
+func (c *Counters) Append(buf []byte) []byte {
+	for _, n := range c.all() {
+		buf = binary.AppendUvarint(buf, *n)
+	}
+	return buf
+}
+
+// DecodeCounters reads what Append wrote.
+func DecodeCounters(p []byte) (c Counters, err error) {
+	for _, n := range c.all() {
+		v, size := binary.Uvarint(p)
+		if size <= 0 {
+			return Counters{}, fmt.Errorf("%w: counters", ErrCorrupt)
+		}
+		*n, p = v, p[size:]
+	}
+	if len(p) > 0 {
+		return Counters{}, fmt.Errorf("%w: counters", ErrCorrupt)
+	}
+	return c, nil
+}
+
+// Listing is the record of a listed group: of its first message.
+type Listing struct {
+	Lane     Lane
+	At       int64 // when it was sent, or, returned, when it can be received
+	Returned bool
+}
+
+const listingSize = 8 + 8 + 1
+
+// PutListing writes a listing at a key.
+func PutListing(b *mutation.Batch, key []byte, l Listing) {
+	var buf [listingSize]byte
+	binary.BigEndian.PutUint64(buf[:], uint64(l.Lane))
+	binary.BigEndian.PutUint64(buf[8:], uint64(l.At))
+	if l.Returned {
+		buf[16] = 1
+	}
+	b.Set(key, buf[:])
+}
+
+// DecodeListing reads what PutListing wrote.
+func DecodeListing(p []byte) (Listing, error) {
+	if len(p) != listingSize {
+		return Listing{}, fmt.Errorf("%w: listing of %d bytes", ErrCorrupt, len(p))
+	}
+	return Listing{
+		Lane: Lane(binary.BigEndian.Uint64(p)), At: int64(binary.BigEndian.Uint64(p[8:])), Returned: p[16] != 0,
+	}, nil
+}
+
+// PutState writes a state at a key.
+func PutState(b *mutation.Batch, key []byte, s *State) {
+	var buf [stateSize]byte
+	b.Set(key, s.Append(buf[:0]))
+}
+
+// PutNumber writes, at a key, a due time, a count, a lane or a sequence that is
+// all that a record says.
+func PutNumber(b *mutation.Batch, key []byte, n uint64) {
+	var buf [8]byte
+	binary.BigEndian.PutUint64(buf[:], n)
+	b.Set(key, buf[:])
+}
+
+// Number reads what PutNumber wrote; 0 for anything else.
+func Number(value []byte) uint64 {
+	if len(value) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(value)
+}
+
+// PutCount writes, at a key, a count, of which there is no record while it is 0.
+func PutCount(b *mutation.Batch, key []byte, n int64) {
+	if n == 0 {
+		b.Delete(key)
+		return
+	}
+	PutNumber(b, key, uint64(n))
+}

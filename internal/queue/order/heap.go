@@ -1,0 +1,68 @@
+package order
+
+// Heap holds elements of which the first is always known. An element keeps its
+// own place: an index, and Outside while it is in no heap.
+type Heap[T interface {
+	Before(T) bool
+	Place() *int32
+}] []T
+
+// Outside is the place of an element that is in no heap.
+const Outside = -1
+
+// Push adds an element.
+func (h *Heap[T]) Push(x T) {
+	*x.Place() = int32(len(*h))
+	*h = append(*h, x)
+	h.up(len(*h) - 1)
+}
+
+// Remove takes an element out, if it is in the heap.
+func (h *Heap[T]) Remove(x T) {
+	var none T
+	i, n := int(*x.Place()), len(*h)-1
+	if i == Outside {
+		return
+	}
+	h.swap(i, n)
+	(*h)[n] = none
+	*h = (*h)[:n]
+	if i != n {
+		h.down(i)
+		h.up(i)
+	}
+	*x.Place() = Outside
+}
+
+func (h Heap[T]) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	*h[i].Place(), *h[j].Place() = int32(i), int32(j)
+}
+
+func (h Heap[T]) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h[i].Before(h[parent]) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h Heap[T]) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1].Before(h[child]) {
+			child++
+		}
+		if !h[child].Before(h[i]) {
+			return
+		}
+		h.swap(i, child)
+		i = child
+	}
+}

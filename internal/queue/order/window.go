@@ -1,0 +1,102 @@
+// Package order is what memory holds of orders that are longer than it: of one
+// that stands on disk a Window, of one that is all in memory a Heap.
+package order
+
+import "slices"
+
+// Window is the beginning of an order: its first elements, without a gap. The
+// zero value is that of an order of which nothing is known.
+type Window[T interface{ Compare(T) int }] struct {
+	items []T
+	from  int  // those before it have been taken
+	Whole bool // nothing stands behind the window
+}
+
+// spareSize is how many elements' room an empty window keeps.
+const spareSize = 64
+
+// Len is the number of elements in the window.
+func (w *Window[T]) Len() int { return len(w.items) - w.from }
+
+// All lists the window; it is valid until the next change.
+func (w *Window[T]) All() []T { return w.items[w.from:] }
+
+// First is the first element of a window that is not empty.
+func (w *Window[T]) First() *T { return &w.items[w.from] }
+
+// Last is the last element of a window that is not empty.
+func (w *Window[T]) Last() *T { return &w.items[len(w.items)-1] }
+
+// Find returns the index in All at which x stands, or would.
+func (w *Window[T]) Find(x T) (i int, found bool) {
+	return slices.BinarySearchFunc(w.All(), x, T.Compare)
+}
+
+// Append adds the element that stands next behind the window.
+func (w *Window[T]) Append(x T) {
+	if w.from > 0 && len(w.items) == cap(w.items) {
+		n := copy(w.items, w.items[w.from:])
+		clear(w.items[n:])
+		w.items, w.from = w.items[:n], 0
+	}
+	w.items = append(w.items, x)
+}
+
+// Insert adds an element to the order. What is not in the window afterwards,
+// which holds most elements at most, is returned: x, if it stands behind the
+// window, or the element that had to leave.
+func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
+	n := w.Len()
+	behind := n == 0 || (*w.Last()).Compare(x) < 0
+	switch {
+	case behind && (!w.Whole || n >= most):
+		w.Whole = false
+		return x, true
+	case behind:
+		w.Append(x)
+		return left, false
+	}
+	i, _ := w.Find(x)
+	w.items = slices.Insert(w.items, w.from+i, x)
+	if n < most {
+		return left, false
+	}
+	left = *w.Last()
+	w.Trim(most)
+	return left, true
+}
+
+// Pop takes the first element out of a window that is not empty.
+func (w *Window[T]) Pop() (x T) {
+	var none T
+	x, w.items[w.from] = w.items[w.from], none
+	w.from++
+	if w.from == len(w.items) {
+		w.items, w.from = w.items[:0], 0
+		if cap(w.items) > spareSize {
+			w.items = nil
+		}
+	}
+	return x
+}
+
+// Remove takes an element out of the order, and says whether it was in the window.
+func (w *Window[T]) Remove(x T) bool {
+	i, found := w.Find(x)
+	switch {
+	case !found:
+	case i == 0:
+		w.Pop()
+	default:
+		w.items = slices.Delete(w.items, w.from+i, w.from+i+1)
+	}
+	return found
+}
+
+// Trim leaves the first n elements in the window, at most.
+func (w *Window[T]) Trim(n int) {
+	if w.Len() > n {
+		clear(w.items[w.from+n:])
+		w.items, w.Whole = w.items[:w.from+n], false
+	}
+}

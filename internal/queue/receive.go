@@ -1,0 +1,366 @@
+package queue
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/group"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/lease"
+)
+
+// Receive is a request for messages, and what has been found for it.
+type Receive struct {
+	Max        int
+	Visibility int64  // ms; how long the messages are hidden
+	Epoch      uint32 // of the shard
+	// Task takes the messages for a move task: nobody receives them, and they
+	// are leased until Remove or Return.
+	Task bool
+	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
+	// within five minutes gets the same messages, if nothing has happened to them.
+	Attempt string
+
+	Leases []Lease
+	// Moves are messages that were received often enough and must go to the
+	// dead-letter queue. They are leased until Remove or Stay.
+	Moves []Lease
+}
+
+// maxMoves bounds the dead letters that one receive comes upon, and so the
+// size of its commit.
+const maxMoves = 64
+
+// Prepare says what must be read before a receive of up to most messages. A
+// window is read before it is used up, so that a group's next message is always
+// known.
+func (q *Machine) Prepare(now int64, most int) Need {
+	if !q.due.Whole && (q.due.Len() == 0 || q.due.Len() < most && q.due.Last().Due <= now) {
+		return Need{Kind: NeedDue, Limit: windowSize / 2}
+	}
+	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
+		return q.more(&q.main)
+	}
+	if q.g == nil {
+		return Need{}
+	}
+	if !q.g.Order.Whole && q.g.Order.Len() < most {
+		return Need{Kind: NeedOrder, Limit: orderSize / 2}
+	}
+	for _, x := range q.g.Order.All() {
+		if most <= 0 {
+			break
+		}
+		if q.ripeAt(x) > now {
+			continue
+		}
+		if x.Known != group.All || !x.Fresh.Whole && x.Fresh.Len() <= most {
+			return q.more(x)
+		}
+		if !q.noisy(x.Lane) {
+			most -= q.takeable(x, now)
+		}
+	}
+	return Need{}
+}
+
+// takeable counts the messages in memory that a receive may take of a ripe group.
+func (q *Machine) takeable(x *group.Group, now int64) (n int) {
+	if q.kind.Backlog && q.kind.FIFO {
+		return 1
+	}
+	for _, s := range x.Held {
+		if !s.Is(layout.Returned) || q.dead(&s.State) {
+			return n
+		}
+		if !q.over(s.Sent, now) {
+			n++
+		}
+	}
+	for _, f := range x.Fresh.All() {
+		if q.freshAt(f.Sent) > now {
+			break
+		}
+		if !q.over(f.Sent, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Available reports whether a receive would find something. When it returns a
+// Need, fill it and call again.
+func (q *Machine) Available(now int64) (bool, Need) {
+	if q.c.Fresh > 0 || q.Empty() {
+		return q.c.Fresh > 0, Need{}
+	}
+	if need := q.Prepare(now, 1); need.Kind != NeedNothing {
+		return false, need
+	}
+	ripe := func(x *group.Group) bool { return q.ripeAt(x) <= now }
+	return q.leases.Expired(now) != nil || q.due.Len() > 0 && q.due.First().Due <= now ||
+		q.g != nil && slices.ContainsFunc(q.g.Order.All(), ripe), Need{}
+}
+
+// Receive leases up to r.Max messages, in the order in which they became
+// available; of a group that blocks as many as there are before the next group.
+// It finds only what is in memory: where it comes to the end of a window
+// (expired messages and dead letters use it up) it stops early, and Available
+// tells that there is more. ErrInFlight: nothing can be leased now.
+func (q *Machine) Receive(b *mutation.Batch, now int64, r *Receive) error {
+	if q.Empty() {
+		return nil
+	}
+	q.Expire(b, now)
+	if q.again(b, now, r) {
+		return nil
+	}
+	defer q.relist(b)
+	var at cursor
+	for len(r.Leases) < r.Max && len(r.Moves) < maxMoves {
+		if q.leases.Len() >= MaxInFlight {
+			if len(r.Leases) == 0 {
+				return ErrInFlight
+			}
+			break
+		}
+		s := q.takeNext(b, now, &at)
+		if s == nil {
+			break
+		}
+		fate := q.take(b, now, r, s)
+		if q.kind.FIFO && fate != dropped {
+			q.lane(s.Lane).Hold(s)
+			at.pass(q.kind, fate)
+		}
+	}
+	q.remember(now, r)
+	return nil
+}
+
+// cursor is where a receive stands among the groups that block: what it has
+// taken itself does not.
+type cursor struct {
+	group int // of the listed ones
+	held  int // how many of its messages have been taken
+}
+
+// pass goes on behind a message. A dead letter blocks its group until it has
+// arrived. Of a backlog's group one message is taken: attempts run side by side,
+// and the next of the group waits for the end of this one's.
+func (at *cursor) pass(kind Kind, fate fate) {
+	if at.held++; fate == moved || kind.Backlog {
+		at.group, at.held = at.group+1, 0
+	}
+}
+
+// takeNext takes the next message that can be received out of its order; nil if
+// none can, or what comes behind it must be read first.
+func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *lease.Lease {
+	if q.kind.FIFO {
+		return q.takeInOrder(b, now, at)
+	}
+	if q.due.Len() == 0 && !q.due.Whole || q.main.Fresh.Len() == 0 && !q.main.Fresh.Whole {
+		return nil
+	}
+	due, fresh := q.pick(now)
+	switch {
+	case due != nil:
+		if due == q.due.First() {
+			q.dueFloor = *due
+		}
+		s := lease.New(*due)
+		q.unschedule(b, now, &s.State)
+		return s
+	case fresh != nil:
+		return q.takeFresh(fresh)
+	}
+	return nil
+}
+
+// takeInOrder is takeNext for a queue whose groups block: as much of a group as
+// there is before the next one.
+func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *lease.Lease {
+	if q.g == nil {
+		return nil
+	}
+	for listed := q.g.Order.All(); at.group < len(listed); at.group, at.held = at.group+1, 0 {
+		x := listed[at.group]
+		if q.ripeAt(x) > now {
+			continue
+		}
+		if x.Known != group.All {
+			return nil
+		}
+		q.g.Touch(x)
+		if at.held < len(x.Held) {
+			if s := x.Held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
+				q.unhold(b, now, s)
+				x.Held = slices.Delete(x.Held, at.held, at.held+1)
+				return s
+			}
+		} else if x.Fresh.Len() > 0 && q.freshAt(x.Fresh.First().Sent) <= now {
+			if s := q.takeFresh(x); s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// takeFresh takes the first fresh message out of a group; nil if what comes
+// behind it must be read first.
+func (q *Machine) takeFresh(x *group.Group) *lease.Lease {
+	if x.Fresh.Len() == 0 || x.Lane != layout.MainLane && !x.Fresh.Whole && x.Fresh.Len() == 1 {
+		return nil
+	}
+	f := x.Fresh.Pop()
+	if q.leave(x); x.Lane == layout.MainLane {
+		q.c.Head = f.Sequence + 1
+	}
+	return lease.New(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane})
+}
+
+// pick chooses where the next message of a standard queue comes from: what
+// became available first, quiet tenants' messages before those of noisy ones.
+// One of the results is set, or none.
+func (q *Machine) pick(now int64) (due *layout.State, fresh *group.Group) {
+	shared := q.g != nil && (!q.g.tenants.None() || q.g.Order.Len() > 0)
+	for _, quiet := range [...]bool{true, false} {
+		if quiet && !shared {
+			continue
+		}
+		due, fresh = q.firstDue(now, quiet), q.firstFresh(quiet)
+		switch {
+		case due == nil && fresh == nil:
+		case fresh == nil || due != nil && due.Due <= fresh.Fresh.First().Sent:
+			return due, nil
+		default:
+			return nil, fresh
+		}
+	}
+	return nil, nil
+}
+
+// noisy reports whether the lane is that of a noisy tenant.
+func (q *Machine) noisy(lane layout.Lane) bool {
+	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
+}
+
+// firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
+func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
+	window := q.due.All()
+	for i := range window {
+		s := &window[i]
+		if s.Due > now {
+			break
+		}
+		if !quiet || !q.noisy(s.Tenant) {
+			return s
+		}
+	}
+	return nil
+}
+
+// firstFresh is the group whose first fresh message was sent first; with quiet,
+// of the quiet tenants'.
+func (q *Machine) firstFresh(quiet bool) (first *group.Group) {
+	if q.main.Fresh.Len() > 0 {
+		first = &q.main
+	}
+	if q.g == nil {
+		return first
+	}
+	for _, x := range q.g.Order.All() {
+		if quiet && q.noisy(x.Lane) || x.Known == group.All && x.Fresh.Len() == 0 {
+			continue
+		}
+		if x.Known == group.All && (first == nil || x.Fresh.First().Sequence < first.Fresh.First().Sequence) {
+			first = x
+		}
+		break
+	}
+	return first
+}
+
+// fate is what take made of a message.
+type fate byte
+
+const (
+	dropped fate = iota // its retention is over
+	taken
+	moved // to the dead-letter queue: it was received often enough
+)
+
+// dead reports that a message belongs to the dead letters.
+func (q *Machine) dead(s *layout.State) bool {
+	return q.cfg.Value().MaxReceives > 0 && !q.cfg.Value().DeadLetter.IsZero() && int(s.Receives) >= q.cfg.Value().MaxReceives && !s.Is(layout.Stay)
+}
+
+// take leases a message that is in no order any more.
+func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *lease.Lease) fate {
+	switch {
+	case q.over(s.Sent, now):
+		q.erase(b, &s.State)
+		return dropped
+	case r.Task:
+		s.Flags |= layout.Moving | layout.Task
+		r.Leases = append(r.Leases, q.lease(b, now, s, layout.Never))
+		return taken
+	case q.dead(&s.State):
+		s.Flags |= layout.Moving
+		r.Moves = append(r.Moves, q.lease(b, now, s, layout.Never))
+		return moved
+	}
+	s.Flags &^= layout.Stay
+	s.Receives++
+	s.Received, s.Epoch = now, r.Epoch
+	if s.First == 0 {
+		s.First = now
+	}
+	until := now + r.Visibility
+	if q.kind.Backlog {
+		until = layout.Never
+	}
+	r.Leases = append(r.Leases, q.lease(b, now, s, until))
+	return taken
+}
+
+// attempt is what a receive with a ReceiveRequestAttemptId got. It is forgotten
+// when the process ends.
+type attempt struct {
+	due    int64
+	leases []Lease
+}
+
+// again answers a receive that was made before with the same messages under the
+// same leases, whose visibility begins anew; false if one of them has changed.
+func (q *Machine) again(b *mutation.Batch, now int64, r *Receive) bool {
+	if q.g == nil || r.Attempt == "" {
+		return false
+	}
+	a, ok := q.g.attempts.Recall(now, r.Attempt)
+	if !ok {
+		return false
+	}
+	for _, l := range a.leases {
+		if s := q.leases.Get(l.Sequence); s == nil || s.Due != a.due || s.Terms() != l {
+			return false
+		}
+	}
+	a.due = now + r.Visibility
+	for _, l := range a.leases {
+		s := q.leases.Get(l.Sequence)
+		q.unlease(b, now, s)
+		q.lease(b, now, s, a.due)
+	}
+	r.Leases = slices.Clone(a.leases)
+	return true
+}
+
+// remember keeps what a receive with an attempt's id got.
+func (q *Machine) remember(now int64, r *Receive) {
+	if q.g != nil && r.Attempt != "" && len(r.Leases) > 0 {
+		q.g.attempts.Remember(now, r.Attempt, &attempt{due: now + r.Visibility, leases: slices.Clone(r.Leases)})
+	}
+}

@@ -1,0 +1,64 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+)
+
+// TestEmptyQueuesRest: of queues that were used, only the last of a shard keep
+// what they need for it, and one that rested goes on where it was.
+func TestEmptyQueuesRest(t *testing.T) {
+	const queues = emptiedKept * 2 // of one shard
+	ctx := context.Background()
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	defer e.Close()
+	var names []arn.ARN
+	for i := 0; len(names) < queues; i++ {
+		if a := queueARN(fmt.Sprint("q", i)); e.shardOf(a).id == 0 {
+			names = append(names, a)
+		}
+	}
+	use := func(i int, want uint64) {
+		t.Helper()
+		sent, err := e.Send(ctx, names[i], []Outgoing{{Message: newMessage(i, "x")}})
+		if err != nil || sent[0].Sequence != want {
+			t.Fatalf("%+v, %v; want sequence %d", sent, err, want)
+		}
+		r, err := e.Receive(ctx, ReceiveRequest{Queue: names[i], Max: 10, Visibility: time.Minute})
+		if err != nil || len(r) != 1 || r[0].Sequence != want {
+			t.Fatalf("%+v, %v; want sequence %d", r, err, want)
+		}
+		if _, err := e.DeleteMessages(ctx, names[i], []string{r[0].ReceiptHandle}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range queues {
+		if err := e.CreateQueue(ctx, QueueSpec{ARN: names[i]}); err != nil {
+			t.Fatal(err)
+		}
+		use(i, 1)
+	}
+	sh := e.shards[0]
+	sh.mu.Lock()
+	awake := 0
+	for _, qs := range sh.queues {
+		if qs.emptied || qs.pending != nil {
+			awake++
+		}
+	}
+	sh.mu.Unlock()
+	if awake != emptiedKept {
+		t.Errorf("%d of %d queues keep their memory", awake, queues)
+	}
+	use(0, 2)
+	use(queues-1, 2)
+}

@@ -111,7 +111,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if counting != nil {
 		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
 	}
-	ofFunctions := functionEvents{}
+	var ofFunctions functionEvents
+	if record := monitoring.functionEvents(deps); record != nil {
+		ofFunctions = append(ofFunctions, record)
+	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,

@@ -61,7 +61,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for a log: without credentials, query and
 // fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol == topic.SQS {
+	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)

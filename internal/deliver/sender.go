@@ -38,19 +38,29 @@ type Outcome struct {
 	// RetryAfter is how long, from the end of the attempt, the endpoint wants to be
 	// left alone; 0: it did not say. It counts for server-side errors only.
 	RetryAfter time.Duration
-	// Provider is what the queue said, for the delivery status log.
+	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
 	// Settled says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
 	Settled bool
 }
 
-// Provider is the answer of a queue in a delivery status log.
+// Service is who answers for an endpoint that stays in this process.
+type Service byte
+
+// The services.
+const (
+	SQS Service = iota
+	Lambda
+)
+
+// Provider is the answer of a queue or a function in a delivery status log.
 type Provider struct {
-	Status  int    // as of the HTTP answer that SQS would have given
+	Service Service
+	Status  int    // as of the HTTP answer that the service would have given
 	Code    string // of an error; empty: a success
 	Message string
-	ID      message.ID // of the message in the queue
+	ID      message.ID // of the message in the queue, or of the function's event
 }
 
 // StatusDetail words an HTTP status. The reason phrase is the standard's and not

@@ -103,7 +103,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol == topic.SQS {
+		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
 		} else if made.Delivery.ProviderResponse == "" {
 			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
@@ -151,9 +151,12 @@ func redrivePolicy(q arn.ARN) string {
 	return string(p)
 }
 
-// response is what a queue said, as JSON. The id of the request is made from the
-// message's: there was no request.
+// response is what a queue or function said, as JSON. The id of the request to a
+// queue is made from the message's: there was no request.
 func (p Provider) response() string {
+	if p.Service == Lambda {
+		return p.lambdaResponse()
+	}
 	v := any(struct {
 		Request string `json:"sqsRequestId"`
 		Message string `json:"sqsMessageId"`
@@ -163,6 +166,21 @@ func (p Provider) response() string {
 			Code    string `json:"ErrorCode"`
 			Message string `json:"ErrorMessage"`
 			Request string `json:"sqsRequestId"`
+		}{p.Code, p.Message, "Unrecoverable"}
+	}
+	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+func (p Provider) lambdaResponse() string {
+	v := any(struct {
+		Request string `json:"lambdaRequestId"`
+	}{uuid.UUID(p.ID).String()})
+	if p.Code != "" {
+		v = struct {
+			Code    string `json:"ErrorCode"`
+			Message string `json:"ErrorMessage"`
+			Request string `json:"lambdaRequestId"`
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal

@@ -155,7 +155,7 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 	}
 	f.aliases.remove(a)
 	b.Delete(s.aliasKey(f, name))
-	if _, ok := f.policies[name]; ok {
+	if _, ok := f.policies[name]; f.forgetEventInvoke(name) || ok {
 		delete(f.policies, name)
 		s.put(b, f)
 	}

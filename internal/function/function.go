@@ -87,7 +87,9 @@ type Function struct {
 	last     uint64                  // the latest number given to a version
 	settleAt time.Time               // zero: nothing is to settle
 	policies map[string][]Permission // by qualifier, empty for the function
-	uploads  map[uint64]int          // how many versions have an upload as their code
+	// eventInvokes are by qualifier, Latest for the function.
+	eventInvokes map[string]EventInvoke
+	uploads      map[uint64]int // how many versions have an upload as their code
 }
 
 func newFunction(name arn.ARN) *Function {

@@ -42,6 +42,8 @@ type functionRecord struct {
 	Last        uint64                  `json:"last,omitempty"`
 	SettleAt    int64                   `json:"settleAt,omitempty"` // Unix milliseconds
 	Policies    map[string][]Permission `json:"policies,omitempty"`
+
+	EventInvokes map[string]EventInvoke `json:"eventInvokes,omitempty"`
 }
 
 type versionRecord struct {
@@ -154,6 +156,7 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 	if r.Policies != nil {
 		f.policies = r.Policies
 	}
+	f.eventInvokes = r.EventInvokes
 	s.add(f)
 	return nil
 }
@@ -188,6 +191,7 @@ func (v *Version) record() versionRecord {
 func (s *State) put(b *mutation.Batch, f *Function) {
 	r := functionRecord{
 		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: f.latest.record(), Last: f.last, Policies: f.policies,
+		EventInvokes: f.eventInvokes,
 	}
 	if f.next != nil {
 		next := f.next.record()

@@ -76,6 +76,9 @@ func (s *State) function(name arn.ARN) (*Function, error) {
 	return nil, errNoFunction(name)
 }
 
+// All are all functions, in the order of their names.
+func (s *State) All() []*Function { return s.order.items }
+
 // Find finds the function and the version that a qualifier names, and the alias
 // if it is one's; the empty qualifier names the latest version. It fails with
 // ResourceNotFound.

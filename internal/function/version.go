@@ -177,7 +177,7 @@ func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch)
 		f.use(v.Code, -1)
 	})
 	b.Delete(s.versionKey(f, v.Number))
-	if _, ok := f.policies[qualifier]; ok {
+	if _, ok := f.policies[qualifier]; f.forgetEventInvoke(qualifier) || ok {
 		delete(f.policies, qualifier)
 		s.put(b, f)
 	}

@@ -9,33 +9,56 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// publisher publishes to topics: *shard.Engine.
-type publisher interface {
+// services are what alarms tell: *shard.Engine.
+type services interface {
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
+	AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error
 }
+
+// alarmsPrincipal is who invokes functions for alarms.
+const alarmsPrincipal = "lambda.alarms.cloudwatch.amazonaws.com"
 
 // actions executes the actions of alarms.
 type actions struct {
-	publisher publisher // set before the first alarm is evaluated
+	// Set before the first alarm is evaluated.
+	services services
+	// invoke puts an event into a function's queue, durably; nil: there are no
+	// asynchronous invocations.
+	invoke func(ctx context.Context, function arn.ARN, qualifier string, payload []byte) error
 }
 
 var _ alarms.Executor = (*actions)(nil)
 
-// Execute publishes to a topic.
+// Execute publishes to a topic, or invokes a function.
 func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
 	target, err := arn.Parse(a.ARN)
 	if err != nil {
 		return err
 	}
-	if target.Service != "sns" {
-		return fault.New(fault.UnsupportedOperation, "Lambda functions cannot be invoked by alarms yet.")
+	if target.Service == "lambda" {
+		return x.call(ctx, target, a)
 	}
-	if target.Account != a.Account && !x.publisher.AdmitsPublisher(ctx, target, a.Account, "") {
+	if target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, "") {
 		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
 	}
-	_, err = x.publisher.Publish(ctx, target, shard.Publication{
+	_, err = x.services.Publish(ctx, target, shard.Publication{
 		ID: newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message),
 	})
 	return err
+}
+
+// call invokes a function whose policy lets alarms do so.
+func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action) error {
+	if x.invoke == nil {
+		return fault.New(fault.UnsupportedOperation, "Alarms cannot invoke Lambda functions yet.")
+	}
+	function, qualifier, ok := target.SplitFunction()
+	if !ok {
+		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", a.ARN)
+	}
+	if err := x.services.AdmitFunction(ctx, target, alarmsPrincipal, a.Source, a.Account); err != nil {
+		return err
+	}
+	return x.invoke(ctx, function, qualifier, []byte(a.Message))
 }

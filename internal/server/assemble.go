@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
+	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
@@ -110,6 +111,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if counting != nil {
 		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
 	}
+	var ofFunctions functionEvents
+	if record := monitoring.functionEvents(deps); record != nil {
+		ofFunctions = append(ofFunctions, record)
+	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -119,7 +124,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Synced: synced,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Accepted: ofFunctions.accepted, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -144,10 +149,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, limits, groups.Writer(), url)
+	pool, err := newPool(deps, engine, limits, groups.Writer(), url, ofFunctions.add)
 	if err != nil {
 		return Parts{}, err
 	}
+	runEvents(deps, engine, limits, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {
 		return Parts{}, err
@@ -159,7 +165,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
 	})
 	deps.OnStop("deliveries", scheduler.Stop)
-	engine.SetConsumer(scheduler)
+	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
 	if err := monitoring.start(deps, engine); err != nil {
 		return Parts{}, err
@@ -192,6 +198,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 
+			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
 			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
@@ -224,7 +231,9 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 		web.Close()
 		return nil
 	})
-	return map[topic.Protocol]deliver.Sender{topic.SQS: sqssender.New(engine), topic.HTTP: web, topic.HTTPS: web}, nil
+	return map[topic.Protocol]deliver.Sender{
+		topic.SQS: sqssender.New(engine), topic.Lambda: lambdasender.New(engine), topic.HTTP: web, topic.HTTPS: web,
+	}, nil
 }
 
 // exit ends the process after the store has failed: what is in memory may be

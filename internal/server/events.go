@@ -1,7 +1,11 @@
 package server
 
 import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -28,4 +32,18 @@ func (all queueEvents) add(e shard.QueueEvent) {
 	for _, one := range all {
 		one(e)
 	}
+}
+
+// functionEvents pass every event of a function on to all that want to know.
+type functionEvents []invoke.Events
+
+func (all functionEvents) add(e invoke.Event) {
+	for _, one := range all {
+		one(e)
+	}
+}
+
+// accepted tells of an event in a function's queue.
+func (all functionEvents) accepted(function arn.ARN, qualifier string, at time.Time) {
+	all.add(invoke.Event{Function: function, Qualifier: qualifier, Kind: invoke.AsyncEventsReceived, At: at, Value: 1})
 }

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
 	"godwit.dev/godwit/internal/invoke/source"
@@ -29,7 +30,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, endpoint string) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, endpoint string, events invoke.Events) (*invoke.Pool, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -55,7 +56,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
-		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle,
+		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)
@@ -70,6 +71,16 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool) error {
 	}
 	deps.OnStop("event-source mappings", pollers.Stop)
 	return nil
+}
+
+// runEvents has functions run with the events that wait for them.
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events) {
+	consumer := async.New(async.Options{
+		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
+		Limit: limits.Executions,
+	})
+	deps.OnStop("asynchronous invocations", consumer.Stop)
+	engine.SetConsumer("lambda", consumer)
 }
 
 // newLambda makes what answers the operations of Lambda.

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -16,12 +17,13 @@ import (
 // monitoring is what watches the service. It is there before the engine, whose
 // events it takes; start follows once all is there that it watches.
 type monitoring struct {
-	minutes *monitor.Minutes
-	keeper  *metrics.Store
-	queues  *monitor.Queues
-	topics  *monitor.Topics
-	alarms  *alarms.Engine
-	actions *actions
+	minutes   *monitor.Minutes
+	keeper    *metrics.Store
+	queues    *monitor.Queues
+	topics    *monitor.Topics
+	functions *monitor.Functions
+	alarms    *alarms.Engine
+	actions   *actions
 }
 
 var _ deliver.Events = (*monitoring)(nil)
@@ -43,6 +45,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	}
 	m.queues = monitor.NewQueues(source, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
+	m.functions = monitor.NewFunctions(m.keeper)
 	m.alarms, err = alarms.Open(alarms.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
@@ -61,7 +64,7 @@ func (m *monitoring) latest() time.Time {
 // start begins with what is due each minute: first queues and topics tell how they
 // stand at its end, then it is written, and then alarms are evaluated.
 func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
-	m.actions.publisher = engine
+	m.actions.services = engine
 	m.queues.Resume(engine.HoldingQueues())
 	m.minutes.Start(
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
@@ -74,6 +77,16 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		return nil
 	})
 	return m.alarms.Start()
+}
+
+// functionEvents makes metrics of what happens to functions; nil if there are none.
+func (m *monitoring) functionEvents(deps Deps) invoke.Events {
+	if !deps.Config.Metrics {
+		return nil
+	}
+	return func(e invoke.Event) {
+		m.functions.Record(e.Function, e.Qualifier, e.Version, e.Kind.String(), e.At, e.Value)
+	}
 }
 
 // Delivery makes metrics of a step of a delivery.

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,14 +30,27 @@ type Delivery struct {
 	Signature []byte
 
 	history history
-	shard   *shard
-	queue   *queueState
-	lease   queue.Lease
+	loan
 }
 
-// SetConsumer says who takes what is due in backlogs, and tells it what is.
-func (e *Engine) SetConsumer(c Consumer) {
-	e.consumer.Store(&c)
+// loan is a message of a backlog that the consumer has.
+type loan struct {
+	shard *shard
+	queue *queueState
+	lease queue.Lease
+}
+
+// SetConsumer says who takes what is due in the backlogs of a service, "sns" or
+// "lambda", and tells it what is.
+func (e *Engine) SetConsumer(service string, c Consumer) {
+	e.faultMu.Lock()
+	consumers := map[string]Consumer{}
+	if old := e.consumers.Load(); old != nil {
+		maps.Copy(consumers, *old)
+	}
+	consumers[service] = c
+	e.consumers.Store(&consumers)
+	e.faultMu.Unlock()
 	for _, sh := range e.shards {
 		sh.mu.Lock()
 		for _, qs := range sh.backlogs {
@@ -45,6 +59,14 @@ func (e *Engine) SetConsumer(c Consumer) {
 		sh.arm()
 		sh.mu.Unlock()
 	}
+}
+
+// consumer is who takes what is due in the backlog; nil: nobody yet.
+func (qs *queueState) consumer(e *Engine) Consumer {
+	if all := e.consumers.Load(); all != nil {
+		return (*all)[qs.arn.Service]
+	}
+	return nil
 }
 
 // topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
@@ -103,38 +125,27 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	qs.readied = false
 	if qs.paused {
+		qs.readied = false
 		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	before := sh.last
-	found := sh.receive(qs, most, 0, "")
-	all := make([]Delivery, len(found.leases))
-	taken = make([]*Delivery, len(found.leases))
-	one := Delivery{Subscription: *s, shard: sh, queue: qs, Feedback: s.Topic().Feedback(s.Protocol)}
+	loans, more, durable := sh.lend(qs, most)
+	all := make([]Delivery, len(loans))
+	taken = make([]*Delivery, len(loans))
+	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
 	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
 	one.Throttle, _ = s.Throttle()
-	retries := false
-	for i, l := range found.leases {
+	for i, l := range loans {
 		all[i], taken[i] = one, &all[i]
-		all[i].Attempt, all[i].lease = int(l.Receives), l
-		retries = retries || l.Receives > 1
-	}
-	more = found.err == nil && sh.available(qs, sh.now())
-	qs.readied = more // it knows; no need to tell it again
-	if retries {
-		sh.readable() // for the histories
+		all[i].Attempt, all[i].loan = int(l.lease.Receives), l
 	}
 	sh.mu.Unlock()
 
-	found.group.wait()
-	// A retry rests on the outcome of the attempt before it: else a crash could
-	// bring that one back, and the endpoint would get more requests than the policy
-	// has attempts.
-	if slices.ContainsFunc(found.leases, func(l queue.Lease) bool { return l.Receives > 1 }) {
-		before.wait()
-	}
+	// An immediate retry rests on the outcome of the attempt before it: else a crash
+	// could bring that one back, and the endpoint would get more requests than the
+	// policy has attempts. Before any other retry the outcome is long durable.
+	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
@@ -161,16 +172,51 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
 }
 
-// outcome runs a command on a delivery's backlog, unless that is gone.
-func (d *Delivery) outcome(f func(sh *shard, qs *queueState, now int64)) {
-	d.shard.mu.Lock()
-	defer d.shard.mu.Unlock()
-	if d.queue.gone {
+// immediate reports that the attempt follows the one before it at once.
+func (d *Delivery) immediate() bool {
+	if d.Attempt < 2 {
+		return false
+	}
+	delay, ok := d.Retry.Delay(d.Attempt - 2)
+	return ok && delay == 0
+}
+
+// lend leases up to most messages that are due in a backlog to its consumer.
+// durable waits, without the lock, until they are, and with before until the
+// outcomes of the attempts before them are too. more says that there are others due.
+func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durable func(before bool)) {
+	qs.readied = false
+	former := sh.last
+	found := sh.receive(qs, most, 0, "")
+	loans = make([]loan, len(found.leases))
+	retries := false
+	for i, l := range found.leases {
+		loans[i] = loan{shard: sh, queue: qs, lease: l}
+		retries = retries || l.Receives > 1
+	}
+	more = found.err == nil && sh.available(qs, sh.now())
+	qs.readied = more // it knows; no need to tell it again
+	if retries {
+		sh.readable() // for the histories
+	}
+	return loans, more, func(before bool) {
+		found.group.wait()
+		if before {
+			former.wait()
+		}
+	}
+}
+
+// outcome runs a command on the backlog of a loan, unless that is gone.
+func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
+	l.shard.mu.Lock()
+	defer l.shard.mu.Unlock()
+	if l.queue.gone {
 		return
 	}
-	f(d.shard, d.queue, d.shard.now())
-	d.shard.touch(d.queue)
-	d.shard.commit(false)
+	f(l.shard, l.queue, l.shard.now())
+	l.shard.touch(l.queue)
+	l.shard.commit(false)
 }
 
 // Delivered ends a delivery that succeeded.

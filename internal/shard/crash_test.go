@@ -109,7 +109,7 @@ func (w *crashWorld) run() {
 	w.engine = openEngine(w.t, o)
 	w.setup()
 	w.carrier = newCarrier(w.t, w.engine, w.nextID)
-	w.engine.SetConsumer(w.carrier)
+	w.engine.SetConsumer("sns", w.carrier)
 	w.late.beat()
 	var clients sync.WaitGroup
 	for i := range crashClients {
@@ -405,7 +405,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 	t.Helper()
 	ctx := context.Background()
 	found, latest := map[string]int{}, map[string]uint64{}
-	e.SetConsumer(p)
+	e.SetConsumer("sns", p)
 	for range 100 {
 		p.run(t)
 		for _, name := range crashQueues {

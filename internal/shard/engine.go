@@ -65,6 +65,9 @@ type Options struct {
 	Sign func(body []byte, u *message.Unsigned) error
 	// Observe sees every sealed commit, in order, before it is applied.
 	Observe func(commit []byte)
+	// Accepted is told of every event that a function is to be run with, if it is
+	// not nil. It is called under locks, and must be quick.
+	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Synced is told how long each sync of the store took; may be nil.
 	Synced func(took time.Duration)
 	// Published is told of every publish, if it is not nil. It may be called
@@ -96,15 +99,15 @@ type Engine struct {
 	log      *commitLog
 	handles  *handleSealer
 	shards   [Shards]*shard
-	consumer atomic.Pointer[Consumer]
+	finished *finishedRing
 
 	mappingWatcher atomic.Pointer[func(arn.ARN)]
-	finished       *finishedRing
 
-	faults   atomic.Pointer[map[arn.ARN]fault.Kind]
-	faultMu  sync.Mutex
-	reserved sync.Map   // [account, region] → *atomic.Int64: executions of functions that are reserved
-	quotas   sync.Mutex // held while what a quota counts may grow
+	consumers atomic.Pointer[map[string]Consumer] // by service
+	faults    atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu   sync.Mutex // held while one of the two is replaced
+	reserved  sync.Map   // [account, region] → *atomic.Int64: executions of functions that are reserved
+	quotas    sync.Mutex // held while what a quota counts may grow
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	background sync.WaitGroup
@@ -116,10 +119,10 @@ type Engine struct {
 
 // Consumer takes the messages of backlogs.
 type Consumer interface {
-	// Ready says that the backlog of a subscription has something due. It is
-	// called under a shard's lock and must not block; it is not called again
-	// for the same backlog until the consumer has taken from it.
-	Ready(subscription arn.ARN)
+	// Ready says that the backlog of a subscription or a function has something
+	// due. It is called under a shard's lock and must not block; it is not called
+	// again for the same backlog until the consumer has taken from it.
+	Ready(owner arn.ARN)
 }
 
 // Open reads the state in the store and takes it over.

@@ -13,9 +13,9 @@ const AllResources = "*"
 
 // SetFault makes a resource refuse commands and deliveries as if its owner were
 // in trouble: "unavailable", "throttled", or "none" to end it. The resource is a
-// queue, or AllResources of a service; that may also be "internal", where every
-// call fails inside the service, or "denied", where no policy allows any. It
-// fails with InvalidParameter.
+// queue or a function, or AllResources of a service; that may also be "internal",
+// where every call fails inside the service, or "denied", where no policy allows
+// any. It fails with InvalidParameter.
 func (e *Engine) SetFault(a arn.ARN, name string) error {
 	kind := fault.Internal
 	switch {
@@ -48,8 +48,8 @@ func (e *Engine) SetFault(a arn.ARN, name string) error {
 	return nil
 }
 
-// injected is the outage of a queue or of its service that SetFault asked for,
-// if any.
+// injected is the outage of a queue or function, or of its service, that SetFault
+// asked for, if any.
 func (e *Engine) injected(a arn.ARN) error {
 	faults := e.faults.Load()
 	if faults == nil {

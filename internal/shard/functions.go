@@ -44,8 +44,8 @@ func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
 }
 
 // Function finds what an invocation of a function runs now; the empty qualifier is
-// the latest version. Errors: ResourceNotFound, and ResourceConflict while the
-// version is being created.
+// the latest version. Errors: ResourceNotFound, ResourceConflict while the
+// version is being created, and the faults that were set.
 func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
 	var draw float64
 	if qualifier != "" && e.options.Draw != nil {
@@ -53,7 +53,7 @@ func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t 
 	}
 	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
 		t, err = sh.functions.Resolve(fn, qualifier, draw)
-		return err
+		return cmp.Or(err, e.injected(fn))
 	})
 	return t, err
 }
@@ -83,7 +83,9 @@ func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []
 		if err != nil {
 			return FunctionInfo{}, err
 		}
-		return functionInfo(f, v), nil
+		info := functionInfo(f, v)
+		sh.settleAtOnce()
+		return info, nil
 	})
 }
 
@@ -113,7 +115,9 @@ func (sh *shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 	if err != nil {
 		return FunctionInfo{}, err
 	}
-	return functionInfo(f, v), nil
+	info := functionInfo(f, v)
+	sh.settleAtOnce()
+	return info, nil
 }
 
 // withCode runs a command that takes new code in. What would be refused is
@@ -153,6 +157,14 @@ func (e *Engine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, 
 
 // settleAt is when what begins now settles.
 func (sh *shard) settleAt() time.Time { return sh.time().Add(sh.engine.options.FunctionUpdates) }
+
+// settleAtOnce finishes, where changes take no time, what the command under way has
+// begun: who has its answer can rely on it.
+func (sh *shard) settleAtOnce() {
+	if sh.engine.options.FunctionUpdates == 0 {
+		sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
+	}
+}
 
 // settleStep bounds how many functions one command settles.
 const settleStep = 256
@@ -242,6 +254,7 @@ func (e *Engine) PublishVersion(ctx context.Context, cmd function.Publish) (info
 		f, v, err := sh.functions.Publish(sh.time(), cmd, &sh.batch)
 		if err == nil {
 			info = functionInfo(f, v)
+			sh.settleAtOnce()
 		}
 		return err
 	})

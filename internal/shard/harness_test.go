@@ -195,7 +195,7 @@ func (s *script) nextID() message.ID { s.ids++; return messageID(s.ids) }
 
 func (s *script) attach(e *Engine) {
 	s.engine, s.pump.engine = e, e
-	e.SetConsumer(s.pump)
+	e.SetConsumer("sns", s.pump)
 	s.pump.run(s.t)
 }
 

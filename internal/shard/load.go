@@ -111,7 +111,7 @@ func (sh *shard) load() error {
 	if err := sh.loadMappings(); err != nil {
 		return err
 	}
-	if err := sh.loadFunctions(); err != nil {
+	if err := errorsFirst(sh.loadFunctions(), sh.loadEvents(counters)); err != nil {
 		return err
 	}
 	if len(counters) > 0 {

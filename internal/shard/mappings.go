@@ -19,7 +19,16 @@ import (
 // the engine.
 func (e *Engine) SetMappingWatcher(changed func(arn.ARN)) { e.mappingWatcher.Store(&changed) }
 
-func (e *Engine) mappingChanged(a arn.ARN) {
+// mappingChanged tells of a change, which is finished if changes take no time: who
+// has its answer can rely on it.
+func (sh *shard) mappingChanged(a arn.ARN) {
+	if sh.engine.options.FunctionUpdates == 0 {
+		sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
+	}
+	sh.engine.tellMapping(a)
+}
+
+func (e *Engine) tellMapping(a arn.ARN) {
 	if changed := e.mappingWatcher.Load(); changed != nil {
 		(*changed)(a)
 	}
@@ -43,7 +52,7 @@ func (e *Engine) CreateMapping(ctx context.Context, m mapping.Mapping) (made map
 			return errFull
 		}
 		made = *sh.mappings.Create(sh.time(), sh.settleAt(), m, &sh.batch)
-		e.mappingChanged(m.ARN)
+		sh.mappingChanged(m.ARN)
 		return nil
 	})
 	return made, err
@@ -135,7 +144,7 @@ func (e *Engine) changeMapping(ctx context.Context, a arn.ARN, change func(*shar
 		m, err := change(sh)
 		if err == nil {
 			made = *m
-			e.mappingChanged(a)
+			sh.mappingChanged(a)
 		}
 		return err
 	})
@@ -187,7 +196,7 @@ func (sh *shard) settleMappings() {
 	sh.catalog = sh.commit(true)
 	sh.generation++
 	for _, a := range settled {
-		sh.engine.mappingChanged(a)
+		sh.engine.tellMapping(a)
 	}
 }
 

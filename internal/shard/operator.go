@@ -104,10 +104,18 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
+	info.Oldest, err = e.oldestOf(sh, qs, low, leased)
+	return info, err
+}
+
+// oldestOf is when the oldest message of a backlog was accepted, zero if it is
+// empty. No message of it has a lower sequence than low; leased is when the oldest
+// of those was accepted that the search does not find, 0 if there is none.
+func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (at time.Time, err error) {
 	oldest, low, err := e.oldest(sh, qs, low)
 	if err != nil {
 		e.fatal(err)
-		return info, err
+		return at, err
 	}
 	sh.mu.Lock()
 	qs.low = max(qs.low, low)
@@ -117,10 +125,10 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 		oldest = leased
 	}
 	if oldest != 0 {
-		info.Oldest = time.UnixMilli(oldest).UTC()
+		at = time.UnixMilli(oldest).UTC()
 	}
 	g.wait()
-	return info, nil
+	return at, nil
 }
 
 // oldest finds when the oldest message of a backlog was published, 0 if it is
@@ -367,7 +375,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 	}
 	var d *Delivery
 	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
-		d = &Delivery{Subscription: *s, shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}
+		d = &Delivery{Subscription: *s, loan: loan{sh, qs, queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
 		if err != nil {

@@ -110,7 +110,7 @@ func (w *operatorWorld) open() {
 	w.Engine = openEngine(w.t, Options{Store: w.store, Clock: w.clock})
 	w.pump.engine = w.Engine
 	w.pump.ready = nil
-	w.SetConsumer(w.pump)
+	w.SetConsumer("sns", w.pump)
 }
 
 func (w *operatorWorld) reopen() {

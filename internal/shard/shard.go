@@ -77,7 +77,7 @@ type shard struct {
 type queueState struct {
 	machine     queue.Machine
 	incarnation layout.Incarnation
-	arn         arn.ARN // the queue's, or the subscription's whose backlog it is
+	arn         arn.ARN // the queue's, or the subscription's or function's whose backlog it is
 	record      *queueRecord
 	policy      *policy.Policy // of record; nil: none
 	backlog     bool
@@ -209,9 +209,11 @@ func (sh *shard) settle(qs *queueState) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if consumer := sh.engine.consumer.Load(); qs.backlog && !qs.readied && !qs.paused && consumer != nil && sh.available(qs, now) {
-		qs.readied = true
-		(*consumer).Ready(qs.arn)
+	if qs.backlog && !qs.readied && !qs.paused {
+		if consumer := qs.consumer(sh.engine); consumer != nil && sh.available(qs, now) {
+			qs.readied = true
+			consumer.Ready(qs.arn)
+		}
 	}
 	at := qs.machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk

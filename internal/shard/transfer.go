@@ -84,8 +84,11 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	return commitTwo(true, from, to), nil
 }
 
-// home is the shard of a queue or of a subscription's backlog.
+// home is the shard of a queue, or of a subscription's or function's backlog.
 func (e *Engine) home(dest arn.ARN) *shard {
+	if f, _, ok := dest.SplitFunction(); ok {
+		return e.shardOf(f)
+	}
 	if t, _, ok := dest.SplitSubscription(); ok {
 		return e.shardOf(t)
 	}
@@ -104,6 +107,12 @@ func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error 
 			return errNoSubscription
 		}
 		qs = sh.openBacklog(sub)
+	} else if fn, qualifier, ok := dest.SplitFunction(); ok {
+		f, err := sh.invokable(fn, qualifier)
+		if err != nil {
+			return err
+		}
+		qs = sh.openEvents(f)
 	} else {
 		var err error
 		if qs, err = sh.lookup(dest); err != nil {
@@ -318,10 +327,14 @@ func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.AR
 		return nil // the subscription was deleted meanwhile, and its deliveries with it
 	}
 	if err == nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+		e.arrived(dest, m)
 		e.finish(d, a, state, reason)
 	}
 	return err
+}
+
+func errLonger(cfg queue.Config) error {
+	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 }
 
 // freshOf is m where a FIFO queue must tell it from those that it has accepted;
@@ -347,7 +360,7 @@ func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state
 			return queue.Arrival{}, err
 		}
 		if m.Size() > cfg.MaxMessageSize {
-			return queue.Arrival{}, fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+			return queue.Arrival{}, errLonger(cfg)
 		}
 		m.Sent = now
 		if state == DeliveryDeadLetter {

@@ -224,7 +224,7 @@ func TestSignedWhenReceived(t *testing.T) {
 			}
 		}
 		p := &pump{engine: e, newID: o.NewID}
-		e.SetConsumer(p)
+		e.SetConsumer("sns", p)
 		sub := subscribe(t, e, "t", "q", subscriptionID(1))
 		for i := range 3 {
 			if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(i), Body: []byte("text")}); err != nil {

@@ -20,9 +20,10 @@ const (
 	SQS Protocol = iota
 	HTTP
 	HTTPS
+	Lambda
 )
 
-var protocolNames = [...]string{"sqs", "http", "https"}
+var protocolNames = [...]string{"sqs", "http", "https", "lambda"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(protocolNames)
@@ -46,10 +47,11 @@ func parseProtocol(name string) (Protocol, error) {
 }
 
 // plannedProtocols are those of AWS that are not built.
-var plannedProtocols = []string{"email", "email-json", "sms", "application", "lambda", "firehose"}
+var plannedProtocols = []string{"email", "email-json", "sms", "application", "firehose"}
 
 // checkEndpoint says whether an endpoint fits its protocol and its topic, and
-// whether it confirms itself: a queue does in the account that subscribes it.
+// whether it confirms itself: a queue or function does in the account that
+// subscribes it.
 func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
 	if !utf8.ValidString(address) {
 		return false, invalid("Endpoint Reason: not valid UTF-8")
@@ -64,6 +66,12 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 			return false, invalid("Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics")
 		}
 		return queue.Account == owner, nil
+	case Lambda:
+		function, err := arn.Parse(address)
+		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
+			return false, invalid("Lambda endpoint ARN")
+		}
+		return function.Account == owner, nil
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
 			return false, invalid("Endpoint must match the specified protocol")

@@ -128,9 +128,12 @@ func settable(name string) bool {
 	return false
 }
 
-func setRaw(_ *Subscription, into *Settings, value string) error {
+func setRaw(sub *Subscription, into *Settings, value string) error {
 	switch strings.ToLower(value) {
 	case "true":
+		if sub.Protocol == Lambda {
+			return refuse("Delivery protocol [%s] does not support raw message delivery.", sub.Protocol)
+		}
 		into.Raw = true
 	case "false", "":
 		into.Raw = false

@@ -33,8 +33,8 @@ type farCall struct {
 	answer chan func(w http.ResponseWriter)
 }
 
-// createFar makes a function whose invocations wait for the test.
-func createFar(t *testing.T, c *lambda.Client, name string) *farFunction {
+// createAnswered makes a function whose invocations wait for the test.
+func createAnswered(t *testing.T, c *lambda.Client, name string) *farFunction {
 	t.Helper()
 	f := &farFunction{t: t, name: name, calls: make(chan *farCall)}
 	done := make(chan struct{})
@@ -83,8 +83,8 @@ func (f *farFunction) next() *farCall {
 // patience is how long what has to come is waited for: a test that fails should end.
 const patience = 10 * time.Second
 
-// await waits until something that happens by itself has happened.
-func await(t *testing.T, what string, happened func() bool) {
+// eventually waits until something that happens by itself has happened.
+func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -98,13 +98,7 @@ func await(t *testing.T, what string, happened func() bool) {
 // inFlight waits until n messages of a queue have been received.
 func inFlight(t *testing.T, q *sqs.Client, url, n string) {
 	t.Helper()
-	await(t, n+" messages in flight", func() bool { return counts(t, q, url)[1] == n })
-}
-
-// inState waits until a mapping's state is settled.
-func inState(t *testing.T, c *lambda.Client, uuid *string, state string) {
-	t.Helper()
-	await(t, "state "+state, func() bool { return aws.ToString(mappingOf(t, c, uuid).State) == state })
+	eventually(t, n+" messages in flight", func() bool { return counts(t, q, url)[1] == n })
 }
 
 func (c *farCall) succeed(payload string) {
@@ -188,7 +182,7 @@ func sendAll(t *testing.T, q *sqs.Client, url string, bodies ...string) (ids []s
 func TestSourceEvent(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	mapped(t, c, "work", "f", nil)
 	sent := must(q.SendMessage(t.Context(), &sqs.SendMessageInput{
@@ -254,7 +248,7 @@ func TestSourceEvent(t *testing.T) {
 func TestSourceFIFO(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work.fifo", "FifoQueue", "true", "ContentBasedDeduplication", "true")
 	mapped(t, c, "work.fifo", "f", func(in *lambda.CreateEventSourceMappingInput) { in.BatchSize = aws.Int32(1) })
 	for _, body := range []string{"a1", "a2", "b1", "a3"} {
@@ -288,7 +282,7 @@ func TestSourceFIFO(t *testing.T) {
 func TestSourceWindow(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work", "VisibilityTimeout", "3")
 	mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) {
 		in.BatchSize, in.MaximumBatchingWindowInSeconds = aws.Int32(12), aws.Int32(20)
@@ -331,7 +325,7 @@ func TestSourceWindow(t *testing.T) {
 func TestSourceReportsFailures(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) {
 		in.FunctionResponseTypes = []types.FunctionResponseType{types.FunctionResponseTypeReportBatchItemFailures}
@@ -384,7 +378,7 @@ func TestSourceReportsFailures(t *testing.T) {
 func TestSourceFilters(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) {
 		in.FilterCriteria = &types.FilterCriteria{Filters: []types.Filter{
@@ -403,7 +397,7 @@ func TestSourceFilters(t *testing.T) {
 func TestSourceMaximumConcurrency(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) {
 		in.BatchSize, in.ScalingConfig = aws.Int32(1), &types.ScalingConfig{MaximumConcurrency: aws.Int32(2)}
@@ -424,7 +418,7 @@ func TestSourceMaximumConcurrency(t *testing.T) {
 func TestSourceFunctionErrors(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	dead := createQueue(t, q, "dead")
 	url := createQueue(t, q, "work", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`","maxReceiveCount":"2"}`)
 	mapped(t, c, "work", "f", nil)
@@ -446,7 +440,7 @@ func TestSourceFunctionErrors(t *testing.T) {
 	must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
 	sendAll(t, q, url, "patient")
 	inFlight(t, q, url, "1")
-	f = createFar(t, c, "f")
+	f = createAnswered(t, c, "f")
 	finish = advancing(t, endpoint, "30s")
 	call := f.next()
 	equal(t, "after its return", []string{"patient"}, call.bodies(t))
@@ -459,7 +453,7 @@ func TestSourceFunctionErrors(t *testing.T) {
 func TestSourceThrottled(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	reserve := func(n int32) {
 		t.Helper()
@@ -483,15 +477,14 @@ func TestSourceThrottled(t *testing.T) {
 func TestSourceDisabled(t *testing.T) {
 	endpoint := start(t)
 	c, q := functionsClient(endpoint), client(endpoint)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	uuid := mapped(t, c, "work", "f", nil)
 	enable := func(on bool, state string) {
 		t.Helper()
 		must(c.UpdateEventSourceMapping(t.Context(), &lambda.UpdateEventSourceMappingInput{UUID: uuid, Enabled: &on}))(t)
-		inState(t, c, uuid, state)
+		equal(t, "state", state, aws.ToString(mappingOf(t, c, uuid).State))
 	}
-	inState(t, c, uuid, "Enabled")
 	sendAll(t, q, url, "under way")
 	call := f.next()
 	enable(false, "Disabled")
@@ -516,13 +509,12 @@ func TestSourceDisabled(t *testing.T) {
 func TestSourceRestart(t *testing.T) {
 	d := newDurable(t)
 	c, q := functionsClient(d.URL), client(d.URL)
-	f := createFar(t, c, "f")
+	f := createAnswered(t, c, "f")
 	url := createQueue(t, q, "work")
 	uuid := mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) {
 		in.BatchSize, in.MaximumBatchingWindowInSeconds = aws.Int32(100), aws.Int32(300)
 		in.FilterCriteria = &types.FilterCriteria{Filters: []types.Filter{{Pattern: aws.String(`{"body":[{"anything-but":"x"}]}`)}}}
 	})
-	inState(t, c, uuid, "Enabled")
 	before := mappingOf(t, c, uuid)
 	sendAll(t, q, url, "left", "over")
 	inFlight(t, q, url, "2") // they wait for the window's end

@@ -17,10 +17,10 @@ type faultRequest struct {
 	Fault string `json:"fault"`
 }
 
-// Faults answers POST {"arn", "fault"}: the queue fails from now on as its
-// owner's outage would make it ("unavailable"), or as an owner that asks for
-// less ("throttled"), until "none". With * in the place of the name, all of
-// SQS, SNS or Lambda fails for the account and region; "internal" and "denied" are
+// Faults answers POST {"arn", "fault"}: the queue or function fails from now on as
+// its owner's outage would make it ("unavailable"), or as an owner that asks for
+// less ("throttled"), until "none". With * in the place of the name, all of SQS,
+// SNS or Lambda fails for the account and region; "internal" and "denied" are
 // for that alone. It answers with what now holds. Faults are kept in memory
 // only. A nil setter, which a server outside development has, is forbidden
 // (403).
@@ -36,15 +36,15 @@ func Faults(setter FaultSetter) http.Handler {
 		}
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
-		if err != nil || resource.Resource == "" || resource.Service != "sqs" && (resource.Service != "sns" && resource.Service != "lambda" || !all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, or of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
+		if err != nil || !canFail(resource, all) {
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue or a function, or of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {
 		case "unavailable", "throttled", "none":
 		case "internal", "denied":
 			if !all {
-				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue")
+				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue or function")
 				return
 			}
 		default:
@@ -57,4 +57,19 @@ func Faults(setter FaultSetter) http.Handler {
 		}
 		writeJSON(w, http.StatusOK, faultRequest{ARN: resource.String(), Fault: request.Fault})
 	})
+}
+
+// canFail reports whether a resource can be made to fail.
+func canFail(resource arn.ARN, all bool) bool {
+	switch resource.Service {
+	case "sqs":
+		return resource.Resource != ""
+	case "sns":
+		return all
+	case "lambda":
+		_, qualifier, ok := resource.SplitFunction()
+		return all || ok && qualifier == ""
+	default:
+		return false
+	}
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
@@ -20,19 +21,9 @@ type Pool interface {
 	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
 }
 
-// Event is an asynchronous invocation.
-type Event struct {
-	Function  arn.ARN
-	Qualifier string
-	RequestID string
-	Payload   []byte
-	Trace     string
-}
-
 // Limits of an invocation.
 const (
 	maxPayload       = 6 << 20 // bytes
-	maxEvent         = 1 << 20 // bytes
 	maxClientContext = 3583    // bytes, in base64
 )
 
@@ -77,8 +68,8 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		return nil, err
 	}
 	kind := deref(in.InvocationType)
-	if size := len(in.Payload); kind == event && size > maxEvent {
-		return nil, fault.Newf(fault.RequestTooLarge, "%d byte payload is too large for the Event invocation type (limit %d bytes)", size, maxEvent)
+	if size := len(in.Payload); kind == event && size > function.MaxEventBytes {
+		return nil, fault.Newf(fault.RequestTooLarge, "%d byte payload is too large for the Event invocation type (limit %d bytes)", size, function.MaxEventBytes)
 	}
 	if err := checkPayload(in.Payload); err != nil {
 		return nil, err
@@ -96,14 +87,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	case dryRun:
 		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil
 	case event:
-		if s.Enqueue == nil {
-			return nil, fault.New(fault.InvalidAction, "Asynchronous invocations are not in this version.")
-		}
-		err := s.Enqueue(ctx, Event{Function: n.function, Qualifier: n.qualifier, RequestID: call.RequestID, Payload: in.Payload, Trace: trace})
-		if err != nil {
-			return nil, err
-		}
-		return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
+		return s.invokeAsync(ctx, call, n, function.Event{Qualifier: n.qualifier, Payload: in.Payload, Trace: trace})
 	}
 	// The function's time, that of its start, and a moment for all else.
 	if call.Extend != nil && target.Timeout > anyTime {
@@ -123,6 +107,23 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		return nil, err
 	}
 	return answer(&invocation.Target, &out), nil
+}
+
+// invokeAsync accepts an event: it is durable on return. The request's id is that
+// of all attempts.
+func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n named, ev function.Event) (*InvokeOutput, error) {
+	id, err := uuid.Parse(call.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	ev.ID = id
+	if len(ev.Payload) == 0 {
+		ev.Payload = []byte("{}")
+	}
+	if err := s.engine.InvokeAsync(ctx, n.function, ev); err != nil {
+		return nil, err
+	}
+	return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
 }
 
 // startTime is how long an invocation may take beside the function's own time, and

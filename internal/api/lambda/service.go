@@ -4,6 +4,7 @@ package lambda
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -50,15 +51,14 @@ type Engine interface {
 	FunctionUsage(account, region string) function.Usage
 
 	MappingEngine
+	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
+	EventInvoker
 }
 
 // Options are what a Service is made of.
 type Options struct {
 	Engine Engine
 	Pool   Pool
-	// Enqueue accepts an asynchronous invocation: it is durable on return. Nil: none
-	// is accepted.
-	Enqueue func(ctx context.Context, e Event) error
 	// NewRevision gives an id that was never given before.
 	NewRevision func() string
 	// Installed says why functions of a runtime cannot run on this machine; nil means
@@ -86,7 +86,7 @@ const maxCodeBody = 70167211
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
-	return append(s.mappingOperations(), []api.Operation{
+	return slices.Concat(s.mappingOperations(), s.eventInvokeOperations(), []api.Operation{
 		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
 		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
 		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),
@@ -112,7 +112,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("UntagResource", s.untagResource).At("DELETE /2017-03-31/tags/{Resource}", 204),
 		api.Op("ListTags", s.listTags).At("GET /2017-03-31/tags/{Resource}", 200),
 		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
-	}...)
+	})
 }
 
 func deref[T any](p *T) (v T) {

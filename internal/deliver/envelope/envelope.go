@@ -107,8 +107,7 @@ func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *messa
 		dst = member(dst, "SigningCertURL", o.URL+CertificatePath(o.Key))
 	}
 	if !confirmation {
-		dst = member(dst, "UnsubscribeURL",
-			o.URL+"/?Action=Unsubscribe&SubscriptionArn="+n.Subscription)
+		dst = member(dst, "UnsubscribeURL", unsubscribeURL(n, o))
 	}
 	if len(m.Attributes) > 0 {
 		dst = append(dst, ",\n  \"MessageAttributes\" : {"...)
@@ -116,6 +115,7 @@ func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *messa
 			if i > 0 {
 				dst = append(dst, ',')
 			}
+			dst = append(dst, "\n    "...)
 			dst = attribute(dst, &m.Attributes[i])
 		}
 		dst = append(dst, "\n  }"...)
@@ -125,6 +125,10 @@ func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *messa
 
 func subscribeURL(n *message.Notice, o Issuer) string {
 	return o.URL + "/?Action=ConfirmSubscription&TopicArn=" + n.Topic + "&Token=" + n.Token
+}
+
+func unsubscribeURL(n *message.Notice, o Issuer) string {
+	return o.URL + "/?Action=Unsubscribe&SubscriptionArn=" + n.Subscription
 }
 
 func appendTime(dst []byte, m *message.Message) []byte {
@@ -139,7 +143,6 @@ func member(dst []byte, name, value string) []byte {
 }
 
 func attribute(dst []byte, a *message.Attribute) []byte {
-	dst = append(dst, "\n    "...)
 	dst = fastjson.AppendString(dst, a.Name)
 	dst = append(dst, ` : {"Type":`...)
 	dst = fastjson.AppendString(dst, a.Type)

@@ -48,6 +48,7 @@ type Executor interface {
 // Action is an action that is due.
 type Action struct {
 	ARN     string // of what is to be told: a topic or a function
+	Source  string // the ARN of the alarm
 	Account string // whose alarm it is
 	Subject string // of a notification
 	Message string // a notification's, or an event
@@ -239,7 +240,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 	if a.Enter(s, c.now) {
 		c.note(idOf(a), a.Changed(before))
 		for _, action := range a.Actions(a.State) {
-			p := pending{key: c.stamp([]byte{prefix, kindPending}), ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Account: a.Account}}
+			p := pending{key: c.stamp([]byte{prefix, kindPending}), ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Source: a.ARN(), Account: a.Account}}
 			if isFunction(action) {
 				p.Message = a.Event(before, since)
 			} else {

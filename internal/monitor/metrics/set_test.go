@@ -219,3 +219,22 @@ func FuzzDecodeSet(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseStatistic(f *testing.F) {
+	for _, text := range []string{"Average", "p99.9", "tm90", "TM(10%:90%)", "PR(:3)", "wm(1:)", "IQM", "TM(-1e9:1e300)"} {
+		f.Add(text)
+	}
+	sets := []Set{setOf(1), setOf(upTo(10)...), setOf(upTo(500)...)}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, ok := ParseStatistic(text)
+		if !ok {
+			return
+		}
+		for i := range sets {
+			value, ok := s.Of(&sets[i])
+			if ok && (math.IsNaN(value) || math.IsInf(value, 0)) {
+				t.Fatalf("%s is %v", text, value)
+			}
+		}
+	})
+}

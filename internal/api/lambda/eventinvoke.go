@@ -1,0 +1,201 @@
+package lambda
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/function"
+)
+
+// Destination is who is told how an event ended.
+type Destination struct{ Destination *string }
+
+// DestinationConfig are who is told.
+type DestinationConfig struct {
+	OnSuccess *Destination
+	OnFailure *Destination
+}
+
+// EventInvokeConfigInput is the request of PutFunctionEventInvokeConfig and of
+// UpdateFunctionEventInvokeConfig.
+type EventInvokeConfigInput struct {
+	FunctionName             string  `wire:"required,uri"`
+	Qualifier                *string `wire:"query=Qualifier"`
+	MaximumRetryAttempts     *int
+	MaximumEventAgeInSeconds *int
+	DestinationConfig        *DestinationConfig
+}
+
+// FunctionEventInvokeConfig is how events are tried, as it is shown.
+type FunctionEventInvokeConfig struct {
+	LastModified             *api.Time
+	FunctionArn              string
+	MaximumRetryAttempts     *int
+	MaximumEventAgeInSeconds *int
+	DestinationConfig        *DestinationConfig
+}
+
+// ListFunctionEventInvokeConfigsInput is the request of
+// ListFunctionEventInvokeConfigs.
+type ListFunctionEventInvokeConfigsInput struct {
+	FunctionName string  `wire:"required,uri"`
+	Marker       *string `wire:"query=Marker"`
+	MaxItems     *int    `wire:"query=MaxItems"`
+}
+
+// ListFunctionEventInvokeConfigsOutput is its answer.
+type ListFunctionEventInvokeConfigsOutput struct {
+	FunctionEventInvokeConfigs []FunctionEventInvokeConfig
+	NextMarker                 string
+}
+
+// EventInvoker is what the operations on how events are tried need of the engine.
+type EventInvoker interface {
+	SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (function.EventInvoke, error)
+	ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (function.EventInvoke, error)
+	DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error
+	// EventInvokes gives up to limit in the order of their qualifiers, those behind after.
+	EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) ([]function.QualifiedEventInvoke, bool, error)
+}
+
+// eventInvokeOperations declares them.
+func (s *Service) eventInvokeOperations() []api.Operation {
+	const path = "/2019-09-25/functions/{FunctionName}/event-invoke-config"
+	return []api.Operation{
+		api.Op("PutFunctionEventInvokeConfig", s.putFunctionEventInvokeConfig).At("PUT "+path, 200),
+		api.Op("UpdateFunctionEventInvokeConfig", s.updateFunctionEventInvokeConfig).At("POST "+path, 200),
+		api.Op("GetFunctionEventInvokeConfig", s.getFunctionEventInvokeConfig).At("GET "+path, 200),
+		api.Op("DeleteFunctionEventInvokeConfig", s.deleteFunctionEventInvokeConfig).At("DELETE "+path, 204),
+		api.Op("ListFunctionEventInvokeConfigs", s.listFunctionEventInvokeConfigs).At("GET "+path+"/list", 200),
+	}
+}
+
+// destinationPattern is the model's of a destination.
+var destinationPattern = compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:([a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
+
+// maxDestination bounds its length, in characters.
+const maxDestination = 350
+
+// putFunctionEventInvokeConfig answers PutFunctionEventInvokeConfig.
+func (s *Service) putFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *EventInvokeConfigInput) (*FunctionEventInvokeConfig, error) {
+	return s.setEventInvoke(ctx, call, in, false)
+}
+
+// updateFunctionEventInvokeConfig answers UpdateFunctionEventInvokeConfig.
+func (s *Service) updateFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *EventInvokeConfigInput) (*FunctionEventInvokeConfig, error) {
+	return s.setEventInvoke(ctx, call, in, true)
+}
+
+func (s *Service) setEventInvoke(ctx context.Context, call *api.Call, in *EventInvokeConfigInput, merge bool) (*FunctionEventInvokeConfig, error) {
+	change := function.EventInvokeChange{
+		Retries: in.MaximumRetryAttempts, MaxAgeS: in.MaximumEventAgeInSeconds, Destinations: in.DestinationConfig != nil,
+	}
+	if d := in.DestinationConfig; d != nil {
+		change.OnSuccess, change.OnFailure = destination(d.OnSuccess), destination(d.OnFailure)
+	}
+	var c constraints
+	c.between("maximumRetryAttempts", in.MaximumRetryAttempts, 0, function.MaxRetries)
+	c.between("maximumEventAgeInSeconds", in.MaximumEventAgeInSeconds, int(function.MinEventAge.Seconds()), int(function.MaxEventAge.Seconds()))
+	for member, given := range map[string]*string{
+		"destinationConfig.onSuccess.destination": change.OnSuccess, "destinationConfig.onFailure.destination": change.OnFailure,
+	} {
+		c.length(member, given, 0, maxDestination)
+		c.pattern(member, given, destinationPattern)
+	}
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.engine.SetEventInvoke(ctx, function.SetEventInvoke{
+		Function: n.function, Qualifier: n.qualifier, Change: change, Merge: merge,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return shownEventInvoke(n, &set), nil
+}
+
+func destination(d *Destination) *string {
+	if d == nil {
+		return nil
+	}
+	return d.Destination
+}
+
+// shownEventInvoke is how events are tried as it is shown.
+func shownEventInvoke(n named, c *function.EventInvoke) *FunctionEventInvokeConfig {
+	if n.qualifier == "" {
+		n.qualifier = function.Latest
+	}
+	shown := func(a arn.ARN) *Destination {
+		if a.IsZero() {
+			return &Destination{}
+		}
+		return &Destination{Destination: new(a.String())}
+	}
+	return &FunctionEventInvokeConfig{
+		LastModified: new(api.TimeOf(c.Modified)), FunctionArn: n.ARN().String(),
+		MaximumRetryAttempts: c.Retries, MaximumEventAgeInSeconds: c.MaxAgeS,
+		DestinationConfig: &DestinationConfig{OnSuccess: shown(c.OnSuccess), OnFailure: shown(c.OnFailure)},
+	}
+}
+
+// getFunctionEventInvokeConfig answers GetFunctionEventInvokeConfig.
+func (s *Service) getFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*FunctionEventInvokeConfig, error) {
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.engine.ShowEventInvoke(ctx, n.function, n.qualifier)
+	if err != nil {
+		return nil, err
+	}
+	return shownEventInvoke(n, &set), nil
+}
+
+// deleteFunctionEventInvokeConfig answers DeleteFunctionEventInvokeConfig.
+func (s *Service) deleteFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*Empty, error) {
+	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.engine.DeleteEventInvoke(ctx, n.function, n.qualifier)
+}
+
+// listFunctionEventInvokeConfigs answers ListFunctionEventInvokeConfigs.
+func (s *Service) listFunctionEventInvokeConfigs(ctx context.Context, call *api.Call, in *ListFunctionEventInvokeConfigsInput) (*ListFunctionEventInvokeConfigsOutput, error) {
+	var c constraints
+	c.between("maxItems", in.MaxItems, 1, pageSize)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	fn, err := parseWhole(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	list := "event-invoke-configs " + fn.String()
+	after, err := readMarker(list, in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	limit := pageSize
+	if in.MaxItems != nil {
+		limit = *in.MaxItems
+	}
+	page, more, err := s.engine.EventInvokes(ctx, fn, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListFunctionEventInvokeConfigsOutput{FunctionEventInvokeConfigs: make([]FunctionEventInvokeConfig, 0, len(page))}
+	for i := range page {
+		out.FunctionEventInvokeConfigs = append(out.FunctionEventInvokeConfigs, *shownEventInvoke(named{fn, page[i].Qualifier}, &page[i].EventInvoke))
+	}
+	if more {
+		out.NextMarker = api.NextToken(list, page[len(page)-1].Qualifier)
+	}
+	return out, nil
+}

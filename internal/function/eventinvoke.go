@@ -1,0 +1,229 @@
+package function
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// The bounds of an EventInvoke. Source: the Lambda API reference,
+// PutFunctionEventInvokeConfig.
+const (
+	DefaultRetries = 2
+	MaxRetries     = 2
+	MinEventAge    = time.Minute
+	MaxEventAge    = 6 * time.Hour
+)
+
+// EventInvoke says how the events of a function, version or alias are tried, and
+// what becomes of them.
+type EventInvoke struct {
+	Retries   *int      `json:"retries,omitempty"`  // MaximumRetryAttempts: 0–2; nil: the default, 2
+	MaxAgeS   *int      `json:"maxAge,omitempty"`   // MaximumEventAgeInSeconds: 60–21,600; nil: the default, 21,600
+	OnSuccess arn.ARN   `json:"onSuccess,omitzero"` // zero: none
+	OnFailure arn.ARN   `json:"onFailure,omitzero"` // zero: none
+	Modified  time.Time `json:"modified"`           // to the millisecond
+}
+
+// MaxRetries is how often an event is tried again after the function failed.
+func (c *EventInvoke) MaxRetries() int {
+	if c.Retries == nil {
+		return DefaultRetries
+	}
+	return *c.Retries
+}
+
+// MaxAge is how old an event may be when it is tried.
+func (c *EventInvoke) MaxAge() time.Duration {
+	if c.MaxAgeS == nil {
+		return MaxEventAge
+	}
+	return time.Duration(*c.MaxAgeS) * time.Second
+}
+
+// EventInvokeChange asks for another EventInvoke. What is nil is not named.
+type EventInvokeChange struct {
+	Retries, MaxAgeS *int
+	// OnSuccess and OnFailure are the ARNs as given; "" is none.
+	OnSuccess, OnFailure *string
+	// Destinations says that the request has a DestinationConfig, be it empty.
+	Destinations bool
+}
+
+var errNoSetting = invalid("You must specify at least one of error handling or destination setting.")
+
+var errOwnDestination = invalid("You can't specify the function as a destination for itself.")
+
+// check refuses a change of nothing.
+func (c *EventInvokeChange) check() error {
+	if c.Retries == nil && c.MaxAgeS == nil && !c.Destinations {
+		return errNoSetting
+	}
+	return nil
+}
+
+// apply makes a setting out of the one before it. Errors: InvalidParameter.
+func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time) (EventInvoke, error) {
+	next := before
+	next.Modified = now.UTC().Truncate(time.Millisecond)
+	if c.Retries != nil {
+		next.Retries = c.Retries
+	}
+	if c.MaxAgeS != nil {
+		next.MaxAgeS = c.MaxAgeS
+	}
+	if !c.Destinations {
+		return next, nil
+	}
+	ok := true
+	destination := func(given *string) (a arn.ARN) {
+		if given == nil || *given == "" {
+			return a
+		}
+		a, err := arn.Parse(*given)
+		if err != nil || a.Region == "" || a.Account == "" || a.Resource == "" {
+			ok = false
+			return a
+		}
+		switch a.Service {
+		case "sqs", "sns":
+			ok = ok && !a.FIFO()
+		case "lambda":
+			_, _, function := a.SplitFunction()
+			ok = ok && function
+		default:
+			ok = false
+		}
+		return a
+	}
+	next.OnSuccess, next.OnFailure = destination(c.OnSuccess), destination(c.OnFailure)
+	if !ok {
+		return EventInvoke{}, invalid("The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
+			shown("OnSuccess", c.OnSuccess), shown("OnFailure", c.OnFailure))
+	}
+	for _, d := range []arn.ARN{next.OnSuccess, next.OnFailure} {
+		if f, _, _ := d.SplitFunction(); !d.IsZero() && f == of {
+			return EventInvoke{}, errOwnDestination
+		}
+	}
+	return next, nil
+}
+
+func shown(name string, given *string) string {
+	if given == nil || *given == "" {
+		return "null"
+	}
+	return name + "(destination=" + *given + ")"
+}
+
+var errNoSuchFunction = fault.New(fault.ResourceNotFound, "The function doesn't exist.")
+
+func errNoEventInvoke(name arn.ARN) error {
+	return fault.Newf(fault.ResourceNotFound, "The function %s doesn't have an EventInvokeConfig", name)
+}
+
+// SetEventInvoke is the command that changes how events are tried.
+type SetEventInvoke struct {
+	Function  arn.ARN
+	Qualifier string // empty: Latest
+	Change    EventInvokeChange
+	// Merge keeps what is not named: an update. Without it all is replaced.
+	Merge bool
+}
+
+// SetEventInvoke says how the events of a function, version or alias are tried.
+// Errors: ResourceNotFound, also for nothing to merge with; InvalidParameter.
+func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Batch) (EventInvoke, error) {
+	if err := cmd.Change.check(); err != nil {
+		return EventInvoke{}, err
+	}
+	f, _, _, err := s.Find(cmd.Function, cmd.Qualifier)
+	if err != nil {
+		return EventInvoke{}, errNoSuchFunction
+	}
+	qualifier := qualifierOr(cmd.Qualifier)
+	before, there := f.eventInvokes[qualifier]
+	switch {
+	case !cmd.Merge:
+		before = EventInvoke{}
+	case !there:
+		return EventInvoke{}, errNoEventInvoke(cmd.Function.Qualify(qualifier))
+	}
+	next, err := cmd.Change.apply(before, cmd.Function, now)
+	if err != nil {
+		return EventInvoke{}, err
+	}
+	if f.eventInvokes == nil {
+		f.eventInvokes = map[string]EventInvoke{}
+	}
+	f.eventInvokes[qualifier] = next
+	s.put(b, f)
+	return next, nil
+}
+
+// EventInvoke is how the events of a function, version or alias are tried: the
+// zero value, false if nothing was said.
+func (f *Function) EventInvoke(qualifier string) (EventInvoke, bool) {
+	c, ok := f.eventInvokes[qualifierOr(qualifier)]
+	return c, ok
+}
+
+// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+func (s *State) ShowEventInvoke(name arn.ARN, qualifier string) (EventInvoke, error) {
+	if f, ok := s.functions[name]; ok {
+		if c, ok := f.EventInvoke(qualifier); ok {
+			return c, nil
+		}
+	}
+	return EventInvoke{}, errNoEventInvoke(name.Qualify(qualifierOr(qualifier)))
+}
+
+// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound, also for
+// nothing to delete.
+func (s *State) DeleteEventInvoke(name arn.ARN, qualifier string, b *mutation.Batch) error {
+	if _, err := s.ShowEventInvoke(name, qualifier); err != nil {
+		return err
+	}
+	f := s.functions[name]
+	delete(f.eventInvokes, qualifierOr(qualifier))
+	s.put(b, f)
+	return nil
+}
+
+// QualifiedEventInvoke is an EventInvoke with whose it is.
+type QualifiedEventInvoke struct {
+	Qualifier string
+	EventInvoke
+}
+
+// EventInvokes is a page of those of a function in the order of their qualifiers:
+// up to limit behind the qualifier after. more says that there are further ones.
+// Errors: ResourceNotFound.
+func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []QualifiedEventInvoke, more bool, err error) {
+	f, ok := s.functions[name]
+	if !ok {
+		return nil, false, errNoSuchFunction
+	}
+	for _, qualifier := range slices.Sorted(maps.Keys(f.eventInvokes)) {
+		if qualifier <= after {
+			continue
+		}
+		if len(page) == limit {
+			return page, true, nil
+		}
+		page = append(page, QualifiedEventInvoke{qualifier, f.eventInvokes[qualifier]})
+	}
+	return page, false, nil
+}
+
+// forgetEventInvoke removes what was said of a version or alias that goes;
+// whether there was something.
+func (f *Function) forgetEventInvoke(qualifier string) bool {
+	_, there := f.eventInvokes[qualifier]
+	delete(f.eventInvokes, qualifier)
+	return there
+}

@@ -1,0 +1,112 @@
+package async
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/function"
+)
+
+// record is what a destination is told of an event. Members and their order are
+// AWS's. Source: the Lambda developer guide, "Capturing records of asynchronous
+// invocations".
+type record struct {
+	Version         string           `json:"version"`
+	Timestamp       string           `json:"timestamp"`
+	RequestContext  requestContext   `json:"requestContext"`
+	RequestPayload  json.RawMessage  `json:"requestPayload,omitempty"`
+	ResponseContext *responseContext `json:"responseContext,omitempty"`
+	ResponsePayload json.RawMessage  `json:"responsePayload,omitempty"`
+}
+
+type requestContext struct {
+	RequestID              string             `json:"requestId"`
+	FunctionARN            string             `json:"functionArn"`
+	Condition              function.Condition `json:"condition"`
+	ApproximateInvokeCount int                `json:"approximateInvokeCount"`
+}
+
+type responseContext struct {
+	StatusCode      int    `json:"statusCode"`
+	ExecutedVersion string `json:"executedVersion"`
+	FunctionError   string `json:"functionError,omitempty"`
+}
+
+// record is the event's end as a destination is told of it; bare leaves out the
+// payloads.
+func (a *attempt) record(bare bool) []byte {
+	p := &a.ev.Progress
+	qualifier := a.ev.Qualifier
+	if qualifier == "" {
+		qualifier = function.Latest
+	}
+	r := record{
+		Version: "1.0", Timestamp: a.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		RequestContext: requestContext{
+			RequestID: uuid.UUID(a.ev.ID).String(), FunctionARN: a.ev.Function.Qualify(qualifier).String(),
+			Condition: p.Condition, ApproximateInvokeCount: p.Attempts,
+		},
+		RequestPayload: asJSON(a.ev.Payload),
+	}
+	if p.Response != nil {
+		r.ResponseContext = &responseContext{StatusCode: http.StatusOK, ExecutedVersion: p.Response.Version, FunctionError: p.Response.Error}
+		r.ResponsePayload = asJSON(p.Response.Payload)
+	}
+	if bare {
+		r.RequestPayload, r.ResponsePayload = nil, nil
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&r); err != nil {
+		panic(err) // what is raw has been checked
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// asJSON is a payload as a member of JSON; text that is none becomes a string.
+func asJSON(payload []byte) json.RawMessage {
+	if len(payload) == 0 {
+		return nil
+	}
+	if json.Valid(payload) {
+		return payload
+	}
+	text, err := json.Marshal(string(payload))
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return text
+}
+
+// errorMessage is the member of that name of what a function that failed said.
+func errorMessage(payload []byte) string {
+	var said struct {
+		ErrorMessage string `json:"errorMessage"`
+	}
+	_ = json.Unmarshal(payload, &said) // what says nothing says nothing
+	return said.ErrorMessage
+}
+
+// cut shortens a text to n bytes, between two characters, and leaves out what no
+// attribute of a message may hold.
+func cut(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xfffe || r == 0xffff {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

@@ -1,0 +1,75 @@
+package monitor
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// Functions makes metrics of what happens to functions.
+type Functions struct {
+	keeper  *metrics.Store
+	handles sync.Map // about → *atomic.Pointer[metrics.Resource]
+}
+
+// about is what a metric of functions is about: the function in whichever version,
+// as a version or an alias names it, the version that an alias led to, or all
+// functions of an account in a region.
+type about struct {
+	metrics.Owner
+	name, resource, executed string
+}
+
+// NewFunctions makes a Functions whose metrics go to keeper.
+func NewFunctions(keeper *metrics.Store) *Functions { return &Functions{keeper: keeper} }
+
+// Record adds a value to a metric of a function, which was invoked by qualifier, if
+// it is not empty, and run in a version, if one is known. It does not block. A
+// metric of Invocations brings Errors and Throttles of zero where there are none.
+func (f *Functions) Record(function arn.ARN, qualifier, version, metric string, at time.Time, value float64) {
+	owner, name := metrics.Owner{Account: function.Account, Region: function.Region}, function.FunctionName()
+	f.record(about{Owner: owner}, metric, at, value)
+	f.record(about{Owner: owner, name: name}, metric, at, value)
+	resource := name
+	if qualifier != "" && qualifier != "$LATEST" {
+		resource += ":" + qualifier
+	}
+	f.record(about{Owner: owner, name: name, resource: resource}, metric, at, value)
+	if version != "" && qualifier != "" && qualifier != version {
+		f.record(about{Owner: owner, name: name, resource: resource, executed: version}, metric, at, value)
+	}
+}
+
+// functionUnits are the units of the metrics that are no counts.
+var functionUnits = map[string]string{"Duration": "Milliseconds", "AsyncEventAge": "Milliseconds"}
+
+func (f *Functions) record(a about, metric string, at time.Time, value float64) {
+	found, ok := f.handles.Load(a)
+	if !ok {
+		found, _ = f.handles.LoadOrStore(a, &atomic.Pointer[metrics.Resource]{})
+	}
+	handle, minute := found.(*atomic.Pointer[metrics.Resource]), metrics.Minute(at)
+	unit, ok := functionUnits[metric]
+	if !ok {
+		unit = count
+	}
+	for {
+		r := handle.Load()
+		if r != nil && r.Record(minute, metrics.Datum{Name: metric, Unit: unit, Value: value}) {
+			if metric == "Invocations" {
+				r.Fill(minute, metrics.Datum{Name: "Errors", Unit: count}, metrics.Datum{Name: "Throttles", Unit: count})
+			}
+			return
+		}
+		var dimensions []metrics.Dimension
+		for _, d := range [...]metrics.Dimension{{Name: "FunctionName", Value: a.name}, {Name: "Resource", Value: a.resource}, {Name: "ExecutedVersion", Value: a.executed}} {
+			if d.Value != "" {
+				dimensions = append(dimensions, d)
+			}
+		}
+		handle.Store(f.keeper.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
+	}
+}

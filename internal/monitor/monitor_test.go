@@ -1,0 +1,147 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
+
+func keeper(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
+	t.Helper()
+	k, err := metrics.Open(metrics.Options{Store: memory.New(), Clock: c, Wake: wake})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// show lists the metrics of a namespace with their sums.
+func show(t *testing.T, k *metrics.Store, c clock.Clock, namespace string) map[string]string {
+	t.Helper()
+	owner := metrics.Owner{Account: "000000000000", Region: "us-east-1"}
+	found := map[string]string{}
+	var all []metrics.Metric
+	if _, err := k.List(metrics.Filter{Owner: owner, Namespace: namespace}, nil, func(m metrics.Metric) bool { all = append(all, m); return true }); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		units, err := k.Units(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unit := range units {
+			now := metrics.Minute(c.Now())
+			points, err := k.Read(m, unit, now-10, now+1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sums []string
+			for _, p := range points {
+				sums = append(sums, fmt.Sprint(p.Set.Sum))
+			}
+			name := m.Name
+			for _, d := range metrics.SplitDimensions(m.Dimensions) {
+				name += " " + d.Value
+			}
+			found[name] = strings.Join(sums, " ") + " " + unit
+		}
+	}
+	return found
+}
+
+// Without anything to do there is no timer; with something there is one a minute,
+// at its end, and it calls the parts in their order until none wants more.
+func TestMinutes(t *testing.T) {
+	c := clock.NewVirtual(start)
+	var calls []string
+	m := NewMinutes(c, func(err error) { t.Error(err) })
+	m.Wake() // before the start: it is not forgotten
+	left := 2
+	m.Start(
+		TickFunc(func(at time.Time) (bool, error) {
+			calls = append(calls, "a "+at.Format("15:04:05"))
+			left--
+			return left > 0, nil
+		}),
+		TickFunc(func(at time.Time) (bool, error) { calls = append(calls, "b "+at.Format("15:04:05")); return false, nil }),
+	)
+	m.Wake()
+	result, err := c.Advance(t.Context(), 10*24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"a 14:21:00", "b 14:21:00", "a 14:22:00", "b 14:22:00"}, calls); d != "" || result.Ran != 2 {
+		t.Errorf("%d timers ran: %s", result.Ran, d)
+	}
+	m.Wake()
+	m.Stop()
+	if result, err = c.Advance(t.Context(), time.Hour); err != nil || result.Ran != 0 {
+		t.Errorf("after the stop %d timers ran, %v", result.Ran, err)
+	}
+}
+
+type gauges map[string]shard.QueueGauges
+
+func (g gauges) SampleQueue(queue arn.ARN) (shard.QueueGauges, error) { return g[queue.Resource], nil }
+
+// A queue is active for six hours after it was used or held anything, and no
+// timer is left then.
+func TestQueuesBecomeIdle(t *testing.T) {
+	c := clock.NewVirtual(start)
+	m := NewMinutes(c, func(err error) { t.Error(err) })
+	k := keeper(t, c, m.Wake)
+	q := NewQueues(k, m.Wake)
+	held := gauges{}
+	held["q.fifo"] = shard.QueueGauges{GroupsInFlight: 2}
+	m.Start(TickFunc(func(at time.Time) (bool, error) { return q.Tick(held, at) }), TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
+	queue := arn.Queue("us-east-1", "000000000000", "q.fifo")
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesDeduplicated, At: c.Now().UnixMilli(), Messages: 1})
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"NumberOfMessagesSent q.fifo": "0 Count", "NumberOfMessagesReceived q.fifo": "0 Count", "NumberOfMessagesDeleted q.fifo": "0 Count",
+		"NumberOfEmptyReceives q.fifo": "0 Count", "NumberOfDeduplicatedSentMessages q.fifo": "1 Count",
+		"ApproximateNumberOfMessagesVisible q.fifo": "0 Count", "ApproximateNumberOfGroupsWithInflightMessages q.fifo": "2 Count",
+	}
+	if d := cmp.Diff(want, show(t, k, c, "AWS/SQS")); d != "" {
+		t.Error(d)
+	}
+	result, err := c.Advance(t.Context(), 23*24*time.Hour)
+	if err != nil || result.Ran < 350 || result.Ran > 380 || !result.Next.IsZero() {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// Functions have metrics by name, by what they were invoked as, by the version that
+// an alias led to, and in all.
+func TestFunctions(t *testing.T) {
+	c := clock.NewVirtual(start)
+	k := keeper(t, c, nil)
+	f := NewFunctions(k)
+	fn := arn.Function("us-east-1", "000000000000", "f")
+	f.Record(fn, "", "$LATEST", "Invocations", c.Now(), 1)
+	f.Record(fn, "live", "3", "Duration", c.Now(), 12.5)
+	f.Record(fn, "live", "3", "Errors", c.Now(), 1)
+	f.Record(fn, "3", "3", "Throttles", c.Now(), 1)
+	want := map[string]string{
+		"Invocations": "1 Count", "Invocations f": "1 Count", "Invocations f f": "1 Count",
+		"Duration": "12.5 Milliseconds", "Duration f": "12.5 Milliseconds", "Duration f f:live": "12.5 Milliseconds", "Duration 3 f f:live": "12.5 Milliseconds",
+		"Errors": "1 Count", "Errors f": "1 Count", "Errors f f": "0 Count", "Errors f f:live": "1 Count", "Errors 3 f f:live": "1 Count",
+		"Throttles": "1 Count", "Throttles f": "1 Count", "Throttles f f": "0 Count", "Throttles f f:3": "1 Count",
+	}
+	if d := cmp.Diff(want, show(t, k, c, "AWS/Lambda")); d != "" {
+		t.Error(d)
+	}
+}

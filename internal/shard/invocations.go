@@ -1,0 +1,382 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+)
+
+// The asynchronous invocations of a function wait in a queue of its own, in the
+// function's shard. It is a backlog, like a subscription's: "ready again" is the
+// next attempt, and what is known of the attempts so far is the history beside
+// the message. Whoever runs functions is its consumer.
+
+// QueuedEvent is an event of a function's queue, leased to the consumer until it
+// says what became of it.
+type QueuedEvent struct {
+	function.Event
+	Function arn.ARN   // without a qualifier
+	Accepted time.Time // when it was accepted
+	// Progress is what is known of the attempts so far. The consumer changes it,
+	// and EventLater keeps it.
+	Progress function.Progress
+
+	loan
+}
+
+// qualifierName is the attribute of a queued message that holds the qualifier.
+const qualifierName = "Qualifier"
+
+// eventMessage is the event as it stands in the function's queue.
+func eventMessage(ev function.Event) *message.Message {
+	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
+	if ev.Qualifier != "" {
+		m.Attributes = []message.Attribute{{Name: qualifierName, Type: "String", Value: []byte(ev.Qualifier)}}
+	}
+	return m
+}
+
+// eventsOf finds the queue of a function's events, nil if nothing was ever in it.
+func (sh *shard) eventsOf(f *function.Function) *queueState {
+	return sh.backlogs[layout.Incarnation(f.Incarnation)]
+}
+
+// openEvents finds or begins the queue of a function's events.
+func (sh *shard) openEvents(f *function.Function) *queueState {
+	inc := layout.Incarnation(f.Incarnation)
+	qs, ok := sh.backlogs[inc]
+	if !ok {
+		qs = &queueState{arn: f.ARN, incarnation: inc, backlog: true}
+		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
+		sh.backlogs[inc] = qs
+	}
+	return qs
+}
+
+// loadEvents opens the queues of functions that have something in them.
+func (sh *shard) loadEvents(counters map[layout.Incarnation][]byte) error {
+	for _, f := range sh.functions.All() {
+		if _, ok := counters[layout.Incarnation(f.Incarnation)]; ok {
+			if err := sh.loadMachine(sh.openEvents(f), counters); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// InvokeAsync puts an event into a function's queue; it is durable on return.
+// Errors: ResourceNotFound for a function or qualifier that is not there,
+// ResourceConflict for one that cannot be invoked yet, InsufficientStorage.
+func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) error {
+	if e.full() {
+		return errFull
+	}
+	sh := e.shardOf(fn)
+	sh.mu.Lock()
+	f, err := sh.invokable(fn, ev.Qualifier)
+	if err != nil {
+		g := sh.catalog
+		sh.mu.Unlock()
+		g.wait()
+		return err
+	}
+	now := sh.now()
+	m := eventMessage(ev)
+	m.Sent = now
+	m.Seal()
+	sh.acceptEvent(f, now, m, ev.Qualifier)
+	g := sh.commit(true)
+	sh.mu.Unlock()
+	g.wait()
+	return nil
+}
+
+// invokable finds a function that takes events for a qualifier.
+func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
+	if _, err := sh.functions.Resolve(fn, qualifier, 0); err != nil {
+		return nil, err
+	}
+	if err := sh.engine.injected(fn); err != nil {
+		return nil, err
+	}
+	f, _ := sh.functions.Function(fn)
+	return f, nil
+}
+
+// acceptEvent adds a message to a function's queue, as part of the command under way.
+func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
+	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+	if accepted := sh.engine.options.Accepted; accepted != nil {
+		accepted(f.ARN, qualifier, time.UnixMilli(now).UTC())
+	}
+}
+
+// TakeEvents leases up to most events that are due in a function's queue. What
+// it returns is durable. more says that there are others due. A function that is
+// gone has none.
+func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
+	sh := e.shardOf(fn)
+	sh.mu.Lock()
+	var qs *queueState
+	if f, ok := sh.functions.Function(fn); ok {
+		qs = sh.eventsOf(f)
+	}
+	if qs == nil {
+		sh.mu.Unlock()
+		return nil, false, nil
+	}
+	loans, more, durable := sh.lend(qs, most)
+	sh.mu.Unlock()
+	durable(false) // no retry is immediate
+
+	for _, l := range loans {
+		ev, err := e.queuedEvent(fn, l)
+		if err != nil {
+			e.fatal(err)
+			return nil, false, err
+		}
+		if ev != nil {
+			taken = append(taken, ev)
+		}
+	}
+	return taken, more, nil
+}
+
+// queuedEvent reads the event that was lent; nil if its function was deleted
+// meanwhile.
+func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
+	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
+	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
+	if err != nil || !ok {
+		return nil, err
+	}
+	m, err := message.DecodeRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	if m.Unsigned != nil {
+		if err := e.options.Sign(m.Body, m.Unsigned); err != nil {
+			return nil, err
+		}
+	}
+	ev := &QueuedEvent{
+		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
+		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), loan: l,
+	}
+	for _, a := range m.Attributes {
+		if a.Name == qualifierName {
+			ev.Qualifier = string(a.Value)
+		}
+	}
+	var value []byte
+	if l.lease.Receives > 1 {
+		if value, _, err = e.store.Get(nil, keys.History(l.lease.Sequence)); err != nil {
+			return nil, err
+		}
+	}
+	ev.Progress, err = function.DecodeProgress(value)
+	return ev, err
+}
+
+// EventDone removes an event that is through.
+func (e *Engine) EventDone(ev *QueuedEvent) {
+	ev.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
+}
+
+// EventLater keeps the progress of an event, which is due again at a moment.
+func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
+	progress := ev.Progress.Encode()
+	ev.outcome(func(sh *shard, qs *queueState, now int64) {
+		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
+		// Leased by nobody else: it fails only where the function was deleted.
+		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+	})
+}
+
+// EventBack gives an event back unattempted, due now.
+func (e *Engine) EventBack(ev *QueuedEvent) {
+	ev.outcome(func(sh *shard, qs *queueState, now int64) {
+		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+	})
+}
+
+// MoveEvent ends an event by putting a message into a queue, or another event
+// into the queue of a function, in one step: it is durable on return. An event
+// whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
+// ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
+// Unavailable, Throttled. They leave the event leased as it was.
+func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
+	var make arrival
+	if fn, qualifier, ok := dest.SplitFunction(); ok {
+		to := e.shardOf(fn)
+		m = eventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
+		m.Seal()
+		make = func(now int64, _ queue.Config) (queue.Arrival, error) {
+			_, err := to.invokable(fn, qualifier)
+			return eventArrival(m, now), err
+		}
+	} else {
+		make = func(now int64, cfg queue.Config) (queue.Arrival, error) {
+			if dest.FIFO() {
+				return queue.Arrival{}, fault.New(fault.InvalidParameter, "The queue is a FIFO queue.")
+			}
+			if m.Size() > cfg.MaxMessageSize {
+				return queue.Arrival{}, errLonger(cfg)
+			}
+			m.Sent = now
+			return arrivalOf(m, now, cfg), nil
+		}
+	}
+	g, err := e.transfer(ev.shard, ev.queue, ev.lease, dest, nil, make)
+	g.wait()
+	if errors.Is(err, errNotLeased) {
+		return nil
+	}
+	if err == nil {
+		e.arrived(dest, m)
+	}
+	return err
+}
+
+// eventArrival is an event as it enters the queue of a function.
+func eventArrival(m *message.Message, now int64) queue.Arrival {
+	m.Sent = now
+	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
+}
+
+// arrived tells of a message that a transfer has brought to a queue or function.
+func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
+	if fn, qualifier, ok := dest.SplitFunction(); ok {
+		if e.options.Accepted != nil {
+			e.options.Accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
+		}
+		return
+	}
+	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+}
+
+// TransferEvent moves a delivery into the queue of a function, as an event, which
+// may be unsigned; it is durable on return, and the delivery has succeeded.
+// Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
+// the function's policy does not let the topic invoke it, for good; Unavailable
+// and Throttled for now.
+func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
+	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	ev.Qualifier = qualifier
+	m := eventMessage(ev)
+	if m.Unsigned = unsigned; unsigned == nil {
+		m.Seal()
+	}
+	to := e.shardOf(fn)
+	g, err := e.transfer(d.shard, d.queue, d.lease, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
+		if _, err := to.invokable(fn, qualifier); err != nil {
+			return queue.Arrival{}, err
+		}
+		if err := to.admitsService(fn, qualifier, snsService, topic.String(), topic.Account, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		return eventArrival(m, now), nil
+	})
+	g.wait()
+	if errors.Is(err, errNotLeased) {
+		return nil // the subscription was deleted meanwhile, and its deliveries with it
+	}
+	if err == nil {
+		e.arrived(dest, m)
+		e.finish(d, a, DeliveryDelivered, "")
+	}
+	return err
+}
+
+// EventsInfo is an operator's view of the events that wait for a function.
+type EventsInfo struct {
+	Due      int64     // could be tried now
+	Waiting  int64     // for the time of their next attempt
+	InFlight int64     // given to the consumer
+	Oldest   time.Time // acceptance of the oldest event; zero: there is none
+	Now      time.Time // by the server's clock
+}
+
+// Events counts what waits for a function. Errors: ResourceNotFound.
+func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err error) {
+	var qs *queueState
+	var low uint64
+	sh := e.shardOf(fn)
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		f, ok := sh.functions.Function(fn)
+		if !ok {
+			return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+		}
+		info.Now = sh.time()
+		if qs = sh.eventsOf(f); qs == nil {
+			return nil
+		}
+		c := sh.counts(qs, sh.now())
+		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
+		sh.readable()
+		low = qs.low
+		return nil
+	})
+	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
+		return info, err
+	}
+	info.Oldest, err = e.oldestOf(sh, qs, low, 0)
+	return info, err
+}
+
+// SetEventInvoke says how a function's events are tried. Errors: those of
+// function.State.SetEventInvoke.
+func (e *Engine) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) (err error) {
+		c, err = sh.functions.SetEventInvoke(sh.time(), cmd, &sh.batch)
+		return err
+	})
+	return c, err
+}
+
+// EventInvoke is how the events of a function, version or alias are tried: the
+// zero value, which is all defaults, where nothing was said.
+func (e *Engine) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+		if f, ok := sh.functions.Function(fn); ok {
+			c, _ = f.EventInvoke(qualifier)
+		}
+		return nil
+	})
+	return c, err
+}
+
+// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+func (e *Engine) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		c, err = sh.functions.ShowEventInvoke(fn, qualifier)
+		return err
+	})
+	return c, err
+}
+
+// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound.
+func (e *Engine) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.withCatalog(ctx, fn, func(sh *shard) error {
+		return sh.functions.DeleteEventInvoke(fn, qualifier, &sh.batch)
+	})
+}
+
+// EventInvokes lists those of a function by qualifier, up to limit behind after.
+// Errors: ResourceNotFound.
+func (e *Engine) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		page, more, err = sh.functions.EventInvokes(fn, after, limit)
+		return err
+	})
+	return page, more, err
+}

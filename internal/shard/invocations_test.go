@@ -1,0 +1,167 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// told is a consumer that notes what it is told.
+type told struct{ ready chan string }
+
+func (c told) Ready(owner arn.ARN) { c.ready <- owner.Resource }
+
+// permit lets a topic invoke a function.
+func permit(t *testing.T, e *Engine, name, qualifier, source string) {
+	t.Helper()
+	err := e.PermitFunction(t.Context(), function.Permit{
+		Function: functionARN(name), Qualifier: qualifier, Revision: "p",
+		Permission: function.Permission{
+			Sid: "s", Effect: "Allow", Principal: json.RawMessage(`{"Service":"sns.amazonaws.com"}`), Action: "lambda:InvokeFunction",
+			Resource:  functionARN(name).Qualify(qualifier).String(),
+			Condition: json.RawMessage(`{"ArnLike":{"AWS:SourceArn":"` + source + `"}}`),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A delivery moves into the queue of a function in one step, or in two where the
+// shards do not share commits; the function's policy and its being there decide.
+func TestTransferEvent(t *testing.T) {
+	for _, twoStep := range []bool{false, true} {
+		ctx, fs := t.Context(), vfs.NewMem()
+		clk := clock.NewVirtual(start)
+		o := Options{
+			Store: openStore(t, fs), Clock: clk, TwoStep: twoStep,
+			Sign: func(body []byte, u *message.Unsigned) error {
+				copy(body[u.Offset:], "signed")
+				return nil
+			},
+		}
+		e := openEngine(t, o)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
+		must(err)
+		_, err = clk.Advance(ctx, 0)
+		must(err)
+		news := topicARN("news")
+		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: news}))
+		f := functionARN("f")
+		sub, err := e.Subscribe(ctx, topic.Subscribe{
+			Topic: news, Owner: account, Protocol: "lambda", Endpoint: f.String(), ID: "6d6b8f6e-0000-4000-8000-000000000001",
+		})
+		must(err)
+		if sub.Pending {
+			t.Error("a function of the account has to confirm")
+		}
+		_, err = e.Publish(ctx, news, Publication{ID: message.ID{1}, Body: []byte("hello")})
+		must(err)
+		taken, _, err := e.Take(ctx, sub.ARN, 10)
+		must(err)
+		if len(taken) != 1 {
+			t.Fatalf("%d deliveries", len(taken))
+		}
+		transfer := func() error {
+			ev := function.Event{ID: message.ID{2}, Payload: []byte(`{"s":"room.."}`)}
+			return e.TransferEvent(ctx, taken[0], Attempt{At: start, Outcome: "success"}, f, ev, &message.Unsigned{Offset: 6, Digest: []byte{1}})
+		}
+		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
+			t.Errorf("without a permission: %v", err)
+		}
+		permit(t, e, "f", "", topicARN("other").String())
+		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
+			t.Errorf("with that of another topic: %v", err)
+		}
+		must(e.ForbidFunction(ctx, function.Forbid{Function: f, Sid: "s"}))
+		permit(t, e, "f", "", news.String())
+		must(e.SetFault(f, "throttled"))
+		if err := transfer(); fault.KindOf(err) != fault.Throttled {
+			t.Errorf("throttled: %v", err)
+		}
+		must(e.SetFault(f, "none"))
+		must(transfer())
+		if got, err := e.Deliveries(ctx, sub.ARN, 10); err != nil || len(got) != 1 || got[0].State != DeliveryDelivered {
+			t.Errorf("deliveries %+v, %v", got, err)
+		}
+		e.Close()
+		o.Store.Close()
+		o.Store = openStore(t, fs)
+		e = openEngine(t, o)
+		events, more, err := e.TakeEvents(ctx, f, 10)
+		must(err)
+		if len(events) != 1 || more {
+			t.Fatalf("%d events, more: %v", len(events), more)
+		}
+		if ev := events[0]; ev.ID != (message.ID{2}) || !bytes.Equal(ev.Payload, []byte(`{"s":"signed"}`)) || !ev.Accepted.Equal(start) {
+			t.Errorf("event %+v", ev)
+		}
+		ev := events[0]
+		ev.Progress.Failures = 1
+		e.EventLater(ev, start.Add(time.Minute))
+		if got, _, err := e.TakeEvents(ctx, f, 10); err != nil || len(got) != 0 {
+			t.Errorf("taken before it is due: %v, %v", got, err)
+		}
+		_, err = clk.Advance(ctx, time.Minute)
+		must(err)
+		events, _, err = e.TakeEvents(ctx, f, 10)
+		must(err)
+		if len(events) != 1 || events[0].Progress.Failures != 1 {
+			t.Fatalf("events %+v", events)
+		}
+		// A new life of the function has nothing of the old one's.
+		must(e.DeleteFunction(ctx, f, ""))
+		e.EventDone(events[0])
+		if err := transfer(); err != nil {
+			t.Errorf("the delivery is gone: %v", err)
+		}
+		_, err = e.Publish(ctx, news, Publication{ID: message.ID{3}, Body: []byte("hello")})
+		must(err)
+		taken, _, err = e.Take(ctx, sub.ARN, 10)
+		must(err)
+		if err := transfer(); fault.KindOf(err) != fault.ResourceNotFound {
+			t.Errorf("to a function that is gone: %v", err)
+		}
+		e.Close()
+		o.Store.Close()
+	}
+}
+
+// What is in the queue of a function is told to the consumer of functions, also
+// to one that comes later.
+func TestConsumersByService(t *testing.T) {
+	ctx := t.Context()
+	store := openStore(t, vfs.NewMem())
+	e := openEngine(t, Options{Store: store, Clock: clock.NewVirtual(start)})
+	defer store.Close()
+	defer e.Close()
+	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
+		t.Fatal(err)
+	}
+	e.SetConsumer("sns", told{make(chan string)}) // blocks for ever if it is told
+	e.shardOf(functionARN("f")).tick()
+	if err := e.InvokeAsync(ctx, functionARN("f"), function.Event{Payload: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	c := told{make(chan string, 1)}
+	e.SetConsumer("lambda", c)
+	if got := <-c.ready; got != "function:f" {
+		t.Errorf("told of %s", got)
+	}
+}

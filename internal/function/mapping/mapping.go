@@ -293,15 +293,16 @@ func (s *State) key(a arn.ARN) []byte {
 
 // Load takes one record back in. A failure leaves the state unusable.
 func (s *State) Load(key, value []byte) error {
-	parts := strings.Split(strings.TrimPrefix(string(key), string(Prefix(s.shard))), "/")
+	name, ok := strings.CutPrefix(string(key), string(Prefix(s.shard)))
+	parts := strings.Split(name, "/")
 	var r record
-	if len(parts) != 3 || len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], &r) != nil {
+	if !ok || len(parts) != 3 || len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], &r) != nil {
 		return fmt.Errorf("%w: key %q", ErrRecord, key)
 	}
 	queue, err := arn.Parse(r.Queue)
 	fn, err2 := arn.Parse(r.Function)
-	if err := cmp.Or(err, err2); err != nil {
-		return fmt.Errorf("%w: key %q: %w", ErrRecord, key, err)
+	if cmp.Or(err, err2) != nil || queue.IsZero() || fn.IsZero() {
+		return fmt.Errorf("%w: key %q", ErrRecord, key)
 	}
 	m := &Mapping{
 		ARN: ARN(parts[1], parts[0], parts[2]), Queue: queue, Function: fn, Settings: r.Settings, Enabled: r.Enabled,

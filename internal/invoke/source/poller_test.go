@@ -1,0 +1,340 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// lab is an engine with one queue and one mapping, and a pool whose function does
+// what the test says. Receives give what lies in the queue, or wait.
+type lab struct {
+	mapping mapping.Mapping
+	run     func(event []byte) (invoke.Outcome, error)
+
+	mu       sync.Mutex
+	queue    []string
+	sent     chan struct{} // closed when something is sent
+	polls    int           // receives that wait
+	running  int
+	most     int // batches under way at once
+	deleted  []string
+	returned []string
+	hidden   []string
+	watch    func(arn.ARN)
+}
+
+func newLab(set mapping.Settings) *lab {
+	return &lab{
+		mapping: mapping.Mapping{
+			ARN:      mapping.ARN("us-east-1", "000000000000", "u"),
+			Queue:    arn.ARN{Service: "sqs", Region: "us-east-1", Account: "000000000000", Resource: "q"},
+			Function: arn.Function("us-east-1", "000000000000", "f"), Settings: set, Enabled: true,
+		},
+		run: func([]byte) (invoke.Outcome, error) { return invoke.Outcome{}, nil },
+	}
+}
+
+func (l *lab) send(bodies ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, bodies...)
+	close(l.sent)
+	l.sent = make(chan struct{})
+}
+
+func (l *lab) Mapping(context.Context, arn.ARN) (mapping.Mapping, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mapping, nil
+}
+
+func (l *lab) Mappings(context.Context) ([]mapping.Mapping, error) {
+	return []mapping.Mapping{l.mapping}, nil
+}
+
+func (l *lab) SetMappingWatcher(changed func(arn.ARN)) { l.watch = changed }
+
+func (l *lab) Function(context.Context, arn.ARN, string) (function.Target, error) {
+	return function.Target{Timeout: 3 * time.Second}, nil
+}
+
+func (l *lab) QueueConfig(context.Context, arn.ARN) (queue.Config, error) {
+	return queue.Config{Visibility: 30 * time.Second}, nil
+}
+
+func (l *lab) Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error) {
+	l.mu.Lock()
+	if len(l.queue) == 0 {
+		sent := l.sent
+		l.polls++
+		l.mu.Unlock()
+		over, stop := after(req.Wait)
+		select {
+		case <-sent:
+		case <-over:
+		case <-ctx.Done():
+		}
+		stop()
+		l.mu.Lock()
+		l.polls--
+		if err := ctx.Err(); err != nil {
+			l.mu.Unlock()
+			return nil, err
+		}
+	}
+	defer l.mu.Unlock()
+	var out []shard.Received
+	for len(l.queue) > 0 && len(out) < req.Max {
+		body := l.queue[0]
+		l.queue = l.queue[1:]
+		out = append(out, shard.Received{Message: &message.Message{Body: []byte(body)}, ReceiptHandle: body[:1]})
+	}
+	return out, nil
+}
+
+func (l *lab) DeleteMessages(_ context.Context, _ arn.ARN, handles []string) ([]error, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deleted = append(l.deleted, handles...)
+	return nil, nil
+}
+
+func (l *lab) ChangeVisibility(_ context.Context, _ arn.ARN, changes []shard.VisibilityChange) ([]error, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range changes {
+		if c.Timeout == 0 {
+			l.returned = append(l.returned, c.Handle)
+		} else {
+			l.hidden = append(l.hidden, c.Handle)
+		}
+	}
+	return nil, nil
+}
+
+func (l *lab) Invoke(_ context.Context, in invoke.Invocation) (invoke.Outcome, error) {
+	l.mu.Lock()
+	l.running++
+	l.most = max(l.most, l.running)
+	l.mu.Unlock()
+	out, err := l.run(in.Payload)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	return out, err
+}
+
+func (l *lab) check(t *testing.T, what string, got *[]string, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Sort(*got); !slices.Equal(*got, want) {
+		t.Errorf("%s: %v, want %v", what, *got, want)
+	}
+}
+
+// with runs pollers in a bubble, on its time or on a clock of their own.
+func (l *lab) with(t *testing.T, clk clock.Clock, f func(t *testing.T, stop func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l.sent = make(chan struct{}) // of the bubble
+		p, err := Start(Options{Engine: l, Pool: l, Clock: clk, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		stop := sync.OnceFunc(func() {
+			if err := p.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		defer stop()
+		f(t, stop)
+	})
+}
+
+func rest(d time.Duration) {
+	over, _ := after(d)
+	<-over
+}
+
+// An idle mapping costs one receive that waits, and none once it is disabled.
+func TestIdle(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 10})
+	l.with(t, clock.System, func(t *testing.T, _ func()) {
+		polls := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.polls != want {
+				t.Errorf("%d receives wait, want %d", l.polls, want)
+			}
+		}
+		polls(1)
+		rest(time.Hour)
+		polls(1)
+		l.watch(l.mapping.ARN) // nothing has changed
+		polls(1)
+		l.mu.Lock()
+		l.mapping.Enabled = false
+		l.mu.Unlock()
+		l.watch(l.mapping.ARN)
+		polls(0)
+	})
+}
+
+// What is larger than an event is given in parts, one after the other, each hidden
+// for long enough.
+func TestLargeBatch(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 10})
+	var events []string
+	l.run = func(event []byte) (invoke.Outcome, error) {
+		if len(event) > maxPayload {
+			t.Errorf("an event of %d bytes", len(event))
+		}
+		text := ""
+		for _, c := range "012345678" {
+			if bytes.Contains(event, []byte(fmt.Sprintf(`"receiptHandle":"%c"`, c))) {
+				text += string(c)
+			}
+		}
+		events = append(events, text)
+		if text == "56" {
+			return invoke.Outcome{FunctionError: "Unhandled"}, nil
+		}
+		return invoke.Outcome{}, nil
+	}
+	var bodies []string
+	for _, c := range "0123456789"[:9] {
+		size := 1 << 20
+		if c == '6' || c == '7' {
+			size = 3 << 20
+		}
+		bodies = append(bodies, string(c)+string(bytes.Repeat([]byte("x"), size)))
+	}
+	l.with(t, clock.System, func(t *testing.T, _ func()) {
+		l.send(bodies...)
+		synctest.Wait()
+		l.check(t, "events", &events, "01234", "56")
+		l.check(t, "deleted", &l.deleted, "0", "1", "2", "3", "4")
+		l.check(t, "hidden anew", &l.hidden, "5", "6", "7", "8")
+		l.check(t, "given back", &l.returned, "7", "8")
+	})
+}
+
+// More batches are under way at once the longer there is a backlog, and never more
+// than the mapping allows.
+func TestScaling(t *testing.T) {
+	for _, c := range []struct {
+		most, first, later int
+	}{{0, 5, 50}, {20, 5, 20}, {3, 3, 3}} {
+		l := newLab(mapping.Settings{BatchSize: 1, Concurrency: c.most})
+		l.run = func([]byte) (invoke.Outcome, error) {
+			rest(100 * time.Millisecond)
+			return invoke.Outcome{}, nil
+		}
+		l.with(t, clock.System, func(t *testing.T, _ func()) {
+			l.send(slices.Repeat([]string{"m"}, 20_000)...)
+			synctest.Wait()
+			l.mu.Lock()
+			if l.most > c.first+1 || l.most < c.first {
+				t.Errorf("at first %d under way, want %d", l.most, c.first)
+			}
+			l.mu.Unlock()
+			rest(10 * time.Second)
+			l.mu.Lock()
+			if c.most == 0 && (l.most < c.later-1 || l.most > c.later+10) || c.most > 0 && l.most != c.later {
+				t.Errorf("later %d under way, want about %d", l.most, c.later)
+			}
+			l.queue = nil
+			l.mu.Unlock()
+		})
+	}
+}
+
+// At its end a poller gives back what it has gathered, and waits for what runs.
+func TestStopGivesBack(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 100, Window: time.Minute})
+	l.with(t, clock.NewVirtual(time.Unix(0, 0)), func(t *testing.T, stop func()) {
+		l.send("a", "b")
+		synctest.Wait()
+		stop()
+		l.check(t, "given back", &l.returned, "a", "b")
+	})
+	l = newLab(mapping.Settings{BatchSize: 100})
+	l.run = func([]byte) (invoke.Outcome, error) {
+		rest(time.Second)
+		return invoke.Outcome{}, nil
+	}
+	l.with(t, clock.System, func(t *testing.T, stop func()) {
+		l.send("a")
+		synctest.Wait()
+		stop()
+		l.check(t, "deleted", &l.deleted, "a")
+	})
+}
+
+// Whatever becomes of a batch, a virtual clock can go on afterwards.
+func TestHoldsAreReleased(t *testing.T) {
+	throttled := fault.New(fault.Throttled, "Rate Exceeded.")
+	tries := 0
+	for name, run := range map[string]func([]byte) (invoke.Outcome, error){
+		"success":   func([]byte) (invoke.Outcome, error) { return invoke.Outcome{}, nil },
+		"failure":   func([]byte) (invoke.Outcome, error) { return invoke.Outcome{FunctionError: "Unhandled"}, nil },
+		"system":    func([]byte) (invoke.Outcome, error) { return invoke.Outcome{}, errors.New("broken") },
+		"throttled": func([]byte) (invoke.Outcome, error) { return invoke.Outcome{}, throttled },
+		"throttled now": func([]byte) (invoke.Outcome, error) {
+			if tries++; tries < 4 {
+				return invoke.Outcome{}, throttled
+			}
+			return invoke.Outcome{}, nil
+		},
+	} {
+		for _, window := range []time.Duration{0, 5 * time.Second} {
+			tries = 0
+			l := newLab(mapping.Settings{BatchSize: 100, Window: window, Filters: []string{`{"body":[{"prefix":"a"}]}`}})
+			l.run = run
+			clk := clock.NewVirtual(time.Unix(0, 0))
+			l.with(t, clk, func(t *testing.T, stop func()) {
+				l.send("a", "b")
+				synctest.Wait()
+				for range 2 {
+					if _, err := clk.Advance(t.Context(), 20*time.Second); err != nil {
+						t.Errorf("%s, window %v: %v", name, window, err)
+					}
+					synctest.Wait()
+				}
+				l.send("b") // which no filter wants
+				synctest.Wait()
+				stop()
+				if r, err := clk.Advance(t.Context(), time.Hour); err != nil || !r.Next.IsZero() {
+					t.Errorf("%s, window %v, at the end: %+v %v", name, window, r, err)
+				}
+			})
+			want := []string{"b", "b"}
+			if name == "success" || name == "throttled now" {
+				want = []string{"a", "b", "b"}
+			}
+			l.check(t, name, &l.deleted, want...)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -14,6 +15,7 @@ type services interface {
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 	AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error
+	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
 }
 
 // alarmsPrincipal is who invokes functions for alarms.
@@ -23,9 +25,6 @@ const alarmsPrincipal = "lambda.alarms.cloudwatch.amazonaws.com"
 type actions struct {
 	// Set before the first alarm is evaluated.
 	services services
-	// invoke puts an event into a function's queue, durably; nil: there are no
-	// asynchronous invocations.
-	invoke func(ctx context.Context, function arn.ARN, qualifier string, payload []byte) error
 }
 
 var _ alarms.Executor = (*actions)(nil)
@@ -50,15 +49,12 @@ func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
 
 // call invokes a function whose policy lets alarms do so.
 func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action) error {
-	if x.invoke == nil {
-		return fault.New(fault.UnsupportedOperation, "Alarms cannot invoke Lambda functions yet.")
-	}
-	function, qualifier, ok := target.SplitFunction()
+	fn, qualifier, ok := target.SplitFunction()
 	if !ok {
 		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", a.ARN)
 	}
 	if err := x.services.AdmitFunction(ctx, target, alarmsPrincipal, a.Source, a.Account); err != nil {
 		return err
 	}
-	return x.invoke(ctx, function, qualifier, []byte(a.Message))
+	return x.services.InvokeAsync(ctx, fn, function.Event{ID: newID(), Qualifier: qualifier, Payload: []byte(a.Message)})
 }

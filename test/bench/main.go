@@ -111,7 +111,7 @@ var scenarios = []scenario{
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
-	{"functions", "functions that are warm, cold and idle", runFunctions},
+	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }

@@ -56,7 +56,10 @@ func runFunctions(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	return b.warmFunctions(ctx, servers, code)
+	if err := b.warmFunctions(ctx, servers, code); err != nil {
+		return err
+	}
+	return b.sourceFunction(ctx, servers, code)
 }
 
 // packFunction makes a function's code, in base64.

@@ -35,7 +35,7 @@ func build(t *testing.T, dir, pkg string) string {
 // result from before a change of the server would be taken from the cache.
 func lookAtSources(t *testing.T) {
 	t.Helper()
-	for _, root := range []string{"../../cmd", "../../internal", "billing"} {
+	for _, root := range []string{"../../cmd", "../../internal", "billing", "clerk"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				_, err = os.Stat(path)

@@ -84,6 +84,23 @@ func (s *shop) subscribe(t *testing.T, protocol, endpoint string, attributes map
 	return *out.SubscriptionArn
 }
 
+func (s *shop) createTopic(t *testing.T) {
+	t.Helper()
+	topic, err := s.sns.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String(topicName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.topic = *topic.TopicArn
+}
+
+func (s *shop) subscribeFulfilment(t *testing.T) {
+	t.Helper()
+	s.toFulfilment = s.subscribe(t, "sqs", s.arn[fulfilmentName], map[string]string{
+		"FilterPolicy":  filterPolicy,
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + s.arn[fanoutDLQ] + `"}`,
+	})
+}
+
 func (s *shop) setUp(t *testing.T) {
 	for _, name := range []string{fulfilmentDLQ, fanoutDLQ, billingDLQ} {
 		s.createQueue(t, name, nil)
@@ -91,15 +108,8 @@ func (s *shop) setUp(t *testing.T) {
 	s.createQueue(t, fulfilmentName, map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + s.arn[fulfilmentDLQ] + `","maxReceiveCount":3}`,
 	})
-	topic, err := s.sns.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String(topicName)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.topic = *topic.TopicArn
-	s.toFulfilment = s.subscribe(t, "sqs", s.arn[fulfilmentName], map[string]string{
-		"FilterPolicy":  filterPolicy,
-		"RedrivePolicy": `{"deadLetterTargetArn":"` + s.arn[fanoutDLQ] + `"}`,
-	})
+	s.createTopic(t)
+	s.subscribeFulfilment(t)
 	s.toBilling = s.subscribe(t, "http", s.billing+"/orders", map[string]string{
 		"FilterPolicy":   filterPolicy,
 		"DeliveryPolicy": billingRetryPolicy,

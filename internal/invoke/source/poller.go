@@ -27,6 +27,9 @@ const (
 	visibleMore  = 30 * time.Second       // beyond the window and the function's timeout
 )
 
+// recordSize is about as much as a record has beside its body, in bytes.
+const recordSize = 1024
+
 // How long a poller rests after what is not the messages' fault, in real time,
 // doubling.
 const (
@@ -258,7 +261,7 @@ func (p *poller) sort(received []shard.Received, b *batch) {
 			unwanted = append(unwanted, r.ReceiptHandle)
 			continue
 		}
-		record := appendRecord(nil, &p.mapping, r)
+		record := appendRecord(make([]byte, 0, len(r.Body)+recordSize), &p.mapping, r)
 		b.size += len(record) + 1
 		b.items = append(b.items, item{id: r.ID.String(), handle: r.ReceiptHandle, record: record})
 	}
@@ -381,7 +384,11 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 	if err != nil {
 		return invoke.Outcome{}, err
 	}
-	payload := []byte(opening)
+	size := len(opening + closing)
+	for i := range items {
+		size += len(items[i].record) + 1
+	}
+	payload := append(make([]byte, 0, size), opening...)
 	for i := range items {
 		if i > 0 {
 			payload = append(payload, ',')

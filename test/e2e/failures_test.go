@@ -114,7 +114,7 @@ func (h *hazard) fight(t *testing.T, numbers *atomic.Int64) {
 	}
 	r := random(uint64(40 + h.round))
 	clients.Go(func() {
-		for ctx.Err() == nil && h.explain(h.trouble(ctx, r)) {
+		for n := 0; ctx.Err() == nil && h.explain(h.trouble(ctx, r, n)); n++ {
 			pass(ctx, time.Duration(5+r.IntN(30))*time.Millisecond)
 		}
 	})
@@ -152,11 +152,16 @@ func (h *hazard) publish(ctx context.Context, body string, ordered bool) bool {
 	return true
 }
 
-// trouble lets a queue be out of reach, or forbid the topics, half of the time.
-func (h *hazard) trouble(ctx context.Context, r *rand.Rand) error {
-	name := []string{"q", "q.fifo"}[r.IntN(2)]
+// trouble lets a queue be out of reach, or forbid the topics, half of the time. Each
+// begins by forbidding them, so that a slow machine sees dead letters, too.
+func (h *hazard) trouble(ctx context.Context, r *rand.Rand, n int) error {
+	names := []string{"q", "q.fifo"}
+	name, kind := names[r.IntN(len(names))], r.IntN(8)
+	if n < len(names) {
+		name, kind = names[n], 0
+	}
 	fault, policy := "none", ""
-	switch r.IntN(8) {
+	switch kind {
 	case 0:
 		policy = `{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:SendMessage","Resource":"*"}]}`
 	case 1, 2, 3:

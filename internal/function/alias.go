@@ -33,7 +33,7 @@ func (a *Alias) pick(draw float64) string {
 
 // Alias finds an alias by its name.
 func (f *Function) Alias(name string) (*Alias, bool) {
-	list := f.aliases.from(func(a *Alias) bool { return a.Name < name })
+	list := f.aliases.From(func(a *Alias) bool { return a.Name < name })
 	if len(list) == 0 || list[0].Name != name {
 		return nil, false
 	}
@@ -42,7 +42,7 @@ func (f *Function) Alias(name string) (*Alias, bool) {
 
 // aliasesOf are the names of the aliases that lead to a version.
 func (f *Function) aliasesOf(version string) (names []string) {
-	for _, a := range f.aliases.items {
+	for _, a := range f.aliases.Items {
 		if a.Version == version || a.Other == version {
 			names = append(names, a.Name)
 		}
@@ -84,7 +84,7 @@ func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) 
 	if err := f.checkAlias(a); err != nil {
 		return nil, err
 	}
-	f.aliases.add(a)
+	f.aliases.Add(a)
 	s.putAlias(b, f, a)
 	return a, nil
 }
@@ -153,7 +153,7 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 	if !ok {
 		return nil
 	}
-	f.aliases.remove(a)
+	f.aliases.Remove(a)
 	b.Delete(s.aliasKey(f, name))
 	if _, ok := f.policies[name]; f.forgetEventInvoke(name) || ok {
 		delete(f.policies, name)
@@ -191,7 +191,7 @@ func (s *State) Aliases(function arn.ARN, version, after string, limit int) (pag
 		return nil, false, err
 	}
 	of := f.aliasesOf(version)
-	for _, a := range f.aliases.from(func(a *Alias) bool { return a.Name <= after }) {
+	for _, a := range f.aliases.From(func(a *Alias) bool { return a.Name <= after }) {
 		if version != "" && !slices.Contains(of, a.Name) {
 			continue
 		}

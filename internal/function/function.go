@@ -1,6 +1,7 @@
 package function
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // Config is what a version is made of besides its code. It does not change once
@@ -82,8 +84,8 @@ type Function struct {
 
 	latest   *Version // what serves
 	next     *Version // what the latest version becomes when it settles; nil: nothing
-	versions ordered[*Version]
-	aliases  ordered[*Alias]
+	versions sorted.List[*Version]
+	aliases  sorted.List[*Alias]
 	last     uint64                  // the latest number given to a version
 	settleAt time.Time               // zero: nothing is to settle
 	policies map[string][]Permission // by qualifier, empty for the function
@@ -95,8 +97,8 @@ type Function struct {
 func newFunction(name arn.ARN) *Function {
 	return &Function{
 		ARN:      name,
-		versions: ordered[*Version]{compare: func(a, b *Version) int { return compareNumbers(a.Number, b.Number) }},
-		aliases:  ordered[*Alias]{compare: compareAliases},
+		versions: sorted.List[*Version]{Compare: func(a, b *Version) int { return cmp.Compare(a.Number, b.Number) }},
+		aliases:  sorted.List[*Alias]{Compare: compareAliases},
 		policies: map[string][]Permission{},
 		uploads:  map[uint64]int{},
 	}
@@ -130,7 +132,7 @@ func (f *Function) Version(name string) (*Version, bool) {
 }
 
 func (f *Function) numbered(n uint64) (*Version, bool) {
-	list := f.versions.from(func(v *Version) bool { return v.Number < n })
+	list := f.versions.From(func(v *Version) bool { return v.Number < n })
 	if len(list) == 0 || list[0].Number != n {
 		return nil, false
 	}
@@ -140,7 +142,7 @@ func (f *Function) numbered(n uint64) (*Version, bool) {
 // all yields every version that has code: the latest, the one that it becomes,
 // the numbered ones.
 func (f *Function) all() []*Version {
-	all := append([]*Version{f.latest}, f.versions.items...)
+	all := append([]*Version{f.latest}, f.versions.Items...)
 	if f.next != nil {
 		all = append(all, f.next)
 	}

@@ -70,7 +70,7 @@ type Listed struct {
 // further ones.
 func (s *State) Functions(account, region, after string, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
-	for _, f := range s.order.from(func(f *Function) bool { return compareNames(f.ARN, start) <= 0 }) {
+	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) <= 0 }) {
 		if f.ARN.Account != account || f.ARN.Region != region {
 			break
 		}
@@ -86,14 +86,14 @@ func (s *State) Functions(account, region, after string, limit int) (page []List
 // first: up to limit behind the version number of the function after.
 func (s *State) AllVersions(account, region, after string, number uint64, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
-	for _, f := range s.order.from(func(f *Function) bool { return compareNames(f.ARN, start) < 0 }) {
+	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) < 0 }) {
 		if f.ARN.Account != account || f.ARN.Region != region {
 			break
 		}
-		versions := f.versions.items
+		versions := f.versions.Items
 		switch {
 		case f.ARN == start:
-			versions = f.versions.from(func(v *Version) bool { return v.Number <= number })
+			versions = f.versions.From(func(v *Version) bool { return v.Number <= number })
 		case len(page) == limit:
 			return page, true
 		default:
@@ -119,7 +119,7 @@ func (s *State) Versions(name arn.ARN, first bool, after uint64, limit int) (pag
 	if first {
 		page = append(page, Listed{f, f.Latest()})
 	}
-	for _, v := range f.versions.from(func(v *Version) bool { return v.Number <= after }) {
+	for _, v := range f.versions.From(func(v *Version) bool { return v.Number <= after }) {
 		if len(page) == limit {
 			return page, true, nil
 		}

@@ -73,7 +73,7 @@ func Prefixes(shard uint16) [][]byte {
 
 // Reserving are the functions that have concurrent executions reserved.
 func (s *State) Reserving() (all []*Function) {
-	for _, f := range s.order.items {
+	for _, f := range s.order.Items {
 		if f.Reserved != nil {
 			all = append(all, f)
 		}
@@ -117,7 +117,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 			return err
 		}
 		s.change(f, func() {
-			f.versions.add(v)
+			f.versions.Add(v)
 			f.use(v.Code, +1)
 		})
 		return nil
@@ -126,7 +126,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 		if err := json.Unmarshal(value, a); err != nil {
 			return err
 		}
-		f.aliases.add(a)
+		f.aliases.Add(a)
 		return nil
 	}
 	return errors.New("of an unknown kind")

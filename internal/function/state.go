@@ -8,14 +8,15 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // State is all functions of one shard.
 type State struct {
 	shard     uint16
 	functions map[arn.ARN]*Function
-	order     ordered[*Function] // by account, region, name
-	settling  ordered[*Function] // those with something to settle, the next one first
+	order     sorted.List[*Function] // by account, region, name
+	settling  sorted.List[*Function] // those with something to settle, the next one first
 	usage     map[place]Usage
 }
 
@@ -41,8 +42,8 @@ func New(shard uint16) *State {
 	return &State{
 		shard:     shard,
 		functions: map[arn.ARN]*Function{},
-		order:     ordered[*Function]{compare: func(a, b *Function) int { return compareNames(a.ARN, b.ARN) }},
-		settling: ordered[*Function]{compare: func(a, b *Function) int {
+		order:     sorted.List[*Function]{Compare: func(a, b *Function) int { return compareNames(a.ARN, b.ARN) }},
+		settling: sorted.List[*Function]{Compare: func(a, b *Function) int {
 			return cmp.Or(a.settleAt.Compare(b.settleAt), compareNames(a.ARN, b.ARN))
 		}},
 		usage: map[place]Usage{},
@@ -77,7 +78,7 @@ func (s *State) function(name arn.ARN) (*Function, error) {
 }
 
 // All are all functions, in the order of their names.
-func (s *State) All() []*Function { return s.order.items }
+func (s *State) All() []*Function { return s.order.Items }
 
 // Find finds the function and the version that a qualifier names, and the alias
 // if it is one's; the empty qualifier names the latest version. It fails with
@@ -186,10 +187,10 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 // the uploads that nothing uses any more.
 func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
 	for range most {
-		if len(s.settling.items) == 0 || s.settling.items[0].settleAt.After(now) {
+		if len(s.settling.Items) == 0 || s.settling.Items[0].settleAt.After(now) {
 			break
 		}
-		f := s.settling.items[0]
+		f := s.settling.Items[0]
 		gone = append(gone, s.settle(f, b)...)
 	}
 	return gone
@@ -205,7 +206,7 @@ func (s *State) settle(f *Function, b *mutation.Batch) (gone []uint64) {
 			gone = f.unusedUploads(before)
 		}
 		f.latest.settle()
-		for _, v := range f.versions.items {
+		for _, v := range f.versions.Items {
 			if v.Pending {
 				v.settle()
 				s.putVersion(b, f, v)
@@ -225,10 +226,10 @@ func (v *Version) settle() {
 
 // NextSettle is when Settle has something to do; ok is false if never.
 func (s *State) NextSettle() (at time.Time, ok bool) {
-	if len(s.settling.items) == 0 {
+	if len(s.settling.Items) == 0 {
 		return time.Time{}, false
 	}
-	return s.settling.items[0].settleAt, true
+	return s.settling.Items[0].settleAt, true
 }
 
 // Delete removes a function with all that it has and returns it, or the zero
@@ -250,7 +251,7 @@ func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 // Uploads are the names of all zips that are in use.
 func (s *State) Uploads() map[uint64]bool {
 	used := map[uint64]bool{}
-	for _, f := range s.order.items {
+	for _, f := range s.order.Items {
 		for upload := range f.uploads {
 			used[upload] = true
 		}
@@ -271,13 +272,13 @@ func (f *Function) Uploads() []uint64 {
 // function may change.
 func (s *State) add(f *Function) {
 	s.functions[f.ARN] = f
-	s.order.add(f)
+	s.order.Add(f)
 	s.index(f)
 }
 
 func (s *State) remove(f *Function) {
 	delete(s.functions, f.ARN)
-	s.order.remove(f)
+	s.order.Remove(f)
 	s.unindex(f)
 }
 
@@ -289,14 +290,14 @@ func (s *State) change(f *Function, edit func()) {
 
 func (s *State) index(f *Function) {
 	if !f.settleAt.IsZero() {
-		s.settling.add(f)
+		s.settling.Add(f)
 	}
 	s.count(f, +1)
 }
 
 func (s *State) unindex(f *Function) {
 	if !f.settleAt.IsZero() {
-		s.settling.remove(f)
+		s.settling.Remove(f)
 	}
 	s.count(f, -1)
 }

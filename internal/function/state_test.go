@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -69,8 +70,8 @@ func (d disk) load(t *testing.T, shard uint16) *State {
 
 // internals compares all that a state holds.
 var internals = cmp.Options{
-	cmp.AllowUnexported(State{}, Function{}, Version{}, ordered[*Function]{}, ordered[*Version]{}, ordered[*Alias]{}, place{}),
-	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".compare" }, cmp.Ignore()),
+	cmp.AllowUnexported(State{}, Function{}, Version{}, sorted.List[*Function]{}, sorted.List[*Version]{}, sorted.List[*Alias]{}, place{}),
+	cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Compare" }, cmp.Ignore()),
 	cmpopts.EquateEmpty(),
 }
 
@@ -160,7 +161,7 @@ func TestHistory(t *testing.T) {
 func check(t *testing.T, s *State) {
 	t.Helper()
 	var sum Usage
-	for _, f := range s.order.items {
+	for _, f := range s.order.Items {
 		used := map[uint64]int{}
 		for _, v := range f.all() {
 			used[v.Code.Upload]++

@@ -125,8 +125,8 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 
 // publishChanged makes a version of from, unless the last one is equal.
 func (f *Function) publishChanged(now time.Time, from *Version, description, revision, settled string) (v *Version, fresh bool) {
-	if n := len(f.versions.items); n > 0 {
-		last := f.versions.items[n-1]
+	if n := len(f.versions.Items); n > 0 {
+		last := f.versions.Items[n-1]
 		if last.Number == f.last && last.Code.same(from.Code) && last.Config.equal(from.Config) {
 			return last, false
 		}
@@ -145,7 +145,7 @@ func (f *Function) publish(now time.Time, from *Version, revision, settled strin
 	v := &Version{
 		Number: f.last, Config: from.Config, Code: from.Code, Revision: revision, settled: settled, Modified: now, Pending: true,
 	}
-	f.versions.add(v)
+	f.versions.Add(v)
 	f.use(v.Code, +1)
 	return v
 }
@@ -173,7 +173,7 @@ func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch)
 		return nil, fault.Newf(fault.ResourceConflict, "Unable to delete version because the following aliases reference it: %v", names)
 	}
 	s.change(f, func() {
-		f.versions.remove(v)
+		f.versions.Remove(v)
 		f.use(v.Code, -1)
 	})
 	b.Delete(s.versionKey(f, v.Number))

@@ -30,7 +30,7 @@ func NewQueues(keeper *metrics.Store, wake func()) *Queues {
 }
 
 type counters struct {
-	sent, sentBytes, deduplicated, received, empty, deleted, deadLettered, expired atomic.Int64
+	QueueCounts
 
 	resource atomic.Pointer[metrics.Resource]
 	used     atomic.Int64 // the last minute in which anything was done, or there were messages
@@ -50,26 +50,8 @@ func (q *Queues) Add(e shard.QueueEvent) {
 	if !ok {
 		found, _ = q.totals.LoadOrStore(e.Queue, &counters{})
 	}
-	c, n := found.(*counters), int64(e.Messages)
-	switch e.Kind {
-	case shard.MessagesSent:
-		c.sent.Add(n)
-		c.sentBytes.Add(int64(e.Bytes))
-	case shard.MessagesDeduplicated:
-		c.deduplicated.Add(n)
-	case shard.MessagesReceived:
-		c.received.Add(n)
-		if n == 0 {
-			c.empty.Add(1)
-		}
-	case shard.MessagesDeleted:
-		c.deleted.Add(n)
-	case shard.MessagesDeadLettered:
-		c.deadLettered.Add(n)
-	case shard.MessagesExpired:
-		c.expired.Add(n)
-	case shard.MessagesMovedIn, shard.MessagesDeletedAgain: // elsewhere, or before, they have been counted
-	}
+	c := found.(*counters)
+	c.Add(&e)
 	if q.keeper != nil {
 		q.measure(c, &e)
 	}
@@ -215,8 +197,8 @@ func (q *Queues) Of(queue arn.ARN) Totals {
 	}
 	c := found.(*counters)
 	return Totals{
-		Sent: c.sent.Load(), SentBytes: c.sentBytes.Load(), Deduplicated: c.deduplicated.Load(),
-		Received: c.received.Load(), EmptyReceives: c.empty.Load(),
-		Deleted: c.deleted.Load(), DeadLettered: c.deadLettered.Load(), Expired: c.expired.Load(),
+		Sent: c.Sent.Load(), SentBytes: c.SentBytes.Load(), Deduplicated: c.Deduplicated.Load(),
+		Received: c.Received.Load(), EmptyReceives: c.EmptyReceives.Load(),
+		Deleted: c.Deleted.Load(), DeadLettered: c.DeadLettered.Load(), Expired: c.Expired.Load(),
 	}
 }

@@ -110,7 +110,7 @@ func (t *Topic) ArchiveBegins(now time.Time) (at time.Time, ok bool) {
 // Archives yields the topics that keep an archive, in order.
 func (s *State) Archives() iter.Seq[*Topic] {
 	return func(yield func(*Topic) bool) {
-		for _, t := range s.order.items {
+		for _, t := range s.order.Items {
 			if t.Retention > 0 && !yield(t) {
 				return
 			}

@@ -31,9 +31,9 @@ func (l Limits) admitFilter(t *Topic, filtered bool) error {
 func (s *State) CountTopics(account, region string) int {
 	first := Topic{}
 	first.ARN.Account, first.ARN.Region = account, region
-	from := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, first.ARN) < 0 })
+	from := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, first.ARN) < 0 })
 	next := first.ARN
 	next.Region += "\x00"
-	behind := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, next) < 0 })
+	behind := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, next) < 0 })
 	return len(from) - len(behind)
 }

@@ -72,7 +72,7 @@ func BenchmarkMatch(b *testing.B) {
 // 10,000 subscriptions changes.
 func BenchmarkSetFilterPolicy(b *testing.B) {
 	w, topic := subscribed(b, 10_000, `{"type":["order"],"tags":["group-%d"]}`, false)
-	sub := w.topics[topic].subscriptions.items[5_000].ARN
+	sub := w.topics[topic].subscriptions.Items[5_000].ARN
 	i := 0
 	for b.Loop() {
 		i++

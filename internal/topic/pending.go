@@ -29,23 +29,23 @@ func compareLapses(a, b *Subscription) int {
 // before and after anything that it depends on changes.
 func (s *State) await(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.pending.add(sub)
+		s.pending.Add(sub)
 	}
 }
 
 func (s *State) unawait(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.pending.remove(sub)
+		s.pending.Remove(sub)
 	}
 }
 
 // NextLapse is when the next subscription is for RemoveLapsed; ok is false if
 // none ever is.
 func (s *State) NextLapse() (at time.Time, ok bool) {
-	if len(s.pending.items) == 0 {
+	if len(s.pending.Items) == 0 {
 		return time.Time{}, false
 	}
-	return s.pending.items[0].lapses(), true
+	return s.pending.Items[0].lapses(), true
 }
 
 // RemoveLapsed removes up to limit subscriptions that were not confirmed, or not
@@ -57,7 +57,7 @@ func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Sub
 		if !ok || now.Before(at) {
 			break
 		}
-		sub := s.pending.items[0]
+		sub := s.pending.Items[0]
 		if sub.removed {
 			s.dropRemoved(sub)
 			b.Delete(s.subscriptionKey(sub.ARN))

@@ -106,7 +106,7 @@ func (s *State) Load(key, value []byte) error {
 
 // Loaded fails if a subscription was loaded and its topic was not.
 func (s *State) Loaded() error {
-	for _, t := range s.order.items {
+	for _, t := range s.order.Items {
 		if t.incomplete {
 			return fmt.Errorf("%w: subscriptions of %v without the topic", ErrRecord, t.ARN)
 		}

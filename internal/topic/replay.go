@@ -190,7 +190,7 @@ func (s *State) FailReplays(t *Topic, next uint64, b *mutation.Batch) (failed []
 	if t.replaying == 0 {
 		return nil
 	}
-	for _, sub := range t.subscriptions.items {
+	for _, sub := range t.subscriptions.Items {
 		if sub.Replaying() {
 			s.EndReplay(sub, ReplayFailed, next, b)
 			failed = append(failed, sub)
@@ -201,11 +201,11 @@ func (s *State) FailReplays(t *Topic, next uint64, b *mutation.Batch) (failed []
 
 // Replays yields the subscriptions whose replays are under way, in no order.
 func (s *State) Replays(f func(*Subscription)) {
-	for _, t := range s.order.items {
+	for _, t := range s.order.Items {
 		if t.replaying == 0 {
 			continue
 		}
-		for _, sub := range t.subscriptions.items {
+		for _, sub := range t.subscriptions.Items {
 			if sub.Replaying() {
 				f(sub)
 			}

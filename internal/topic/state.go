@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
@@ -16,11 +17,11 @@ import (
 type State struct {
 	shard  uint16
 	topics map[arn.ARN]*Topic
-	order  ordered[*Topic] // by account, region, name
-	owned  map[place]*ordered[*Subscription]
+	order  sorted.List[*Topic] // by account, region, name
+	owned  map[place]*sorted.List[*Subscription]
 	// pending are the subscriptions that wait to be confirmed, or can be restored,
 	// the one whose time runs out next first.
-	pending ordered[*Subscription]
+	pending sorted.List[*Subscription]
 	limits  Limits
 }
 
@@ -33,9 +34,9 @@ func New(shard uint16, limits Limits) *State {
 	return &State{
 		shard:   shard,
 		topics:  map[arn.ARN]*Topic{},
-		order:   ordered[*Topic]{compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
-		owned:   map[place]*ordered[*Subscription]{},
-		pending: ordered[*Subscription]{compare: compareLapses},
+		order:   sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
+		owned:   map[place]*sorted.List[*Subscription]{},
+		pending: sorted.List[*Subscription]{Compare: compareLapses},
 		limits:  limits,
 	}
 }
@@ -81,7 +82,7 @@ func (s *State) Subscription(name arn.ARN) (*Subscription, bool) {
 // further ones.
 func (s *State) Topics(account, region, after string, limit int) (page []*Topic, more bool) {
 	start := arn.Topic(region, account, after)
-	rest := s.order.from(func(t *Topic) bool { return compareTopics(t.ARN, start) <= 0 })
+	rest := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, start) <= 0 })
 	for _, t := range rest {
 		if t.ARN.Account != account || t.ARN.Region != region {
 			break
@@ -103,7 +104,7 @@ func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (p
 	if !ok {
 		return nil, false
 	}
-	return list.page(func(sub *Subscription) bool { return !after.IsZero() && CompareSubscriptions(sub.ARN, after) <= 0 }, limit)
+	return list.Page(func(sub *Subscription) bool { return !after.IsZero() && CompareSubscriptions(sub.ARN, after) <= 0 }, limit)
 }
 
 // SubscriptionsByTopic is a page of a topic's subscriptions, pending ones too,
@@ -113,7 +114,7 @@ func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (pag
 	if err != nil {
 		return nil, false, err
 	}
-	page, more = t.subscriptions.page(func(sub *Subscription) bool { return sub.ID() <= after }, limit)
+	page, more = t.subscriptions.Page(func(sub *Subscription) bool { return sub.ID() <= after }, limit)
 	return page, more, nil
 }
 
@@ -136,7 +137,7 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 		behind := func(sub *Subscription) bool { return sub.ID() <= after }
 		candidates := t.index.Match(m, behind)
 		if filtered != nil {
-			candidates = slices.Values(t.subscriptions.from(behind))
+			candidates = slices.Values(t.subscriptions.From(behind))
 		}
 		for sub := range candidates {
 			if sub.Pending {
@@ -183,7 +184,7 @@ func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reac
 			counts[v] += n
 			continue
 		}
-		for _, sub := range t.subscriptions.items {
+		for _, sub := range t.subscriptions.Items {
 			if sub.Pending || sub.Filter == nil || sub.Filter.Scope() != filter.Scope(scope) {
 				continue
 			}
@@ -214,14 +215,14 @@ func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 // addTopic and its three siblings keep every index in step.
 func (s *State) addTopic(t *Topic) {
 	s.topics[t.ARN] = t
-	s.order.add(t)
+	s.order.Add(t)
 }
 
 func (s *State) removeTopic(t *Topic) {
 	// Owner by owner rather than one by one: a list is moved once however
 	// many of its subscriptions go.
 	owners := map[place]bool{}
-	for _, sub := range t.subscriptions.items {
+	for _, sub := range t.subscriptions.Items {
 		owners[sub.place()] = true
 		s.unawait(sub)
 	}
@@ -230,11 +231,11 @@ func (s *State) removeTopic(t *Topic) {
 	}
 	for at := range owners {
 		list := s.owned[at]
-		list.items = slices.DeleteFunc(list.items, func(sub *Subscription) bool { return sub.topic == t })
+		list.Items = slices.DeleteFunc(list.Items, func(sub *Subscription) bool { return sub.topic == t })
 		s.dropIfEmpty(at)
 	}
 	delete(s.topics, t.ARN)
-	s.order.remove(t)
+	s.order.Remove(t)
 }
 
 func (s *State) addSubscription(sub *Subscription) {
@@ -242,21 +243,21 @@ func (s *State) addSubscription(sub *Subscription) {
 	s.await(sub)
 	list, ok := s.owned[sub.place()]
 	if !ok {
-		list = &ordered[*Subscription]{compare: func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) }}
+		list = &sorted.List[*Subscription]{Compare: func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) }}
 		s.owned[sub.place()] = list
 	}
-	list.add(sub)
+	list.Add(sub)
 }
 
 func (s *State) removeSubscription(sub *Subscription) {
 	sub.topic.remove(sub)
 	s.unawait(sub)
-	s.owned[sub.place()].remove(sub)
+	s.owned[sub.place()].Remove(sub)
 	s.dropIfEmpty(sub.place())
 }
 
 func (s *State) dropIfEmpty(at place) {
-	if len(s.owned[at].items) == 0 {
+	if len(s.owned[at].Items) == 0 {
 		delete(s.owned, at)
 	}
 }

@@ -106,9 +106,9 @@ func (w *world) settle(t interface {
 // dump is all that can be seen of a state, and what commands depend on.
 func dump(s *State) map[string]any {
 	all := map[string]any{}
-	for _, t := range s.order.items {
+	for _, t := range s.order.Items {
 		all[t.ARN.String()] = map[string]any{"attributes": t.Attributes(), "created": t.Created, "tags": fmt.Sprint(t.Tags), "delivery": t.Delivery.Document()}
-		for i, sub := range t.subscriptions.items {
+		for i, sub := range t.subscriptions.Items {
 			all[sub.ARN.String()] = map[string]any{
 				"position": i, "attributes": sub.Attributes(), "created": sub.Created, "incarnation": sub.Incarnation,
 				"endpoint": sub.Endpoint, "authenticate": sub.AuthenticateOnUnsubscribe, "confirmation": sub.confirmation,
@@ -116,7 +116,7 @@ func dump(s *State) map[string]any {
 			}
 		}
 	}
-	for i, sub := range s.pending.items {
+	for i, sub := range s.pending.Items {
 		if sub.removed {
 			all["removed "+sub.ARN.String()] = map[string]any{
 				"position": i, "attributes": sub.Attributes(), "incarnation": sub.Incarnation, "endpoint": sub.Endpoint, "confirmation": sub.confirmation,
@@ -125,7 +125,7 @@ func dump(s *State) map[string]any {
 	}
 	for at, list := range s.owned {
 		var arns []string
-		for _, sub := range list.items {
+		for _, sub := range list.Items {
 			arns = append(arns, sub.ARN.String())
 		}
 		all["owned by "+at.account+" in "+at.region] = arns
@@ -136,19 +136,19 @@ func dump(s *State) map[string]any {
 func consistent(s *State) error {
 	owned, pending := 0, 0
 	for _, list := range s.owned {
-		owned += len(list.items)
+		owned += len(list.Items)
 	}
-	for _, t := range s.order.items {
+	for _, t := range s.order.Items {
 		confirmed, tokens, filtered := 0, 0, 0
 		pending += t.Pending
-		for _, sub := range t.subscriptions.items {
+		for _, sub := range t.subscriptions.Items {
 			owned--
 			if !sub.Pending {
 				confirmed++
 				if sub.Filter != nil {
 					filtered++
 				}
-			} else if !slices.Contains(s.pending.items, sub) {
+			} else if !slices.Contains(s.pending.Items, sub) {
 				return fmt.Errorf("%v does not lapse", sub.ARN)
 			}
 			if sub.confirmation != nil {
@@ -174,7 +174,7 @@ func consistent(s *State) error {
 				return fmt.Errorf("%v is found though it is removed", sub.ARN)
 			}
 		}
-		n := len(t.subscriptions.items)
+		n := len(t.subscriptions.Items)
 		if len(t.endpoints) != n || len(t.tokens) != tokens || t.Confirmed != confirmed || t.Pending != n-confirmed || t.filtered != filtered {
 			return fmt.Errorf("%v: indexes of %d subscriptions disagree", t.ARN, n)
 		}
@@ -185,11 +185,11 @@ func consistent(s *State) error {
 			return err
 		}
 	}
-	if len(s.pending.items) != pending || !slices.IsSortedFunc(s.pending.items, compareLapses) {
-		return fmt.Errorf("%d subscriptions lapse, %d are pending", len(s.pending.items), pending)
+	if len(s.pending.Items) != pending || !slices.IsSortedFunc(s.pending.Items, compareLapses) {
+		return fmt.Errorf("%d subscriptions lapse, %d are pending", len(s.pending.Items), pending)
 	}
-	if owned != 0 || len(s.topics) != len(s.order.items) {
-		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.items))
+	if owned != 0 || len(s.topics) != len(s.order.Items) {
+		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.Items))
 	}
 	return nil
 }
@@ -449,9 +449,9 @@ func FuzzLoad(f *testing.F) {
 		}
 		again := New(shard, Limits{})
 		var b mutation.Batch
-		for _, topic := range s.order.items {
+		for _, topic := range s.order.Items {
 			s.put(&b, topic)
-			for _, sub := range topic.subscriptions.items {
+			for _, sub := range topic.subscriptions.Items {
 				s.putSubscription(&b, sub)
 			}
 			for _, sub := range topic.removed {

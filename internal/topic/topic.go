@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
 )
@@ -38,7 +39,7 @@ type Topic struct {
 	archivedFrom time.Time // no earlier message is in the archive
 
 	attributes    map[string]string // what has been set, by name
-	subscriptions ordered[*Subscription]
+	subscriptions sorted.List[*Subscription]
 	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
@@ -56,7 +57,7 @@ func newTopic(name arn.ARN) *Topic {
 	return &Topic{
 		ARN:           name,
 		attributes:    map[string]string{},
-		subscriptions: ordered[*Subscription]{compare: compareIDs},
+		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
@@ -67,7 +68,7 @@ func newTopic(name arn.ARN) *Topic {
 func compareIDs(a, b *Subscription) int { return strings.Compare(a.ID(), b.ID()) }
 
 func (t *Topic) subscription(id string) (*Subscription, bool) {
-	list := t.subscriptions.from(func(sub *Subscription) bool { return sub.ID() < id })
+	list := t.subscriptions.From(func(sub *Subscription) bool { return sub.ID() < id })
 	if len(list) == 0 || list[0].ID() != id {
 		return nil, false
 	}
@@ -75,7 +76,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 }
 
 func (t *Topic) add(sub *Subscription) {
-	t.subscriptions.add(sub)
+	t.subscriptions.Add(sub)
 	t.index.Add(sub, sub.Filter)
 	t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] = sub
 	if sub.confirmation != nil {
@@ -88,7 +89,7 @@ func (t *Topic) add(sub *Subscription) {
 }
 
 func (t *Topic) remove(sub *Subscription) {
-	t.subscriptions.remove(sub)
+	t.subscriptions.Remove(sub)
 	t.index.Remove(sub, sub.Filter)
 	delete(t.endpoints, endpoint{sub.Protocol, sub.Endpoint})
 	if sub.confirmation != nil {
@@ -300,7 +301,7 @@ func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, e
 	}
 	s.removeTopic(t)
 	b.Delete(s.topicKey(name))
-	all := t.subscriptions.items
+	all := t.subscriptions.Items
 	for _, sub := range t.removed {
 		all = append(all, sub)
 	}

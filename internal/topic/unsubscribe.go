@@ -101,8 +101,8 @@ func (s *State) Deliverable(name arn.ARN) (*Subscription, bool) {
 // backlog, in no order.
 func (s *State) AllDeliverable() iter.Seq[*Subscription] {
 	return func(yield func(*Subscription) bool) {
-		for _, t := range s.order.items {
-			for _, sub := range t.subscriptions.items {
+		for _, t := range s.order.Items {
+			for _, sub := range t.subscriptions.Items {
 				if !yield(sub) {
 					return
 				}

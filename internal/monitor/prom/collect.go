@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -24,16 +25,16 @@ func ofTopic(name, help string, more ...string) *prometheus.Desc {
 
 var queueCounters = []struct {
 	desc *prometheus.Desc
-	of   func(*queueCounts) *atomic.Int64
+	of   func(*monitor.QueueCounts) *atomic.Int64
 }{
-	{ofQueue("messages_sent_total", "Messages sent by clients and topics."), func(c *queueCounts) *atomic.Int64 { return &c.sent }},
-	{ofQueue("sent_bytes_total", "Bytes of messages sent."), func(c *queueCounts) *atomic.Int64 { return &c.sentBytes }},
-	{ofQueue("messages_deduplicated_total", "Messages sent again within five minutes."), func(c *queueCounts) *atomic.Int64 { return &c.deduplicated }},
-	{ofQueue("messages_received_total", "Messages received."), func(c *queueCounts) *atomic.Int64 { return &c.received }},
-	{ofQueue("empty_receives_total", "Receives that found nothing."), func(c *queueCounts) *atomic.Int64 { return &c.empty }},
-	{ofQueue("messages_deleted_total", "Messages deleted."), func(c *queueCounts) *atomic.Int64 { return &c.deleted }},
-	{ofQueue("messages_dead_lettered_total", "Messages moved to the dead-letter queue by maxReceiveCount."), func(c *queueCounts) *atomic.Int64 { return &c.deadLettered }},
-	{ofQueue("messages_expired_total", "Messages dropped at the end of their retention."), func(c *queueCounts) *atomic.Int64 { return &c.expired }},
+	{ofQueue("messages_sent_total", "Messages sent by clients and topics."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.Sent }},
+	{ofQueue("sent_bytes_total", "Bytes of messages sent."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.SentBytes }},
+	{ofQueue("messages_deduplicated_total", "Messages sent again within five minutes."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.Deduplicated }},
+	{ofQueue("messages_received_total", "Messages received."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.Received }},
+	{ofQueue("empty_receives_total", "Receives that found nothing."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.EmptyReceives }},
+	{ofQueue("messages_deleted_total", "Messages deleted."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.Deleted }},
+	{ofQueue("messages_dead_lettered_total", "Messages moved to the dead-letter queue by maxReceiveCount."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.DeadLettered }},
+	{ofQueue("messages_expired_total", "Messages dropped at the end of their retention."), func(c *monitor.QueueCounts) *atomic.Int64 { return &c.Expired }},
 }
 
 var (

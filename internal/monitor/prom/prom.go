@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
@@ -44,7 +45,7 @@ type Metrics struct {
 	options  Options
 	registry *prometheus.Registry
 
-	queues capped[queueCounts]
+	queues capped[monitor.QueueCounts]
 	topics capped[topicCounts]
 
 	requests  requests
@@ -164,30 +165,9 @@ func (c *capped[V]) get(name arn.ARN) *V {
 	return c.named[name]
 }
 
-type queueCounts struct{ sent, sentBytes, deduplicated, received, empty, deleted, deadLettered, expired atomic.Int64 }
-
 // Queue takes an event of a queue.
 func (m *Metrics) Queue(e shard.QueueEvent) {
-	c, n := m.queues.of(e.Queue), int64(e.Messages)
-	switch e.Kind {
-	case shard.MessagesSent:
-		c.sent.Add(n)
-		c.sentBytes.Add(int64(e.Bytes))
-	case shard.MessagesDeduplicated:
-		c.deduplicated.Add(n)
-	case shard.MessagesReceived:
-		c.received.Add(n)
-		if n == 0 {
-			c.empty.Add(1)
-		}
-	case shard.MessagesDeleted:
-		c.deleted.Add(n)
-	case shard.MessagesDeadLettered:
-		c.deadLettered.Add(n)
-	case shard.MessagesExpired:
-		c.expired.Add(n)
-	default: // what has no series
-	}
+	m.queues.of(e.Queue).Add(&e)
 }
 
 // topicCounts are those of a topic, with its deliveries by protocol.

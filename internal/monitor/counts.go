@@ -1,0 +1,38 @@
+package monitor
+
+import (
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/shard"
+)
+
+// QueueCounts adds up the events of a queue.
+type QueueCounts struct {
+	Sent, SentBytes, Deduplicated  atomic.Int64
+	Received, EmptyReceives        atomic.Int64
+	Deleted, DeadLettered, Expired atomic.Int64
+}
+
+// Add takes an event. It does not block.
+func (c *QueueCounts) Add(e *shard.QueueEvent) {
+	n := int64(e.Messages)
+	switch e.Kind {
+	case shard.MessagesSent:
+		c.Sent.Add(n)
+		c.SentBytes.Add(int64(e.Bytes))
+	case shard.MessagesDeduplicated:
+		c.Deduplicated.Add(n)
+	case shard.MessagesReceived:
+		c.Received.Add(n)
+		if n == 0 {
+			c.EmptyReceives.Add(1)
+		}
+	case shard.MessagesDeleted:
+		c.Deleted.Add(n)
+	case shard.MessagesDeadLettered:
+		c.DeadLettered.Add(n)
+	case shard.MessagesExpired:
+		c.Expired.Add(n)
+	case shard.MessagesMovedIn, shard.MessagesDeletedAgain: // elsewhere, or before, they have been counted
+	}
+}

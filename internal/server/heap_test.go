@@ -2,6 +2,7 @@ package server
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 )
 
@@ -32,17 +33,16 @@ func TestCollectorIsPacedByWhatIsAlive(t *testing.T) {
 }
 
 func TestEachCollectionPacesTheNext(t *testing.T) {
-	paced := make(chan bool)
+	var paced atomic.Int64
 	p := &pacer{}
 	p.set = func(int) int {
 		p.percent = 0 // so that it is set each time
-		paced <- true
+		paced.Add(1)
 		return 0
 	}
 	p.await()
-	for range 3 {
+	for paced.Load() < 3 {
 		runtime.GC()
-		<-paced
 	}
 	p.stopped.Store(true)
 }

@@ -75,7 +75,7 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return nil, err
 	}
-	list := "groups " + deref(in.LogGroupNamePrefix) + " " + deref(in.LogGroupNamePattern)
+	list := fmt.Sprintf("groups %s %s %s", deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass))
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	if in.LogGroupIdentifiers != nil {
 		return out, s.describeThese(ctx, call, in, out)
 	}
-	found, more, err := s.store.Groups(ctx, call.Region, call.Account,
+	found, next, err := s.store.Groups(ctx, call.Region, call.Account,
 		deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass), logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
@@ -92,9 +92,7 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	for i := range found {
 		out.LogGroups = append(out.LogGroups, shown(&found[i], in.LogGroupNamePattern != nil))
 	}
-	if more {
-		out.NextToken = listToken(list, out.LogGroups[len(out.LogGroups)-1].LogGroupName)
-	}
+	out.NextToken = listToken(list, next)
 	return out, nil
 }
 

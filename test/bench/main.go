@@ -67,7 +67,8 @@ type sizes struct {
 
 	functions, cold int // that are idle; that start
 
-	logEvents int
+	logEvents         int
+	idleSubscriptions int
 }
 
 var fullSizes = sizes{
@@ -81,7 +82,7 @@ var fullSizes = sizes{
 	rates: []int{2000},
 	posts: 20_000, publishes: 1000, hanging: 1000,
 	functions: 1000, cold: 50,
-	logEvents: 10_000_000,
+	logEvents: 10_000_000, idleSubscriptions: 100_000,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -96,7 +97,7 @@ var quickSizes = sizes{
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3,
-	logEvents: 100_000,
+	logEvents: 100_000, idleSubscriptions: 500,
 }
 
 type scenario struct {
@@ -113,6 +114,7 @@ var scenarios = []scenario{
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
 	{"fifo", "a FIFO queue beside a standard one at depth, and beside a locked group", runFIFO},
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
+	{"subscriptions", "the memory of many subscriptions without messages", runSubscriptions},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},

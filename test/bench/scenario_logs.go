@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -358,7 +359,7 @@ func (d *diary) keep(ctx context.Context, sp spec) error {
 
 	d.judge(after <= 0.6*d.disk, fmt.Sprintf("%s of %s MB", figure(after), figure(d.disk)), "%s after half of the events expired: at most 0.6 of the disk", d.purged)
 	bound := int64(d.n) * 200 / 4
-	sp.argv = append(sp.argv[:len(sp.argv):len(sp.argv)], "--logs-max-bytes", strconv.FormatInt(bound, 10))
+	sp.argv = append(slices.Clip(sp.argv), "--logs-max-bytes", strconv.FormatInt(bound, 10))
 	servers, stop, err := startAll(ctx, []spec{sp}, d.dir)
 	if err != nil {
 		return err

@@ -82,7 +82,10 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range queueCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
+	for _, c := range functionCounters {
+		out <- c.desc
+	}
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -100,6 +103,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.collectQueues(gauge, count)
 	m.collectTopics(count)
+	m.collectFunctions(out, gauge, count)
 	m.requests.mu.RLock()
 	for k, n := range m.requests.counts {
 		count(requestCount, n, k.service, k.operation, k.code)

@@ -183,17 +183,36 @@ func scan(r store.Reader, res byte, series id, low, high int64, f func(minute in
 
 // Units are the units in which a metric has values, in order.
 func (s *Store) Units(m Metric) ([]string, error) {
-	var units []string
-	if found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions}); ok {
-		r := found.(*Resource)
-		r.mu.Lock()
-		for i := range r.metrics {
-			if r.metrics[i].name == m.Name {
-				units = append(units, r.metrics[i].unit)
-			}
-		}
-		r.mu.Unlock()
+	a := about{m.Owner, m.Namespace, m.Dimensions}
+	found, ok := s.shardOf(a).resources.Load(a)
+	if !ok {
+		return s.storedUnits(m)
 	}
+	r := found.(*Resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stored, known := r.units[m.Name]
+	if !known {
+		var err error
+		if stored, err = s.storedUnits(m); err != nil {
+			return nil, err
+		}
+		if r.units == nil {
+			r.units = map[string][]string{}
+		}
+		r.units[m.Name] = stored
+	}
+	units := slices.Clone(stored)
+	for i := range r.metrics {
+		if r.metrics[i].name == m.Name {
+			units = append(units, r.metrics[i].unit)
+		}
+	}
+	slices.Sort(units)
+	return slices.Compact(units), nil
+}
+
+func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	key := metricKey(&m)
 	it, err := s.options.Store.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
 	if err != nil {
@@ -202,8 +221,7 @@ func (s *Store) Units(m Metric) ([]string, error) {
 	for it.Next() {
 		units = append(units, string(it.Key()[len(key):]))
 	}
-	slices.Sort(units)
-	return slices.Compact(units), it.Close()
+	return units, it.Close()
 }
 
 // Filter is what List looks for. Empty members ask for nothing.

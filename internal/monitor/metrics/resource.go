@@ -16,6 +16,7 @@ type Resource struct {
 	gone    bool // the store does not know it any more
 	dirty   bool // the shard has it on its list
 	metrics []metric
+	units   map[string][]string // of the metrics that were asked for, those that the store had
 }
 
 // about is a Metric without its name.

@@ -393,3 +393,31 @@ func BenchmarkRecord(b *testing.B) {
 		r.Record(minute, Datum{"NumberOfMessagesSent", "Count", 1}, Datum{"SentMessageSize", "Bytes", 1024})
 	}
 }
+
+// The units of a metric are those in memory and those from before the start.
+func TestUnits(t *testing.T) {
+	st, c := memory.New(), clock.NewVirtual(start)
+	m := Metric{owner, "n", "a", ""}
+	s := open(t, st, c)
+	for _, step := range []struct {
+		unit string
+		want []string
+	}{
+		{"Count", []string{"Count"}}, {"Bytes", []string{"Bytes", "Count"}}, {"", []string{"Bytes", "Count"}},
+		{"Seconds", []string{"Bytes", "Count", "Seconds"}}, {"Count", []string{"Bytes", "Count", "Seconds"}},
+	} {
+		if step.unit == "" {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, st, c)
+		} else if err := s.Put(m, step.unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := s.Units(m); err != nil || !slices.Equal(got, step.want) {
+				t.Errorf("after %s: %v, %v, want %v", step.unit, got, err, step.want)
+			}
+		}
+	}
+}

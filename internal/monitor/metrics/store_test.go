@@ -403,8 +403,11 @@ func TestUnits(t *testing.T) {
 		unit string
 		want []string
 	}{
-		{"Count", []string{"Count"}}, {"Bytes", []string{"Bytes", "Count"}}, {"", []string{"Bytes", "Count"}},
-		{"Seconds", []string{"Bytes", "Count", "Seconds"}}, {"Count", []string{"Bytes", "Count", "Seconds"}},
+		{"Count", []string{"Count"}},
+		{"Bytes", []string{"Bytes", "Count"}},
+		{"", []string{"Bytes", "Count"}}, // a restart
+		{"Seconds", []string{"Bytes", "Count", "Seconds"}},
+		{"Count", []string{"Bytes", "Count", "Seconds"}},
 	} {
 		if step.unit == "" {
 			if err := s.Close(); err != nil {

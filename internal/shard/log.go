@@ -36,7 +36,16 @@ type part struct {
 // countersRoom bounds what the counters of a queue take in a batch, in bytes.
 const countersRoom = 128
 
-func (p *part) size() int { return p.batch.Size() + countersRoom*len(p.touched) }
+// tenantRoom bounds what the record of a tenant takes.
+const tenantRoom = 64
+
+func (p *part) size() int {
+	n := p.batch.Size() + countersRoom*len(p.touched)
+	for _, qs := range p.touched {
+		n += tenantRoom * qs.machine.ChangedTenants()
+	}
+	return n
+}
 
 // group is what becomes durable together: the commands, of all shards, that
 // came while the group before was being written.
@@ -58,11 +67,12 @@ type groupPart struct {
 }
 
 // count writes the counters of a queue: once a group, as they are after its last
-// command.
+// command. What its tenants have waiting is written as often as it changes.
 func (gp *groupPart) count(g *group, qs *queueState) {
 	if qs.gone {
 		return
 	}
+	qs.machine.PutTenants(gp.batch)
 	var buf [countersRoom]byte
 	value := qs.machine.AppendCounters(buf[:0])
 	if qs.countedIn == g.number && int(qs.countedLen) == len(value) {

@@ -256,7 +256,8 @@ func (c *apiConn) sendJob(j *job) bool {
 	// A process that does not read must not hold up its end.
 	_ = c.SetWriteDeadline(j.deadline)
 	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
-	return c.write(b) && c.write(payload)
+	_, err := (&net.Buffers{b, payload}).WriteTo(c.Conn) // at once: the process wakes up once
+	return err == nil
 }
 
 // maxCopied is the size up to which a body is copied behind its head.

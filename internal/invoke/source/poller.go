@@ -422,8 +422,8 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		}
 		payload = append(payload, items[i].record...)
 	}
-	// It goes on when the server stops: the pool decides how long.
-	return p.Pool.Invoke(context.WithoutCancel(ctx), invoke.Invocation{
+	// It goes on when the poller ends.
+	return invoke.Until(p.attempts, p.Pool, invoke.Invocation{
 		Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...),
 	})
 }

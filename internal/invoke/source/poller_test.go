@@ -375,3 +375,33 @@ func TestThrottledBacklog(t *testing.T) {
 		l.queue = nil
 	})
 }
+
+// When a stop gives up waiting for a function, nothing is done to the queue any more
+// once it returns, whatever becomes of the function: what it has comes again.
+func TestStopCutsOff(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 1})
+	end := make(chan struct{})
+	l.run = func([]byte) (invoke.Outcome, error) {
+		<-end
+		return invoke.Outcome{}, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l.sent, end = make(chan struct{}), make(chan struct{}) // of the bubble
+		p, err := Start(Options{Engine: l, Pool: l, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.send("a")
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Stop(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the stop: %v", err)
+		}
+		l.check(t, "given back", &l.returned, "a")
+		close(end)
+		synctest.Wait()
+		l.check(t, "deleted", &l.deleted)
+	})
+}

@@ -274,13 +274,19 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 
+// Passed notes that nothing of the main and the delayed lane is below the given
+// sequences any more, so that nobody passes again what was deleted there.
+func (q *Machine) Passed(mainLane, delayed uint64) {
+	q.wake()
+	q.c.LowMain = max(q.c.LowMain, mainLane)
+	q.c.LowDelayed = max(q.c.LowDelayed, delayed)
+}
+
 // Swept ends a sweep: nothing is below the given sequences any more, and the
 // oldest message that is left was sent at oldest; 0 if none is left. more says
 // that the sweep stopped early.
 func (q *Machine) Swept(now int64, mainLane, delayed uint64, oldest int64, more bool) {
-	q.wake()
-	q.c.LowMain = max(q.c.LowMain, mainLane)
-	q.c.LowDelayed = max(q.c.LowDelayed, delayed)
+	q.Passed(mainLane, delayed)
 	switch {
 	case more:
 		q.sweepAt = now

@@ -71,6 +71,9 @@ func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *group, err error) {
 
 // oldest is when the oldest message of a queue was sent, in epoch milliseconds.
 func (sh *shard) oldest(qs *queueState) (sent int64) {
+	if qs.machine.Empty() {
+		return 0
+	}
 	sh.readable()
 	keys := qs.machine.Keys()
 	note := func(at int64) {
@@ -78,14 +81,17 @@ func (sh *shard) oldest(qs *queueState) (sent int64) {
 			sent = at
 		}
 	}
-	first := func(span layout.Span, f func(key, value []byte)) {
+	first := func(span layout.Span, f func(key, value []byte)) (sequence uint64) {
+		sequence = qs.machine.NextSequence() // of those to come
 		err := each(sh.engine.store, span, func(key, value []byte) bool {
+			sequence = layout.KeySequence(key)
 			f(key, value)
 			return false
 		})
 		if err != nil {
 			sh.engine.fatal(err)
 		}
+		return sequence
 	}
 	record := func(_, value []byte) {
 		if at, ok := message.RecordSent(value); ok {
@@ -93,8 +99,10 @@ func (sh *shard) oldest(qs *queueState) (sent int64) {
 		}
 	}
 	mainLow, delayedLow := qs.machine.Lows()
-	first(keys.Lane(layout.MainLane, mainLow), record)
-	first(keys.Lane(layout.DelayedLane, delayedLow), record)
+	qs.machine.Passed(
+		first(keys.Lane(layout.MainLane, mainLow), record),
+		first(keys.Lane(layout.DelayedLane, delayedLow), record),
+	)
 	first(keys.Of(layout.KindExpiry), func(key, _ []byte) { note(layout.KeyTime(key)) })
 	return sent
 }

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/wire/http1"
 )
 
 // Times and sizes of the HTTP server. A long poll lasts up to 20 s, and the
@@ -70,7 +71,7 @@ func closeListener(l net.Listener) error {
 // serve answers requests from now on. It is the last part to start, and so
 // the first to stop: what a request uses outlives it.
 func (s *Server) serve(parts Parts) {
-	srv := s.httpServer(s.handler(parts))
+	srv := http1.New(s.httpServer(s.handler(parts)))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -24,16 +24,19 @@ func (x *exchange) address() {
 	scope, signed := sigv4.FromRequest(r)
 	hostService, hostRegion := hostParts(r.Host)
 
-	x.call.Region, x.call.Account = scope.Region, h.DefaultAccount
+	region := scope.Region
 	if !signed {
-		x.call.Region = hostRegion
+		region = hostRegion
 	}
-	if x.call.Region == "" {
-		x.call.Region = h.DefaultRegion
+	// What is created keeps its region and account, and must not keep the
+	// request's whole head with them.
+	x.call.Region, x.call.Account = h.DefaultRegion, h.DefaultAccount
+	if region != "" && region != h.DefaultRegion {
+		x.call.Region = strings.Clone(region)
 	}
 	x.call.AccessKey = scope.AccessKey
 	if isAccount(scope.AccessKey) {
-		x.call.Account = scope.AccessKey
+		x.call.Account = strings.Clone(scope.AccessKey)
 	}
 	x.call.Host = "http://" + r.Host
 	if r.TLS != nil {

@@ -1,0 +1,238 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// readSize is how much of a request is read at once, in bytes.
+const readSize = 4 << 10
+
+// What is left of a body that its handler did not want is read on, up to
+// maxDiscard bytes, to keep the connection. A connection that ends is read for
+// lingerTime or maxLinger bytes more, so that the answer arrives.
+const (
+	maxDiscard = 256 << 10
+	maxLinger  = 64 << 20
+	lingerTime = 500 * time.Millisecond
+)
+
+// slack is by how much a deadline may be early: moving it costs, so that it
+// is moved when it is past that, not with each request. A quarter of its time.
+const slack = 4
+
+// halfCloser is a connection whose writing side can be closed by itself.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// conn is a connection while its requests are plain.
+type conn struct {
+	server *Server
+	tcp    halfCloser
+	remote string
+	idle   atomic.Bool // waits for a request; whoever makes it false decides what follows
+
+	buf      []byte // buf[from:to] was read and is not used yet
+	from, to int
+	head     head
+	answer   http.Header
+
+	// The deadlines that are set; zero means none.
+	readUntil, writeUntil time.Time
+}
+
+var (
+	errNotPlain = errors.New("http1: not a plain request")
+	errStopping = errors.New("http1: the server stops")
+)
+
+// serve answers request after request.
+func (c *conn) serve() {
+	defer c.server.forget(c)
+	for {
+		size, err := c.readHead()
+		if err == nil && !c.head.parse(c.buf[c.from:c.from+size]) {
+			err = errNotPlain
+		}
+		if errors.Is(err, errNotPlain) {
+			c.handOver()
+			return
+		}
+		if err != nil {
+			_ = c.tcp.Close()
+			return
+		}
+		c.from += size
+		if again := c.exchange(); !again {
+			_ = c.tcp.Close()
+			return
+		}
+	}
+}
+
+// readHead reads until the buffer begins with a whole head, and returns its
+// size with the blank line.
+func (c *conn) readHead() (size int, err error) {
+	if c.from == c.to {
+		if err := c.await(); err != nil {
+			return 0, err
+		}
+	}
+	for timed := false; ; timed = true {
+		if i := bytes.Index(c.buf[c.from:c.to], endOfHead); i >= 0 {
+			return i + len(endOfHead), nil
+		}
+		if c.to-c.from >= c.server.maxHeader() {
+			return 0, errNotPlain
+		}
+		if t := c.server.other.ReadHeaderTimeout; !timed && t > 0 {
+			c.setReadDeadline(clock.System.Now().Add(t))
+		}
+		if err := c.readMore(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// await waits for a request's first bytes.
+func (c *conn) await() error {
+	c.from, c.to = 0, 0
+	if len(c.buf) > readSize {
+		c.buf = make([]byte, readSize)
+	}
+	timeout := c.server.idleTimeout()
+	if now := clock.System.Now(); late(c.readUntil, now, timeout) {
+		c.setReadDeadline(now.Add(timeout))
+	}
+	c.idle.Store(true)
+	if c.server.stopping.Load() && c.idle.CompareAndSwap(true, false) {
+		return errStopping
+	}
+	err := c.readMore()
+	if !c.idle.CompareAndSwap(true, false) {
+		return errStopping // closed by Shutdown
+	}
+	return err
+}
+
+// late reports that a deadline must be set anew, which should be timeout after
+// now.
+func late(deadline, now time.Time, timeout time.Duration) bool {
+	ahead := deadline.Sub(now)
+	return deadline.IsZero() || ahead < timeout-timeout/slack || ahead > timeout
+}
+
+// readMore reads once, behind what is in the buffer.
+func (c *conn) readMore() error {
+	if c.to == len(c.buf) {
+		c.makeRoom(readSize)
+	}
+	n, err := c.tcp.Read(c.buf[c.to:])
+	c.to += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// makeRoom moves what is in the buffer to a larger one.
+func (c *conn) makeRoom(n int) {
+	held := c.buf[c.from:c.to]
+	c.buf = make([]byte, max(2*len(held), len(held)+n))
+	c.from, c.to = 0, copy(c.buf, held)
+}
+
+func (c *conn) setReadDeadline(t time.Time) {
+	c.readUntil = t
+	_ = c.tcp.SetReadDeadline(t) // a closed connection says so when it is read
+}
+
+// handOver gives the connection to net/http, with what was read of it.
+func (c *conn) handOver() {
+	_ = c.tcp.SetDeadline(time.Time{})
+	c.server.handover.give(&replayed{halfCloser: c.tcp, held: c.buf[c.from:c.to]})
+}
+
+// replayed is a connection of which something was read before.
+type replayed struct {
+	halfCloser
+	held []byte
+}
+
+func (r *replayed) Read(p []byte) (int, error) {
+	if len(r.held) > 0 && len(p) > 0 {
+		n := copy(p, r.held)
+		if r.held = r.held[n:]; len(r.held) == 0 {
+			r.held = nil
+		}
+		return n, nil
+	}
+	return r.halfCloser.Read(p)
+}
+
+// exchange has the request answered whose head was read, and reports whether
+// another may follow.
+func (c *conn) exchange() (again bool) {
+	x := &exchange{conn: c, left: c.head.length}
+	if c.answer == nil {
+		c.answer = make(http.Header, 8)
+	}
+	clear(c.answer)
+	x.serve()
+	x.end()
+	return !x.aborted && x.finish()
+}
+
+// serve runs the handler.
+func (x *exchange) serve() {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		x.aborted = true
+		if cause != http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
+			x.conn.server.logf("http: panic serving %v: %v\n%s", x.conn.remote, cause, debug.Stack())
+		}
+	}()
+	c := x.conn
+	r := (&http.Request{
+		Method:        http.MethodPost,
+		URL:           &c.head.url,
+		Proto:         "HTTP/1.1",
+		ProtoMajor:    1,
+		ProtoMinor:    1,
+		Header:        c.head.header,
+		Body:          x,
+		ContentLength: c.head.length,
+		Host:          c.head.host,
+		RemoteAddr:    c.remote,
+		RequestURI:    c.head.target,
+	}).WithContext(x)
+	c.server.other.Handler.ServeHTTP((*response)(x), r)
+}
+
+// discard reads what is left of the body, if that is little, and reports
+// whether nothing is left.
+func (x *exchange) discard() bool {
+	if x.left > maxDiscard || x.failed {
+		return false
+	}
+	var scrap [readSize]byte
+	for x.left > 0 {
+		if _, err := x.Read(scrap[:]); err != nil && !errors.Is(err, io.EOF) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,157 @@
+package http1
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// exchange is one request and its answer: the request's context and body, and
+// with the methods of response what the handler writes to.
+type exchange struct {
+	conn    *conn
+	left    int64 // of the body, in bytes
+	failed  bool  // the body could not be read
+	aborted bool  // the handler gave up
+	status  int   // 0 until it is known
+	out     *[]byte
+	sent    bool                       // the answer is written
+	last    bool                       // no other request may follow
+	lifted  struct{ read, write bool } // deadlines that the handler has set itself
+
+	mu      sync.Mutex
+	ended   bool
+	ctx     context.Context // made when somebody asks for Done
+	cancel  context.CancelFunc
+	watched chan struct{} // closed when the watch for a hang-up ends; nil before it begins
+	peeked  int           // bytes that the watch read
+	peek    [1]byte
+}
+
+// Read reads the body.
+func (x *exchange) Read(p []byte) (n int, err error) {
+	if x.left == 0 {
+		return 0, io.EOF
+	}
+	if x.failed {
+		return 0, io.ErrUnexpectedEOF
+	}
+	p = p[:min(int64(len(p)), x.left)]
+	c := x.conn
+	if c.from < c.to {
+		n = copy(p, c.buf[c.from:c.to])
+		c.from += n
+	} else {
+		if t := c.server.other.ReadTimeout; t > 0 && !x.lifted.read {
+			if now := clock.System.Now(); late(c.readUntil, now, t) {
+				c.setReadDeadline(now.Add(t))
+			}
+		}
+		if n, err = c.tcp.Read(p); n == 0 && err != nil {
+			x.failed = true
+			return 0, io.ErrUnexpectedEOF
+		}
+	}
+	if x.left -= int64(n); x.left > 0 {
+		return n, nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ctx != nil {
+		x.watch()
+	}
+	return n, io.EOF
+}
+
+// Close does nothing: what is left of a body is seen to after its handler.
+func (x *exchange) Close() error { return nil }
+
+// Deadline says that the request has none.
+func (x *exchange) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done is closed when the caller hangs up or the handler has returned. The
+// first call begins to watch the connection, as soon as the body is read.
+func (x *exchange) Done() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ctx == nil {
+		x.ctx, x.cancel = context.WithCancel(context.Background())
+		if x.ended {
+			x.cancel()
+		} else if x.left == 0 {
+			x.watch()
+		}
+	}
+	return x.ctx.Done()
+}
+
+// Err is context.Canceled once Done is closed.
+func (x *exchange) Err() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.ctx != nil:
+		return x.ctx.Err()
+	case x.ended:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// Value lets package context find the context that is cancelled, so that
+// deriving one from the request's starts no goroutine.
+func (x *exchange) Value(key any) any {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ctx == nil {
+		return nil
+	}
+	return x.ctx.Value(key)
+}
+
+// watch begins to look for a caller that hangs up. Of the next request, which
+// may come early, one byte at most is taken.
+func (x *exchange) watch() {
+	if x.watched != nil {
+		return
+	}
+	x.watched = make(chan struct{})
+	x.conn.setReadDeadline(time.Time{})
+	go func() {
+		defer close(x.watched)
+		n, err := x.conn.tcp.Read(x.peek[:])
+		if x.peeked = n; n == 0 && err != nil {
+			x.cancel()
+		}
+	}()
+}
+
+// end cancels the request's context and takes the connection back from the
+// watch.
+func (x *exchange) end() {
+	x.mu.Lock()
+	x.ended = true
+	cancel, watched := x.cancel, x.watched
+	x.mu.Unlock()
+	if cancel == nil {
+		return
+	}
+	if watched != nil {
+		c := x.conn
+		c.setReadDeadline(time.Unix(1, 0)) // long ago
+		<-watched
+		c.setReadDeadline(time.Time{})
+		if x.peeked > 0 {
+			if c.to == len(c.buf) {
+				c.makeRoom(1)
+			}
+			c.buf[c.to] = x.peek[0]
+			c.to++
+		}
+	}
+	cancel()
+}

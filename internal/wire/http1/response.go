@@ -1,0 +1,180 @@
+package http1
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// An answer is collected in a buffer of at most maxPooled bytes that later
+// answers use too. One of largeAnswer bytes or more that its handler writes at
+// once, with a Content-Length, is sent from where it lies.
+const (
+	maxPooled   = 128 << 10
+	largeAnswer = 16 << 10
+)
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
+
+// response is what a handler writes its answer to.
+type response exchange
+
+// Header is the answer's header. What is set after WriteHeader is sent too,
+// unless the answer was large.
+func (w *response) Header() http.Header { return w.conn.answer }
+
+// WriteHeader fixes the status. Only the first call counts; informational
+// statuses are not sent.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+}
+
+// Write adds to the answer's body.
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.out == nil {
+		if len(p) >= largeAnswer && w.declares(len(p)) {
+			return len(p), w.send(p)
+		}
+		w.out = buffers.Get().(*[]byte)
+	}
+	if w.sent {
+		return 0, http.ErrContentLength
+	}
+	*w.out = append(*w.out, p...)
+	return len(p), nil
+}
+
+// declares reports whether the answer's header gives its length as n bytes.
+func (w *response) declares(n int) bool {
+	lengths := w.conn.answer["Content-Length"]
+	return !w.sent && len(lengths) == 1 && lengths[0] == strconv.Itoa(n)
+}
+
+// SetReadDeadline moves the time until which the body must be read; zero means
+// none. It is for http.ResponseController.
+func (w *response) SetReadDeadline(t time.Time) error {
+	if w.left > 0 {
+		w.lifted.read = true
+		w.conn.setReadDeadline(t)
+	}
+	return nil
+}
+
+// SetWriteDeadline moves the time until which the answer must be written; zero
+// means none. It is for http.ResponseController.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.lifted.write = true
+	w.conn.writeUntil = t
+	return w.conn.tcp.SetWriteDeadline(t)
+}
+
+// finish sends the answer if it is not sent, and reports whether another
+// request may follow.
+func (x *exchange) finish() (again bool) {
+	w := (*response)(x)
+	w.WriteHeader(http.StatusOK)
+	if !x.sent {
+		var body []byte
+		if x.out != nil {
+			body = *x.out
+		}
+		_ = w.send(body) // a caller that is gone does not want to know
+	}
+	if x.out != nil {
+		release(x.out)
+	}
+	if x.last {
+		x.linger()
+	}
+	return !x.last
+}
+
+// send writes the whole answer.
+func (w *response) send(body []byte) (err error) {
+	w.sent = true
+	c := w.conn
+	w.last = c.server.stopping.Load() || !(*exchange)(w).discard()
+	now := clock.System.Now()
+	if t := c.server.other.WriteTimeout; t > 0 && !w.lifted.write && late(c.writeUntil, now, t) {
+		c.writeUntil = now.Add(t)
+		_ = c.tcp.SetWriteDeadline(c.writeUntil) // a closed connection says so when it is written to
+	}
+	buffer := buffers.Get().(*[]byte)
+	defer release(buffer)
+	*buffer = w.appendHead((*buffer)[:0], len(body), now)
+	if len(body) < largeAnswer {
+		*buffer = append(*buffer, body...)
+		_, err = c.tcp.Write(*buffer)
+	} else {
+		parts := net.Buffers{*buffer, body}
+		_, err = parts.WriteTo(c.tcp)
+	}
+	w.last = w.last || err != nil
+	return err
+}
+
+func release(buffer *[]byte) {
+	if cap(*buffer) <= maxPooled {
+		*buffer = (*buffer)[:0]
+		buffers.Put(buffer)
+	}
+}
+
+// appendHead appends the answer's head for a body of length bytes.
+func (w *response) appendHead(b []byte, length int, now time.Time) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(w.status), 10)
+	b = append(b, ' ')
+	b = append(b, http.StatusText(w.status)...)
+	b = append(b, "\r\n"...)
+	for key, values := range w.conn.answer {
+		if key == "Content-Length" || key == "Date" || key == "Connection" || key == "Transfer-Encoding" {
+			continue // said below
+		}
+		for _, value := range values {
+			b = appendField(b, key, value)
+		}
+	}
+	b = appendField(b, "Date", w.conn.server.dateAt(now))
+	if w.last {
+		b = appendField(b, "Connection", "close")
+	}
+	if w.status != http.StatusNoContent && w.status != http.StatusNotModified {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(length), 10)
+		b = append(b, "\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// appendField appends a field; a line break in its value becomes blanks.
+func appendField(b []byte, key, value string) []byte {
+	b = append(b, key...)
+	b = append(b, ": "...)
+	start := len(b)
+	b = append(b, value...)
+	for i := start; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			b[i] = ' '
+		}
+	}
+	return append(b, "\r\n"...)
+}
+
+// linger lets a caller read the last answer, who may still be sending: to close
+// at once could take it from him.
+func (x *exchange) linger() {
+	if x.conn.tcp.CloseWrite() != nil {
+		return
+	}
+	x.conn.setReadDeadline(clock.System.Now().Add(lingerTime))
+	_, _ = io.CopyN(io.Discard, x.conn.tcp, maxLinger)
+}

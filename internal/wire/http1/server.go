@@ -1,0 +1,231 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// What a Server takes that is told nothing else.
+const (
+	defaultIdleTimeout = 120 * time.Second
+	defaultMaxHeader   = 64 << 10
+)
+
+// stopPoll is how often Shutdown looks whether the last request is answered.
+const stopPoll = 5 * time.Millisecond
+
+// Server serves plain requests itself and all others by net/http. Use New.
+type Server struct {
+	other    *http.Server
+	handover *handover
+	stopping atomic.Bool
+	date     atomic.Pointer[date]
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    map[*conn]struct{}
+}
+
+// New returns a server that answers with other's Handler, keeps to other's
+// timeouts and to its limit on the size of a head, and has other serve what is
+// not plain. other must serve nothing else. The handler must not use a request,
+// nor what it holds but strings, once it has returned.
+func New(other *http.Server) *Server {
+	return &Server{
+		other:    other,
+		handover: &handover{conns: make(chan net.Conn), closed: make(chan struct{})},
+		conns:    make(map[*conn]struct{}),
+	}
+}
+
+// Serve takes connections from l until Shutdown or Close, and then returns
+// http.ErrServerClosed; or until l fails. It is called once.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	s.listener = l
+	s.mu.Unlock()
+	if s.stopping.Load() {
+		l.Close()
+		return http.ErrServerClosed
+	}
+	s.handover.addr = l.Addr()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.other.Serve(s.handover) // ends with the handover, and only so
+	}()
+	defer func() { <-served }()
+	defer s.handover.end()
+	for {
+		tcp, err := l.Accept()
+		switch {
+		case err == nil:
+			s.start(tcp)
+		case s.stopping.Load():
+			<-s.handover.closed // by Shutdown or Close, which see to the last ones
+			return http.ErrServerClosed
+		case !s.pause(err):
+			return err
+		}
+	}
+}
+
+// pause waits a little and reports true if accepting failed for want of what
+// may soon be there again, such as file descriptors.
+func (s *Server) pause(err error) bool {
+	var temporary interface{ Temporary() bool }
+	if !errors.As(err, &temporary) || !temporary.Temporary() {
+		return false
+	}
+	s.logf("http: accept: %v", err)
+	again := make(chan struct{})
+	clock.System.AfterFunc(50*time.Millisecond, func() { close(again) })
+	<-again
+	return true
+}
+
+func (s *Server) start(socket net.Conn) {
+	tcp, ok := socket.(halfCloser)
+	if !ok {
+		s.handover.give(socket)
+		return
+	}
+	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), buf: make([]byte, readSize)}
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	go c.serve()
+}
+
+func (s *Server) forget(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
+
+// Shutdown takes no more connections, closes those that wait for a request and
+// lets the others answer theirs. It returns when all are closed, or with ctx's
+// error when that ends; Close then cuts off what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop()
+	for !s.closeIdle() {
+		again := make(chan struct{})
+		clock.System.AfterFunc(stopPoll, func() { close(again) })
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.other.Shutdown(ctx) // closes the handover
+}
+
+// Close cuts all connections off.
+func (s *Server) Close() error {
+	s.stop()
+	s.mu.Lock()
+	for c := range s.conns {
+		_ = c.tcp.Close()
+	}
+	s.mu.Unlock()
+	return s.other.Close()
+}
+
+func (s *Server) stop() {
+	s.stopping.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// closeIdle closes the connections that wait for a request, and reports
+// whether no other is left.
+func (s *Server) closeIdle() (none bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.idle.CompareAndSwap(true, false) {
+			_ = c.tcp.Close()
+			delete(s.conns, c)
+		}
+	}
+	return len(s.conns) == 0
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if log := s.other.ErrorLog; log != nil {
+		log.Printf(format, args...)
+	}
+}
+
+func (s *Server) idleTimeout() time.Duration {
+	if s.other.IdleTimeout > 0 {
+		return s.other.IdleTimeout
+	}
+	return defaultIdleTimeout
+}
+
+func (s *Server) maxHeader() int {
+	if s.other.MaxHeaderBytes > 0 {
+		return s.other.MaxHeaderBytes
+	}
+	return defaultMaxHeader
+}
+
+// date is the value of the Date header in one second.
+type date struct {
+	second int64
+	text   string
+}
+
+func (s *Server) dateAt(now time.Time) string {
+	d := s.date.Load()
+	if second := now.Unix(); d == nil || d.second != second {
+		d = &date{second, now.UTC().Format(http.TimeFormat)}
+		s.date.Store(d)
+	}
+	return d.text
+}
+
+// handover is the listener from which net/http takes its connections.
+type handover struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (h *handover) give(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.closed:
+		_ = c.Close()
+	}
+}
+
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handover) end() { h.once.Do(func() { close(h.closed) }) }
+
+func (h *handover) Close() error {
+	h.end()
+	return nil
+}
+
+func (h *handover) Addr() net.Addr { return h.addr }

@@ -1,0 +1,460 @@
+package http1
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// start serves h on a port of its own, with the timeouts that set may change.
+func start(t *testing.T, h http.Handler, set func(*http.Server)) (*Server, string) {
+	t.Helper()
+	other := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), ReadHeaderTimeout: time.Minute}
+	if set != nil {
+		set(other)
+	}
+	s := New(other)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+// client is a connection that is written to byte by byte.
+type client struct {
+	t *testing.T
+	net.Conn
+	*bufio.Reader
+}
+
+func dial(t *testing.T, addr string) client {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return client{t, c, bufio.NewReader(c)}
+}
+
+func (c client) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+
+func (c client) send(s string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.Conn, s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// answer reads one answer and checks its status and body.
+func (c client) answer(status int, body string) *http.Response {
+	c.t.Helper()
+	r, err := http.ReadResponse(c.Reader, nil)
+	if err != nil {
+		c.t.Fatalf("no answer: %v", err)
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != status || string(b) != body {
+		c.t.Fatalf("answered %d %.200q %v, want %d %.200q", r.StatusCode, b, err, status, body)
+	}
+	return r
+}
+
+// ended checks that the server closes the connection and says nothing more.
+func (c client) ended() {
+	c.t.Helper()
+	if b, err := io.ReadAll(c.Reader); len(b) > 0 || err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
+		c.t.Fatalf("%q, %v, want the connection's end", b, err)
+	}
+}
+
+func request(body string, fields ...string) string {
+	head := "POST /q HTTP/1.1\r\nHost: localhost\r\n"
+	for _, f := range fields {
+		head += f + "\r\n"
+	}
+	return head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+}
+
+// echo answers with what it was asked. The header X-Plain says that the request
+// did not come by way of net/http.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if _, plain := w.(*response); plain {
+		w.Header().Set("X-Plain", "true")
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.Host, b)
+})
+
+func TestPlainRequests(t *testing.T) {
+	_, addr := start(t, echo, nil)
+	c := dial(t, addr)
+	large := strings.Repeat("body ", 10_000)
+	for _, body := range []string{"", "one", large, "two"} {
+		c.send(request(body))
+		r := c.answer(200, "POST /q localhost "+body)
+		if r.Header.Get("X-Plain") != "true" {
+			t.Error("served by net/http")
+		}
+		if _, err := http.ParseTime(r.Header.Get("Date")); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("many at once", func(t *testing.T) {
+		c.send(request("a") + request("b") + request(large) + request("c"))
+		for _, body := range []string{"a", "b", large, "c"} {
+			c.answer(200, "POST /q localhost "+body)
+		}
+	})
+	t.Run("byte by byte", func(t *testing.T) {
+		for _, b := range []byte(request("slow")) {
+			c.send(string(b))
+		}
+		c.answer(200, "POST /q localhost slow")
+	})
+	t.Run("a head larger than a read", func(t *testing.T) {
+		c.send(request("x", "X-Long: "+strings.Repeat("x", 3*readSize)))
+		c.answer(200, "POST /q localhost x")
+	})
+	t.Run("a body that ends early", func(t *testing.T) {
+		c.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc")
+		c.Conn.(*net.TCPConn).CloseWrite()
+		c.answer(400, "")
+		c.ended()
+	})
+}
+
+func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
+	_, addr := start(t, echo, func(s *http.Server) { s.MaxHeaderBytes = 8 << 10 })
+	for name, test := range map[string]struct {
+		sent   string
+		status int
+		body   string
+	}{
+		"another method":   {"GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 200, "GET /a h "},
+		"an older version": {"POST / HTTP/1.0\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, "POST / h x"},
+		"chunks":           {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 200, "POST / h x"},
+		"escapes":          {"POST /a%20b HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, "POST /a b h x"},
+		"no host":          {"POST / HTTP/1.1\r\n\r\n", 400, "400 Bad Request: missing required Host header"},
+		"no request":       {"what?\r\n\r\n", 400, "400 Bad Request"},
+		"a head too large": {"POST / HTTP/1.1\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, "431 Request Header Fields Too Large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, addr)
+			c.send(request("plain"))
+			c.answer(200, "POST /q localhost plain")
+			c.send(test.sent)
+			if r := c.answer(test.status, test.body); r.Header.Get("X-Plain") != "" {
+				t.Error("taken as plain")
+			}
+		})
+	}
+	t.Run("and the connection stays there", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n" + request("next"))
+		c.answer(200, "GET /a h ")
+		if r := c.answer(200, "POST /q localhost next"); r.Header.Get("X-Plain") != "" {
+			t.Error("came back")
+		}
+	})
+	t.Run("an expectation", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
+		if line, err := c.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatal(line, err)
+		}
+		c.ReadString('\n')
+		c.send("x")
+		c.answer(200, "POST / h x")
+	})
+}
+
+func TestUnreadBodies(t *testing.T) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusRequestEntityTooLarge) })
+	_, addr := start(t, refuse, nil)
+	c := dial(t, addr)
+	c.send(request(strings.Repeat("x", maxDiscard)) + request(""))
+	if r := c.answer(413, ""); r.Close {
+		t.Error("a small body ends the connection")
+	}
+	c.answer(413, "")
+	c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n" + strings.Repeat("x", 1<<20))
+	if r := c.answer(413, ""); !r.Close {
+		t.Error("the end of the connection was not said")
+	}
+	c.Close()
+}
+
+func TestAnswers(t *testing.T) {
+	large := strings.Repeat("answer ", 100_000)
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/empty":
+			w.WriteHeader(http.StatusNoContent)
+		case "/broken":
+			w.Header().Set("X-Text", "a\r\nInjected: b")
+			w.WriteHeader(http.StatusTeapot)
+			w.WriteHeader(http.StatusOK)
+		case "/large":
+			w.Header().Set("Content-Length", strconv.Itoa(len(large)))
+			io.WriteString(w, large)
+			if n, err := w.Write([]byte("more")); n != 0 || !errors.Is(err, http.ErrContentLength) {
+				t.Errorf("a write behind the answer: %d, %v", n, err)
+			}
+		case "/parts":
+			io.WriteString(w, large)
+			io.WriteString(w, "end")
+		case "/abort":
+			io.WriteString(w, "half")
+			panic(http.ErrAbortHandler)
+		case "/panic":
+			panic("a mistake")
+		}
+	}), nil)
+	c := dial(t, addr)
+	ask := func(path string) { c.send("POST " + path + " HTTP/1.1\r\nHost: h\r\n\r\n") }
+	ask("/empty")
+	if r := c.answer(204, ""); r.Header.Get("Content-Length") != "" {
+		t.Error("a length without a body")
+	}
+	ask("/broken")
+	if r := c.answer(http.StatusTeapot, ""); r.Header.Get("Injected") != "" || r.Header.Get("X-Text") != "a  Injected: b" {
+		t.Errorf("header %q", r.Header)
+	}
+	ask("/large")
+	c.answer(200, large)
+	ask("/parts")
+	c.answer(200, large+"end")
+	ask("/abort")
+	c.ended()
+	c = dial(t, addr)
+	ask("/panic")
+	c.ended()
+}
+
+func TestACallerThatHangsUpCancelsTheRequest(t *testing.T) {
+	read, cancelled := make(chan bool), make(chan error)
+	_, addr := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		select {
+		case <-ctx.Done():
+			t.Error("cancelled before the body was read")
+		default:
+		}
+		io.ReadAll(r.Body)
+		if err := r.Context().Err(); err != nil {
+			t.Error(err)
+		}
+		read <- true
+		<-ctx.Done()
+		cancelled <- r.Context().Err()
+	}), nil)
+	c := dial(t, addr)
+	c.send(request("body"))
+	<-read
+	c.Close()
+	if err := <-cancelled; !errors.Is(err, context.Canceled) {
+		t.Errorf("the context says %v", err)
+	}
+}
+
+// A request that comes while the one before is waited for loses no byte to the
+// watch, and a context that is asked late tells that its request is over.
+func TestRequestsBehindOneThatWaits(t *testing.T) {
+	answer := make(chan bool)
+	contexts := make(chan context.Context, 10)
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		contexts <- r.Context()
+		b, _ := io.ReadAll(r.Body)
+		if string(b) == "wait" {
+			select {
+			case <-answer:
+			case <-r.Context().Done():
+				t.Error("cancelled")
+			}
+		}
+		w.Write(b)
+	}), nil)
+	c := dial(t, addr)
+	c.send(request("wait"))
+	first := <-contexts
+	c.send(request("early") + request(strings.Repeat("x", 2*readSize)))
+	answer <- true
+	c.answer(200, "wait")
+	c.answer(200, "early")
+	c.answer(200, strings.Repeat("x", 2*readSize))
+	c.send(request("wait"))
+	answer <- true // without anything behind
+	c.answer(200, "wait")
+	c.send(request("last"))
+	c.answer(200, "last")
+	<-first.Done()
+	second := <-contexts
+	if !errors.Is(second.Err(), context.Canceled) {
+		t.Errorf("the context of a request that is over says %v", second.Err())
+	}
+	<-second.Done()
+	if _, ok := second.Deadline(); ok || second.Value("key") != nil {
+		t.Error("a deadline or a value")
+	}
+}
+
+func TestSlowPeersAreCutOff(t *testing.T) {
+	const short = 30 * time.Millisecond
+	lift := func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		if err := errors.Join(c.SetReadDeadline(clock.System.Now().Add(time.Minute)), c.SetWriteDeadline(clock.System.Now().Add(time.Minute))); err != nil {
+			t.Error(err)
+		}
+		echo(w, r)
+	}
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Lift") != "" {
+			lift(w, r)
+			return
+		}
+		echo(w, r)
+	}), func(s *http.Server) {
+		s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = short, short, short
+	})
+	t.Run("who asks nothing", func(t *testing.T) { dial(t, addr).ended() })
+	t.Run("in the head", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("POST / HTTP/1.1\r\nHost: ")
+		c.ended()
+	})
+	t.Run("in the body", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc")
+		c.answer(400, "")
+		c.ended()
+	})
+	t.Run("unless the handler grants more", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("POST / HTTP/1.1\r\nHost: h\r\nX-Lift: yes\r\nContent-Length: 5\r\n\r\nabc")
+		later := make(chan bool)
+		clock.System.AfterFunc(3*short, func() { close(later) })
+		<-later
+		c.send("de")
+		c.answer(200, "POST / h abcde")
+		c.ended() // the usual times are back
+	})
+}
+
+func TestAnAnswerThatNobodyReadsIsCutOff(t *testing.T) {
+	done := make(chan error, 1)
+	body := bytes.Repeat([]byte("x"), 64<<20)
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, err := w.Write(body)
+		done <- err
+	}), func(s *http.Server) { s.WriteTimeout = 50 * time.Millisecond })
+	c := dial(t, addr)
+	c.send(request(""))
+	if err := <-done; err == nil {
+		t.Error("written to nobody")
+	}
+}
+
+func TestShutdown(t *testing.T) {
+	arrived, answer := make(chan bool), make(chan bool)
+	s, addr := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.ReadAll(r.Body)
+		if r.URL.Path == "/q" {
+			arrived <- true
+			<-answer
+		}
+	}), nil)
+	idle, other, busy := dial(t, addr), dial(t, addr), dial(t, addr)
+	idle.send("POST / HTTP/1.1\r\nHost: h\r\n\r\n")
+	idle.answer(200, "")
+	other.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	other.answer(200, "")
+	busy.send(request("x"))
+	<-arrived
+
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(t.Context()) }()
+	idle.ended()
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("a connection is taken after the stop")
+	}
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped with a request under way: %v", err)
+	default:
+	}
+	answer <- true
+	if r := busy.answer(200, ""); !r.Close {
+		t.Error("the end of the connection was not said")
+	}
+	busy.ended()
+	other.ended()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if !s.closeIdle() {
+		t.Error("a connection is still known")
+	}
+}
+
+func TestShutdownThatIsCutShort(t *testing.T) {
+	arrived := make(chan bool)
+	s, addr := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.ReadAll(r.Body)
+		arrived <- true
+		<-r.Context().Done()
+	}), nil)
+	c := dial(t, addr)
+	c.send(request("x"))
+	<-arrived
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	c.ended()
+}
+
+func TestServeAfterShutdown(t *testing.T) {
+	s := New(&http.Server{Handler: echo})
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		t.Errorf("Serve: %v", err)
+	}
+}

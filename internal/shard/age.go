@@ -89,12 +89,17 @@ func (s *ageSearch) run() error {
 // it puts behind those that never will.
 func (s *ageSearch) lane(lane layout.Lane, from *uint64) error {
 	steps, passing, found := 0, true, false
+	span := s.keys.Lane(lane, *from)
+	*from = s.qs.machine.NextSequence() // what was deleted is not passed again
 	var failed error
-	err := each(s.sh.engine.store, s.keys.Lane(lane, *from), func(key, value []byte) bool {
+	err := each(s.sh.engine.store, span, func(key, value []byte) bool {
 		if steps++; steps > ageSteps {
 			return false
 		}
 		seq := layout.KeySequence(key)
+		if steps == 1 {
+			*from = seq
+		}
 		bad, err := s.poisoned(seq)
 		if failed = err; err != nil {
 			return false

@@ -433,3 +433,40 @@ func TestEvict(t *testing.T) {
 	slices.Sort(got)
 	w.expect("the others", strings.Join(got, ", "), "m2 2, m4 1, m6 1, m7 1")
 }
+
+// TestRefusedEviction: what was read of a delivery for an eviction that was refused
+// is not what a later command goes by.
+func TestRefusedEviction(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.publish(1)
+	w.made()
+	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
+	w.check(err)
+	d, err := w.Look(ctx, w.sub, ids[0])
+	w.check(err)
+	if _, err := w.Evict(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+		t.Fatalf("no such queue: %v", err)
+	}
+	w.advance(time.Minute)
+	if got := w.made(); !slices.Equal(got, []string{"m1 2"}) {
+		t.Fatalf("attempts %v", got)
+	}
+	changed, err := w.RetryNow(ctx, w.sub, ids[0])
+	w.check(err)
+	if got := w.made(); !changed || !slices.Equal(got, []string{"m1 3"}) {
+		t.Errorf("retried now: %v, attempts %v", changed, got)
+	}
+	w.reopen()
+	w.fail = false
+	w.advance(time.Hour)
+	if got := w.made(); !slices.Equal(got, []string{"m1 4"}) {
+		t.Errorf("attempts in the end %v", got)
+	}
+	w.log.flush()
+	for _, kind := range []byte("mltdn") {
+		if n := countKeys(t, w.store, 'D', kind); n > 0 {
+			t.Errorf("%d records of kind %q are left of nothing", n, kind)
+		}
+	}
+}

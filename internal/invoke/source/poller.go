@@ -61,11 +61,12 @@ type poller struct {
 	ctx     context.Context // of its life
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex
-	running int       // batches under way
-	limit   int       // of them
-	grown   time.Time // the machine's
-	freed   chan struct{}
+	mu        sync.Mutex
+	running   int       // batches under way
+	throttled int       // of these, that had to wait for the function's concurrency
+	limit     int       // of those under way
+	grown     time.Time // the machine's
+	freed     chan struct{}
 }
 
 // run takes batches until ctx ends, then waits for those under way.
@@ -101,14 +102,15 @@ func (p *poller) admit(ctx context.Context) bool {
 			p.mu.Unlock()
 			return true
 		}
-		// There is more to do than is allowed at once.
-		if now := clock.System.Now(); p.limit < p.most() && now.Sub(p.grown) >= growEvery {
+		// There is more to do than is allowed at once. More than the function has
+		// room for would only be kept in memory, and from others.
+		grows := p.limit < p.most() && p.throttled == 0
+		if now := clock.System.Now(); grows && now.Sub(p.grown) >= growEvery {
 			p.grown = now
 			p.limit++
 			p.mu.Unlock()
 			continue
 		}
-		grows := p.limit < p.most()
 		p.mu.Unlock()
 		var wake <-chan struct{}
 		stop := func() bool { return false }
@@ -136,10 +138,7 @@ func (p *poller) leave() {
 	p.mu.Lock()
 	p.running--
 	p.mu.Unlock()
-	select {
-	case p.freed <- struct{}{}:
-	default:
-	}
+	p.wakeAdmit()
 }
 
 // slower lets fewer batches be under way, after the function has failed.
@@ -147,6 +146,30 @@ func (p *poller) slower() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit, p.grown = max(p.limit/2, 1), clock.System.Now()
+}
+
+// throttle counts a batch that has to wait for the function's concurrency, and has
+// no other take its place; the result ends that.
+func (p *poller) throttle() (through func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.throttled++
+	p.limit, p.grown = max(min(p.limit, p.running-1), 1), clock.System.Now()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.throttled--; p.throttled == 0 {
+			p.wakeAdmit()
+		}
+	}
+}
+
+// wakeAdmit has admit look again.
+func (p *poller) wakeAdmit() {
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
 }
 
 // after is closed when d of real time has passed, unless it is stopped before.
@@ -337,13 +360,17 @@ func fitting(items []item) int {
 // that this is all. Throttled, it tries again until others can receive the messages
 // anyway.
 func (p *poller) try(ctx context.Context, b *batch, items []item) (ok bool) {
-	rest := firstRest
+	rest, waits := firstRest, false
 	for {
 		out, err := p.invoke(ctx, items)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			p.giveBack(items)
 		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
+			if !waits {
+				waits = true
+				defer p.throttle()()
+			}
 			p.rest(ctx, b, &rest)
 			continue
 		case err != nil:
@@ -395,8 +422,8 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		}
 		payload = append(payload, items[i].record...)
 	}
-	// It goes on when the server stops: the pool decides how long.
-	return p.Pool.Invoke(context.WithoutCancel(ctx), invoke.Invocation{
+	// It goes on when the poller ends.
+	return invoke.Until(p.attempts, p.Pool, invoke.Invocation{
 		Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...),
 	})
 }

@@ -338,3 +338,70 @@ func TestHoldsAreReleased(t *testing.T) {
 		}
 	}
 }
+
+// While a function has no concurrency for more, no more is taken out of the queue
+// for it: what is taken is in memory, and hidden from others.
+func TestThrottledBacklog(t *testing.T) {
+	const messages = 20_000
+	l := newLab(mapping.Settings{BatchSize: 1})
+	busy := make(chan struct{}, 2)
+	l.run = func([]byte) (invoke.Outcome, error) {
+		select {
+		case busy <- struct{}{}:
+		default:
+			return invoke.Outcome{}, fault.New(fault.Throttled, "Rate Exceeded.")
+		}
+		rest(500 * time.Millisecond)
+		<-busy
+		return invoke.Outcome{}, nil
+	}
+	l.with(t, clock.System, func(t *testing.T, _ func()) {
+		l.send(slices.Repeat([]string{"m"}, messages)...)
+		most := 0
+		for range 25 {
+			rest(time.Second)
+			l.mu.Lock()
+			most = max(most, messages-len(l.queue)-len(l.deleted))
+			l.mu.Unlock()
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if most > firstBatches+1 { // one more waits to be admitted
+			t.Errorf("%d messages are taken for a function that has room for two", most)
+		}
+		if len(l.deleted) < 60 { // of about 100 that were possible
+			t.Errorf("the function has had %d messages", len(l.deleted))
+		}
+		l.queue = nil
+	})
+}
+
+// When a stop gives up waiting for a function, nothing is done to the queue any more
+// once it returns, whatever becomes of the function: what it has comes again.
+func TestStopCutsOff(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 1})
+	end := make(chan struct{})
+	l.run = func([]byte) (invoke.Outcome, error) {
+		<-end
+		return invoke.Outcome{}, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l.sent, end = make(chan struct{}), make(chan struct{}) // of the bubble
+		p, err := Start(Options{Engine: l, Pool: l, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.send("a")
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Stop(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the stop: %v", err)
+		}
+		l.check(t, "given back", &l.returned, "a")
+		close(end)
+		synctest.Wait()
+		l.check(t, "deleted", &l.deleted)
+	})
+}

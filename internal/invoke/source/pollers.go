@@ -29,15 +29,10 @@ type Engine interface {
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
 }
 
-// Pool runs functions: *invoke.Pool.
-type Pool interface {
-	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
-}
-
 // Options are what Pollers are made of.
 type Options struct {
 	Engine Engine
-	Pool   Pool
+	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
@@ -51,6 +46,9 @@ type Pollers struct {
 	wake    chan struct{}
 	stop    context.CancelFunc
 	over    chan struct{}
+
+	attempts context.Context // ends when a Stop gives up waiting
+	cutOff   context.CancelFunc
 }
 
 // Start begins with the mappings there are and follows their changes until Stop.
@@ -59,10 +57,12 @@ func Start(o Options) (*Pollers, error) {
 	p := &Pollers{
 		Options: o, changed: map[arn.ARN]bool{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
 	}
+	p.attempts, p.cutOff = context.WithCancel(context.Background())
 	o.Engine.SetMappingWatcher(p.change)
 	all, err := o.Engine.Mappings(ctx)
 	if err != nil {
 		cancel()
+		p.cutOff()
 		return nil, err
 	}
 	for i := range all {
@@ -72,16 +72,20 @@ func Start(o Options) (*Pollers, error) {
 	return p, nil
 }
 
-// Stop ends the taking of messages, gives back those that no function has seen, and
-// returns once the invocations under way have ended, or ctx has.
+// Stop ends the taking of messages and gives back those that no function has seen.
+// Invocations under way may finish until ctx ends; then their messages go back, too,
+// and the error is ctx's.
 func (p *Pollers) Stop(ctx context.Context) error {
 	p.stop()
+	defer p.cutOff()
 	select {
 	case <-p.over:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	p.cutOff()
+	<-p.over
+	return ctx.Err()
 }
 
 // change notes that a mapping has to be looked at.

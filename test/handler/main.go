@@ -28,6 +28,7 @@ type event struct {
 	Write   string `json:"write"`   // into /tmp/kept
 	Memory  int    `json:"memory"`  // MiB to fill
 	Sleep   string `json:"sleep"`   // a duration
+	Spin    string `json:"spin"`    // a duration to compute for; answer with the processor's time, in ms
 	Exit    *int   `json:"exit"`    // status to end with
 	Kill    bool   `json:"kill"`    // end with signal 9
 	Fail    string `json:"fail"`    // the handler's error
@@ -70,6 +71,18 @@ func options() []lambda.Option {
 	return []lambda.Option{lambda.WithEnableSIGTERM(func() { fmt.Println("told to end") })}
 }
 
+// spin keeps a processor busy for d, and tells how much of it this process had.
+func spin(d time.Duration) (milliseconds int64, err error) {
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		return 0, err
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+	err = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	return (after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()) / 1e6, err
+}
+
 // echo answers with its event, without a copy.
 type echo json.RawMessage
 
@@ -102,6 +115,9 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 	}
 	if d, err := time.ParseDuration(e.Sleep); err == nil {
 		time.Sleep(d)
+	}
+	if d, err := time.ParseDuration(e.Spin); err == nil {
+		return spin(d)
 	}
 	switch {
 	case e.Exit != nil:

@@ -2,12 +2,24 @@
 
 package process
 
-// memoryGroups makes no groups here.
-type memoryGroups struct{}
+// controlGroups makes no groups here.
+type controlGroups struct{}
 
-func findMemoryGroups() memoryGroups { return memoryGroups{} }
+type kernel struct{}
 
-func (memoryGroups) make(int) (string, error) { return "", nil }
+var thisKernel kernel
+
+func findControlGroups(kernel, bool) controlGroups { return controlGroups{} }
+
+// group is the control groups of a process: none here.
+type group struct {
+	dirs   []string
+	memory bool
+}
+
+func (controlGroups) make(int) (group, error) { return group{}, nil }
+
+func (group) remove() {}
 
 func treeKB(int) int64 { return 0 }
 

@@ -228,16 +228,6 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
-	each(t, func(t *testing.T, l *lab) {
-		f := l.bootstrap()
-		f.Timeout = 20 * time.Second
-		l.want(t, f, `{"memory":40}`, "", `{"memory":40}`)
-		l.want(t, f, `{"memory":400,"sleep":"10s"}`, "Unhandled", failure("Runtime.ExitError", "Runtime exited with error: signal: killed"))
-		l.want(t, f, `{}`, "", `{}`)
-	})
-}
-
 func TestLeakedProcessesEndWithTheirFunction(t *testing.T) {
 	each(t, func(t *testing.T, l *lab) {
 		mark := fmt.Sprintf("3155760%d.%d", os.Getpid(), len(t.Name()))

@@ -47,6 +47,9 @@ type Options struct {
 	Hide []string
 	// InitTime is how long a process may take until it asks for work; 0: 10 s.
 	InitTime time.Duration
+	// LimitProcessors gives a function as much of the processors as its memory gives
+	// it at AWS, where the kernel lets us; else it has what it finds.
+	LimitProcessors bool
 	// Plain does without namespaces, as if the kernel had none for us.
 	Plain bool
 }
@@ -58,7 +61,7 @@ type Runner struct {
 	number atomic.Uint64 // of the latest environment
 
 	prepare  func() error // once; sets what follows
-	memory   memoryGroups
+	groups   controlGroups
 	isolated bool // the kernel gives us namespaces
 }
 
@@ -91,7 +94,7 @@ func (r *Runner) makeDirectories() error {
 	if err := writeRuntimes(filepath.Join(r.Directory, "runtime")); err != nil {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
-	r.memory = findMemoryGroups()
+	r.groups = findControlGroups(thisKernel, r.LimitProcessors)
 	r.isolated = r.isolates()
 	return nil
 }

@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"os"
+	"os/exec"
 	"strconv"
 	"testing"
 	"time"
@@ -46,4 +48,33 @@ func wantMemoryLimited(t *testing.T) {
 	l.want(t, f, `{"memory":40}`, "", `{"memory":40}`)
 	l.want(t, f, `{"memory":400,"sleep":"10s"}`, "Unhandled", failure("Runtime.ExitError", "Runtime exited with error: signal: killed"))
 	l.want(t, f, `{}`, "", `{}`)
+}
+
+// bare is set for a test without capabilities.
+const bare = "GODWIT_TEST_BARE"
+
+// Root in a container may have lost all that makes it root.
+func TestRootWithoutCapabilities(t *testing.T) {
+	if os.Getenv(bare) != "" {
+		each(t, func(t *testing.T, l *lab) {
+			l.want(t, l.bootstrap(), `{"leak":"4711.5"}`, "", `{"leak":"4711.5"}`)
+		})
+		return
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root, and setpriv to take its capabilities away")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), setpriv, "--bounding-set=-all", self, "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), bare+"=yes")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if n := processes(t, "4711.5"); n > 0 {
+		t.Errorf("%d processes are left", n)
+	}
 }

@@ -63,6 +63,7 @@ type Runner struct {
 	prepare  func() error // once; sets what follows
 	groups   controlGroups
 	isolated bool // the kernel gives us namespaces
+	users    bool // and lets functions be users of their own
 }
 
 var _ invoke.Runner = (*Runner)(nil)
@@ -95,7 +96,7 @@ func (r *Runner) makeDirectories() error {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
 	r.groups = findControlGroups(thisKernel, r.LimitProcessors)
-	r.isolated = r.isolates()
+	r.isolated, r.users = r.isolates(), changesUsers()
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (r *Runner) tryIsolation() error {
 // each, of a range that nothing else uses (systemd's UIDS-GIDS.md).
 const (
 	firstUser = 0x7000_0000
-	users     = 1 << 16
+	allUsers  = 1 << 16
 )
 
 // Open makes an environment for a function. Errors: InvalidRuntime,
@@ -165,8 +166,8 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 		runner: r, target: t, language: lang, code: code, out: out,
 		dir: filepath.Join(r.Directory, "run", strconv.FormatUint(n, 10)), closing: make(chan struct{}),
 	}
-	if os.Geteuid() == 0 {
-		e.user = firstUser + int(n%users)
+	if r.users {
+		e.user = firstUser + int(n%allUsers)
 	}
 	if err := e.makeDirectories(); err != nil {
 		e.Close()

@@ -24,3 +24,5 @@ func (group) remove() {}
 func treeKB(int) int64 { return 0 }
 
 func peakKB(int) int64 { return 0 }
+
+func changesUsers() bool { return false }

@@ -25,6 +25,7 @@ type event struct {
 	Print   string `json:"print"`   // to standard output
 	Lines   int    `json:"lines"`   // of 1,000 bytes, to standard error
 	Leak    string `json:"leak"`    // start `sleep LEAK` away from this process
+	Flood   bool   `json:"flood"`   // start what prints without an end
 	Write   string `json:"write"`   // into /tmp/kept
 	Memory  int    `json:"memory"`  // MiB to fill
 	Sleep   string `json:"sleep"`   // a duration
@@ -101,6 +102,13 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 		leaked := exec.Command("setsid", "sh", "-c", "sleep "+e.Leak+" & sleep "+e.Leak)
 		leaked.Stdout, leaked.Stderr = os.Stdout, os.Stderr
 		if err := leaked.Start(); err != nil {
+			return nil, err
+		}
+	}
+	if e.Flood {
+		flood := exec.Command("yes", strings.Repeat("y", 1000))
+		flood.Stdout = os.Stdout
+		if err := flood.Start(); err != nil {
 			return nil, err
 		}
 	}

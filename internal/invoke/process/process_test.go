@@ -228,6 +228,18 @@ func TestExtension(t *testing.T) {
 	}
 }
 
+// What a function leaves behind may print without an end: the answer does not wait
+// for that.
+func TestOutputWithoutAnEnd(t *testing.T) {
+	each(t, func(t *testing.T, l *lab) {
+		f := l.bootstrap()
+		f.Timeout = 20 * time.Second
+		l.want(t, f, `{"flood":true}`, "", `{"flood":true}`)
+		l.want(t, f, `{"again":1}`, "", `{"again":1}`)
+		l.want(t, f, `{"exit":1}`, "Unhandled", failure("Runtime.ExitError", "Runtime exited with error: exit status 1"))
+	})
+}
+
 func TestLeakedProcessesEndWithTheirFunction(t *testing.T) {
 	each(t, func(t *testing.T, l *lab) {
 		mark := fmt.Sprintf("3155760%d.%d", os.Getpid(), len(t.Name()))

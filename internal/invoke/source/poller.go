@@ -67,12 +67,16 @@ type poller struct {
 	limit     int       // of those under way
 	grown     time.Time // the machine's
 	freed     chan struct{}
+
+	lacking bool          // the queue or the function, since the latest try; run's
+	found   chan struct{} // one of them has been made
 }
 
 // run takes batches until ctx ends, then waits for those under way.
 func (p *poller) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
+	defer p.lack(false)
 	rest := firstRest
 	for p.admit(ctx) {
 		b, err := p.collect(ctx)
@@ -80,11 +84,14 @@ func (p *poller) run(ctx context.Context) {
 			p.leave()
 			if err != nil && ctx.Err() == nil {
 				p.Logger.Debug("an event-source mapping cannot read its queue", slog.String("mapping", p.mapping.ARN.String()), slog.Any("error", err))
-				pause(ctx, &rest)
+				p.pause(ctx, &rest)
+			} else {
+				p.lack(false)
 			}
 			continue
 		}
 		rest = firstRest
+		p.lack(false)
 		batches.Go(func() {
 			defer p.leave()
 			p.deliver(ctx, b)
@@ -178,15 +185,31 @@ func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
 	return c, clock.System.AfterFunc(d, func() { close(c) }).Stop
 }
 
-// pause rests, in real time.
-func pause(ctx context.Context, rest *time.Duration) {
+// pause rests, in real time, and until the queue or the function is made at most. The
+// first time it does not: what is lacking may have been made before anybody knew.
+func (p *poller) pause(ctx context.Context, rest *time.Duration) {
+	if p.lack(true) {
+		return
+	}
 	over, stop := after(*rest)
 	defer stop()
 	select {
 	case <-ctx.Done():
 	case <-over:
+		*rest = min(2**rest, longRest)
+	case <-p.found:
+		*rest = firstRest
 	}
-	*rest = min(2**rest, longRest)
+}
+
+// lack notes whether the queue or the function is lacking; changed says that this is
+// news.
+func (p *poller) lack(is bool) (changed bool) {
+	if changed = p.lacking != is; changed {
+		p.lacking = is
+		p.lacks(p, is)
+	}
+	return changed
 }
 
 // collect gathers one batch. Nil without an error is none.

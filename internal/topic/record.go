@@ -64,7 +64,6 @@ type subscriptionRecord struct {
 	Filter   string `json:"filter,omitempty"`
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
-	Role     string `json:"role,omitempty"`
 
 	Replay       string `json:"replay,omitempty"`
 	ReplayStatus string `json:"replayStatus,omitempty"`
@@ -174,7 +173,6 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
 		return err
 	}
-	sub.Role = r.Role
 	if r.Redrive != "" {
 		queue, err := arn.Parse(r.Redrive)
 		if err != nil {
@@ -234,7 +232,6 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.DeadLetters().String(),
-		Role:                      sub.Role,
 		Replay:                    sub.attribute(attrReplay),
 		ReplayStatus:              string(progress.Status),
 		ReplayNumber:              progress.Number,

@@ -53,7 +53,6 @@ type Settings struct {
 	Filter   *filter.Policy            // nil: every message
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
 	Redrive  *arn.ARN                  // the dead-letter queue, which is not changed; nil: none
-	Role     string                    // SubscriptionRoleArn, for deliveries to Firehose; empty: none
 	Replay   *ReplayPolicy             // nil: none
 }
 

@@ -206,8 +206,12 @@ func isFIFO(endpoint string) bool {
 	return err == nil && queue.FIFO()
 }
 
-func setRole(_ *Subscription, into *Settings, value string) (err error) {
-	into.Role, err = checkRole(attrRole)(value)
+// setRole takes none: a role is for deliveries to Firehose, which are not built.
+func setRole(_ *Subscription, _ *Settings, value string) error {
+	role, err := checkRole(attrRole)(value)
+	if err == nil && role != "" {
+		err = refuse("SubscriptionRoleArn: only subscriptions of the protocol firehose have a role")
+	}
 	return err
 }
 
@@ -225,8 +229,6 @@ func (s Settings) attribute(name string) string {
 		return compact(s.Filter.String())
 	case attrDeliveryPolicy:
 		return s.Delivery.Document()
-	case attrRole:
-		return s.Role
 	case attrReplay:
 		if s.Replay == nil {
 			return ""
@@ -256,7 +258,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrRole, attrReplay} {
+	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrReplay} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}

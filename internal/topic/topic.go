@@ -154,6 +154,10 @@ func (t *Topic) ifFIFO(value string) string {
 // their bodies.
 func (t *Topic) ContentDedup() bool { return t.Attribute(attrContentDedup) == "true" }
 
+// Key is the key that messages are to be encrypted under, as the attribute names
+// it; empty: none.
+func (t *Topic) Key() string { return t.Attribute(attrKmsMasterKeyID) }
+
 // GroupDedup reports that a deduplication id counts within its message group
 // only.
 func (t *Topic) GroupDedup() bool { return t.Attribute(attrFIFOScope) == "MessageGroup" }

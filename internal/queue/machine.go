@@ -199,6 +199,7 @@ func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
 		q.dueFloor = s
 	}
 	q.c.Scheduled++
+	q.wait(s.Tenant, 1, 1)
 	layout.PutState(b, q.keys.Due(s.Due, s.Sequence), &s)
 	layout.PutNumber(b, q.keys.DueOf(s.Sequence), uint64(s.Due))
 }
@@ -207,6 +208,7 @@ func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
 func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
 	q.due.Remove(*s)
 	q.c.Scheduled--
+	q.wait(s.Tenant, -1, -1)
 	b.SingleDelete(q.keys.Due(s.Due, s.Sequence))
 	b.SingleDelete(q.keys.DueOf(s.Sequence))
 	q.unawait(b, now, s)

@@ -115,6 +115,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if record := monitoring.functionEvents(deps); record != nil {
 		ofFunctions = append(ofFunctions, record)
 	}
+	if counting != nil {
+		ofFunctions = append(ofFunctions, counting.function)
+	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -146,7 +149,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
-	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
@@ -154,6 +156,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	counting.watch(engine, pool)
 	runEvents(deps, engine, limits, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {

@@ -60,6 +60,7 @@ const (
 const (
 	prefix     = 'm'
 	kindPoints = 'p' // resolution, bucket, series, time → Set
+	kindSecond = 'h' // bucket, series, second → Set
 	kindSeries = 's' // name of the series → the minute it was last seen in
 	kindFloor  = 'f' // resolution → what lies before it is kept in the next
 	kindLatest = 'l' // the minute of the last write, the last that was written, and the first one's milliseconds

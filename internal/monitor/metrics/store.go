@@ -78,10 +78,9 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
 
 // Minute is the minute of a moment, counted since 1970.
-func Minute(at time.Time) int64 { return at.Unix() / 60 }
+func Minute(at time.Time) int64 { return at.Unix() / perMinute }
 
-// Start is when a minute begins.
-func Start(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
+const perMinute = 60 // seconds
 
 func (s *Store) wake() { s.options.Wake() }
 
@@ -101,10 +100,11 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Put adds what f adds to a minute of a metric. Where much waits to be written it
+// Put adds what f adds to the minute of a second of a metric and, with fine, to the
+// second itself, for which f is called again. Where much waits to be written it
 // writes first, so that memory stays bounded. The error is of the store.
-func (s *Store) Put(m Metric, unit string, minute int64, f func(*Set)) error {
-	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, minute, f) {
+func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)) error {
+	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, second, fine, f) {
 	}
 	if s.slots.Load() >= int64(s.options.MaxPending) {
 		_, err := s.flush(squeeze)
@@ -221,17 +221,21 @@ func (w *writer) resource(r *Resource) error {
 			if !sl.dirty {
 				continue
 			}
-			if w.what == due && sl.minute >= w.now {
+			if w.what == due && m.minuteOf(sl.at) >= w.now {
 				rest = true
 				continue
 			}
-			if err := w.s.complete(series, sl); err != nil {
+			at := m.key(series, sl.at)
+			if err := w.s.complete(at, sl); err != nil {
 				r.mu.Unlock()
 				return err
 			}
-			w.latest = max(w.latest, sl.minute)
-			w.batch.Set(pointKey(0, series, sl.minute), sl.set.appendTo(nil))
+			w.latest = max(w.latest, m.minuteOf(sl.at))
+			w.batch.Set(at, sl.set.appendTo(nil))
 			sl.dirty = false
+		}
+		if m.fine {
+			continue // the one by the minute is listed
 		}
 		if m.listed == 0 || m.latest >= m.listed+relist {
 			w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
@@ -277,7 +281,7 @@ func (w *writer) release(r *Resource) {
 		m := &r.metrics[i]
 		n := 0
 		for _, sl := range m.slots {
-			if sl.dirty || sl.minute >= w.now && w.what != squeeze {
+			if sl.dirty || m.minuteOf(sl.at) >= w.now && w.what != squeeze {
 				m.slots[n] = sl
 				n++
 			}
@@ -296,12 +300,12 @@ func (w *writer) release(r *Resource) {
 	}
 }
 
-// complete adds to a partial slot what the store has of its minute.
-func (s *Store) complete(series id, sl *slot) error {
+// complete adds to a partial slot what the store has of it, under a key.
+func (s *Store) complete(key []byte, sl *slot) error {
 	if !sl.partial {
 		return nil
 	}
-	value, ok, err := s.options.Store.Get(nil, pointKey(0, series, sl.minute))
+	value, ok, err := s.options.Store.Get(nil, key)
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
 	}

@@ -116,7 +116,7 @@ type move struct {
 // letters. a is the last attempt, zero if there was none; e is what is to be told
 // of how it came to that. parked is returned if the queue cannot take it now.
 func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason string) (parked *move) {
-	n, dest := d.Message.Notice, d.Subscription.Redrive
+	n, dest := d.Message.Notice, d.Subscription.DeadLetters()
 	if n == nil || n.Kind != message.Notification || dest.IsZero() {
 		s.drop(d, a, e, reason)
 		return nil

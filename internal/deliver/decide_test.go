@@ -124,7 +124,7 @@ func TestTransferOutcome(t *testing.T) {
 	for _, k := range fault.Kinds() {
 		want := ServerError
 		switch k {
-		case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied,
+		case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied, fault.KMSNotFound,
 			fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
 			want = ClientError
 		}

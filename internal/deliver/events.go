@@ -75,7 +75,7 @@ func shownEndpoint(sub *topic.Subscription) string {
 func (s *Scheduler) tell(d *shard.Delivery, e Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
-	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.Redrive, s.clock.Now(), d.Feedback
+	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.DeadLetters(), s.clock.Now(), d.Feedback
 	if n := d.Message.Notice; n != nil {
 		e.Kind = n.Kind
 	}

@@ -76,7 +76,7 @@ func newEngine(t testing.TB, c clock.Clock) *engine {
 
 func testSub(id, endpoint string, p topic.Protocol, dlq arn.ARN) topic.Subscription {
 	s := topic.Subscription{ARN: arn.Topic("us-east-1", "000000000000", "t").Subscription(id), Protocol: p, Endpoint: endpoint}
-	s.Redrive = dlq
+	s.Redrive = &dlq
 	return s
 }
 

@@ -105,7 +105,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 	}
 	s := o.scheduler
 	e := Event{GaveUp: true, State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
-	if n, dest := d.Message.Notice, d.Subscription.Redrive; n != nil && n.Kind == message.Notification && !dest.IsZero() {
+	if n, dest := d.Message.Notice, d.Subscription.DeadLetters(); n != nil && n.Kind == message.Notification && !dest.IsZero() {
 		m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
 		wait, err := o.engine.Evict(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
 		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {

@@ -122,8 +122,8 @@ type Sender interface {
 
 // TransferOutcome is the outcome of handing a message to a queue, by the error of
 // the engine's Transfer. The queue's owner being out of reach is server-side;
-// that the queue is gone or forbids it is client-side. An error that is no
-// refusal is our own fault and is tried again.
+// that the queue or its key is gone, or that it forbids it, is client-side. An
+// error that is no refusal is our own fault and is tried again.
 func TransferOutcome(err error) Outcome {
 	if err == nil {
 		return Outcome{Class: Success, Settled: true, Provider: Provider{Status: 200}}
@@ -138,6 +138,9 @@ func TransferOutcome(err error) Outcome {
 	case fault.AccessDenied:
 		class, detail = ClientError, "the queue's policy forbids it"
 		p = Provider{Status: 403, Code: "AccessDenied", Message: "Access to the resource is denied."}
+	case fault.KMSNotFound:
+		class, detail = ClientError, "the queue's key does not exist"
+		p = Provider{Status: 400, Code: "KMS.NotFoundException", Message: "The key that encrypts the queue's messages does not exist."}
 	case fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
 		class, detail = ClientError, "the queue does not take such a message"
 		p = Provider{Status: 400, Code: "InvalidParameterValue", Message: "The message is not one that the queue takes."}

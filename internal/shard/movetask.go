@@ -246,7 +246,7 @@ func (e *Engine) takesDeadLetters(a arn.ARN) bool {
 		sh.mu.Lock()
 		found := false
 		for sub := range sh.topics.AllDeliverable() {
-			if found = sub.Redrive == a; found {
+			if found = sub.DeadLetters() == a; found {
 				break
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
 )
@@ -64,8 +65,12 @@ var errForbidden = fault.New(fault.AccessDenied, "The queue's policy does not le
 
 // admits refuses deliveries of a topic that may not send to the queue: one that
 // the queue's policy does not allow, or one of another account if there is no
-// policy. Errors: AccessDenied.
+// policy, or any if they were to be encrypted under a key that does not exist.
+// Errors: AccessDenied, KMSNotFound.
 func (qs *queueState) admits(topic arn.ARN, now int64) error {
+	if err := key.Find(qs.arn, qs.record.Attributes[attribute.KmsMasterKeyID]); err != nil {
+		return err
+	}
 	if qs.policy == nil {
 		if topic.Account == qs.arn.Account {
 			return nil

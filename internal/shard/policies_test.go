@@ -165,7 +165,7 @@ func TestForbiddenTransfer(t *testing.T) {
 
 // A queue without a policy costs a delivery nothing.
 func TestNoPolicyCostsNothing(t *testing.T) {
-	qs := &queueState{arn: queueARN("q")}
+	qs := &queueState{arn: queueARN("q"), record: &queueRecord{}}
 	from := topicARN("t")
 	if n := testing.AllocsPerRun(100, func() { _ = qs.admits(from, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -178,7 +178,9 @@ func BenchmarkAdmits(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, qs := range map[string]*queueState{"none": {arn: q}, "one topic": {arn: q, policy: p}} {
+	for name, qs := range map[string]*queueState{
+		"none": {arn: q, record: &queueRecord{}}, "one topic": {arn: q, record: &queueRecord{}, policy: p},
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

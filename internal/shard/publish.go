@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -67,7 +68,7 @@ type fanout struct {
 // for very many subscriptions, once it is durable that all of them will get
 // each. A duplicate of a message that a FIFO topic has accepted is spread no
 // further. Errors: NotFound, InvalidParameter for a message without a
-// deduplication id where the topic needs one, InsufficientStorage.
+// deduplication id where the topic needs one, KMSNotFound, InsufficientStorage.
 func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publication) ([]SendResult, error) {
 	if e.full() {
 		return nil, errFull
@@ -113,6 +114,9 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication, events *[]*Pub
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
+	}
+	if err := key.Find(t, found.Key()); err != nil {
+		return nil, nil, err
 	}
 	if t.FIFO() {
 		publications = slices.Clone(publications)

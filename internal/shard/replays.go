@@ -185,7 +185,7 @@ func (sh *shard) replayOnce() bool {
 		return true
 	}
 	sh.batch.Set(replayKey(sh.id, r.incarnation), r.next.appendTo(nil))
-	begins := sub.Progress.Status == topic.ReplayPending
+	begins := sub.Progress().Status == topic.ReplayPending
 	sh.topics.ContinueReplay(sub, &sh.batch)
 	if g := sh.commit(begins); begins {
 		sh.catalog = g
@@ -223,7 +223,7 @@ func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 		if f, failed = decodeFanout(bytes.Clone(value)); failed != nil {
 			return false
 		}
-		if sub.Filter.Match(f.message()) == filter.Match {
+		if sh.topics.Verdict(sub, f.message()) == filter.Match {
 			found = append(found, f)
 		}
 		return true
@@ -238,9 +238,9 @@ func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 // was published before the replay is marked, and has a deduplication id of its
 // own: a queue that still remembers the first delivery takes it all the same.
 func (sh *shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
-	if f.sequence < sub.Progress.From {
+	if f.sequence < sub.Progress().From {
 		f.replayed = true
-		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress.Number, f.sequence)
+		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.sequence)
 		f.p.Dedup = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
 	}
 	sh.spreadTo(f, sub, now)

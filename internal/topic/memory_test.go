@@ -44,7 +44,7 @@ func TestBytesPerSubscription(t *testing.T) {
 			}
 		}) / n
 		t.Logf("%d bytes per subscription with %s and a dead-letter queue", per, name)
-		if per > 1536 {
+		if per > 1000 {
 			t.Errorf("%d bytes per subscription with %s", per, name)
 		}
 		if gone, err := w.DeleteTopic(topic, &w.batch); err != nil || len(gone) != n {

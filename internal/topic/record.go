@@ -64,7 +64,6 @@ type subscriptionRecord struct {
 	Filter   string `json:"filter,omitempty"`
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
-	Role     string `json:"role,omitempty"`
 
 	Replay       string `json:"replay,omitempty"`
 	ReplayStatus string `json:"replayStatus,omitempty"`
@@ -147,7 +146,7 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		Protocol:                  protocol,
 		Endpoint:                  r.Endpoint,
 		Owner:                     t.intern(r.Owner),
-		Created:                   time.UnixMilli(r.Created).UTC(),
+		Created:                   r.Created,
 		Incarnation:               r.Incarnation,
 		Pending:                   r.Pending,
 		Authenticated:             r.Authenticated,
@@ -174,18 +173,21 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
 		return err
 	}
-	sub.Role = r.Role
 	if r.Redrive != "" {
-		if sub.Redrive, err = arn.Parse(r.Redrive); err != nil {
+		queue, err := arn.Parse(r.Redrive)
+		if err != nil {
 			return err
 		}
+		sub.Redrive = t.deadLetters(queue)
 	}
 	if r.Replay != "" {
 		if sub.Replay, err = parseReplay(r.Replay); err != nil {
 			return err
 		}
 	}
-	sub.Progress = Replay{Status: ReplayStatus(r.ReplayStatus), Number: r.ReplayNumber, From: r.ReplayFrom, Until: r.ReplayUntil}
+	if progress := (Replay{ReplayStatus(r.ReplayStatus), r.ReplayNumber, r.ReplayFrom, r.ReplayUntil}); progress != (Replay{}) {
+		sub.replay = &progress
+	}
 	if sub.removed = r.Removed; !sub.removed {
 		s.addSubscription(sub)
 		return nil
@@ -214,11 +216,12 @@ func (s *State) put(b *mutation.Batch, t *Topic) {
 
 // putSubscription writes a subscription's record.
 func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
+	progress := sub.Progress()
 	r := subscriptionRecord{
 		Protocol:                  sub.Protocol.String(),
 		Endpoint:                  sub.Endpoint,
 		Owner:                     sub.Owner,
-		Created:                   sub.Created.UnixMilli(),
+		Created:                   sub.Created,
 		Incarnation:               sub.Incarnation,
 		Pending:                   sub.Pending,
 		Authenticated:             sub.Authenticated,
@@ -228,13 +231,12 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Resumed:                   sub.ResumedAt,
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
-		Redrive:                   sub.Redrive.String(),
-		Role:                      sub.Role,
+		Redrive:                   sub.DeadLetters().String(),
 		Replay:                    sub.attribute(attrReplay),
-		ReplayStatus:              string(sub.Progress.Status),
-		ReplayNumber:              sub.Progress.Number,
-		ReplayFrom:                sub.Progress.From,
-		ReplayUntil:               sub.Progress.Until,
+		ReplayStatus:              string(progress.Status),
+		ReplayNumber:              progress.Number,
+		ReplayFrom:                progress.From,
+		ReplayUntil:               progress.Until,
 	}
 	if sub.confirmation != nil {
 		r.Token = sub.confirmation.Token[:]

@@ -51,9 +51,9 @@ func (r Replay) active() bool { return r.Status == ReplayPending || r.Status == 
 // is published, and not by a replay or not at all. A standard topic's messages
 // have the sequence 0.
 func (sub *Subscription) Wants(sequence uint64) bool {
-	r := &sub.Progress
+	r := sub.replay
 	switch {
-	case r.Status == "" || sequence < r.From:
+	case r == nil || r.Status == "" || sequence < r.From:
 		return true
 	case r.active():
 		return false
@@ -62,7 +62,7 @@ func (sub *Subscription) Wants(sequence uint64) bool {
 }
 
 // Replaying reports that a replay is under way, or about to begin.
-func (sub *Subscription) Replaying() bool { return sub.Progress.active() }
+func (sub *Subscription) Replaying() bool { return sub.replay != nil && sub.replay.active() }
 
 func setReplay(sub *Subscription, into *Settings, value string) error {
 	into.Replay = nil
@@ -149,18 +149,21 @@ func (sub *Subscription) beginReplay(next uint64) {
 	if sub.Pending {
 		return // when it is confirmed
 	}
-	sub.progress(Replay{Number: sub.Progress.Number})
+	number := sub.Progress().Number
+	sub.progress(Replay{Number: number})
 	if sub.Replay != nil {
-		sub.progress(Replay{Status: ReplayPending, Number: sub.Progress.Number + 1, From: next})
+		sub.progress(Replay{Status: ReplayPending, Number: number + 1, From: next})
 	}
 }
 
 // progress changes where the replay stands, and counts those under way.
 func (sub *Subscription) progress(r Replay) {
-	if sub.Progress.active() {
+	if sub.Replaying() {
 		sub.topic.replaying--
 	}
-	sub.Progress = r
+	if sub.replay = nil; r != (Replay{}) {
+		sub.replay = &r
+	}
 	if r.active() {
 		sub.topic.replaying++
 	}
@@ -168,8 +171,8 @@ func (sub *Subscription) progress(r Replay) {
 
 // ContinueReplay notes that a replay has begun to deliver.
 func (s *State) ContinueReplay(sub *Subscription, b *mutation.Batch) {
-	if sub.Progress.Status == ReplayPending {
-		sub.Progress.Status = ReplayRunning
+	if sub.Progress().Status == ReplayPending {
+		sub.replay.Status = ReplayRunning
 		s.putSubscription(b, sub)
 	}
 }
@@ -178,7 +181,7 @@ func (s *State) ContinueReplay(sub *Subscription, b *mutation.Batch) {
 // next message: unless the policy has an end, that one is delivered again when
 // it is published.
 func (s *State) EndReplay(sub *Subscription, status ReplayStatus, next uint64, b *mutation.Batch) {
-	r := sub.Progress
+	r := sub.Progress()
 	r.Status, r.Until = status, next
 	sub.progress(r)
 	s.putSubscription(b, sub)

@@ -187,7 +187,7 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 		p := s.RetryPolicy()
 		perSecond, throttled := s.Throttle()
 		return fmt.Sprintf("%d retries, %v to %v, %v\nthrottle: %d %v\ncontent type: %s\ndead letters: %s\n",
-			p.NumRetries, p.MinDelayTarget, p.MaxDelayTarget, p.Backoff, perSecond, throttled, s.ContentType(), s.Redrive), nil
+			p.NumRetries, p.MinDelayTarget, p.MaxDelayTarget, p.Backoff, perSecond, throttled, s.ContentType(), s.DeadLetters()), nil
 
 	case "publish":
 		var attributes []filter.Attribute

@@ -23,7 +23,11 @@ type State struct {
 	// the one whose time runs out next first.
 	pending sorted.List[*Subscription]
 	limits  Limits
+	filters *filter.Warm
 }
+
+// warmFilters is how many filter policies of a shard are kept compiled.
+const warmFilters = 16_384
 
 // place is where something is listed: resources are seen per account and
 // region.
@@ -38,6 +42,7 @@ func New(shard uint16, limits Limits) *State {
 		owned:   map[place]*sorted.List[*Subscription]{},
 		pending: sorted.List[*Subscription]{Compare: compareLapses},
 		limits:  limits,
+		filters: filter.NewWarm(warmFilters),
 	}
 }
 
@@ -143,7 +148,7 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 			if sub.Pending {
 				continue
 			}
-			if v := sub.Filter.Match(m); v != filter.Match {
+			if v := s.Verdict(sub, m); v != filter.Match {
 				if filtered != nil {
 					filtered(sub, v)
 				}
@@ -154,6 +159,12 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 			}
 		}
 	}
+}
+
+// Verdict tells whether m passes the filter policy of a subscription, and if not,
+// why.
+func (s *State) Verdict(sub *Subscription, m *filter.Message) filter.Verdict {
+	return s.filters.Match(sub.Filter, m)
 }
 
 // Reached counts subscriptions with a filter policy, by its scope.
@@ -188,7 +199,7 @@ func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reac
 			if sub.Pending || sub.Filter == nil || sub.Filter.Scope() != filter.Scope(scope) {
 				continue
 			}
-			if v := sub.Filter.Match(message); v != filter.Match {
+			if v := s.Verdict(sub, message); v != filter.Match {
 				counts[v]++
 			}
 		}

@@ -141,7 +141,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		Protocol:      protocol,
 		Endpoint:      strings.Clone(cmd.Endpoint), // else it may keep a whole request in memory
 		Owner:         t.intern(cmd.Owner),
-		Created:       now.UTC().Truncate(time.Millisecond),
+		Created:       now.UnixMilli(),
 		Incarnation:   cmd.Incarnation,
 		Pending:       !confirmed,
 		Authenticated: confirmed,
@@ -198,6 +198,17 @@ func (t *Topic) intern(owner string) string {
 		return t.ARN.Account
 	}
 	return strings.Clone(owner)
+}
+
+// deadLetters is a queue that does not keep a whole document in memory, and that
+// the subscriptions to a topic share when they come one after the other.
+func (t *Topic) deadLetters(queue arn.ARN) *arn.ARN {
+	if t.redrive == nil || *t.redrive != queue {
+		t.redrive = &arn.ARN{
+			Service: "sqs", Region: t.ARN.Region, Account: t.intern(queue.Account), Resource: strings.Clone(queue.Resource),
+		}
+	}
+	return t.redrive
 }
 
 // Confirm asks to confirm a subscription by its token.

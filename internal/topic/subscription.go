@@ -16,32 +16,34 @@ const TokenLife = 48 * time.Hour
 // Subscription is an endpoint that gets the messages of a topic. Callers read
 // it; only commands change it.
 type Subscription struct {
-	ARN      arn.ARN
-	Protocol Protocol
+	ARN arn.ARN
 	// Endpoint is where deliveries go. It may hold credentials, and so is not
 	// for showing: see ShownEndpoint.
 	Endpoint string
 	Owner    string // the account that subscribed
-	Created  time.Time
+	Created  int64  // epoch milliseconds
 	// Incarnation names the backlog of the subscription's deliveries.
 	Incarnation uint64
+	// PausedAt is when deliveries were stopped by an operator, in epoch
+	// milliseconds; 0: they go on. ResumedAt is when they last went on again; 0:
+	// they were never stopped.
+	PausedAt, ResumedAt int64
+	Settings
+
+	topic        *Topic
+	replay       *Replay       // nil if there never was one: see Progress
+	confirmation *confirmation // nil if no token was ever needed
+
+	// What is small stands together: there may be millions of subscriptions.
+
+	Protocol Protocol
 	// Pending says that the endpoint has not confirmed yet: it gets nothing.
 	Pending bool
 	// Authenticated says that whoever confirmed had signed the request.
 	Authenticated bool
 	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
 	AuthenticateOnUnsubscribe bool
-	// PausedAt is when deliveries were stopped by an operator, in epoch
-	// milliseconds; 0: they go on. ResumedAt is when they last went on again; 0:
-	// they were never stopped.
-	PausedAt, ResumedAt int64
-	Settings
-	// Progress is where the replay stands that Settings ask for.
-	Progress Replay
-
-	topic        *Topic
-	confirmation *confirmation // nil if no token was ever needed
-	removed      bool          // see Unsubscribe; not among its topic's subscriptions then
+	removed                   bool // see Unsubscribe; not among its topic's subscriptions then
 }
 
 // Settings are the attributes of a subscription that can be set.
@@ -50,8 +52,7 @@ type Settings struct {
 	Scope    filter.Scope
 	Filter   *filter.Policy            // nil: every message
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
-	Redrive  arn.ARN                   // the dead-letter queue; zero: none
-	Role     string                    // SubscriptionRoleArn, for deliveries to Firehose; empty: none
+	Redrive  *arn.ARN                  // the dead-letter queue, which is not changed; nil: none
 	Replay   *ReplayPolicy             // nil: none
 }
 
@@ -97,6 +98,22 @@ func (sub *Subscription) ContentType() string { return sub.effective().ContentTy
 
 func (sub *Subscription) effective() retry.Effective {
 	return retry.Resolve(sub.topic.Delivery, sub.Delivery, sub.Raw)
+}
+
+// DeadLetters is the dead-letter queue; zero: there is none.
+func (s *Settings) DeadLetters() arn.ARN {
+	if s.Redrive == nil {
+		return arn.ARN{}
+	}
+	return *s.Redrive
+}
+
+// Progress is where the replay stands that Settings ask for.
+func (sub *Subscription) Progress() Replay {
+	if sub.replay == nil {
+		return Replay{}
+	}
+	return *sub.replay
 }
 
 // ShownEndpoint is the endpoint without the credentials inside it.

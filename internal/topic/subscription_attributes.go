@@ -106,11 +106,14 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 		}
 	}
 	sub.topic.count(sub, -1)
-	if next.Filter != sub.Filter {
+	changed := next.Filter != sub.Filter
+	if changed {
 		sub.topic.index.Remove(sub, sub.Filter)
-		sub.topic.index.Add(sub, next.Filter)
 	}
 	sub.Settings = next
+	if changed {
+		sub.topic.addToIndex(sub)
+	}
 	sub.topic.count(sub, +1)
 	if attribute == attrReplay {
 		sub.beginReplay(order)
@@ -172,7 +175,7 @@ func setDelivery(_ *Subscription, into *Settings, value string) (err error) {
 // SNS moves dead letters no farther.
 func setRedrive(sub *Subscription, into *Settings, value string) error {
 	if value == "" {
-		into.Redrive = arn.ARN{}
+		into.Redrive = nil
 		return nil
 	}
 	var policy struct {
@@ -194,7 +197,7 @@ func setRedrive(sub *Subscription, into *Settings, value string) error {
 	if queue.FIFO() && !sub.topic.ARN.FIFO() {
 		return refuse("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")
 	}
-	into.Redrive = queue
+	into.Redrive = sub.topic.deadLetters(queue)
 	return nil
 }
 
@@ -203,8 +206,12 @@ func isFIFO(endpoint string) bool {
 	return err == nil && queue.FIFO()
 }
 
-func setRole(_ *Subscription, into *Settings, value string) (err error) {
-	into.Role, err = checkRole(attrRole)(value)
+// setRole takes none: a role is for deliveries to Firehose, which are not built.
+func setRole(_ *Subscription, _ *Settings, value string) error {
+	role, err := checkRole(attrRole)(value)
+	if err == nil && role != "" {
+		err = refuse("SubscriptionRoleArn: only subscriptions of the protocol firehose have a role")
+	}
 	return err
 }
 
@@ -222,15 +229,13 @@ func (s Settings) attribute(name string) string {
 		return compact(s.Filter.String())
 	case attrDeliveryPolicy:
 		return s.Delivery.Document()
-	case attrRole:
-		return s.Role
 	case attrReplay:
 		if s.Replay == nil {
 			return ""
 		}
 		return s.Replay.document
 	case attrRedrivePolicy:
-		if s.Redrive.IsZero() {
+		if s.Redrive == nil {
 			return ""
 		}
 		return `{"deadLetterTargetArn":"` + s.Redrive.String() + `"}`
@@ -253,7 +258,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrRole, attrReplay} {
+	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrReplay} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}
@@ -261,8 +266,8 @@ func (sub *Subscription) Attributes() map[string]string {
 	if sub.Filter != nil || sub.Scope != filter.MessageAttributes {
 		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
 	}
-	if sub.Progress.Status != "" {
-		all["ReplayStatus"] = string(sub.Progress.Status)
+	if status := sub.Progress().Status; status != "" {
+		all["ReplayStatus"] = string(status)
 	}
 	if sub.Protocol.configurable() {
 		all["EffectiveDeliveryPolicy"] = retry.EffectiveDocument(sub.topic.Delivery, sub.Delivery, sub.Raw)

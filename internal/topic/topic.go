@@ -44,6 +44,7 @@ type Topic struct {
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
+	redrive       *arn.ARN                    // the dead-letter queue that was named last
 	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
 }
 
@@ -77,7 +78,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 
 func (t *Topic) add(sub *Subscription) {
 	t.subscriptions.Add(sub)
-	t.index.Add(sub, sub.Filter)
+	t.addToIndex(sub)
 	t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] = sub
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
@@ -86,6 +87,12 @@ func (t *Topic) add(sub *Subscription) {
 	if sub.Replaying() {
 		t.replaying++
 	}
+}
+
+// addToIndex lets the filter policy rest until a message may match it.
+func (t *Topic) addToIndex(sub *Subscription) {
+	t.index.Add(sub, sub.Filter)
+	sub.Filter.Rest()
 }
 
 func (t *Topic) remove(sub *Subscription) {
@@ -146,6 +153,10 @@ func (t *Topic) ifFIFO(value string) string {
 // ContentDedup reports that messages without a deduplication id are told by
 // their bodies.
 func (t *Topic) ContentDedup() bool { return t.Attribute(attrContentDedup) == "true" }
+
+// Key is the key that messages are to be encrypted under, as the attribute names
+// it; empty: none.
+func (t *Topic) Key() string { return t.Attribute(attrKmsMasterKeyID) }
 
 // GroupDedup reports that a deduplication id counts within its message group
 // only.

@@ -119,6 +119,13 @@ func removed(t *testing.T, w *fallenWorld, queue string) {
 	must(w.queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &queue}))(t)
 }
 
+func locked(t *testing.T, w *fallenWorld, queue string) {
+	t.Helper()
+	must(w.queues.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &queue, Attributes: map[string]string{
+		"KmsMasterKeyId": "alias/none",
+	}}))(t)
+}
+
 func closed(t *testing.T, w *fallenWorld, queue string) {
 	t.Helper()
 	must(w.queues.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &queue, Attributes: map[string]string{
@@ -236,6 +243,7 @@ func TestDeadLettersOfTopics(t *testing.T) {
 			reason: "client-side error: the queue does not exist", raw: true, carries: 1,
 		},
 		{name: "queue forbids", prepare: queued(closed), outcomes: []string{"client-error 0"}, reason: "client-side error: the queue's policy forbids it"},
+		{name: "queue's key is gone", prepare: queued(locked), outcomes: []string{"client-error 0"}, reason: "client-side error: the queue's key does not exist"},
 		{
 			name: "too many attributes for a queue", prepare: queued(func(*testing.T, *fallenWorld, string) {}, raw...), attributes: tooMany,
 			outcomes: []string{"client-error 0"}, reason: "client-side error: raw delivery to a queue carries at most 10 message attributes", raw: true, carries: 11,

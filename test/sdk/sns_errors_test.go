@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/test/checklist"
@@ -235,4 +237,43 @@ func TestPublishQuota(t *testing.T) {
 	if err := batch(); err != nil {
 		t.Error(err)
 	}
+}
+
+// What is to be encrypted under a key that does not exist is not taken in: neither
+// by a topic, nor by a queue that has subscribed, nor as a dead letter.
+func TestTopicsKeyThatDoesNotExist(t *testing.T) {
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	topic, queue, dead := createTopic(t, c, "t"), createQueue(t, queues, "q"), createQueue(t, queues, "dead")
+	sub := subscribe(t, c, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	set := func(key string) {
+		t.Helper()
+		must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: aws.String("KmsMasterKeyId"), AttributeValue: &key}))(t)
+	}
+	const kms = "arn:aws:kms:us-east-1:000000000000:"
+	for key, text := range map[string]string{
+		"mrk-1":        "Key '" + kms + "key/mrk-1' does not exist",
+		"alias/orders": "Alias " + kms + "alias/orders is not found.",
+	} {
+		set(key)
+		_, err := c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("lost")})
+		refused(t, err, "KMSNotFound", http.StatusBadRequest, text)
+		_, err = c.PublishBatch(t.Context(), &sns.PublishBatchInput{TopicArn: &topic, PublishBatchRequestEntries: []types.PublishBatchRequestEntry{{Id: aws.String("1"), Message: aws.String("lost")}}})
+		refused(t, err, "KMSNotFound", http.StatusBadRequest, text)
+	}
+	for _, key := range []string{"alias/aws/sns", kms + "alias/aws/sns", ""} {
+		set(key)
+		must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("under " + key)}))(t)
+		equal(t, "received", "under "+key, *takeMessage(t, queues, queue).Body)
+	}
+	for _, url := range []string{queue, dead} {
+		must(queues.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url, Attributes: map[string]string{"KmsMasterKeyId": "mrk-1"}}))(t)
+	}
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("lost")}))(t)
+	advance(t, endpoint, "1s")
+	for _, url := range []string{queue, dead} {
+		equal(t, "in "+url, "0", attributesOf(t, queues, url)["ApproximateNumberOfMessages"])
+	}
+	set("")
+	must(c.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &sub}))(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
@@ -68,7 +69,7 @@ func TestDeliveryStatusAttributes(t *testing.T) {
 	queues, topics := client(endpoint), topicsClient(endpoint)
 	topic := createTopic(t, topics, "orders")
 	createQueue(t, queues, "dlq")
-	createQueue(t, queues, "q")
+	q := createQueue(t, queues, "q")
 	subscribe(t, topics, topic, "sqs", queueARN("q"))
 	h, _ := subscribeFickle(t, endpoint, topic, queueARN("dlq"))
 	set := func(name, value string) {
@@ -119,13 +120,21 @@ func TestDeliveryStatusAttributes(t *testing.T) {
 	equal(t, "SQS successes, too", map[string]string{"hook": "SUCCESS " + group, queueARN("q"): "SUCCESS " + group}, publish())
 	set("HTTPSuccessFeedbackSampleRate", "0")
 	equal(t, "none of HTTP's", map[string]string{queueARN("q"): "SUCCESS " + group}, publish())
+	set("SQSSuccessFeedbackSampleRate", "0")
+	equal(t, "none of SQS's", map[string]string{}, publish())
+	set("SQSSuccessFeedbackSampleRate", "100")
+	equal(t, "all of SQS's", map[string]string{queueARN("q"): "SUCCESS " + group}, publish())
 	set("SQSSuccessFeedbackRoleArn", "")
 	set("HTTPFailureFeedbackRoleArn", role)
 	equal(t, "no failures", map[string]string{}, publish())
 	h.failing.Store(true)
 	equal(t, "a failure", map[string]string{"hook": "FAILURE " + group + "/Failure"}, publish())
 	set("HTTPFailureFeedbackRoleArn", "")
+	must(queues.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &q}))(t)
 	equal(t, "unasked", map[string]string{}, publish())
+	set("SQSFailureFeedbackRoleArn", role)
+	set("SQSSuccessFeedbackSampleRate", "0") // not of failures
+	equal(t, "a failure of SQS", map[string]string{queueARN("q"): "FAILURE " + group + "/Failure"}, publish())
 }
 
 // What a publish counts, by the names of the metrics.

@@ -239,6 +239,34 @@ func TestReplay(t *testing.T) {
 	equal(t, "filtered", []string{"a1"}, w.took(raw))
 }
 
+// Both ends of a replay are part of it, to the millisecond.
+func TestReplayBounds(t *testing.T) {
+	w := newArchiveWorld(t, func(*config.Config) {})
+	url := createFIFO(t, w.q, "raw.fifo")
+	var at []time.Time
+	for _, body := range []string{"a1", "a2", "a3", "a4"} {
+		at = append(at, time.UnixMilli(serverNow(t, w.endpoint)).UTC())
+		w.publish(body)
+	}
+	sub := w.subscribe("raw.fifo", "RawMessageDelivery", "true")
+	for _, tc := range []struct {
+		start, end time.Time
+		want       []string
+	}{
+		{at[1], at[2], []string{"a2", "a3"}},
+		{at[1].Add(time.Millisecond), at[3], []string{"a3", "a4"}},
+		{at[0], at[3].Add(-time.Millisecond), []string{"a1", "a2", "a3"}},
+		{at[1].Add(time.Millisecond), at[2].Add(-time.Millisecond), nil},
+	} {
+		if err := w.set(sub, replayFrom(tc.start, tc.end)); err != nil {
+			t.Fatal(err)
+		}
+		w.settled()
+		equal(t, fmt.Sprint("from ", tc.start, " to ", tc.end), tc.want, w.took(url))
+		equal(t, "status", "Completed", w.status(sub))
+	}
+}
+
 // What is too old is not replayed, nor is what was dropped with the policy.
 func TestReplayOfWhatIsGone(t *testing.T) {
 	w := newArchiveWorld(t, func(*config.Config) {})

@@ -78,8 +78,7 @@ func TestSetSubscriptionAttributes(t *testing.T) {
 	}
 	changes := map[string]string{
 		"RawMessageDelivery": "true", "FilterPolicyScope": "MessageBody", "FilterPolicy": `{"status":["open"]}`,
-		"RedrivePolicy":       `{"deadLetterTargetArn":"` + queueARN("dead") + `"}`,
-		"SubscriptionRoleArn": "arn:aws:iam::000000000000:role/firehose",
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead") + `"}`,
 	}
 	want := subscriptionAttributes(t, c, arn)
 	for name, value := range changes {
@@ -95,6 +94,7 @@ func TestSetSubscriptionAttributes(t *testing.T) {
 		{"RawMessageDelivery", "maybe", "Invalid parameter: RawMessageDelivery: Invalid value [maybe]. Must be true or false."},
 		{"FilterPolicy", `{"a":["1"],"b":["1"],"c":["1"],"d":["1"],"e":["1"],"f":["1"]}`, "Invalid parameter: FilterPolicy: Filter policy can not have more than 5 keys"},
 		{"SubscriptionRoleArn", "firehose", "Invalid parameter: SubscriptionRoleArn: [firehose] is not the ARN of a role"},
+		{"SubscriptionRoleArn", "arn:aws:iam::000000000000:role/r", "Invalid parameter: SubscriptionRoleArn: only subscriptions of the protocol firehose have a role"},
 		{"RedrivePolicy", `{"deadLetterTargetArn":"dead"}`, "Invalid parameter: RedrivePolicy: deadLetterTargetArn is an invalid arn"},
 	} {
 		refused(t, set(tc.name, tc.value), "InvalidParameter", http.StatusBadRequest, tc.text)

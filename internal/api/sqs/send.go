@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -40,7 +41,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
-	if err := encryptable(q, cfg.Key); err != nil {
+	if err := key.Find(q, cfg.Key); err != nil {
 		return nil, err
 	}
 	sent, err := s.engine.Send(ctx, q, []shard.Outgoing{out})
@@ -104,7 +105,7 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if len(msgs) == 0 {
 		return out, nil
 	}
-	if err := encryptable(q, cfg.Key); err != nil {
+	if err := key.Find(q, cfg.Key); err != nil {
 		return nil, err
 	}
 	sent, err := s.engine.Send(ctx, q, msgs)

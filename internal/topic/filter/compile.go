@@ -23,6 +23,14 @@ var (
 //
 // The empty object is a policy that matches every message.
 func Compile(policy string, scope Scope) (*Policy, error) {
+	root, err := parse(policy, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &Policy{source: strings.Clone(policy), scope: scope, root: root}, nil
+}
+
+func parse(policy string, scope Scope) (*object, error) {
 	if len(policy) > MaxSize {
 		return nil, refuse("Filter policy is too long: %d bytes, at most %d", len(policy), MaxSize)
 	}
@@ -44,7 +52,7 @@ func Compile(policy string, scope Scope) (*Policy, error) {
 	if combinations > MaxCombinations {
 		return nil, errComplex
 	}
-	return &Policy{source: strings.Clone(policy), scope: scope, root: root}, nil
+	return &root, nil
 }
 
 // compiler makes objects and counts their combinations: the product, over the

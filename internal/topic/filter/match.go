@@ -44,15 +44,19 @@ func NewMessage(attributes []Attribute, body []byte) *Message {
 // matches everything. Every other policy on attributes wants at least one
 // attribute that is not Binary, even if all it says is that another be absent.
 func (p *Policy) Match(m *Message) Verdict {
+	if p == nil {
+		return Match
+	}
+	root := p.compiled()
 	switch {
-	case p == nil || p.root.empty():
+	case root.empty():
 		return Match
 	case p.scope == MessageBody:
-		return p.matchBody(m)
+		return m.matchBody(root)
 	case len(m.attributes) == 0:
 		return NoMessageAttributes
 	default:
-		return m.matchAttributes(&p.root)
+		return m.matchAttributes(root)
 	}
 }
 
@@ -169,12 +173,12 @@ func (m *Message) content() (object map[string]any, ok bool) {
 	return m.object, m.isObject
 }
 
-func (p *Policy) matchBody(m *Message) Verdict {
+func (m *Message) matchBody(o *object) Verdict {
 	content, ok := m.content()
 	switch {
 	case !ok:
 		return InvalidMessageBody
-	case p.root.matchesMembers(content):
+	case o.matchesMembers(content):
 		return Match
 	default:
 		return BodyMismatch

@@ -58,11 +58,11 @@ const (
 )
 
 // Policy is a compiled filter policy. It does not change, and may be used by
-// several goroutines at once.
+// several goroutines at once, unless it is given to a Warm.
 type Policy struct {
 	source string
 	scope  Scope
-	root   object
+	root   *object // nil while it rests: see compiled
 }
 
 // String is the document that the policy was compiled from.

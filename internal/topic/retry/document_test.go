@@ -90,6 +90,12 @@ func TestRetryTimeLimit(t *testing.T) {
 	if _, err := ParseSubscription(document(37), false); err == nil {
 		t.Error("100 retries 37 s apart were taken")
 	}
+	for most, ok := range map[int]bool{1200: true, 1201: false} { // 3,600 and 3,601.5 s in all
+		policy := fmt.Sprintf(`{"healthyRetryPolicy":{"minDelayTarget":1200,"maxDelayTarget":%d,"numRetries":3}}`, most)
+		if _, err := ParseSubscription(policy, false); (err == nil) != ok {
+			t.Errorf("3 retries 1,200 to %d s apart: %v", most, err)
+		}
+	}
 }
 
 func TestContentTypes(t *testing.T) {

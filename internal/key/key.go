@@ -1,0 +1,34 @@
+// Package key knows the keys that messages are encrypted under. There is no KMS
+// here yet, and so no key but those that AWS gives each service.
+package key
+
+import (
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+const aliasPrefix = "alias/"
+
+// Find looks for the key that the attribute KmsMasterKeyId of a queue or topic
+// names: by its id, its alias, or the ARN of either. The empty string is no key.
+// What is to be encrypted under one that does not exist must not be taken in, to
+// be kept in clear. It fails with fault.KMSNotFound.
+func Find(of arn.ARN, name string) error {
+	if name == "" {
+		return nil
+	}
+	prefix := "arn:" + arn.Partition + ":kms:" + of.Region + ":" + of.Account + ":"
+	name = strings.TrimPrefix(name, prefix)
+	switch {
+	case name == aliasPrefix+"aws/"+of.Service: // the service's own, which every account has
+		return nil
+	case strings.HasPrefix(name, aliasPrefix):
+		return fault.Newf(fault.KMSNotFound, "Alias %s is not found.", prefix+name)
+	case strings.HasPrefix(name, "arn:"): // of another account or region
+		return fault.Newf(fault.KMSNotFound, "Key '%s' does not exist", name)
+	default:
+		return fault.Newf(fault.KMSNotFound, "Key '%skey/%s' does not exist", prefix, strings.TrimPrefix(name, "key/"))
+	}
+}

@@ -142,6 +142,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
 		deps.Virtual.SetAtLeast(monitoring.latest())
+		deps.Virtual.SetAtLeast(groups.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",

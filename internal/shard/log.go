@@ -128,8 +128,8 @@ func newCommitLog(s store.Store, observe func([]byte), synced func(time.Duration
 }
 
 // append adds the parts, as one atomic unit, to the open group. With sync the
-// group is written at once, else within lazyDelay. The batches are copied. The
-// callers hold the locks of the parts' shards.
+// group is written at once, else within lazyDelay. The parts' batches are empty
+// afterwards. The callers hold the locks of the parts' shards.
 func (l *commitLog) append(sync bool, parts ...part) *group {
 	l.mu.Lock()
 	if l.closed {
@@ -149,12 +149,15 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 	for _, p := range parts {
 		i := g.index[p.shard.id]
 		if i == 0 {
-			g.parts = append(g.parts, groupPart{shard: p.shard, batch: l.spare.Get().(*mutation.Batch)})
+			spare := l.spare.Get().(*mutation.Batch)
+			*spare, *p.batch = *p.batch, *spare
+			g.parts = append(g.parts, groupPart{shard: p.shard, batch: spare})
 			i = uint8(len(g.parts))
 			g.index[p.shard.id] = i
 		}
 		gp := &g.parts[i-1]
 		gp.batch.Append(p.batch)
+		p.batch.Reset()
 		for _, qs := range p.touched {
 			gp.count(g, qs)
 		}

@@ -54,6 +54,7 @@ type shard struct {
 	fanning   bool
 	nextFan   uint64
 	planned   int                            // the deliveries of the latest plan
+	done      []finished                     // empty; reused by publishDirect
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never
@@ -142,7 +143,6 @@ func (sh *shard) seal() part { return part{shard: sh, batch: &sh.batch, touched:
 
 // appended notes with which group the command under way becomes durable.
 func (sh *shard) appended(g *group) {
-	sh.batch.Reset()
 	for _, qs := range sh.dirty {
 		if qs.newest != 0 {
 			qs.await(qs.newest, g)

@@ -36,7 +36,7 @@ type Store struct {
 	// uncertain is the last minute of which the store may have more than memory
 	// remembers: that in which the process began, or forgot a series.
 	uncertain atomic.Int64
-	latest    atomic.Int64 // the minute of the last write
+	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	flushing  sync.Mutex   // held by whoever writes
 	furthest  int64        // the last minute that was ever written; under flushing
 	maintain  int64        // the minute of the last look for what is too old; under flushing
@@ -61,21 +61,21 @@ func Open(o Options) (*Store, error) {
 		o.MaxPending = 100_000
 	}
 	s := &Store{options: o, seed: maphash.MakeSeed()}
-	known, ok, err := o.Store.Get(nil, latestKey)
+	v, _, err := o.Store.Get(nil, latestKey)
 	if err != nil {
 		return nil, fmt.Errorf("metrics cannot be read: %w", err)
 	}
 	s.uncertain.Store(Minute(o.Clock.Now()))
-	if ok && len(known) == 8 {
-		s.latest.Store(int64(binary.BigEndian.Uint32(known)))
-		s.uncertain.Store(max(s.uncertain.Load(), int64(binary.BigEndian.Uint32(known[4:]))))
+	if latest, furthest, ok := decodeLatest(v); ok {
+		s.latest.Store(latest)
+		s.uncertain.Store(max(s.uncertain.Load(), furthest))
 	}
 	return s, nil
 }
 
-// Latest is the beginning of the minute in which anything was last written. A
-// virtual clock must not start before it.
-func (s *Store) Latest() time.Time { return time.Unix(s.latest.Load()*perMinute, 0).UTC() }
+// Latest is when anything was last written. A virtual clock must not start before
+// it.
+func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
 
 // Minute is the minute of a moment, counted since 1970.
 func Minute(at time.Time) int64 { return at.Unix() / perMinute }
@@ -159,7 +159,8 @@ const (
 func (s *Store) flush(what extent) (more bool, err error) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	now := Minute(s.options.Clock.Now())
+	at := s.options.Clock.Now()
+	now := Minute(at)
 	w := writer{s: s, now: now, what: what}
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -179,8 +180,8 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	if w.wrote {
 		// The next start must know how far the points go.
 		s.furthest = max(s.furthest, w.latest, s.uncertain.Load())
-		w.batch.Set(latestKey, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(now)), uint32(s.furthest)))
-		s.latest.Store(now)
+		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), s.furthest))
+		s.latest.Store(at.UnixMilli())
 		if err := s.options.Store.Apply(what != all, &w.batch); err != nil {
 			return true, fmt.Errorf("metrics cannot be written: %w", err)
 		}

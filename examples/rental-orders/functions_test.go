@@ -17,10 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// What the shop has in place of its web hook and its warehouse.
+// What the shop has in place of its web hook and its consumer.
 const (
 	billingFunction = "Rental-Billing"
-	warehouse       = "Rental-Warehouse"
 	recovery        = "Rental-Recovery"
 	billingOwnDLQ   = "Rental-Billing-DLQ"
 )
@@ -50,7 +49,7 @@ func TestRentalFunctions(t *testing.T) {
 		run  func(t *testing.T)
 	}{
 		{"set up", s.setUp},
-		{"an order is billed and shipped", s.billed},
+		{"an order is reserved and billed", s.billed},
 		{"a broken order is in the dead-letter queues", s.broken},
 		{"without permission the topic cannot invoke", s.forbidden},
 		{"the queue is deleted, and the order is recovered", s.recovered},
@@ -85,12 +84,12 @@ func packed(t *testing.T, program string) []byte {
 	return out.Bytes()
 }
 
-func (s *office) createFunction(t *testing.T, name, duty, broken string, deadLetter *lambdatypes.DeadLetterConfig) (arn string) {
+func (s *office) createFunction(t *testing.T, name string, duties map[string]string, deadLetter *lambdatypes.DeadLetterConfig) (arn string) {
 	t.Helper()
 	out, err := s.lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: &name, Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"), Timeout: aws.Int32(10),
 		Role: aws.String("arn:aws:iam::000000000000:role/rental"), Code: &lambdatypes.FunctionCode{ZipFile: s.zip}, DeadLetterConfig: deadLetter,
-		Environment: &lambdatypes.Environment{Variables: map[string]string{"DUTY": duty, "BROKEN": broken}},
+		Environment: &lambdatypes.Environment{Variables: duties},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,15 +118,15 @@ func (s *office) setUp(t *testing.T) {
 	s.createTopic(t)
 	s.subscribeFulfilment(t)
 	own := s.arn[billingOwnDLQ]
-	billing := s.createFunction(t, billingFunction, "billed", "X-", &lambdatypes.DeadLetterConfig{TargetArn: &own})
+	billing := s.createFunction(t, billingFunction, map[string]string{"ANNOUNCED": "reserved", "QUEUED": "billed", "BROKEN": "X-"},
+		&lambdatypes.DeadLetterConfig{TargetArn: &own})
 	s.allow(t)
 	s.toBilling = s.subscribe(t, "lambda", billing, map[string]string{
 		"FilterPolicy":  filterPolicy,
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + s.arn[billingDLQ] + `"}`,
 	})
-	s.createFunction(t, warehouse, "shipped", "X-", nil)
-	s.feed(t, fulfilmentName, warehouse)
-	s.createFunction(t, recovery, "recovered", "", nil)
+	s.feed(t, fulfilmentName, billingFunction)
+	s.createFunction(t, recovery, map[string]string{"QUEUED": "recovered"}, nil)
 	s.feed(t, fanoutDLQ, recovery)
 }
 
@@ -178,21 +177,23 @@ func (s *office) billed(t *testing.T) {
 	s.publish(t, "R-2", "quoted") // which neither wants
 	s.publish(t, "R-3", "canceled")
 	for _, order := range []string{"R-1", "R-3"} {
+		s.said(t, billingFunction, "reserved "+order, 1)
 		s.said(t, billingFunction, "billed "+order, 1)
-		s.said(t, warehouse, "shipped "+order, 1)
 	}
+	s.said(t, billingFunction, "reserved R-2", 0)
 	s.said(t, billingFunction, "billed R-2", 0)
 	s.advance(t, "1ms") // which waits for what is under way
 	s.wantEmpty(t, fulfilmentName)
 }
 
-// broken: billing is tried again after one and two minutes, the warehouse three
-// times; then each has the order in a dead-letter queue.
+// broken: billing is tried again with the announcement after one and two minutes,
+// and with the queue's message until it has come three times; then either is in a
+// dead-letter queue.
 func (s *office) broken(t *testing.T) {
 	s.publish(t, "X-1", "confirmed")
 	const failure = "order X-1 is broken"
 	for n := 1; n <= 3; n++ {
-		s.said(t, warehouse, failure, n)
+		s.said(t, billingFunction, failure, n)
 		s.advance(t, "1ms")
 		s.advance(t, "30s") // until it is visible again
 	}
@@ -225,7 +226,8 @@ func (s *office) forbidden(t *testing.T) {
 	if dead := s.take(t, billingDLQ); dead.Envelope.MessageId != id {
 		t.Errorf("%s has %s, want R-4", billingDLQ, dead.Envelope.Message)
 	}
-	s.said(t, warehouse, "shipped R-4", 1)
+	s.said(t, billingFunction, "billed R-4", 1)
+	s.said(t, billingFunction, "reserved R-4", 0)
 	s.allow(t)
 }
 
@@ -238,8 +240,8 @@ func (s *office) recovered(t *testing.T) {
 	}
 	s.publish(t, "R-5", "confirmed")
 	s.said(t, recovery, "recovered R-5", 1)
-	s.said(t, billingFunction, "billed R-5", 1)
-	s.said(t, warehouse, "shipped R-5", 0)
+	s.said(t, billingFunction, "reserved R-5", 1)
+	s.said(t, billingFunction, "billed R-5", 0)
 	s.advance(t, "1ms")
 	s.wantEmpty(t, fanoutDLQ)
 }

@@ -107,6 +107,9 @@ type Config struct {
 	LowSamples        string  `json:",omitempty"` // empty: evaluated
 }
 
+// Short reports that the period is below a minute.
+func (c *Config) Short() bool { return c.Period < 60 }
+
 // needed is how many datapoints must be breaching.
 func (c *Config) needed() int {
 	if c.DatapointsToAlarm > 0 {

@@ -12,8 +12,8 @@ type Event struct {
 	Qualifier string  // as invoked: empty, "$LATEST", a version or an alias
 	Version   string  // that ran, or was to run; empty where none was found
 	Kind      EventKind
-	At        time.Time
-	Value     float64 // as Kind says
+	At        time.Time // of an invocation its beginning, whenever it is told of
+	Value     float64   // as Kind says
 }
 
 // EventKind says what happened. Kinds are named after AWS/Lambda's metrics.

@@ -24,6 +24,8 @@ type Invocation struct {
 	ClientContext []byte // JSON; empty: none
 	Tail          bool   // Outcome.LogTail is wanted
 	Trace         string // X-Amzn-Trace-Id; empty: one is made
+
+	began time.Time // set by the pool
 }
 
 // Outcome is what a function that ran gave.

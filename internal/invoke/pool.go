@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -133,6 +134,7 @@ var errStopping = fault.New(fault.Unavailable, "")
 // a throttle (see Throttled), which comes at once, or the server's failure. The
 // end of ctx ends the wait for an environment; a function that runs goes on.
 func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
+	in.began = p.Clock.Now()
 	p.mu.Lock()
 	if p.stopped {
 		p.mu.Unlock()
@@ -141,7 +143,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	use, err := p.limits.admit(&in.Target)
 	if err != nil {
 		p.mu.Unlock()
-		p.tell(&in.Target, Throttles, 1)
+		p.tell(&in, Throttles, 1)
 		return Outcome{}, err
 	}
 	concurrent := use.running
@@ -154,7 +156,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 		w = p.wait(g)
 	}
 	p.mu.Unlock()
-	p.tell(&in.Target, ConcurrentExecutions, float64(concurrent))
+	p.tell(&in, ConcurrentExecutions, float64(concurrent))
 
 	var out Outcome
 	if w != nil {
@@ -167,6 +169,16 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	p.limits.leave(use)
 	p.mu.Unlock()
 	return out, err
+}
+
+// Running is how many invocations of a function run, or wait for an environment.
+func (p *Pool) Running(fn arn.ARN) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if use := p.limits.functions[fn]; use != nil {
+		return use.running
+	}
+	return 0
 }
 
 // group finds or makes the group of a target. A new revision ends what is left
@@ -464,17 +476,17 @@ func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 	if in.Tail && len(r.LogTail) > 0 {
 		out.LogTail = r.LogTail
 	}
-	p.tell(&in.Target, Invocations, 1)
-	p.tell(&in.Target, Duration, float64(r.Duration)/float64(time.Millisecond))
+	p.tell(in, Invocations, 1)
+	p.tell(in, Duration, float64(r.Duration)/float64(time.Millisecond))
 	if r.Failure != nil {
-		p.tell(&in.Target, Errors, 1)
+		p.tell(in, Errors, 1)
 	}
 	return out
 }
 
-func (p *Pool) tell(t *function.Target, kind EventKind, value float64) {
-	if p.Events != nil {
-		p.Events(Event{Function: t.Function, Qualifier: t.Qualifier, Version: t.Version, Kind: kind, At: p.Clock.Now(), Value: value})
+func (p *Pool) tell(in *Invocation, kind EventKind, value float64) {
+	if t := &in.Target; p.Events != nil {
+		p.Events(Event{Function: t.Function, Qualifier: t.Qualifier, Version: t.Version, Kind: kind, At: in.began, Value: value})
 	}
 }
 

@@ -315,6 +315,24 @@ func TestThrottles(t *testing.T) {
 	})
 }
 
+// What is told of an invocation when it ends carries the time of its beginning.
+func TestEventsCarryTheBeginning(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, l *lab) {
+		began := clock.System.Now()
+		<-l.begin(target("f"), "90s")
+		if clock.System.Now().Sub(began) < 90*time.Second {
+			t.Fatal("it took no time")
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, e := range l.events {
+			if !e.At.Equal(began) {
+				t.Errorf("%s is of %v after the beginning", e.Kind, e.At.Sub(began))
+			}
+		}
+	})
+}
+
 func TestStartsThatFail(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		l.fail = &Failure{Type: "Runtime.ExitError", Message: "no", Status: StatusError}

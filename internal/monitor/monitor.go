@@ -9,16 +9,17 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Part is something that is due each minute while there is anything to do.
+// Part is something that is due each minute, or so, while there is anything to do.
 type Part interface {
-	// Tick is called after the end of each minute, which at is, of the parts in
-	// their order. more asks for another call after the next minute.
+	// Tick is called at the end of each interval, which at is, of the parts in
+	// their order. more asks for another call at the end of the next.
 	Tick(at time.Time) (more bool, err error)
 }
 
-// Minutes calls its parts after each minute that one of them asked for. While
-// none does it has no timer, so that a virtual clock passes idle days at once.
-type Minutes struct {
+// Ticker calls its parts at the end of each interval that one of them asked for.
+// While none does it has no timer, so that a virtual clock passes idle days at once.
+type Ticker struct {
+	every time.Duration
 	clock clock.Clock
 	fatal func(error)
 
@@ -30,70 +31,73 @@ type Minutes struct {
 	over  bool
 }
 
-// NewMinutes makes a Minutes without parts. An error of a part goes to fatal.
-func NewMinutes(c clock.Clock, fatal func(error)) *Minutes { return &Minutes{clock: c, fatal: fatal} }
+// NewTicker makes a Ticker without parts, whose intervals are of a length. An error
+// of a part goes to fatal.
+func NewTicker(every time.Duration, c clock.Clock, fatal func(error)) *Ticker {
+	return &Ticker{every: every, clock: c, fatal: fatal}
+}
 
 // Start begins with the calls that were asked for.
-func (m *Minutes) Start(parts ...Part) {
-	m.mu.Lock()
-	m.parts = parts
-	asked := m.asked
-	m.mu.Unlock()
+func (t *Ticker) Start(parts ...Part) {
+	t.mu.Lock()
+	t.parts = parts
+	asked := t.asked
+	t.mu.Unlock()
 	if asked {
-		m.Wake()
+		t.Wake()
 	}
 }
 
-// Wake asks for a call after the present minute. It does not block, and may be
-// called under any lock.
-func (m *Minutes) Wake() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.parts == nil {
-		m.asked = true
+// Wake asks for a call at the end of the present interval. It does not block, and
+// may be called under any lock.
+func (t *Ticker) Wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.parts == nil {
+		t.asked = true
 	}
-	if m.parts == nil || m.timer != nil || m.over {
+	if t.parts == nil || t.timer != nil || t.over {
 		return
 	}
-	now := m.clock.Now()
-	m.timer = m.clock.AfterFunc(now.Truncate(time.Minute).Add(time.Minute).Sub(now), m.tick)
+	now := t.clock.Now()
+	t.timer = t.clock.AfterFunc(now.Truncate(t.every).Add(t.every).Sub(now), t.tick)
 }
 
-func (m *Minutes) tick() {
-	m.turn.Lock()
-	defer m.turn.Unlock()
-	m.mu.Lock()
-	m.timer = nil // what comes from now on asks anew
-	parts := m.parts
-	if m.over {
+func (t *Ticker) tick() {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	t.mu.Lock()
+	t.timer = nil // what comes from now on asks anew
+	parts := t.parts
+	if t.over {
 		parts = nil
 	}
-	m.mu.Unlock()
-	at := m.clock.Now().Truncate(time.Minute)
+	t.mu.Unlock()
+	at := t.clock.Now().Truncate(t.every)
 	again := false
 	for _, part := range parts {
 		more, err := part.Tick(at)
 		if err != nil {
-			m.fatal(err)
+			t.fatal(err)
 			return
 		}
 		again = again || more
 	}
 	if again {
-		m.Wake()
+		t.Wake()
 	}
 }
 
 // Stop ends the calls; none is under way when it returns.
-func (m *Minutes) Stop() {
-	m.mu.Lock()
-	m.over = true
-	if m.timer != nil {
-		m.timer.Stop()
+func (t *Ticker) Stop() {
+	t.mu.Lock()
+	t.over = true
+	if t.timer != nil {
+		t.timer.Stop()
 	}
-	m.mu.Unlock()
-	m.turn.Lock()
-	defer m.turn.Unlock()
+	t.mu.Unlock()
+	t.turn.Lock()
+	defer t.turn.Unlock()
 }
 
 // TickFunc makes a Part of a function.

@@ -41,8 +41,8 @@ func show(t *testing.T, k *metrics.Store, c clock.Clock, namespace string) map[s
 			t.Fatal(err)
 		}
 		for _, unit := range units {
-			now := metrics.Minute(c.Now())
-			points, err := k.Read(m, unit, now-10, now+1, 1)
+			now := c.Now().Truncate(time.Minute).Unix()
+			points, err := k.Read(m, unit, now-600, now+60, 60)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func show(t *testing.T, k *metrics.Store, c clock.Clock, namespace string) map[s
 func TestMinutes(t *testing.T) {
 	c := clock.NewVirtual(start)
 	var calls []string
-	m := NewMinutes(c, func(err error) { t.Error(err) })
+	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
 	m.Wake() // before the start: it is not forgotten
 	left := 2
 	m.Start(
@@ -99,7 +99,7 @@ func (g gauges) SampleQueue(queue arn.ARN) (shard.QueueGauges, error) { return g
 // timer is left then.
 func TestQueuesBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
-	m := NewMinutes(c, func(err error) { t.Error(err) })
+	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
 	k := keeper(t, c, m.Wake)
 	q := NewQueues(k, m.Wake)
 	held := gauges{}

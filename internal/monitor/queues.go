@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -145,36 +146,41 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 }
 
 // gauge records what a queue holds, and that nothing happened where nothing did.
-func (q *Queues) gauge(queue arn.ARN, c *counters, minute int64, g *shard.QueueGauges) {
-	var room [16]metrics.Datum
+func (q *Queues) gauge(name arn.ARN, c *counters, minute int64, g *shard.QueueGauges) {
+	var room [20]metrics.Datum
 	data := room[:0]
 	add := func(name string, value float64) {
 		data = append(data, metrics.Datum{Name: name, Unit: count, Value: value})
 	}
-	for _, name := range [...]string{"NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted", "NumberOfEmptyReceives"} {
-		add(name, 0)
+	for _, of := range [...]string{"NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted", "NumberOfEmptyReceives"} {
+		add(of, 0)
 	}
 	add("ApproximateNumberOfMessagesVisible", float64(g.Visible))
-	if g.InFlight > 0 {
-		add("ApproximateNumberOfMessagesNotVisible", float64(g.InFlight))
+	held := func(suffix string, counts queue.Counts, age time.Duration) {
+		if counts.InFlight > 0 {
+			add("ApproximateNumberOfMessagesNotVisible"+suffix, float64(counts.InFlight))
+		}
+		if counts.Delayed > 0 {
+			add("ApproximateNumberOfMessagesDelayed"+suffix, float64(counts.Delayed))
+		}
+		if age > 0 {
+			data = append(data, metrics.Datum{Name: "ApproximateAgeOfOldestMessage" + suffix, Unit: "Seconds", Value: age.Truncate(time.Second).Seconds()})
+		}
 	}
-	if g.Delayed > 0 {
-		add("ApproximateNumberOfMessagesDelayed", float64(g.Delayed))
-	}
-	if queue.FIFO() {
+	held("", g.Counts, g.OldestAge)
+	if name.FIFO() {
 		add("NumberOfDeduplicatedSentMessages", 0)
 		add("ApproximateNumberOfGroupsWithInflightMessages", float64(g.GroupsInFlight))
 	} else {
 		add("ApproximateNumberOfNoisyGroups", float64(g.NoisyGroups))
-	}
-	if g.OldestAge > 0 {
-		data = append(data, metrics.Datum{Name: "ApproximateAgeOfOldestMessage", Unit: "Seconds", Value: g.OldestAge.Truncate(time.Second).Seconds()})
+		add("ApproximateNumberOfMessagesVisibleInQuietGroups", float64(g.Quiet.Visible))
+		held("InQuietGroups", g.Quiet, g.QuietOldestAge)
 	}
 	for {
 		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {
 			return
 		}
-		c.resource.Store(q.resource(queue))
+		c.resource.Store(q.resource(name))
 	}
 }
 

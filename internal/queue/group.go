@@ -13,19 +13,21 @@ import (
 
 // How many messages of the main lane and of the order of due times memory holds,
 // how many groups of their order, and how many messages of one of them are read
-// at once. They are variables for the tests' sake.
-var windowSize, orderSize, groupSize = 512, 4096, 64
+// at once; and of how many tenants it counts what they have waiting. They are
+// variables for the tests' sake.
+var windowSize, orderSize, groupSize, waitsSize = 512, 4096, 64, 1024
 
 // groups is what a queue with groups has beyond one without.
 type groups struct {
 	*group.Set
 	tenants  fair.Shares[layout.Lane] // of a queue whose groups do not block
+	waits    fair.Waits[layout.Lane]  // likewise
 	attempts dedup.Attempts[*attempt] // of one whose groups do
 }
 
 func (q *Machine) grouped() *groups {
 	if q.g == nil {
-		q.g = &groups{Set: group.NewSet(q.kind.FIFO, q.c.Listed, orderSize)}
+		q.g = &groups{Set: group.NewSet(q.kind.FIFO, q.c.Listed, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
 	}
 	return q.g
 }
@@ -60,6 +62,7 @@ func (q *Machine) join(lane layout.Lane, f group.Fresh) {
 	}
 	g := q.grouped()
 	q.c.Grouped++
+	q.wait(lane, 1, 0)
 	x := g.Get(lane)
 	if x == nil {
 		if exists, _ := g.Exists(lane); exists {
@@ -78,8 +81,19 @@ func (q *Machine) leave(x *group.Group) {
 		return
 	}
 	q.c.Grouped--
+	q.wait(x.Lane, -1, 0)
 	q.g.Touch(x)
 }
+
+// wait counts what tenants have waiting.
+func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
+	if tenant.Grouped() && q.shared() {
+		q.grouped().waits.Add(tenant, messages, scheduled)
+	}
+}
+
+// shared reports that the queue's groups are tenants.
+func (q *Machine) shared() bool { return !q.kind.FIFO && !q.kind.Backlog }
 
 // relist ends a command that may have changed which groups can be received from.
 func (q *Machine) relist(b *mutation.Batch) {
@@ -158,12 +172,79 @@ func (q *Machine) nextRipe(now int64) (next int64) {
 	return next
 }
 
-// GroupsInFlight counts the groups that have messages in flight, and those of
-// them that are noisy.
-func (q *Machine) GroupsInFlight() (inFlight, noisy int) {
+// Groups is how the groups of a queue stand.
+type Groups struct {
+	InFlight int           // those that have messages in flight
+	Noisy    []layout.Lane // the noisy tenants, fewer than twenty
+	Quiet    Counts        // the queue's, without the messages of noisy tenants
+}
+
+// Groups counts, at a cost that does not depend on how many messages wait.
+// Delayed ones are shared out between noisy and quiet tenants by what they have
+// scheduled when more of these are there than memory holds.
+func (q *Machine) Groups(now int64) (g Groups) {
+	g.Quiet = q.Counts(now)
 	if q.g == nil {
-		return 0, 0
+		return g
 	}
-	inFlight, noisy = q.g.tenants.Count(q.leases.Len())
-	return inFlight + q.g.Leased(), noisy
+	if g.InFlight, g.Noisy = q.g.tenants.Count(q.leases.Len()); q.kind.FIFO {
+		g.InFlight = q.g.Leased()
+	}
+	if len(g.Noisy) == 0 {
+		return g
+	}
+	var waiting, scheduled, inFlight int64
+	for _, tenant := range g.Noisy {
+		w := q.g.waits.Of(tenant)
+		waiting, scheduled = waiting+w.Messages, scheduled+w.Scheduled
+		inFlight += int64(q.g.tenants.InFlight(tenant))
+	}
+	var delayed int64
+	switch {
+	case q.due.Whole:
+		for _, s := range q.due.All()[q.ripeDue(now):] {
+			if slices.Contains(g.Noisy, s.Tenant) {
+				delayed++
+			}
+		}
+	case q.c.Scheduled > 0:
+		delayed = int64(float64(g.Quiet.Delayed) * min(float64(scheduled)/float64(q.c.Scheduled), 1))
+	}
+	g.Quiet.Visible = max(g.Quiet.Visible-max(waiting-delayed, 0), 0)
+	g.Quiet.InFlight = max(g.Quiet.InFlight-inFlight, 0)
+	g.Quiet.Delayed = max(g.Quiet.Delayed-delayed, 0)
+	return g
+}
+
+// Grouped reports that messages of groups may be there.
+func (q *Machine) Grouped() bool { return q.g != nil }
+
+// NoneScheduled reports that no message is delayed, or was returned.
+func (q *Machine) NoneScheduled() bool { return q.c.Scheduled == 0 }
+
+// OldestKnown is when the oldest message was sent that waits in memory, was received
+// less often than receives, and is not of the given tenants; 0: there is none.
+func (q *Machine) OldestKnown(receives uint32, without []layout.Lane) (sent int64) {
+	note := func(at int64) {
+		if sent == 0 || at < sent {
+			sent = at
+		}
+	}
+	if q.main.Fresh.Len() > 0 {
+		note(q.main.Fresh.First().Sent)
+	}
+	for _, s := range q.due.All() {
+		if s.Receives < receives && !slices.Contains(without, s.Tenant) {
+			note(s.Sent)
+		}
+	}
+	if q.g != nil && !q.kind.FIFO {
+		for _, x := range q.g.Order.All() {
+			if !slices.Contains(without, x.Lane) {
+				note(x.Listing().At)
+				break // those behind were sent later
+			}
+		}
+	}
+	return sent
 }

@@ -199,6 +199,7 @@ func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
 		q.dueFloor = s
 	}
 	q.c.Scheduled++
+	q.wait(s.Tenant, 1, 1)
 	layout.PutState(b, q.keys.Due(s.Due, s.Sequence), &s)
 	layout.PutNumber(b, q.keys.DueOf(s.Sequence), uint64(s.Due))
 }
@@ -207,6 +208,7 @@ func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
 func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
 	q.due.Remove(*s)
 	q.c.Scheduled--
+	q.wait(s.Tenant, -1, -1)
 	b.SingleDelete(q.keys.Due(s.Due, s.Sequence))
 	b.SingleDelete(q.keys.DueOf(s.Sequence))
 	q.unawait(b, now, s)
@@ -274,19 +276,13 @@ func (q *Machine) Lows() (mainLane, delayed uint64) {
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 
-// Passed notes that nothing of the main and the delayed lane is below the given
-// sequences any more, so that nobody passes again what was deleted there.
-func (q *Machine) Passed(mainLane, delayed uint64) {
-	q.wake()
-	q.c.LowMain = max(q.c.LowMain, mainLane)
-	q.c.LowDelayed = max(q.c.LowDelayed, delayed)
-}
-
 // Swept ends a sweep: nothing is below the given sequences any more, and the
 // oldest message that is left was sent at oldest; 0 if none is left. more says
 // that the sweep stopped early.
 func (q *Machine) Swept(now int64, mainLane, delayed uint64, oldest int64, more bool) {
-	q.Passed(mainLane, delayed)
+	q.wake()
+	q.c.LowMain = max(q.c.LowMain, mainLane)
+	q.c.LowDelayed = max(q.c.LowDelayed, delayed)
 	switch {
 	case more:
 		q.sweepAt = now

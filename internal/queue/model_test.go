@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/fair"
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
@@ -19,6 +21,7 @@ import (
 type modelMessage struct {
 	seq      uint64
 	lane     layout.Lane
+	tenant   layout.Lane
 	sent     int64
 	ready    int64 // when it can be received; with leased, when that ends
 	fresh    bool
@@ -205,7 +208,7 @@ func TestModel(t *testing.T) {
 					}
 					seq, err := b.send(id, group, delay)
 					b.must(err)
-					x := &modelMessage{seq: seq, lane: layout.GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
+					x := &modelMessage{seq: seq, lane: layout.GroupLane(group), tenant: layout.GroupLane(group), sent: b.now, ready: b.now + delay, fresh: delay == 0}
 					if delay > 0 {
 						x.lane = layout.DelayedLane
 					}
@@ -355,11 +358,44 @@ func (m *model) compare(b *bench) error {
 	if drift := got.Delayed - delayed; drift < 0 {
 		return fmt.Errorf("%d delayed, but %d are", got.Delayed, delayed)
 	}
+	if err := m.compareWaits(b); err != nil {
+		return err
+	}
 	keys := b.m.Keys()
 	leases = int64(b.store.count(keys, layout.KindLease))
 	due, dueOf := b.store.count(keys, layout.KindDue), b.store.count(keys, layout.KindDueOf)
 	if records := b.store.count(keys, layout.KindRecord); records != len(m.messages) || leases != inFlight || due != dueOf {
 		return fmt.Errorf("%d records, %d leases, %d and %d due, want %d, %d", records, leases, due, dueOf, len(m.messages), inFlight)
+	}
+	return nil
+}
+
+// compareWaits holds what tenants have waiting, in memory and on disk, against the
+// model.
+func (m *model) compareWaits(b *bench) error {
+	want := map[layout.Lane]fair.Wait{}
+	for _, x := range m.messages {
+		if x.leased || !x.tenant.Grouped() {
+			continue
+		}
+		w := want[x.tenant]
+		w.Messages++
+		if !x.fresh {
+			w.Scheduled++
+		}
+		want[x.tenant] = w
+	}
+	have := map[layout.Lane]fair.Wait{}
+	b.store.walk(b.m.Keys().Of(layout.KindTenant), func(key, value []byte) bool {
+		tenant := layout.Lane(layout.KeySequence(key))
+		have[tenant] = layout.DecodeWait(value)
+		if in := b.m.g.waits.Of(tenant); in != have[tenant] {
+			have[tenant] = in
+		}
+		return true
+	})
+	if !maps.Equal(want, have) {
+		return fmt.Errorf("tenants have waiting %v, want %v", have, want)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package queue
 import (
 	"iter"
 
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/fair"
 	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/lease"
@@ -21,6 +23,7 @@ const (
 	NeedOrder            // the next listed groups: Span, Fill
 	NeedLeases           // all leases: Span, Fill
 	NeedBuckets          // all counts of messages by the second: Span, Fill
+	NeedTenants          // what all tenants have waiting: Span, Fill
 	NeedGroup            // whether a group is there: Keys().Group, FillGroup
 	NeedState            // the state of one message: its record, DueOf and Due, FillState
 )
@@ -70,6 +73,8 @@ func (q *Machine) Span(need Need) layout.Span {
 		return q.keys.Of(layout.KindLease)
 	case NeedBuckets:
 		return q.keys.Of(layout.KindBucket)
+	case NeedTenants:
+		return q.keys.Of(layout.KindTenant)
 	case NeedHeld:
 		return q.keys.Held(need.Lane, q.lane(need.Lane).Start)
 	default:
@@ -89,6 +94,8 @@ func (q *Machine) Fill(need Need, key, value []byte) error {
 		return q.grouped().Fill(key, value)
 	case NeedBuckets:
 		q.later.Set(int64(layout.KeySequence(key)), int64(layout.Number(value)))
+	case NeedTenants:
+		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case NeedDue, NeedHeld, NeedLeases:
 		s, err := layout.DecodeState(key, value)
 		if err != nil {
@@ -188,6 +195,22 @@ func (q *Machine) AppendCounters(buf []byte) []byte {
 	return c.Append(buf)
 }
 
+// ChangedTenants is how many records PutTenants would write.
+func (q *Machine) ChangedTenants() int {
+	if q.g == nil {
+		return 0
+	}
+	return q.g.waits.ChangedCount()
+}
+
+// PutTenants writes what tenants have waiting, as far as it has changed, with
+// every commit that touches the queue.
+func (q *Machine) PutTenants(b *mutation.Batch) {
+	if q.g != nil {
+		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
+	}
+}
+
 // Load sets an empty machine to persisted counters. LoadNeeds tells what else.
 func (q *Machine) Load(value []byte, now int64) error {
 	c, err := layout.DecodeCounters(value)
@@ -210,11 +233,14 @@ func (q *Machine) Load(value []byte, now int64) error {
 }
 
 // LoadNeeds tells what must be read, one after the other, before a machine that
-// was loaded is used: leases, counts, and of the groups that are blocked what
+// was loaded is used: leases, counts, what tenants have, and of the groups that are blocked what
 // stands behind the leases.
 func (q *Machine) LoadNeeds() iter.Seq[Need] {
 	return func(yield func(Need) bool) {
 		if q.c.Leased > 0 && !yield(Need{Kind: NeedLeases}) {
+			return
+		}
+		if q.shared() && q.c.Scheduled+q.c.Grouped > 0 && !yield(Need{Kind: NeedTenants}) {
 			return
 		}
 		if (q.c.Scheduled > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) {

@@ -100,6 +100,7 @@ func (t *bench) commit() error {
 }
 
 func (t *bench) write() error {
+	t.m.PutTenants(&t.batch)
 	t.batch.Set(t.m.Keys().Counters(), t.m.AppendCounters(nil))
 	return t.store.apply(&t.batch)
 }

@@ -115,6 +115,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if record := monitoring.functionEvents(deps); record != nil {
 		ofFunctions = append(ofFunctions, record)
 	}
+	if counting != nil {
+		ofFunctions = append(ofFunctions, counting.function)
+	}
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
@@ -139,13 +142,13 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
 		deps.Virtual.SetAtLeast(monitoring.latest())
+		deps.Virtual.SetAtLeast(groups.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
 			deps.Config.Data, ahead.Round(time.Second))
 	}
 
-	counting.watch(engine)
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
@@ -153,6 +156,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	counting.watch(engine, pool)
 	runEvents(deps, engine, limits, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {

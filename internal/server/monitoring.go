@@ -17,7 +17,8 @@ import (
 // monitoring is what watches the service. It is there before the engine, whose
 // events it takes; start follows once all is there that it watches.
 type monitoring struct {
-	minutes   *monitor.Minutes
+	minutes   *monitor.Ticker
+	seconds   *monitor.Ticker // for alarms on periods below a minute
 	keeper    *metrics.Store
 	queues    *monitor.Queues
 	topics    *monitor.Topics
@@ -29,10 +30,13 @@ type monitoring struct {
 var _ deliver.Events = (*monitoring)(nil)
 
 func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
-	m := &monitoring{actions: &actions{}, minutes: monitor.NewMinutes(deps.Clock, func(err error) {
+	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		exit(err)
-	})}
+	}
+	m := &monitoring{
+		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),
+	}
 	var err error
 	m.keeper, err = metrics.Open(metrics.Options{Store: st, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake})
 	if err != nil {
@@ -47,7 +51,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.keeper)
 	m.alarms, err = alarms.Open(alarms.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake,
+		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
 	})
 	return m, err
@@ -72,7 +76,9 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
 		m.alarms,
 	)
+	m.seconds.Start(monitor.TickFunc(m.alarms.TickShort))
 	deps.OnStop("minutes", func(context.Context) error {
+		m.seconds.Stop()
 		m.minutes.Stop()
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/queue/message"
@@ -36,14 +37,18 @@ func newPrometheus(deps Deps, st store.Store, guard freeSpace, groups *logs.Logs
 	return &prometheus{prom.New(o)}
 }
 
-// watch has it ask an engine about queues.
-func (p *prometheus) watch(engine *shard.Engine) {
+// watch has it ask an engine about queues and functions, and a pool what runs.
+func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool) {
 	if p == nil {
 		return
 	}
 	p.Watch(func(q arn.ARN) (shard.QueueGauges, bool) {
 		g, err := engine.QueueGauges(context.Background(), q)
 		return g, fault.KindOf(err) == fault.QueueDoesNotExist
+	}, func(fn arn.ARN) (prom.FunctionGauges, bool) {
+		events, err := engine.Events(context.Background(), fn)
+		return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight},
+			fault.KindOf(err) == fault.ResourceNotFound
 	})
 }
 
@@ -66,6 +71,9 @@ func (p *prometheus) observe() func(wire.Observation) {
 var promOutcomes = map[string]prom.Outcome{
 	deliver.Success.String(): prom.Success, deliver.ClientError.String(): prom.ClientError, deliver.ServerError.String(): prom.ServerError,
 }
+
+// function counts what happens to functions.
+func (p *prometheus) function(e invoke.Event) { p.Function(e.Function, e.Kind.String(), e.Value) }
 
 // Delivery counts a step of a delivery.
 func (p *prometheus) Delivery(e *deliver.Event) {

@@ -290,8 +290,8 @@ func TestOldestIsFoundAtOnce(t *testing.T) {
 		if err != nil || g.OldestAge != age {
 			t.Errorf("the oldest is %v old, want %v: %v", g.OldestAge, age, err)
 		}
-		if a, b := e.shardOf(q).queues[q].machine.Lows(); a != mainLow || b != delayedLow {
-			t.Errorf("the next look begins at %d and %d, want %d and %d", a, b, mainLow, delayedLow)
+		if a := e.shardOf(q).queues[q].ages; a.main != mainLow || a.delayed != delayedLow {
+			t.Errorf("the next look begins at %d and %d, want %d and %d", a.main, a.delayed, mainLow, delayedLow)
 		}
 	}
 	send(0, 3)           // 1 to 3

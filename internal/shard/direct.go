@@ -127,7 +127,7 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 	}
 	sh.admit(fs)
 	w := directWriter{now: now}
-	done := make([]finished, 0, len(p.deliveries))
+	done := sh.done[:0]
 	for i := range p.deliveries {
 		d := &p.deliveries[i]
 		if d.f.result.Duplicate {
@@ -152,6 +152,8 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 	}
 	g = commitAll(true, p.shards)
 	sh.engine.finished.addAll(done)
+	clear(done)
+	sh.done = done
 	return g, true
 }
 

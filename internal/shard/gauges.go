@@ -6,16 +6,21 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
-	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/message"
 )
 
 // QueueGauges are what a queue holds at a moment.
 type QueueGauges struct {
 	queue.Counts
-	OldestAge      time.Duration // of the message that was sent first; 0: there is none
-	GroupsInFlight int           // groups that have messages in flight, or tenants that do
-	NoisyGroups    int           // tenants that are noisy
+	// OldestAge is that of the message that came first, by its send or by the move
+	// that made it a dead letter; 0: there is none. Messages of a standard queue that
+	// were received three times do not count.
+	OldestAge      time.Duration
+	GroupsInFlight int // groups that have messages in flight, or tenants that do
+	NoisyGroups    int // tenants that are noisy
+
+	// Quiet and QuietOldestAge are those of what does not belong to noisy tenants.
+	Quiet          queue.Counts
+	QuietOldestAge time.Duration
 }
 
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
@@ -60,49 +65,14 @@ func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *group, err error) {
 		now := sh.now()
 		g.Counts = sh.counts(qs, now)
 		sh.commit(false)
-		g.GroupsInFlight, g.NoisyGroups = qs.machine.GroupsInFlight()
-		if oldest := sh.oldest(qs); oldest != 0 {
-			g.OldestAge = time.Duration(now-oldest) * time.Millisecond
+		groups := qs.machine.Groups(now)
+		g.GroupsInFlight, g.NoisyGroups, g.Quiet = groups.InFlight, len(groups.Noisy), groups.Quiet
+		g.OldestAge = sh.oldestAge(qs, now, nil)
+		g.QuietOldestAge = g.OldestAge
+		if len(groups.Noisy) > 0 {
+			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
 		}
 		told = sh.last
 	}
 	return g, told, err
-}
-
-// oldest is when the oldest message of a queue was sent, in epoch milliseconds.
-func (sh *shard) oldest(qs *queueState) (sent int64) {
-	if qs.machine.Empty() {
-		return 0
-	}
-	sh.readable()
-	keys := qs.machine.Keys()
-	note := func(at int64) {
-		if sent == 0 || at < sent {
-			sent = at
-		}
-	}
-	first := func(span layout.Span, f func(key, value []byte)) (sequence uint64) {
-		sequence = qs.machine.NextSequence() // of those to come
-		err := each(sh.engine.store, span, func(key, value []byte) bool {
-			sequence = layout.KeySequence(key)
-			f(key, value)
-			return false
-		})
-		if err != nil {
-			sh.engine.fatal(err)
-		}
-		return sequence
-	}
-	record := func(_, value []byte) {
-		if at, ok := message.RecordSent(value); ok {
-			note(at)
-		}
-	}
-	mainLow, delayedLow := qs.machine.Lows()
-	qs.machine.Passed(
-		first(keys.Lane(layout.MainLane, mainLow), record),
-		first(keys.Lane(layout.DelayedLane, delayedLow), record),
-	)
-	first(keys.Of(layout.KindExpiry), func(key, _ []byte) { note(layout.KeyTime(key)) })
-	return sent
 }

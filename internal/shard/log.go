@@ -36,7 +36,16 @@ type part struct {
 // countersRoom bounds what the counters of a queue take in a batch, in bytes.
 const countersRoom = 128
 
-func (p *part) size() int { return p.batch.Size() + countersRoom*len(p.touched) }
+// tenantRoom bounds what the record of a tenant takes.
+const tenantRoom = 64
+
+func (p *part) size() int {
+	n := p.batch.Size() + countersRoom*len(p.touched)
+	for _, qs := range p.touched {
+		n += tenantRoom * qs.machine.ChangedTenants()
+	}
+	return n
+}
 
 // group is what becomes durable together: the commands, of all shards, that
 // came while the group before was being written.
@@ -58,11 +67,12 @@ type groupPart struct {
 }
 
 // count writes the counters of a queue: once a group, as they are after its last
-// command.
+// command. What its tenants have waiting is written as often as it changes.
 func (gp *groupPart) count(g *group, qs *queueState) {
 	if qs.gone {
 		return
 	}
+	qs.machine.PutTenants(gp.batch)
 	var buf [countersRoom]byte
 	value := qs.machine.AppendCounters(buf[:0])
 	if qs.countedIn == g.number && int(qs.countedLen) == len(value) {
@@ -118,8 +128,8 @@ func newCommitLog(s store.Store, observe func([]byte), synced func(time.Duration
 }
 
 // append adds the parts, as one atomic unit, to the open group. With sync the
-// group is written at once, else within lazyDelay. The batches are copied. The
-// callers hold the locks of the parts' shards.
+// group is written at once, else within lazyDelay. The parts' batches are empty
+// afterwards. The callers hold the locks of the parts' shards.
 func (l *commitLog) append(sync bool, parts ...part) *group {
 	l.mu.Lock()
 	if l.closed {
@@ -139,12 +149,15 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 	for _, p := range parts {
 		i := g.index[p.shard.id]
 		if i == 0 {
-			g.parts = append(g.parts, groupPart{shard: p.shard, batch: l.spare.Get().(*mutation.Batch)})
+			spare := l.spare.Get().(*mutation.Batch)
+			*spare, *p.batch = *p.batch, *spare
+			g.parts = append(g.parts, groupPart{shard: p.shard, batch: spare})
 			i = uint8(len(g.parts))
 			g.index[p.shard.id] = i
 		}
 		gp := &g.parts[i-1]
 		gp.batch.Append(p.batch)
+		p.batch.Reset()
 		for _, qs := range p.touched {
 			gp.count(g, qs)
 		}

@@ -162,7 +162,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	// often it is begun.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.source, qs.incarnation, l.Sequence, m.ID)
 	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
-	m.Source, m.Receives, m.FirstReceived, m.Origin = "", 0, 0, nil
+	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
 	g, err := e.transfer(sh, qs, l, dest, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return arrivalOf(m, now, cfg), nil

@@ -54,6 +54,7 @@ type shard struct {
 	fanning   bool
 	nextFan   uint64
 	planned   int                            // the deliveries of the latest plan
+	done      []finished                     // empty; reused by publishDirect
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never
@@ -94,6 +95,7 @@ type queueState struct {
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
+	ages        *ageCursors   // nil: nobody has asked for its oldest message
 
 	// Where the queue's counters stand: in the batch of its shard in the group of
 	// this number. Guarded by the log's mu.
@@ -141,7 +143,6 @@ func (sh *shard) seal() part { return part{shard: sh, batch: &sh.batch, touched:
 
 // appended notes with which group the command under way becomes durable.
 func (sh *shard) appended(g *group) {
-	sh.batch.Reset()
 	for _, qs := range sh.dirty {
 		if qs.newest != 0 {
 			qs.await(qs.newest, g)
@@ -238,6 +239,7 @@ func (sh *shard) rest(qs *queueState) {
 		old.emptied = false
 		old.machine.Rest()
 		old.forgetDurable()
+		old.ages = nil
 	}
 	*last, qs.emptied = qs, true
 }

@@ -293,6 +293,7 @@ func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int6
 		m.FirstReceived = l.First
 	}
 	m.Receives += l.Receives
+	m.Moved = now
 	if qs.arn.FIFO() { // its age counts anew, and two that shared an id are both kept
 		m.Sent, m.Dedup = now, m.ID.String()
 	}

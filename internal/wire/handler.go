@@ -187,11 +187,10 @@ func (x *exchange) readRPC(body []byte, decode func(body []byte, in any) error) 
 }
 
 func (x *exchange) readQuery(body []byte) (any, error) {
-	encoded := ""
-	if x.r.Method != http.MethodGet {
-		encoded = string(body)
+	if x.r.Method == http.MethodGet {
+		body = nil
 	}
-	form, err := awsquery.Parse(encoded, x.r.URL.RawQuery)
+	form, err := awsquery.Parse(body, x.r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ type sizes struct {
 	hanging   int // endpoints that never answer
 
 	functions, cold int // that are idle; that start
+
+	logEvents         int
+	idleSubscriptions int
 }
 
 var fullSizes = sizes{
@@ -79,6 +82,7 @@ var fullSizes = sizes{
 	rates: []int{2000},
 	posts: 20_000, publishes: 1000, hanging: 1000,
 	functions: 1000, cold: 50,
+	logEvents: 10_000_000, idleSubscriptions: 100_000,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -93,6 +97,7 @@ var quickSizes = sizes{
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3,
+	logEvents: 100_000, idleSubscriptions: 500,
 }
 
 type scenario struct {
@@ -109,9 +114,11 @@ var scenarios = []scenario{
 	{"poll", "idle long polls on a queue each, and the time to wake one", runPoll},
 	{"fifo", "a FIFO queue beside a standard one at depth, and beside a locked group", runFIFO},
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
+	{"subscriptions", "the memory of many subscriptions without messages", runSubscriptions},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
+	{"logs", "a log group with many events: memory, restarts, and what operations cost", runLogs},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }
@@ -149,6 +156,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	depth := flags.Int("depth", 0, "`messages` of the deep queue (10000000)")
 	fifoDepth := flags.Int("fifo-depth", 0, "`messages` of the deep FIFO queue (1000000)")
 	locked := flags.Int("locked", 0, "`messages` of the locked group (216000)")
+	logEvents := flags.Int("log-events", 0, "`events` of the log group (10000000)")
 	queues := flags.Int("queues", 0, "`number` of queues of which few are busy (100000)")
 	hanging := flags.Int("hanging", 0, "`number` of endpoints that never answer (1000)")
 	pollers := flags.Int("pollers", 0, "`number` of idle long polls (2000)")
@@ -172,8 +180,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	b.size, b.escapes = cmp.Or(*size, b.size), *escapes
 	b.depth, b.pollers = cmp.Or(*depth, b.depth), cmp.Or(*pollers, b.pollers)
 	b.fifoDepth, b.locked = cmp.Or(*fifoDepth, b.fifoDepth), cmp.Or(*locked, b.locked)
+	b.logEvents = cmp.Or(*logEvents, b.logEvents)
 	b.queues, b.hanging = cmp.Or(*queues, b.queues), cmp.Or(*hanging, b.hanging)
-	if b.rounds < 1 || b.window <= 0 || min(b.size, b.depth, b.pollers, b.fifoDepth, b.locked, b.queues, b.hanging) < 1 {
+	if b.rounds < 1 || b.window <= 0 || min(b.size, b.depth, b.pollers, b.fifoDepth, b.locked, b.queues, b.hanging, b.logEvents) < 1 {
 		return errors.New("sizes must be greater than 0")
 	}
 	b.probe, b.wakes = min(b.probe, b.depth), min(b.wakes, b.pollers)

@@ -50,8 +50,8 @@ func TestQuickRun(t *testing.T) {
 	filled, _ := os.ReadFile(doc)
 	for _, want := range []string{
 		"Send", "Cycle", "Open loop", "Fan-out", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
-		"Many queues: work", "Many queues: memory", "Deliveries over HTTP", "From a publish to its delivery",
-		"Beside endpoints that hang", "Depth: memory and restarts", "Depth: operations", "Against the targets",
+		"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
+		"Beside endpoints that hang", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
 	} {
 		if !strings.Contains(out.String(), "\n"+want+"\n") || !strings.Contains(string(filled), "### "+want+"\n") {
 			t.Errorf("no %q", want)

@@ -9,11 +9,14 @@ import (
 )
 
 const (
-	fanoutConns    = 16
+	publishers     = 16 // connections, where their number does not matter
 	publishAtMost  = 20_000
 	settledWithin  = 2 * time.Minute
 	settleInterval = 5 * time.Millisecond
 )
+
+// fanoutConns are the numbers of connections that publish.
+var fanoutConns = []int{16, 64}
 
 // fanoutTargets are what a publish may cost in the server's CPU, in µs, all its
 // deliveries included, by the number of queues.
@@ -35,46 +38,56 @@ func runFanout(ctx context.Context, b *bench) error {
 	from := newTexts(b.size, b.escapes)
 	t := &table{
 		title: "Fan-out",
-		note: fmt.Sprintf("Publish over the Query protocol to queues with raw delivery, on %d connections; "+
-			"CPU until every queue holds every message. Lag: from the last answer to the last delivery.", fanoutConns),
+		note: "Publish over the Query protocol to queues with raw delivery; " +
+			"CPU until every queue holds every message. Lag: from the last answer to the last delivery.",
 		header: []string{
-			"queues", "server", "CPU µs/publish", "µs/delivery", "publish/s", "deliveries/s", "lag ms",
+			"queues", "conns", "server", "CPU µs/publish", "µs/delivery", "publish/s", "deliveries/s", "lag ms",
 			"p50 ms", "p99 ms", "max ms", "other cores", "RSS MB",
 		},
 	}
 	b.report.tables = append(b.report.tables, t)
 	for _, queues := range b.subscriptions {
-		results, err := b.compare(ctx, "fanout", fmt.Sprintf("queues %d", queues), b.rounds, servers, func(ctx context.Context, s *server) (sample, map[string]float64, error) {
-			return b.fanoutWindow(ctx, s, from, queues)
-		})
-		if err != nil {
-			return err
-		}
-		for _, x := range results {
-			t.add(strconv.Itoa(queues), x.name,
-				figure(x.ServerCPU), figure(x.ServerCPU/float64(queues)),
-				figure(x.more["publishes_per_s"]), figure(x.Throughput*float64(queues)), figure(x.more["lag_ms"]),
-				figure(x.P50), figure(x.P99), figure(x.Max), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS))
-		}
-		x, ok := find(results, subject)
-		if target := fanoutTargets[queues]; ok && target > 0 {
-			b.judge(x.ServerCPU > 0 && x.ServerCPU <= target, figure(x.ServerCPU)+" µs",
-				"publish to %d raw queues: at most %.0f µs of the server's CPU", queues, target)
+		for _, conns := range fanoutConns {
+			if err := b.fanoutCase(ctx, t, servers, from, queues, conns); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (b *bench) fanoutWindow(ctx context.Context, s *server, from texts, queues int) (out sample, more map[string]float64, err error) {
+func (b *bench) fanoutCase(ctx context.Context, t *table, servers []*server, from texts, queues, conns int) error {
+	label := fmt.Sprintf("queues %d conns %d", queues, conns)
+	results, err := b.compare(ctx, "fanout", label, b.rounds, servers, func(ctx context.Context, s *server) (sample, map[string]float64, error) {
+		return b.fanoutWindow(ctx, s, from, queues, conns)
+	})
+	if err != nil {
+		return err
+	}
+	for _, x := range results {
+		t.add(strconv.Itoa(queues), strconv.Itoa(conns), x.name,
+			figure(x.ServerCPU), figure(x.ServerCPU/float64(queues)),
+			figure(x.more["publishes_per_s"]), figure(x.Throughput*float64(queues)), figure(x.more["lag_ms"]),
+			figure(x.P50), figure(x.P99), figure(x.Max), fmt.Sprintf("%.2f", x.OtherCores), figure(x.RSS))
+	}
+	x, ok := find(results, subject)
+	if target := fanoutTargets[queues]; ok && target > 0 {
+		b.judge(x.ServerCPU > 0 && x.ServerCPU <= target, figure(x.ServerCPU)+" µs",
+			"publish to %d raw queues, conns %d: at most %.0f µs of the server's CPU", queues, conns, target)
+	}
+	return nil
+}
+
+func (b *bench) fanoutWindow(ctx context.Context, s *server, from texts, queues, connections int) (out sample, more map[string]float64, err error) {
 	c := newConn(s.host)
 	defer c.close()
 	topic, urls, err := b.makeFanout(c, queues)
 	if err != nil {
 		return out, nil, err
 	}
-	all, release := conns(s, fanoutConns)
+	all, release := conns(s, connections)
 	defer release()
-	publishes := int64(max(fanoutConns, min(publishAtMost, b.deliveries/queues)))
+	publishes := int64(max(connections, min(publishAtMost, b.deliveries/queues)))
 	var left atomic.Int64
 	left.Store(publishes)
 	steps := make([]step, len(all))

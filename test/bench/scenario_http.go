@@ -236,7 +236,7 @@ func (b *bench) topicWith(ctx context.Context, s *server, run *sinkRun, subscrip
 // publishAll publishes n messages, or as many as it can in a given time, and
 // says how many.
 func (b *bench) publishAll(ctx context.Context, s *server, topic string, from texts, n int) (int64, error) {
-	all, release := conns(s, fanoutConns)
+	all, release := conns(s, publishers)
 	defer release()
 	var left, published atomic.Int64
 	left.Store(int64(n))

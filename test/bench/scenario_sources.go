@@ -45,7 +45,7 @@ func (b *bench) sourceFunction(ctx context.Context, servers []*server, code stri
 
 // drain fills a queue, and measures how fast a function empties it.
 func (b *bench) drain(ctx context.Context, s *server, url string, from texts, code, runtime string) (sample, error) {
-	all, release := conns(s, fanoutConns)
+	all, release := conns(s, publishers)
 	defer release()
 	var left atomic.Int64
 	left.Store(int64(b.deliveries))

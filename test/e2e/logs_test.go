@@ -150,9 +150,14 @@ func TestLogsRetention(t *testing.T) {
 	if n := stored(); n != len("second")+26 {
 		t.Errorf("%d bytes are kept", n)
 	}
+	before := p.advance(t, "0s").Now.Truncate(time.Millisecond) // as events tell it
+	put("third")
 	p.kill()
 	p = startAt(t, addr, data, "--clock", "virtual")
-	p.advance(t, "200h") // a clock that nothing but logs has seen begins at the machine's time again
+	if now := p.advance(t, "0s").Now; now.Before(before) {
+		t.Errorf("the clock begins at %s, before the last event of %s", now, before)
+	}
+	p.advance(t, "74h")
 	if got, n := p.messages(t, "app", "s"), stored(); len(got) != 0 || n != 0 {
 		t.Errorf("in the end: %q, %d bytes", got, n)
 	}

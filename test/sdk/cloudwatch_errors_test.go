@@ -158,7 +158,7 @@ func TestAlarmErrors(t *testing.T) {
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.MetricName = nil }, "1 validation error detected: Value null at 'metricName' failed to satisfy constraint: Member must not be null"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = nil }, "1 validation error detected: Value null at 'threshold' failed to satisfy constraint: Member must not be null"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(90) }, "Period must be 10, 20, 30 or a multiple of 60"},
-		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(30) }, "The period 30 is not supported: metrics are kept by the minute."},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(5) }, "Period must be 10, 20, 30 or a multiple of 60"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(1441) }, "Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= 86400)."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.DatapointsToAlarm = aws.Int32(2) }, "DatapointsToAlarm must be less than or equal to EvaluationPeriods"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.ComparisonOperator = "Near" }, constraint("Near", "comparisonOperator", "Member must satisfy enum value set: [GreaterThanOrEqualToThreshold, GreaterThanThreshold, LessThanThreshold, LessThanOrEqualToThreshold]")},

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
 // An alarm invokes a function whose policy lets it, with what the guide documents.
@@ -49,29 +50,76 @@ func TestAlarmInvokesFunction(t *testing.T) {
 	equal(t, "the state before", "OK", data["previousState"].(map[string]any)["value"])
 }
 
-// What happens to a function, invoked either way, is in AWS/Lambda's metrics.
+// What happens to a function, invoked either way, is in AWS/Lambda's metrics, by
+// AWS's names, units and dimensions.
 func TestMetricsOfFunctions(t *testing.T) {
 	endpoint := start(t)
 	functions, f := functionsClient(endpoint), startFar(t)
-	createFar(t, endpoint, functions, "f", f, "")
-	at := nextMinute(t, endpoint)
-	must(functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")}))(t)
+	createFar(t, endpoint, functions, "f", f, queueARN("gone"))
+	nextMinute(t, endpoint)
+	invoked := func(name string) {
+		t.Helper()
+		must(functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &name}))(t)
+	}
+	invoked("f")
 	f.fail(1)
 	invokeAsync(t, functions, "f", `{}`)
 	advance(t, endpoint, "3m") // the retry, a minute later, succeeds
-	for name, want := range map[string]float64{
-		"Invocations": 3, "Errors": 1, "AsyncEventsReceived": 1,
-	} {
-		points := must(metricsClient(endpoint).GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
-			Namespace: aws.String("AWS/Lambda"), MetricName: &name, Dimensions: dimensions("FunctionName", "f"),
-			StartTime: &at, EndTime: aws.Time(at.Add(5 * time.Minute)), Period: aws.Int32(300), Statistics: []types.Statistic{types.StatisticSum},
-		}))(t).Datapoints
-		sum := 0.0
-		for _, p := range points {
-			sum += *p.Sum
-		}
-		if sum != want {
-			t.Errorf("%s: %v, want %v", name, sum, want)
+	expect := func(want map[string]float64, dimension ...string) {
+		t.Helper()
+		for name, value := range want {
+			sum := 0.0
+			for _, p := range must(metricsClient(endpoint).GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+				Namespace: aws.String("AWS/Lambda"), MetricName: &name, Dimensions: dimensions(dimension...), Period: aws.Int32(86400),
+				StartTime: aws.Time(serverTime(t, endpoint).Add(-20 * time.Hour)), EndTime: aws.Time(serverTime(t, endpoint).Add(time.Hour)),
+				Statistics: []types.Statistic{types.StatisticSum},
+			}))(t).Datapoints {
+				sum += *p.Sum
+			}
+			if sum != value {
+				t.Errorf("%s of %v: %v, want %v", name, dimension, sum, value)
+			}
 		}
 	}
+	expect(map[string]float64{
+		"Invocations": 3, "Errors": 1, "Throttles": 0, "AsyncEventsReceived": 1, "AsyncEventAge": 60_000, "AsyncEventsDropped": 0, "ConcurrentExecutions": 3,
+	}, "FunctionName", "f")
+
+	// An event that is given up: neither its dead letter nor its record arrives.
+	must(functions.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
+		FunctionName: aws.String("f"), DestinationConfig: &lambdatypes.DestinationConfig{OnFailure: &lambdatypes.OnFailure{Destination: aws.String(queueARN("gone"))}},
+	}))(t)
+	f.fail(3)
+	invokeAsync(t, functions, "f", `{}`)
+	advance(t, endpoint, "10m")
+	must(functions.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{FunctionName: aws.String("f"), ReservedConcurrentExecutions: aws.Int32(0)}))(t)
+	if _, err := functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")}); err == nil {
+		t.Error("a function without concurrency runs")
+	}
+	advance(t, endpoint, "1m")
+	all := map[string]float64{
+		"Invocations": 6, "Errors": 4, "Throttles": 1, "AsyncEventsReceived": 2, "AsyncEventAge": 60_000 + 60_000 + 180_000, "AsyncEventsDropped": 1, "ConcurrentExecutions": 6,
+		"DeadLetterErrors": 1, "DestinationDeliveryFailures": 1,
+	}
+	expect(all, "FunctionName", "f")
+	expect(all, "FunctionName", "f", "Resource", "f")
+	expect(all)
+	equal(t, "the units", map[string]string{
+		"Invocations": "Count", "Errors": "Count", "Throttles": "Count", "Duration": "Milliseconds", "ConcurrentExecutions": "Count", "AsyncEventsReceived": "Count",
+		"AsyncEventAge": "Milliseconds", "AsyncEventsDropped": "Count", "DeadLetterErrors": "Count", "DestinationDeliveryFailures": "Count",
+	}, metricUnits(t, endpoint, "AWS/Lambda", "FunctionName", "f"))
+
+	// An alias, and the version that it leads to.
+	must(functions.DeleteFunctionConcurrency(t.Context(), &lambda.DeleteFunctionConcurrencyInput{FunctionName: aws.String("f")}))(t)
+	must(functions.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("f")}))(t)
+	advance(t, endpoint, "0s")
+	must(functions.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: aws.String("f"), Name: aws.String("live"), FunctionVersion: aws.String("1")}))(t)
+	invoked("f:live")
+	invoked("f:1")
+	advance(t, endpoint, "1m")
+	expect(map[string]float64{"Invocations": 8}, "FunctionName", "f")
+	expect(map[string]float64{"Invocations": 6}, "FunctionName", "f", "Resource", "f")
+	expect(map[string]float64{"Invocations": 1}, "FunctionName", "f", "Resource", "f:1")
+	expect(map[string]float64{"Invocations": 1}, "FunctionName", "f", "Resource", "f:live")
+	expect(map[string]float64{"Invocations": 1}, "FunctionName", "f", "Resource", "f:live", "ExecutedVersion", "1")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"go.yaml.in/yaml/v3"
@@ -63,6 +64,18 @@ func traffic(t *testing.T, endpoint string) {
 	must(queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url}))(t)
 	_, _ = queues.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: new("nobody")})
 	must(queues.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("12345")}))(t)
+	functions, far := functionsClient(endpoint), startFar(t)
+	createFar(t, endpoint, functions, "f", far, "")
+	must(functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: new("f")}))(t)
+	far.fail(1)
+	invokeAsync(t, functions, "f", `{}`)
+	advance(t, endpoint, "2m")
+	must(functions.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{FunctionName: new("f"), ReservedConcurrentExecutions: new(int32(0))}))(t)
+	if _, err := functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: new("f")}); err == nil {
+		t.Error("a function without concurrency runs")
+	}
+	invokeAsync(t, functions, "f", `{}`) // which drops it at once
+	advance(t, endpoint, "0s")
 }
 
 // TestPrometheus: what happened is counted, under the names that the
@@ -89,6 +102,15 @@ func TestPrometheus(t *testing.T) {
 		`godwit_requests_total{code="",operation="SendMessage",service="sqs"}`:                                        "1",
 		`godwit_requests_total{code="AWS.SimpleQueueService.NonExistentQueue",operation="GetQueueUrl",service="sqs"}`: "1",
 		`godwit_request_duration_seconds_count{operation="Publish",service="sns"}`:                                    "2",
+		`godwit_lambda_invocations_total{account="000000000000",function="f",region="us-east-1"}`:                     "3",
+		`godwit_lambda_errors_total{account="000000000000",function="f",region="us-east-1"}`:                          "1",
+		`godwit_lambda_throttles_total{account="000000000000",function="f",region="us-east-1"}`:                       "1",
+		`godwit_lambda_duration_seconds_count{account="000000000000",function="f",region="us-east-1"}`:                "3",
+		`godwit_lambda_running{account="000000000000",function="f",region="us-east-1"}`:                               "0",
+		`godwit_lambda_async_events_received_total{account="000000000000",function="f",region="us-east-1"}`:           "2",
+		`godwit_lambda_async_events_dropped_total{account="000000000000",function="f",region="us-east-1"}`:            "1",
+		`godwit_lambda_async_event_age_seconds_count{account="000000000000",function="f",region="us-east-1"}`:         "2",
+		`godwit_lambda_async_events{account="000000000000",function="f",region="us-east-1",state="waiting"}`:          "0",
 		"godwit_disk_low": "0",
 	} {
 		if samples[name] != want {
@@ -97,7 +119,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	if t.Failed() {
 		for _, name := range slices.Sorted(maps.Keys(samples)) {
-			if strings.HasPrefix(name, "godwit_s") || strings.HasPrefix(name, "godwit_requests") {
+			if strings.HasPrefix(name, "godwit_s") || strings.HasPrefix(name, "godwit_l") || strings.HasPrefix(name, "godwit_requests") {
 				t.Log(name, samples[name])
 			}
 		}

@@ -1,7 +1,7 @@
-// Command clerk is the functions of the rental example, each of which is this
-// program with another DUTY: it prints "DUTY ORDER" for each order of its event.
-// Orders of SNS and of SQS are read. One of a name that begins with BROKEN, if that
-// is set, is an error of the function, or of that message of the queue.
+// Command clerk is the functions of the rental example. For each order of its event
+// it prints what it does: ANNOUNCED with one that the topic tells of, QUEUED with one
+// of a queue. One of a name that begins with BROKEN, if that is set, is an error of
+// the function, or of that message of the queue.
 package main
 
 import (
@@ -31,14 +31,14 @@ func handle(_ context.Context, e event) (events.SQSEventResponse, error) {
 	for _, r := range e.Records {
 		var err error
 		if r.SNS != nil {
-			if err := work(r.SNS.Message); err != nil {
+			if err := work("ANNOUNCED", r.SNS.Message); err != nil {
 				return answer, err
 			}
 			continue
 		}
 		var envelope struct{ Message string }
 		if err = json.Unmarshal([]byte(r.Body), &envelope); err == nil {
-			err = work(envelope.Message)
+			err = work("QUEUED", envelope.Message)
 		}
 		if err != nil {
 			fmt.Println(err)
@@ -48,7 +48,8 @@ func handle(_ context.Context, e event) (events.SQSEventResponse, error) {
 	return answer, nil
 }
 
-func work(message string) error {
+// work does with an order what the environment says.
+func work(duty, message string) error {
 	var announced struct{ Order string }
 	if err := json.Unmarshal([]byte(message), &announced); err != nil {
 		return err
@@ -56,6 +57,6 @@ func work(message string) error {
 	if broken := os.Getenv("BROKEN"); broken != "" && strings.HasPrefix(announced.Order, broken) {
 		return fmt.Errorf("order %s is broken", announced.Order)
 	}
-	fmt.Println(os.Getenv("DUTY"), announced.Order)
+	fmt.Println(os.Getenv(duty), announced.Order)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -30,8 +31,7 @@ type query struct {
 	id, label string
 	metric    metrics.Metric
 	stat      metrics.Statistic
-	seconds   int
-	period    int64 // minutes
+	period    int64 // seconds
 	unit      *string
 	returned  bool
 }
@@ -73,7 +73,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, beyond))
 			break
 		}
-		result, err := s.answer(q, metrics.Minute(from), endMinute(to), ascending)
+		result, err := s.answer(q, from, to, ascending)
 		if err != nil {
 			return nil, err
 		}
@@ -92,9 +92,10 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 }
 
 // answer computes the values of a query.
-func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricDataResult, err error) {
+func (s *Service) answer(q *query, from, to time.Time, ascending bool) (r MetricDataResult, err error) {
 	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete", Messages: []MessageData{}}
-	from -= from % q.period
+	start, end := span(from, to, q.period)
+	start -= start % q.period
 	units := []string{deref(q.unit)}
 	if q.unit == nil {
 		if units, err = s.metrics.Units(q.metric); err != nil {
@@ -103,7 +104,7 @@ func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricData
 	}
 	found := 0
 	for _, unit := range units {
-		points, err := s.metrics.Read(q.metric, unit, from, to, q.period)
+		points, err := s.metrics.Read(q.metric, unit, start, end, q.period)
 		if err != nil {
 			return r, err
 		}
@@ -116,7 +117,7 @@ func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricData
 		}
 		for i := range points {
 			if value, ok := q.stat.Of(&points[i].Set); ok {
-				r.Timestamps = append(r.Timestamps, api.TimeOf(metrics.Start(points[i].Minute)))
+				r.Timestamps = append(r.Timestamps, api.TimeOf(time.Unix(points[i].Start, 0)))
 				r.Values = append(r.Values, value)
 			}
 		}
@@ -145,7 +146,7 @@ func tokenList(in *GetMetricDataInput, queries []query) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, *in.StartTime, *in.EndTime, deref(in.ScanBy))
 	for _, q := range queries {
-		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, deref(q.unit), q.seconds)
+		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, deref(q.unit), q.period)
 	}
 	return fmt.Sprintf("GetMetricData %x", h.Sum64())
 }
@@ -192,7 +193,7 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 		returned = returned || q.returned
 		queries[i] = q
 		oneStat = oneStat && q.stat.Text == queries[0].stat.Text
-		onePeriod = onePeriod && q.seconds == queries[0].seconds
+		onePeriod = onePeriod && q.period == queries[0].period
 	}
 	if !returned {
 		return nil, unfit("At least one of the queries in MetricDataQueries must return data.")
@@ -207,7 +208,7 @@ func readQueries(call *api.Call, in *GetMetricDataInput) ([]query, error) {
 			q.label += " " + q.stat.Text
 		}
 		if !onePeriod {
-			q.label += " " + strconv.Itoa(q.seconds)
+			q.label += " " + strconv.FormatInt(q.period, 10)
 		}
 	}
 	return queries, nil
@@ -248,7 +249,7 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("%s", err)
 	}
 	q = query{
-		id: *in.Id, label: deref(in.Label), seconds: *stat.Period, unit: stat.Unit,
+		id: *in.Id, label: deref(in.Label), unit: stat.Unit,
 		metric:   metrics.Metric{Owner: owner(call), Namespace: *stat.Metric.Namespace, Name: *stat.Metric.MetricName, Dimensions: dimensions},
 		returned: in.ReturnData == nil || *in.ReturnData,
 	}

@@ -22,7 +22,8 @@ const (
 type datum struct {
 	metric metrics.Metric
 	unit   string
-	minute int64
+	second int64
+	fine   bool // it is kept by the second, too
 	add    func(*metrics.Set)
 }
 
@@ -65,7 +66,7 @@ func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetric
 		}
 	}
 	for _, d := range data {
-		if err := s.metrics.Put(d.metric, d.unit, d.minute, d.add); err != nil {
+		if err := s.metrics.Put(d.metric, d.unit, d.second, d.fine, d.add); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +99,7 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 	}
 	d = datum{
 		metric: metrics.Metric{Owner: owner(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
-		unit:   noUnit, minute: metrics.Minute(when),
+		unit:   noUnit, second: when.Unix(), fine: deref(in.StorageResolution) == 1,
 	}
 	if in.Unit != nil {
 		d.unit = *in.Unit

@@ -119,9 +119,7 @@ func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 		most = 7 * maxDay
 	}
 	switch {
-	case c.Period == 10 || c.Period == 20 || c.Period == 30:
-		return unfit("The period %d is not supported: metrics are kept by the minute.", c.Period)
-	case c.Period < 60 || c.Period%60 != 0:
+	case !short(c.Period) && (c.Period < 60 || c.Period%60 != 0):
 		return unfit("Period must be 10, 20, 30 or a multiple of 60")
 	case c.EvaluationPeriods < 1:
 		return breaks(strconv.Itoa(c.EvaluationPeriods), "evaluationPeriods", "Member must have value greater than or equal to 1")

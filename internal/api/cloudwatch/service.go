@@ -13,7 +13,7 @@ import (
 // Metrics is what the handlers need of the keeper of metrics, which is
 // *metrics.Store.
 type Metrics interface {
-	Put(m metrics.Metric, unit string, minute int64, f func(*metrics.Set)) error
+	Put(m metrics.Metric, unit string, second int64, fine bool, f func(*metrics.Set)) error
 	Read(m metrics.Metric, unit string, from, to, period int64) ([]metrics.Point, error)
 	Units(m metrics.Metric) ([]string, error)
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)

@@ -26,7 +26,7 @@ func atLeastOne(a, b string) error {
 
 // getMetricStatistics answers GetMetricStatistics: a datapoint for each period
 // with data, and for each unit if none is asked for, in the order of time. Periods
-// begin at StartTime, to the minute below.
+// begin at StartTime, to the minute, or a shorter period, below.
 func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *GetMetricStatisticsInput) (*GetMetricStatisticsOutput, error) {
 	m, stats, err := readStatisticsQuery(call, in)
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *Get
 	}
 	out := &GetMetricStatisticsOutput{Label: m.Name, Datapoints: []Datapoint{}}
 	for _, unit := range wanted {
-		points, err := s.metrics.Read(m, unit, metrics.Minute(from), endMinute(to), period)
+		start, end := span(from, to, period)
+		points, err := s.metrics.Read(m, unit, start, end, period)
 		if err != nil {
 			return nil, err
 		}
@@ -126,12 +127,19 @@ func readRange(start, end *api.Time) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// endMinute is the first minute that begins at a moment or later.
-func endMinute(at time.Time) int64 { return metrics.Minute(at.Add(time.Minute - 1)) }
+// span is what is read for a range of time, in epoch seconds: from the minute in
+// which it begins to the end of that in which it ends. For periods below a minute
+// both ends go back to the multiple of the period before them.
+func span(from, to time.Time, period int64) (start, end int64) {
+	if period%60 != 0 {
+		return from.Unix() / period * period, to.Unix() / period * period
+	}
+	return metrics.Minute(from) * 60, metrics.Minute(to.Add(time.Minute-1)) * 60
+}
 
 // datapoint computes statistics; ok is false if there is none of them.
 func datapoint(p *metrics.Point, unit string, stats []metrics.Statistic) (point Datapoint, ok bool) {
-	point = Datapoint{Timestamp: api.TimeOf(metrics.Start(p.Minute)), Unit: unit}
+	point = Datapoint{Timestamp: api.TimeOf(time.Unix(p.Start, 0)), Unit: unit}
 	for _, stat := range stats {
 		value, there := stat.Of(&p.Set)
 		if !there {

@@ -160,14 +160,16 @@ func checkValue(parameter string, value float64) error {
 	return nil
 }
 
-// readPeriod checks a period in seconds and gives it in minutes, the resolution
-// at which metrics are kept.
-func readPeriod(parameter string, period int) (minutes int64, err error) {
+// readPeriod checks a period in seconds.
+func readPeriod(parameter string, period int) (seconds int64, err error) {
 	switch {
-	case period == 1 || period == 5 || period == 10 || period == 20 || period == 30:
-		return 1, nil
+	case short(period) || period == 1 || period == 5:
 	case period < 60 || period%60 != 0 || period > 86400*365:
 		return 0, invalid("The parameter %s must be 1, 5, 10, 20, 30, or a multiple of 60.", parameter)
 	}
-	return int64(period) / 60, nil
+	return int64(period), nil
 }
+
+// short reports whether a period is one of those below a minute that an alarm may
+// have, too.
+func short(period int) bool { return period == 10 || period == 20 || period == 30 }

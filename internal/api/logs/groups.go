@@ -11,7 +11,10 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 )
 
-const maxListed = 50 // groups or streams of an answer
+const (
+	maxListed   = 50 // groups or streams of an answer
+	maxAccounts = 20
+)
 
 // createLogGroup answers CreateLogGroup.
 func (s *Service) createLogGroup(ctx context.Context, call *api.Call, in *CreateLogGroupInput) (*Empty, error) {
@@ -75,16 +78,27 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return nil, err
 	}
-	list := "groups " + deref(in.LogGroupNamePrefix) + " " + deref(in.LogGroupNamePattern)
+	if len(in.AccountIdentifiers) > maxAccounts {
+		return nil, constraint("accountIdentifiers", len(in.AccountIdentifiers), fmt.Sprintf(atMost, maxAccounts))
+	}
+	for _, id := range in.AccountIdentifiers {
+		if err := text("accountIdentifiers", id, 12, 12, accountID, `^\d{12}$`); err != nil {
+			return nil, err
+		}
+	}
+	list := fmt.Sprintf("groups %s %s %s", deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass))
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err
 	}
 	out := &DescribeLogGroupsOutput{LogGroups: []LogGroup{}}
+	if is(in.IncludeLinkedAccounts) && len(in.AccountIdentifiers) > 0 && !slices.Contains(in.AccountIdentifiers, call.Account) {
+		return out, nil
+	}
 	if in.LogGroupIdentifiers != nil {
 		return out, s.describeThese(ctx, call, in, out)
 	}
-	found, more, err := s.store.Groups(ctx, call.Region, call.Account,
+	found, next, err := s.store.Groups(ctx, call.Region, call.Account,
 		deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass), logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
@@ -92,9 +106,7 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	for i := range found {
 		out.LogGroups = append(out.LogGroups, shown(&found[i], in.LogGroupNamePattern != nil))
 	}
-	if more {
-		out.NextToken = listToken(list, out.LogGroups[len(out.LogGroups)-1].LogGroupName)
-	}
+	out.NextToken = listToken(list, next)
 	return out, nil
 }
 

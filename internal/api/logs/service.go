@@ -13,7 +13,7 @@ import (
 type Store interface {
 	CreateGroup(ctx context.Context, n logs.NewGroup) error
 	DeleteGroup(ctx context.Context, group arn.ARN) error
-	Groups(ctx context.Context, region, account, prefix, part, class string, p logs.Page) (found []logs.Group, more bool, err error)
+	Groups(ctx context.Context, region, account, prefix, part, class string, p logs.Page) (found []logs.Group, next string, err error)
 	Retain(ctx context.Context, group arn.ARN, days int) error
 	Protect(ctx context.Context, group arn.ARN, on bool) error
 	Tag(ctx context.Context, group arn.ARN, tags map[string]string) error

@@ -55,6 +55,7 @@ func length(member, value string, least, most int) error {
 var (
 	groupName  = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
 	streamName = regexp.MustCompile(`^[^:*]*$`)
+	accountID  = regexp.MustCompile(`^[0-9]*$`)
 	identifier = regexp.MustCompile(`^[\w#+=/:,.@-]*$`)
 )
 

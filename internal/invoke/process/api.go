@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -124,9 +125,10 @@ func (a *api) taken(j *job) bool {
 // apiConn is a connection of the process.
 type apiConn struct {
 	net.Conn
-	api  *api
-	left int64 // bytes that may still be read of this request
-	out  []byte
+	api   *api
+	left  int64 // bytes that may still be read of this request
+	usual int   // length of the latest body that came without its length
+	out   []byte
 }
 
 // Read reads within the bounds of a request.
@@ -254,7 +256,8 @@ func (c *apiConn) sendJob(j *job) bool {
 	// A process that does not read must not hold up its end.
 	_ = c.SetWriteDeadline(j.deadline)
 	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
-	return c.write(b) && c.write(payload)
+	_, err := (&net.Buffers{b, payload}).WriteTo(c.Conn) // at once: the process wakes up once
+	return err == nil
 }
 
 // maxCopied is the size up to which a body is copied behind its head.
@@ -280,7 +283,7 @@ func (c *apiConn) done(r *request, id string, failed bool) bool {
 	if !c.hurry(r) {
 		return false
 	}
-	body, whole, err := readBody(r)
+	body, whole, err := c.readBody(r)
 	if err != nil {
 		return false
 	}
@@ -325,7 +328,7 @@ func (c *apiConn) initError(r *request) bool {
 	if !c.hurry(r) {
 		return false
 	}
-	body, whole, err := readBody(r)
+	body, whole, err := c.readBody(r)
 	if err != nil {
 		return false
 	}
@@ -352,13 +355,16 @@ func (c *apiConn) hurry(r *request) bool {
 }
 
 // readBody reads a body; whole is false if it is larger than an answer may be.
-func readBody(r *request) (body []byte, whole bool, err error) {
+func (c *apiConn) readBody(r *request) (body []byte, whole bool, err error) {
 	if n := r.length; n >= 0 && n <= maxResponse {
 		body = make([]byte, n)
 		_, err = io.ReadFull(r.body, body)
 		return body, true, err
 	}
-	body, err = io.ReadAll(io.LimitReader(r.body, maxResponse+1))
+	// Whose length is not told is most often as long as the one before.
+	in := bytes.NewBuffer(make([]byte, 0, c.usual+bytes.MinRead))
+	_, err = in.ReadFrom(io.LimitReader(r.body, maxResponse+1))
+	body, c.usual = in.Bytes(), min(in.Len(), maxCopied)
 	if err == nil && len(body) > maxResponse {
 		_, err = io.Copy(io.Discard, r.body)
 		return nil, false, err

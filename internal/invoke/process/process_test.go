@@ -186,7 +186,7 @@ func TestContext(t *testing.T) {
 			"AWS_ACCESS_KEY_ID=own", "AWS_DEFAULT_REGION=us-east-1", "AWS_ENDPOINT_URL=http://127.0.0.1:4566", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
 			"AWS_LAMBDA_FUNCTION_NAME=f", "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
 			"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/f", "AWS_LAMBDA_LOG_STREAM_NAME=", "AWS_LAMBDA_RUNTIME_API=127.0.0.1:",
-			"AWS_REGION=us-east-1", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "LAMBDA_RUNTIME_DIR=", "LAMBDA_TASK_ROOT=",
+			"AWS_REGION=us-east-1", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "GOMAXPROCS=1", "LAMBDA_RUNTIME_DIR=", "LAMBDA_TASK_ROOT=",
 			"LANG=en_US.UTF-8", "MINE=yes", "PATH=/usr/local/bin:/usr/bin/:/bin:/opt/bin", "TZ=:UTC", "_HANDLER=main", "_X_AMZN_TRACE_ID=Root=1-",
 		}
 		slices.Sort(env)
@@ -209,6 +209,10 @@ func TestRuntimeAPI(t *testing.T) {
 	raw := l.bootstrap("START", "raw")
 	l.want(t, raw, `{"plain":1}`, "", `{"plain":1}`)
 	l.want(t, raw, `""`, "", `""`)
+	own := l.bootstrap("GOMAXPROCS", "7")
+	if out := l.invoke(t, own, `{"env":true}`); !strings.Contains(string(out.Payload), `"GOMAXPROCS=7"`) {
+		t.Errorf("what the configuration sets does not count: %s", out.Payload)
+	}
 }
 
 // A process that registers an extension hears of its end.

@@ -55,3 +55,13 @@ func FuzzReadRequest(f *testing.F) {
 		}
 	})
 }
+
+// A function's programs in Go count on as many processors as its memory would give
+// them at AWS.
+func TestProcessors(t *testing.T) {
+	for megabytes, want := range map[int]int{128: 1, 1769: 1, 1770: 2, 3538: 2, 3539: 3, 10240: 6} {
+		if got := processors(megabytes); got != want {
+			t.Errorf("%d for %d MB, want %d", got, megabytes, want)
+		}
+	}
+}

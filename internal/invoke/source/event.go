@@ -7,87 +7,76 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// record is a message as a function gets it. Source: the Lambda developer guide,
-// "Using Lambda with Amazon SQS", and events of the service.
-type record struct {
-	MessageID     string               `json:"messageId"`
-	ReceiptHandle string               `json:"receiptHandle"`
-	Body          string               `json:"body"`
-	Attributes    map[string]string    `json:"attributes"`
-	UserDefined   map[string]attribute `json:"messageAttributes"`
-	AttributesMD5 *json.RawMessage     `json:"md5OfMessageAttributes,omitempty"`
-	BodyMD5       string               `json:"md5OfBody"`
-	Source        string               `json:"eventSource"`
-	SourceARN     string               `json:"eventSourceARN"`
-	Region        string               `json:"awsRegion"`
-}
-
-type attribute struct {
-	StringValue *string  `json:"stringValue,omitempty"`
-	BinaryValue *string  `json:"binaryValue,omitempty"` // base64
-	StringList  []string `json:"stringListValues"`
-	BinaryList  []string `json:"binaryListValues"`
-	Type        string   `json:"dataType"`
-}
-
-var null = json.RawMessage("null")
-
-// appendRecord appends a message as JSON.
+// appendRecord appends a message as a function gets it, in JSON. Source: the Lambda
+// developer guide, "Using Lambda with Amazon SQS", and events of the service.
 func appendRecord(b []byte, m *mapping.Mapping, r *shard.Received) []byte {
-	out := record{
-		MessageID: r.ID.String(), ReceiptHandle: r.ReceiptHandle, Body: string(r.Body), Attributes: systemAttributes(r),
-		UserDefined: map[string]attribute{}, BodyMD5: hex.EncodeToString(r.BodyMD5[:]),
-		Source: "aws:sqs", SourceARN: m.Queue.String(), Region: m.Queue.Region,
+	b = appendMember(b, `{"messageId":`, r.ID.String())
+	b = appendMember(b, `,"receiptHandle":`, r.ReceiptHandle)
+	b = appendMember(b, `,"body":`, string(r.Body))
+	b = appendSystemAttributes(append(b, `,"attributes":`...), r)
+	b = append(b, `,"messageAttributes":{`...)
+	for i := range r.Attributes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendAttribute(b, &r.Attributes[i])
 	}
+	b = append(b, '}')
 	switch {
 	case len(r.Attributes) > 0:
-		out.AttributesMD5 = new(json.RawMessage(`"` + hex.EncodeToString(r.AttributesMD5[:]) + `"`))
+		b = append(b, `,"md5OfMessageAttributes":"`...)
+		b = append(hex.AppendEncode(b, r.AttributesMD5[:]), '"')
 	case m.Window > 0:
-		out.AttributesMD5 = &null
+		b = append(b, `,"md5OfMessageAttributes":null`...)
 	}
-	for _, a := range r.Attributes {
-		shown := attribute{StringList: []string{}, BinaryList: []string{}, Type: a.Type}
-		if a.Binary() {
-			shown.BinaryValue = new(base64.StdEncoding.EncodeToString(a.Value))
-		} else {
-			shown.StringValue = new(string(a.Value))
-		}
-		out.UserDefined[a.Name] = shown
-	}
-	buf := bytes.NewBuffer(b)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		panic(err) // a record holds nothing that JSON cannot
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	b = append(b, `,"md5OfBody":"`...)
+	b = append(hex.AppendEncode(b, r.BodyMD5[:]), `","eventSource":"aws:sqs"`...)
+	b = appendMember(b, `,"eventSourceARN":`, m.Queue.String())
+	b = appendMember(b, `,"awsRegion":`, m.Queue.Region)
+	return append(b, '}')
 }
 
-func systemAttributes(r *shard.Received) map[string]string {
-	all := map[string]string{
-		"ApproximateReceiveCount":          strconv.Itoa(r.Receives),
-		"SentTimestamp":                    strconv.FormatInt(r.Sent, 10),
-		"SenderId":                         r.Sender,
-		"ApproximateFirstReceiveTimestamp": strconv.FormatInt(r.FirstReceived, 10),
+func appendMember(b []byte, name, value string) []byte {
+	return fastjson.AppendString(append(b, name...), value)
+}
+
+func appendAttribute(b []byte, a *message.Attribute) []byte {
+	b = append(fastjson.AppendString(b, a.Name), ":{"...)
+	if a.Binary() {
+		b = append(b, `"binaryValue":"`...)
+		b = append(base64.StdEncoding.AppendEncode(b, a.Value), '"')
+	} else {
+		b = appendMember(b, `"stringValue":`, string(a.Value))
 	}
-	set := func(name, value string) {
-		if value != "" {
-			all[name] = value
+	b = appendMember(b, `,"stringListValues":[],"binaryListValues":[],"dataType":`, a.Type)
+	return append(b, '}')
+}
+
+func appendSystemAttributes(b []byte, r *shard.Received) []byte {
+	b = strconv.AppendInt(append(b, `{"ApproximateReceiveCount":"`...), int64(r.Receives), 10)
+	b = strconv.AppendInt(append(b, `","SentTimestamp":"`...), r.Sent, 10)
+	b = strconv.AppendInt(append(b, `","ApproximateFirstReceiveTimestamp":"`...), r.FirstReceived, 10)
+	b = appendMember(append(b, '"'), `,"SenderId":`, r.Sender)
+	for _, a := range [...]struct{ name, value string }{
+		{`,"MessageGroupId":`, r.Group},
+		{`,"MessageDeduplicationId":`, r.Dedup},
+		{`,"AWSTraceHeader":`, r.Trace},
+		{`,"DeadLetterQueueSourceArn":`, r.Source},
+	} {
+		if a.value != "" {
+			b = appendMember(b, a.name, a.value)
 		}
 	}
-	set("MessageGroupId", r.Group)
-	set("MessageDeduplicationId", r.Dedup)
-	set("AWSTraceHeader", r.Trace)
-	set("DeadLetterQueueSourceArn", r.Source)
 	if r.FIFO {
-		all["SequenceNumber"] = message.SequenceNumber(r.Sequence)
+		b = appendMember(b, `,"SequenceNumber":`, message.SequenceNumber(r.Sequence))
 	}
-	return all
+	return append(b, '}')
 }
 
 // failed tells which messages of a batch the function says have failed. whole says

@@ -1,12 +1,15 @@
 package source
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -112,32 +115,77 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// A record is JSON that says what the message holds.
+// record is what a record holds.
+type record struct {
+	MessageID     string               `json:"messageId"`
+	ReceiptHandle string               `json:"receiptHandle"`
+	Body          string               `json:"body"`
+	Attributes    map[string]string    `json:"attributes"`
+	UserDefined   map[string]attribute `json:"messageAttributes"`
+	AttributesMD5 *string              `json:"md5OfMessageAttributes"`
+	BodyMD5       string               `json:"md5OfBody"`
+	Source        string               `json:"eventSource"`
+	SourceARN     string               `json:"eventSourceARN"`
+	Region        string               `json:"awsRegion"`
+}
+
+type attribute struct {
+	StringValue *string  `json:"stringValue"`
+	BinaryValue []byte   `json:"binaryValue"`
+	StringList  []string `json:"stringListValues"`
+	BinaryList  []string `json:"binaryListValues"`
+	Type        string   `json:"dataType"`
+}
+
+// A record is JSON that says what the message holds, and no more.
 func FuzzRecord(f *testing.F) {
-	f.Add("body", "group", "name", []byte{1}, true)
-	f.Fuzz(func(t *testing.T, body, group, name string, value []byte, binary bool) {
-		kind := "String"
-		if binary {
-			kind = "Binary"
-		}
+	f.Add("body", "group", "trace", "name", []byte{1}, true, true, 0)
+	f.Add("\"a\\\n<é>", "", "", "", []byte(nil), false, false, 1)
+	f.Add("{}", "", "Root=1", "n", []byte("v\""), false, true, 2)
+	f.Fuzz(func(t *testing.T, body, group, trace, name string, value []byte, binary, fifo bool, window int) {
 		m := &mapping.Mapping{Queue: arn.ARN{Service: "sqs", Region: "us-east-1", Account: "000000000000", Resource: "q"}}
-		r := &shard.Received{Message: &message.Message{Body: []byte(body), Group: group, Attributes: []message.Attribute{{Name: name, Type: kind, Value: value}}}, FIFO: true}
-		var got struct {
-			Body       string
-			Attributes map[string]string
-			User       map[string]struct {
-				StringValue *string
-				BinaryValue []byte
-			} `json:"messageAttributes"`
+		m.Window = time.Duration(window)
+		r := &shard.Received{
+			Message:       &message.Message{Body: []byte(body), BodyMD5: [16]byte{1}, Group: group, Trace: trace, Sender: "me", Sent: 5},
+			ReceiptHandle: "handle", Receives: 3, FirstReceived: 7, Sequence: 9, FIFO: fifo,
 		}
-		if err := json.Unmarshal(appendRecord(nil, m, r), &got); err != nil {
-			t.Fatal(err)
+		text := func(s string) string { return string([]rune(s)) } // with U+FFFD for what is no UTF-8
+		want := record{
+			MessageID: r.ID.String(), ReceiptHandle: "handle", Body: text(body), UserDefined: map[string]attribute{},
+			Attributes: map[string]string{"ApproximateReceiveCount": "3", "SentTimestamp": "5", "ApproximateFirstReceiveTimestamp": "7", "SenderId": "me"},
+			BodyMD5:    "01000000000000000000000000000000", Source: "aws:sqs", SourceARN: "arn:aws:sqs:us-east-1:000000000000:q", Region: "us-east-1",
 		}
-		if utf8.ValidString(body) && got.Body != body {
-			t.Errorf("body %q is %q", body, got.Body)
+		if group != "" {
+			want.Attributes["MessageGroupId"] = text(group)
 		}
-		if a, ok := got.User[name]; ok && binary && string(a.BinaryValue) != string(value) {
-			t.Errorf("value %q is %q", value, a.BinaryValue)
+		if trace != "" {
+			want.Attributes["AWSTraceHeader"] = text(trace)
+		}
+		if fifo {
+			want.Attributes["SequenceNumber"] = message.SequenceNumber(9)
+		}
+		if name != "" {
+			shown := attribute{StringList: []string{}, BinaryList: []string{}, Type: "Binary", BinaryValue: append([]byte{}, value...)}
+			if !binary {
+				shown = attribute{StringList: []string{}, BinaryList: []string{}, Type: "String", StringValue: new(text(string(value)))}
+			}
+			r.Attributes = []message.Attribute{{Name: name, Type: shown.Type, Value: value}}
+			r.AttributesMD5 = [16]byte{2}
+			want.UserDefined[text(name)] = shown
+			want.AttributesMD5 = new("02000000000000000000000000000000")
+		}
+		raw := appendRecord(nil, m, r)
+		var got record
+		in := json.NewDecoder(bytes.NewReader(raw))
+		in.DisallowUnknownFields()
+		if err := in.Decode(&got); err != nil || in.More() {
+			t.Fatalf("%v: %s", err, raw)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", raw, d)
+		}
+		if null := strings.Contains(string(raw), `"md5OfMessageAttributes":null`); null != (name == "" && m.Window > 0) {
+			t.Errorf("window %d: %s", window, raw)
 		}
 	})
 }

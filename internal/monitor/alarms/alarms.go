@@ -63,8 +63,9 @@ type Options struct {
 	Executor Executor
 	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
 	MaxAlarms int
-	// Wake is called when there is an alarm that Tick should evaluate.
-	Wake func()
+	// Wake is called when there is an alarm that Tick should evaluate, and WakeShort
+	// when there is one for TickShort.
+	Wake, WakeShort func()
 }
 
 // ID names an alarm.
@@ -185,7 +186,22 @@ func (e *Engine) Start() error {
 	if e.busy() {
 		e.options.Wake()
 	}
+	if e.hasShort() {
+		e.options.WakeShort()
+	}
 	return e.Execute(context.Background())
+}
+
+// hasShort reports whether there are alarms on periods below a minute.
+func (e *Engine) hasShort() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.alarms {
+		if a.Short() {
+			return true
+		}
+	}
+	return false
 }
 
 // busy reports whether there is anything to do each minute.
@@ -299,6 +315,9 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 	}
 	e.alarms[id] = &a
 	e.options.Wake()
+	if a.Short() {
+		e.options.WakeShort()
+	}
 	return nil
 }
 

@@ -53,11 +53,12 @@ func (s *stopping) Apply(sync bool, batches ...*mutation.Batch) error {
 
 type world struct {
 	*testing.T
-	store    store.Store
-	clock    *clock.Virtual
-	keeper   *metrics.Store
-	executor *executed
-	woken    int
+	store      store.Store
+	clock      *clock.Virtual
+	keeper     *metrics.Store
+	executor   *executed
+	wokenShort int
+	woken      int
 }
 
 func newWorld(t *testing.T) *world {
@@ -73,7 +74,7 @@ func (w *world) open(st store.Store) *Engine {
 	w.Helper()
 	e, err := Open(Options{
 		Store: st, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
-		MaxAlarms: 3, Wake: func() { w.woken++ },
+		MaxAlarms: 3, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -84,7 +85,7 @@ func (w *world) open(st store.Store) *Engine {
 func (w *world) pass(e *Engine, values ...float64) error {
 	w.Helper()
 	for _, value := range values {
-		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Count", metrics.Minute(w.clock.Now()), func(s *metrics.Set) { s.Add(value, 1) })
+		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Count", w.clock.Now().Unix(), false, func(s *metrics.Set) { s.Add(value, 1) })
 		if err != nil {
 			w.Fatal(err)
 		}

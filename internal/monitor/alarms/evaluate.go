@@ -12,13 +12,31 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Tick evaluates every alarm at the end of a minute and executes the actions of
-// those whose state has become another. It asks for more while there are alarms.
+// Tick evaluates the alarms on periods of minutes at the end of a minute and
+// executes the actions of those whose state has become another. It asks for more
+// while there are alarms.
 func (e *Engine) Tick(at time.Time) (more bool, err error) {
+	err = e.evaluateAll(at, false)
+	return e.busy(), err
+}
+
+// ShortEvery is how often alarms on periods below a minute are evaluated.
+const ShortEvery = 10 * time.Second
+
+// TickShort is Tick for the alarms on periods below a minute, every ShortEvery. It
+// asks for more while there are such alarms.
+func (e *Engine) TickShort(at time.Time) (more bool, err error) {
+	err = e.evaluateAll(at, true)
+	return e.hasShort(), err
+}
+
+func (e *Engine) evaluateAll(at time.Time, short bool) error {
 	e.mu.Lock()
 	all := make([]*alarm.Alarm, 0, len(e.alarms))
 	for _, a := range e.alarms {
-		all = append(all, a)
+		if a.Short() == short {
+			all = append(all, a)
+		}
 	}
 	e.mu.Unlock()
 	slices.SortFunc(all, func(a, b *alarm.Alarm) int {
@@ -26,17 +44,16 @@ func (e *Engine) Tick(at time.Time) (more bool, err error) {
 	})
 	for _, a := range all {
 		if err := e.evaluate(a, at); err != nil {
-			return true, err
+			return err
 		}
 	}
-	err = e.Execute(context.Background())
-	return e.busy(), err
+	return e.Execute(context.Background())
 }
 
 // evaluate finds the state of an alarm. One that has been changed meanwhile waits
-// for the next minute.
+// for the next time.
 func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
-	points, err := e.points(a, metrics.Minute(at))
+	points, err := e.points(a, at.Unix())
 	if err != nil {
 		return err
 	}
@@ -58,8 +75,8 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	return nil
 }
 
-// points are the latest periods of an alarm's metric before a minute, the newest
-// first.
+// points are the latest periods of an alarm's metric before a time, in epoch
+// seconds, the newest first.
 func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 	stat, ok := metrics.ParseStatistic(a.Statistic)
 	if !ok {
@@ -80,11 +97,11 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 			return nil, err
 		}
 	}
-	n, period := a.Looked(), int64(a.Period)/60
+	n, period := a.Looked(), int64(a.Period)
 	from := end - int64(n)*period
 	points := make([]alarm.Point, n)
 	for i := range points {
-		points[i].At = metrics.Start(end - int64(i+1)*period)
+		points[i].At = time.Unix(end-int64(i+1)*period, 0).UTC()
 	}
 	for _, unit := range units {
 		read, err := e.options.Metrics.Read(m, unit, from, end, period)
@@ -93,7 +110,7 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 		}
 		for i := range read {
 			if value, ok := stat.Of(&read[i].Set); ok {
-				p := &points[n-1-int((read[i].Minute-from)/period)]
+				p := &points[n-1-int((read[i].Start-from)/period)]
 				p.Real, p.Samples, p.Value = true, read[i].Set.Count, value
 			}
 		}

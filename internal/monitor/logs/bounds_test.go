@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -156,4 +157,38 @@ func TestQuietStream(t *testing.T) {
 			t.Errorf("head %v: %q", head, all)
 		}
 	}
+
+	// Its events go with it, past all the hours of the other.
+	check(t, l.DeleteStream(t.Context(), group, "quiet"))
+	l.background.Wait()
+	same(t, "events left", 5000, kept(t, l, kindEvent))
+	same(t, "index left", 5000, kept(t, l, kindIndex))
+}
+
+// A list of groups looks at a bounded part in one call, and goes on where it stood.
+func TestGroupsAreBounded(t *testing.T) {
+	st := &counting{Store: memory.New()}
+	l, _ := open(t, st, nil)
+	const groups = 2*maxLooked + 10
+	for i := range groups {
+		check(t, l.createGroup(NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", fmt.Sprintf("g%06d", i))}))
+	}
+	var names []string
+	p := Page{Limit: 50}
+	for calls := 1; ; calls++ {
+		st.looks.Store(0)
+		found, next, err := l.Groups(t.Context(), "us-east-1", "000000000000", "", "000005", "", p)
+		check(t, err)
+		if n := st.looks.Load(); n > maxLooked+10 {
+			t.Errorf("a call looks at %d keys", n)
+		}
+		for _, g := range found {
+			names = append(names, g.ARN.String())
+		}
+		if p.After = next; next == "" {
+			same(t, "calls", 3, calls)
+			break
+		}
+	}
+	same(t, "found", []string{"arn:aws:logs:us-east-1:000000000000:log-group:g000005"}, names)
 }

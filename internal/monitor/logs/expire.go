@@ -132,7 +132,7 @@ func (l *Logs) expireGroup(group, now uint64) error {
 	}
 	moveDue(&b, group, &t, due)
 	b.Set(key(kindTotals, group), t.encode())
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 // drop removes the buckets of the hours in [from, to).
@@ -155,10 +155,12 @@ func (l *Logs) drop(b *mutation.Batch, group uint64, t *totals, from, to uint64)
 }
 
 // Beyond the bound so much more goes that the next put does not have to wait for
-// the same; a bucket that is larger goes in steps.
+// the same: one bucket after the other, which costs nothing by the event; one that
+// is a large part of all goes in steps.
 const (
-	trimShare = 20 // one part of
-	trimStep  = 5000
+	trimShare  = 20 // one part of the bound
+	largeShare = 8
+	trimStep   = 5000
 )
 
 // trim removes the oldest events, in the background, when there are too many.
@@ -200,10 +202,10 @@ func (l *Logs) forgetOldest() bool {
 	}
 	var b mutation.Batch
 	b.Delete(key(kindOldest, h, group))
-	return l.commits.apply(&b) == nil
+	return l.apply(&b) == nil
 }
 
-// trimOldest removes the oldest bucket, or its beginning if that is enough.
+// trimOldest removes the oldest bucket, or the beginning of a large one.
 func (l *Logs) trimOldest(target int64) error {
 	h, group, ok, err := l.oldest()
 	if err != nil || !ok {
@@ -221,7 +223,7 @@ func (l *Logs) trimOldest(target int64) error {
 	held := decodeBucket(v)
 	excess := l.disk.Load() - target
 	var b mutation.Batch
-	if held.disk() <= excess {
+	if held.disk() <= max(excess, l.MaxBytes/largeShare) {
 		if err := l.drop(&b, group, &t, h, h+1); err != nil {
 			return err
 		}
@@ -231,7 +233,7 @@ func (l *Logs) trimOldest(target int64) error {
 		err := l.each(key(kindEvent, group, h*hour), key(kindEvent, group, (h+1)*hour), func(k, v []byte) bool {
 			e, _ := decodeStored(v)
 			p := position{number(k, 1), number(k, 2)}
-			b.Delete(indexKey(group, e.stream, p))
+			b.SingleDelete(indexKey(group, e.stream, p))
 			gone.add(bucket{uint64(len(e.message)), 1})
 			end = p.next()
 			return gone.events < trimStep && gone.disk() < excess
@@ -246,5 +248,5 @@ func (l *Logs) trimOldest(target int64) error {
 		l.disk.Add(-gone.disk())
 	}
 	b.Set(key(kindTotals, group), t.encode())
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }

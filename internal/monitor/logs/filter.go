@@ -197,9 +197,10 @@ func (f *filtering) scan(low, high position) error {
 	return errors.Join(failed, err)
 }
 
-// cursor walks through the index of a stream.
+// cursor walks through the index of a stream, in steps that double.
 type cursor struct {
 	stream uint64
+	step   int
 	ahead  []position
 	at     position
 	done   bool
@@ -238,7 +239,8 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 		for i := range f.merged {
 			c := &f.merged[i]
 			for len(c.ahead) == 0 && !c.done {
-				if c.ahead, c.at, c.done, err = f.logs.index(f.group, c.stream, c.at, high, chunk/4); err != nil {
+				c.step = min(chunk/4, max(4, 2*c.step))
+				if c.ahead, c.at, c.done, err = f.logs.index(f.group, c.stream, c.at, high, c.step); err != nil {
 					return nil, err
 				}
 				if len(c.ahead) == 0 && !c.done {

@@ -62,7 +62,7 @@ func (l *Logs) createGroup(n NewGroup) error {
 	g := groupRecord{id: id, created: int64(l.now()), details: encodeDetails(details{n.Class, n.Protected, n.Tags})}
 	b.Set(k, g.encode())
 	b.Set(key(kindTotals, id), totals{}.encode())
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 func encodeDetails(d details) []byte {
@@ -117,7 +117,7 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 		b.DeleteRange(key(kind, g.id), key(kind, g.id+1))
 	}
 	l.disk.Add(-t.disk())
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 // unprotected finds a group that may be deleted, or what is in it.
@@ -138,7 +138,7 @@ func (l *Logs) change(group arn.ARN, f func(*details) error) error {
 			g.details = encodeDetails(d)
 			var b mutation.Batch
 			b.Set(groupKey(group), g.encode())
-			err = l.commits.apply(&b)
+			err = l.apply(&b)
 		}
 	}
 	l.catalog.Unlock()
@@ -217,7 +217,7 @@ func (l *Logs) retain(group, days uint64) error {
 		return err
 	}
 	b.Set(key(kindTotals, group), t.encode())
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 // Page is a part of a list: what to begin behind, and how much.
@@ -226,19 +226,31 @@ type Page struct {
 	Limit int
 }
 
+// maxLooked is how many groups one list looks at.
+const maxLooked = 10_000
+
 // Groups lists groups in the order of their names: those that begin with prefix
-// and have part in them.
-func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class string, p Page) (found []Group, more bool, err error) {
+// and have part in them. Where the list goes on is named by next, which is empty if
+// it does not; a list that leaves out most of what it looks at may be short, or
+// empty, and go on.
+func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class string, p Page) (found []Group, next string, err error) {
 	if err := l.settle(); err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	all := groupPrefix(region, account)
 	low := append(bytes.Clone(all), max(prefix, p.After)...)
 	if p.After != "" && p.After >= prefix {
 		low = append(low, 0)
 	}
+	at, looked := "", 0
 	err = l.each(low, behind(append(bytes.Clone(all), prefix...)), func(k, v []byte) bool {
-		if !strings.Contains(string(k[len(all):]), part) {
+		if len(found) == p.Limit || looked == maxLooked {
+			next = at
+			return false
+		}
+		at = string(k[len(all):])
+		looked++
+		if !strings.Contains(at, part) {
 			return true
 		}
 		g, _ := decodeGroup(v)
@@ -248,10 +260,6 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		}
 		if class != "" && d.Class != class {
 			return true
-		}
-		if len(found) == p.Limit {
-			more = true
-			return false
 		}
 		t, err := l.totals(g.id)
 		if err != nil { // removed meanwhile
@@ -263,5 +271,5 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		})
 		return true
 	})
-	return found, more, err
+	return found, next, err
 }

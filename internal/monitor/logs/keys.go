@@ -13,6 +13,7 @@ import (
 // in their order; group and stream stand for ids, which are never given twice.
 const (
 	kindSequence = 'q' // → what ids and sequences lie below
+	kindClock    = 'w' // → the time of the latest commit, epoch milliseconds
 	kindGroup    = 'g' // account 0 region 0 name → groupRecord
 	kindTotals   = 'c' // group → totals
 	kindStream   = 's' // group name → streamRecord

@@ -8,10 +8,12 @@ package logs
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
@@ -44,6 +46,7 @@ type Logs struct {
 
 	sequence, ceiling atomic.Uint64
 	reserving         sync.Mutex
+	latest            atomic.Uint64 // epoch milliseconds
 
 	disk   atomic.Int64 // about, in bytes
 	expiry expiry
@@ -53,6 +56,8 @@ type Logs struct {
 	stop       context.CancelFunc
 	background sync.WaitGroup
 	trimming   atomic.Bool
+	sweeping   atomic.Bool
+	doomed     atomic.Bool // a stream was removed since the last sweep began
 }
 
 // Open reads what is needed of the state: how much there is, and what expires
@@ -65,15 +70,17 @@ func Open(o Options) (*Logs, error) {
 	l.commits.store, l.commits.fatal = o.Store, l.fatal
 	l.stopping, l.stop = context.WithCancel(context.Background())
 	l.sink.logs = l
-	v, ok, err := o.Store.Get(nil, key(kindSequence))
+	ceiling, err := l.number(key(kindSequence))
 	if err != nil {
 		return nil, err
 	}
-	if ok && len(v) == 8 {
-		ceiling := number(append([]byte{0, 0}, v...), 0)
-		l.sequence.Store(ceiling)
-		l.ceiling.Store(ceiling)
+	l.sequence.Store(ceiling)
+	l.ceiling.Store(ceiling)
+	latest, err := l.number(key(kindClock))
+	if err != nil {
+		return nil, err
 	}
+	l.latest.Store(latest)
 	err = l.each(key(kindTotals), behind(key(kindTotals)), func(_, v []byte) bool {
 		t, _ := decodeTotals(v)
 		l.disk.Add(t.disk())
@@ -85,7 +92,7 @@ func Open(o Options) (*Logs, error) {
 	if err := l.expireNext(); err != nil {
 		return nil, err
 	}
-	l.goBackground(l.sweepDoomed)
+	l.sweep()
 	l.trim()
 	return l, nil
 }
@@ -113,6 +120,31 @@ func (l *Logs) fatal(err error) {
 }
 
 func (l *Logs) now() uint64 { return uint64(max(l.Clock.Now().UnixMilli(), 0)) }
+
+// number reads one that is kept by itself; 0 if there is none.
+func (l *Logs) number(k []byte) (uint64, error) {
+	v, ok, err := l.Store.Get(nil, k)
+	if err != nil || !ok || len(v) != 8 {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(v), nil
+}
+
+// Latest is the time of the latest commit. A virtual clock must not start before
+// it.
+func (l *Logs) Latest() time.Time { return time.UnixMilli(int64(l.latest.Load())).UTC() }
+
+// apply makes a batch visible, and keeps the time of it.
+func (l *Logs) apply(b *mutation.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	now := l.now()
+	for before := l.latest.Load(); before < now && !l.latest.CompareAndSwap(before, now); before = l.latest.Load() {
+	}
+	b.Set(key(kindClock), numbers(l.latest.Load()))
+	return l.commits.apply(b)
+}
 
 // lock takes the lock of a group.
 func (l *Logs) lock(group uint64) (unlock func()) {
@@ -241,9 +273,6 @@ type commits struct {
 
 // apply makes a batch visible.
 func (c *commits) apply(b *mutation.Batch) error {
-	if b.Len() == 0 {
-		return nil
-	}
 	if err := c.store.Apply(false, b); err != nil {
 		if !errors.Is(err, store.ErrClosed) {
 			c.fatal(err)

@@ -367,7 +367,7 @@ func TestRetention(t *testing.T) {
 
 // The oldest events of all groups go when there are too many.
 func TestMaxBytes(t *testing.T) {
-	for _, span := range []time.Duration{0, 10 * time.Hour} { // one bucket, or many
+	for _, span := range []time.Duration{0, 10 * time.Hour, 100 * time.Hour} { // one bucket, a few, or many small ones
 		l, _ := open(t, memory.New(), func(o *Options) { o.MaxBytes = 200_000 })
 		with(t, l, "s")
 		other := arn.LogGroup("us-east-1", "000000000000", "other")
@@ -376,7 +376,7 @@ func TestMaxBytes(t *testing.T) {
 		for i := range 100 {
 			var batch []Event
 			for j := range 50 {
-				batch = append(batch, Event{at(-20*time.Hour + span*time.Duration(i*50+j)/5000), fmt.Sprintf("%04d", i*50+j)})
+				batch = append(batch, Event{at(-120*time.Hour + span*time.Duration(i*50+j)/5000), fmt.Sprintf("%04d", i*50+j)})
 			}
 			to := group
 			if i%2 == 1 {
@@ -477,13 +477,13 @@ func TestStreamsAndGroups(t *testing.T) {
 	names := func(prefix, part string, limit int) (names []string) {
 		p := Page{Limit: limit}
 		for {
-			found, more, err := l.Groups(t.Context(), "us-east-1", "000000000000", prefix, part, "", p)
+			found, next, err := l.Groups(t.Context(), "us-east-1", "000000000000", prefix, part, "", p)
 			check(t, err)
 			for _, g := range found {
 				name, _ := g.ARN.LogGroupName()
-				names, p.After = append(names, name), name
+				names = append(names, name)
 			}
-			if !more {
+			if p.After = next; next == "" {
 				return names
 			}
 		}

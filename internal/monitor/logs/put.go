@@ -69,7 +69,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 		}
 	}
 	if len(events) == 0 {
-		return r, l.commits.apply(&b)
+		return r, l.apply(&b)
 	}
 	sequence, err := l.take(len(events))
 	if err != nil {
@@ -95,7 +95,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	}
 	first, latest := uint64(events[0].Time), uint64(events[len(events)-1].Time)
 	if s.ingested == 0 || latest > s.last {
-		b.Delete(key(kindLatest, group, s.last, s.id))
+		b.SingleDelete(key(kindLatest, group, s.last, s.id))
 		b.Set(key(kindLatest, group, max(latest, s.last), s.id), []byte(stream))
 		s.last = max(latest, s.last)
 	}
@@ -113,7 +113,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	}
 	b.Set(key(kindTotals, group), t.encode())
 	l.disk.Add(added.disk())
-	if err := l.commits.apply(&b); err != nil {
+	if err := l.apply(&b); err != nil {
 		return r, err
 	}
 	if t.due != due {

@@ -46,7 +46,7 @@ func (l *Logs) createStream(group uint64, name string) error {
 	if _, err := l.addStream(&b, group, name); err != nil {
 		return err
 	}
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 // addStream makes a stream that does not exist; the group's lock is held.
@@ -76,7 +76,7 @@ func (l *Logs) DeleteStream(_ context.Context, group arn.ARN, name string) error
 	if err := l.commits.wait(); err != nil {
 		return err
 	}
-	l.goBackground(l.sweepDoomed)
+	l.sweep()
 	return nil
 }
 
@@ -89,9 +89,9 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 	var b mutation.Batch
 	b.Delete(textKey(kindStream, group, name))
 	b.Delete(key(kindName, group, s.id))
-	b.Delete(key(kindLatest, group, s.last, s.id))
+	b.SingleDelete(key(kindLatest, group, s.last, s.id))
 	b.Set(key(kindDoomed, group, s.id), nil)
-	return l.commits.apply(&b)
+	return l.apply(&b)
 }
 
 // StreamOrder says which streams are listed, and how.
@@ -182,7 +182,23 @@ func maxKey(a, b []byte) []byte {
 // doomedStep is how many events of a removed stream go in one commit.
 const doomedStep = 2000
 
-// sweepDoomed gives the space of removed streams back.
+// sweep gives the space of removed streams back, in the background.
+func (l *Logs) sweep() {
+	l.doomed.Store(true)
+	if !l.sweeping.CompareAndSwap(false, true) {
+		return
+	}
+	l.goBackground(func() {
+		for l.doomed.Swap(false) {
+			l.sweepDoomed()
+		}
+		l.sweeping.Store(false)
+		if l.doomed.Load() { // one that came in between
+			l.sweep()
+		}
+	})
+}
+
 func (l *Logs) sweepDoomed() {
 	type stream struct{ group, id uint64 }
 	for l.stopping.Err() == nil {
@@ -195,8 +211,8 @@ func (l *Logs) sweepDoomed() {
 			return
 		}
 		for _, s := range all {
-			for more := true; more && l.stopping.Err() == nil; {
-				if more, err = l.sweepStream(s.group, s.id); err != nil {
+			for at, more := (position{}), true; more && l.stopping.Err() == nil; {
+				if at, more, err = l.sweepStream(s.group, s.id, at); err != nil {
 					return // the next start goes on
 				}
 			}
@@ -204,18 +220,17 @@ func (l *Logs) sweepDoomed() {
 	}
 }
 
-func (l *Logs) sweepStream(group, id uint64) (more bool, err error) {
+// sweepStream removes some events of a stream, from a place on; reached is where
+// to go on if there is more.
+func (l *Logs) sweepStream(group, id uint64, at position) (reached position, more bool, err error) {
 	defer l.lock(group)()
 	t, err := l.totals(group)
 	if err != nil {
-		return false, nil //nolint:nilerr // the group is gone, and all with it
+		return at, false, nil //nolint:nilerr // the group is gone, and all with it
 	}
-	if _, ok, err := l.Store.Get(nil, key(kindDoomed, group, id)); err != nil || !ok {
-		return false, err
-	}
-	places, _, done, err := l.index(group, id, position{}, last, doomedStep)
+	places, reached, done, err := l.index(group, id, at, last, doomedStep)
 	if err != nil {
-		return false, err
+		return at, false, err
 	}
 	var b mutation.Batch
 	gone := map[uint64]bucket{}
@@ -223,19 +238,19 @@ func (l *Logs) sweepStream(group, id uint64) (more bool, err error) {
 		n := gone[p.hour()]
 		n.add(bucket{uint64(len(e.message)), 1})
 		gone[p.hour()] = n
-		b.Delete(eventKey(group, p))
+		b.SingleDelete(eventKey(group, p))
 		return true
 	})
 	if err != nil {
-		return false, err
+		return at, false, err
 	}
 	for _, p := range places {
-		b.Delete(indexKey(group, id, p))
+		b.SingleDelete(indexKey(group, id, p))
 	}
 	for h, n := range gone {
 		v, _, err := l.Store.Get(nil, key(kindBucket, group, h))
 		if err != nil {
-			return false, err
+			return at, false, err
 		}
 		held := decodeBucket(v)
 		held.sub(n)
@@ -247,7 +262,7 @@ func (l *Logs) sweepStream(group, id uint64) (more bool, err error) {
 		b.Delete(key(kindDoomed, group, id))
 	}
 	b.Set(key(kindTotals, group), t.encode())
-	return !done, l.commits.apply(&b)
+	return reached, !done, l.apply(&b)
 }
 
 // stored is an event as it is kept. The message is valid until the next one is

@@ -42,6 +42,9 @@ func (s *Store) age(now int64) error {
 			batch.Reset()
 		}
 	}
+	if err := s.dropSeconds(now); err != nil {
+		return err
+	}
 	return s.unlist(now)
 }
 

@@ -7,6 +7,7 @@
 // its minute and counts instead of the one in the store; so reading needs no lock
 // over both.
 //
+// What clients put by the second is kept so for three hours beside its minutes.
 // Minutes are kept for 15 days, then as five minutes until 63 days, then as
 // hours until 455 days. In the store a point lies under its resolution, its
 // bucket of time, its series and its time: what has become too old goes as one

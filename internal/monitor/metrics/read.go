@@ -9,24 +9,48 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Point is the set of a period that begins at a minute.
+// Point is the set of a period.
 type Point struct {
-	Minute int64
-	Set    Set
+	Start int64 // in epoch seconds
+	Set   Set
 }
 
-// Read gives what there is of a series in the periods, of so many minutes, that
+// Read gives what there is of a series in the periods, of so many seconds, that
 // begin at from and the multiples of period behind it, below to; in ascending
-// order, without the empty ones.
+// order, without the empty ones. Times are epoch seconds. A period of 60 or a
+// multiple begins with a minute. Shorter ones have what was put by the second in
+// the last three hours, and what was not at the start of its minute.
 func (s *Store) Read(m Metric, unit string, from, to, period int64) ([]Point, error) {
-	now := Minute(s.options.Clock.Now())
-	series := idOf(seriesKey(&m, unit))
-	last := from + (to-from+period-1)/period*period // the end of the last period
-	recent, err := s.recent(m, unit, series, from, last)
+	if period%perMinute != 0 {
+		return s.seconds(m, unit, from, to, period)
+	}
+	read, err := s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute)
 	if err != nil {
 		return nil, err
 	}
-	var points []Point
+	points := make([]Point, len(read))
+	for i := range read {
+		points[i] = Point{read[i].at * perMinute, read[i].set}
+	}
+	return points, nil
+}
+
+// point is a set of a time, in the units of its resolution.
+type point struct {
+	at  int64
+	set Set
+}
+
+// minutes is Read in minutes.
+func (s *Store) minutes(m Metric, unit string, from, to, period int64) ([]point, error) {
+	now := Minute(s.options.Clock.Now())
+	series := idOf(seriesKey(&m, unit))
+	last := from + (to-from+period-1)/period*period // the end of the last period
+	recent, err := s.recent(m, unit, series, false, from, last)
+	if err != nil {
+		return nil, err
+	}
+	var points []point
 	add := func(minute int64, set *Set) {
 		if minute < now-Retention {
 			return
@@ -35,17 +59,17 @@ func (s *Store) Read(m Metric, unit string, from, to, period int64) ([]Point, er
 		if start = from + floorDiv(start-from, period)*period; start < from {
 			start = from // a coarse point that begins before
 		}
-		if n := len(points); n == 0 || points[n-1].Minute != start {
-			points = append(points, Point{Minute: start})
+		if n := len(points); n == 0 || points[n-1].at != start {
+			points = append(points, point{at: start})
 		}
-		points[len(points)-1].Set.Merge(set)
+		points[len(points)-1].set.Merge(set)
 	}
 	err = s.stored(series, from, last, func(minute int64, value []byte) error {
-		for len(recent) > 0 && recent[0].Minute < minute {
-			add(recent[0].Minute, &recent[0].Set)
+		for len(recent) > 0 && recent[0].at < minute {
+			add(recent[0].at, &recent[0].set)
 			recent = recent[1:]
 		}
-		if len(recent) > 0 && recent[0].Minute == minute {
+		if len(recent) > 0 && recent[0].at == minute {
 			return nil // memory has the whole of it
 		}
 		set, err := decodeSet(value)
@@ -58,7 +82,7 @@ func (s *Store) Read(m Metric, unit string, from, to, period int64) ([]Point, er
 		return nil, err
 	}
 	for i := range recent {
-		add(recent[i].Minute, &recent[i].Set)
+		add(recent[i].at, &recent[i].set)
 	}
 	return points, nil
 }
@@ -83,7 +107,7 @@ func floorDiv(a, b int64) int64 {
 }
 
 // recent are copies of what memory has of a series in [from, to), in order.
-func (s *Store) recent(m Metric, unit string, series id, from, to int64) ([]Point, error) {
+func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int64) ([]point, error) {
 	found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions})
 	if !ok {
 		return nil, nil
@@ -91,22 +115,22 @@ func (s *Store) recent(m Metric, unit string, series id, from, to int64) ([]Poin
 	r := found.(*Resource)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.metric(m.Name, unit)
+	of := r.metric(m.Name, unit, fine)
 	if of == nil {
 		return nil, nil
 	}
-	var points []Point
+	var points []point
 	for i := range of.slots {
 		sl := &of.slots[i]
-		if sl.minute < from || sl.minute >= to {
+		if sl.at < from || sl.at >= to {
 			continue
 		}
-		if err := s.complete(series, sl); err != nil {
+		if err := s.complete(of.key(series, sl.at), sl); err != nil {
 			return nil, err
 		}
-		points = append(points, Point{sl.minute, sl.set.Clone()})
+		points = append(points, point{sl.at, sl.set.Clone()})
 	}
-	slices.SortFunc(points, func(a, b Point) int { return int(a.Minute - b.Minute) })
+	slices.SortFunc(points, func(a, b point) int { return int(a.at - b.at) })
 	return points, nil
 }
 
@@ -159,17 +183,36 @@ func scan(r store.Reader, res byte, series id, low, high int64, f func(minute in
 
 // Units are the units in which a metric has values, in order.
 func (s *Store) Units(m Metric) ([]string, error) {
-	var units []string
-	if found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions}); ok {
-		r := found.(*Resource)
-		r.mu.Lock()
-		for i := range r.metrics {
-			if r.metrics[i].name == m.Name {
-				units = append(units, r.metrics[i].unit)
-			}
-		}
-		r.mu.Unlock()
+	a := about{m.Owner, m.Namespace, m.Dimensions}
+	found, ok := s.shardOf(a).resources.Load(a)
+	if !ok {
+		return s.storedUnits(m)
 	}
+	r := found.(*Resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stored, known := r.units[m.Name]
+	if !known {
+		var err error
+		if stored, err = s.storedUnits(m); err != nil {
+			return nil, err
+		}
+		if r.units == nil {
+			r.units = map[string][]string{}
+		}
+		r.units[m.Name] = stored
+	}
+	units := slices.Clone(stored)
+	for i := range r.metrics {
+		if r.metrics[i].name == m.Name {
+			units = append(units, r.metrics[i].unit)
+		}
+	}
+	slices.Sort(units)
+	return slices.Compact(units), nil
+}
+
+func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	key := metricKey(&m)
 	it, err := s.options.Store.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
 	if err != nil {
@@ -178,8 +221,7 @@ func (s *Store) Units(m Metric) ([]string, error) {
 	for it.Next() {
 		units = append(units, string(it.Key()[len(key):]))
 	}
-	slices.Sort(units)
-	return slices.Compact(units), it.Close()
+	return units, it.Close()
 }
 
 // Filter is what List looks for. Empty members ask for nothing.

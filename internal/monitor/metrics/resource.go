@@ -16,6 +16,7 @@ type Resource struct {
 	gone    bool // the store does not know it any more
 	dirty   bool // the shard has it on its list
 	metrics []metric
+	units   map[string][]string // of the metrics that were asked for, those that the store had
 }
 
 // about is a Metric without its name.
@@ -27,15 +28,32 @@ type about struct {
 // metric is one series of a resource.
 type metric struct {
 	name, unit string
+	fine       bool  // it is by the second, beside the one by the minute
 	latest     int64 // the last minute that has been added to
 	listed     int64 // the minute in which the list of series was last told; 0: never
 	slots      []slot
 }
 
-// slot is a minute in memory. Unless partial, it is the whole of its minute, the
-// part included that the store has.
+// minuteOf is the minute of one of the metric's times.
+func (m *metric) minuteOf(at int64) int64 {
+	if m.fine {
+		return at / perMinute
+	}
+	return at
+}
+
+// key is where the store has the point of a time.
+func (m *metric) key(series id, at int64) []byte {
+	if m.fine {
+		return secondKey(series, at)
+	}
+	return pointKey(0, series, at)
+}
+
+// slot is a minute, or a second, in memory. Unless partial, it is the whole of it,
+// the part included that the store has.
 type slot struct {
-	minute  int64
+	at      int64
 	set     Set
 	dirty   bool // the store does not have it so
 	partial bool // the store may have more
@@ -57,7 +75,7 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		r.slot(data[i].Name, data[i].Unit, minute, false).set.Add(data[i].Value, 1)
+		r.slot(data[i].Name, data[i].Unit, false, minute, false).set.Add(data[i].Value, 1)
 	}
 	r.soil()
 	return true
@@ -72,7 +90,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		if s := r.slot(data[i].Name, data[i].Unit, minute, false); s.set.Count == 0 {
+		if s := r.slot(data[i].Name, data[i].Unit, false, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
 		}
 	}
@@ -80,14 +98,18 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	return true
 }
 
-// add gives f the set of any minute to add to.
-func (r *Resource) add(name, unit string, minute int64, f func(*Set)) bool {
+// add gives f the set of the minute of any second to add to, and, if it is to be
+// kept by the second, too, that of the second.
+func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone {
 		return false
 	}
-	f(&r.slot(name, unit, minute, true).set)
+	f(&r.slot(name, unit, false, second/perMinute, true).set)
+	if fine {
+		f(&r.slot(name, unit, true, second, true).set)
+	}
 	r.soil()
 	return true
 }
@@ -104,33 +126,34 @@ func (r *Resource) soil() {
 	r.store.wake()
 }
 
-func (r *Resource) metric(name, unit string) *metric {
+func (r *Resource) metric(name, unit string, fine bool) *metric {
 	for i := range r.metrics {
-		if m := &r.metrics[i]; m.name == name && m.unit == unit {
+		if m := &r.metrics[i]; m.name == name && m.unit == unit && m.fine == fine {
 			return m
 		}
 	}
 	return nil
 }
 
-// slot finds or makes the slot of a minute, and marks it as changed. A minute
-// that may lie ahead of the clock may be in the store from before the start.
-func (r *Resource) slot(name, unit string, minute int64, ahead bool) *slot {
-	m := r.metric(name, unit)
+// slot finds or makes the slot of a minute, or a second, and marks it as changed.
+// One that may lie ahead of the clock may be in the store from before the start.
+func (r *Resource) slot(name, unit string, fine bool, at int64, ahead bool) *slot {
+	m := r.metric(name, unit, fine)
 	if m == nil {
-		r.metrics = append(r.metrics, metric{name: name, unit: unit})
+		r.metrics = append(r.metrics, metric{name: name, unit: unit, fine: fine})
 		m = &r.metrics[len(r.metrics)-1]
 	}
 	for i := len(m.slots) - 1; i >= 0; i-- {
-		if s := &m.slots[i]; s.minute == minute {
+		if s := &m.slots[i]; s.at == at {
 			s.dirty = true
 			return s
 		}
 	}
+	minute := m.minuteOf(at)
 	partial := ahead || minute <= max(m.latest, r.store.uncertain.Load())
 	m.latest = max(m.latest, minute)
 	r.store.slots.Add(1)
-	m.slots = append(m.slots, slot{minute: minute, dirty: true, partial: partial})
+	m.slots = append(m.slots, slot{at: at, dirty: true, partial: partial})
 	return &m.slots[len(m.slots)-1]
 }
 

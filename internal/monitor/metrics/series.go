@@ -60,9 +60,10 @@ const (
 const (
 	prefix     = 'm'
 	kindPoints = 'p' // resolution, bucket, series, time → Set
+	kindSecond = 'h' // bucket, series, second → Set
 	kindSeries = 's' // name of the series → the minute it was last seen in
 	kindFloor  = 'f' // resolution → what lies before it is kept in the next
-	kindLatest = 'l' // the minute of the last write, and the last that was written
+	kindLatest = 'l' // the minute of the last write, the last that was written, and the first one's milliseconds
 )
 
 // seriesKey is the key under which a series is listed, in the order of account,
@@ -152,5 +153,27 @@ func splitPoint(key []byte) (bucket int64, series id, minute int64, ok bool) {
 }
 
 var latestKey = []byte{prefix, kindLatest}
+
+const minuteMillis = 60_000
+
+// encodeLatest tells when something was last written, in epoch milliseconds, and
+// the last minute that ever was.
+func encodeLatest(at, furthest int64) []byte {
+	v := binary.BigEndian.AppendUint32(nil, uint32(at/minuteMillis))
+	v = binary.BigEndian.AppendUint32(v, uint32(furthest))
+	return binary.BigEndian.AppendUint32(v, uint32(at%minuteMillis))
+}
+
+// decodeLatest also reads what was written without the milliseconds.
+func decodeLatest(v []byte) (at, furthest int64, ok bool) {
+	if len(v) < 8 {
+		return 0, 0, false
+	}
+	at, furthest = int64(binary.BigEndian.Uint32(v))*minuteMillis, int64(binary.BigEndian.Uint32(v[4:]))
+	if len(v) == 12 {
+		at += int64(binary.BigEndian.Uint32(v[8:]))
+	}
+	return at, furthest, true
+}
 
 func floorKey(res byte) []byte { return []byte{prefix, kindFloor, res} }

@@ -36,7 +36,7 @@ type Store struct {
 	// uncertain is the last minute of which the store may have more than memory
 	// remembers: that in which the process began, or forgot a series.
 	uncertain atomic.Int64
-	latest    atomic.Int64 // the minute of the last write
+	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	flushing  sync.Mutex   // held by whoever writes
 	furthest  int64        // the last minute that was ever written; under flushing
 	maintain  int64        // the minute of the last look for what is too old; under flushing
@@ -61,27 +61,26 @@ func Open(o Options) (*Store, error) {
 		o.MaxPending = 100_000
 	}
 	s := &Store{options: o, seed: maphash.MakeSeed()}
-	known, ok, err := o.Store.Get(nil, latestKey)
+	v, _, err := o.Store.Get(nil, latestKey)
 	if err != nil {
 		return nil, fmt.Errorf("metrics cannot be read: %w", err)
 	}
 	s.uncertain.Store(Minute(o.Clock.Now()))
-	if ok && len(known) == 8 {
-		s.latest.Store(int64(binary.BigEndian.Uint32(known)))
-		s.uncertain.Store(max(s.uncertain.Load(), int64(binary.BigEndian.Uint32(known[4:]))))
+	if latest, furthest, ok := decodeLatest(v); ok {
+		s.latest.Store(latest)
+		s.uncertain.Store(max(s.uncertain.Load(), furthest))
 	}
 	return s, nil
 }
 
-// Latest is the beginning of the minute in which anything was last written. A
-// virtual clock must not start before it.
-func (s *Store) Latest() time.Time { return Start(s.latest.Load()) }
+// Latest is when anything was last written. A virtual clock must not start before
+// it.
+func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
 
 // Minute is the minute of a moment, counted since 1970.
-func Minute(at time.Time) int64 { return at.Unix() / 60 }
+func Minute(at time.Time) int64 { return at.Unix() / perMinute }
 
-// Start is when a minute begins.
-func Start(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
+const perMinute = 60 // seconds
 
 func (s *Store) wake() { s.options.Wake() }
 
@@ -101,10 +100,11 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Put adds what f adds to a minute of a metric. Where much waits to be written it
+// Put adds what f adds to the minute of a second of a metric and, with fine, to the
+// second itself, for which f is called again. Where much waits to be written it
 // writes first, so that memory stays bounded. The error is of the store.
-func (s *Store) Put(m Metric, unit string, minute int64, f func(*Set)) error {
-	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, minute, f) {
+func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)) error {
+	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, second, fine, f) {
 	}
 	if s.slots.Load() >= int64(s.options.MaxPending) {
 		_, err := s.flush(squeeze)
@@ -159,7 +159,8 @@ const (
 func (s *Store) flush(what extent) (more bool, err error) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	now := Minute(s.options.Clock.Now())
+	at := s.options.Clock.Now()
+	now := Minute(at)
 	w := writer{s: s, now: now, what: what}
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -179,8 +180,8 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	if w.wrote {
 		// The next start must know how far the points go.
 		s.furthest = max(s.furthest, w.latest, s.uncertain.Load())
-		w.batch.Set(latestKey, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(now)), uint32(s.furthest)))
-		s.latest.Store(now)
+		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), s.furthest))
+		s.latest.Store(at.UnixMilli())
 		if err := s.options.Store.Apply(what != all, &w.batch); err != nil {
 			return true, fmt.Errorf("metrics cannot be written: %w", err)
 		}
@@ -220,17 +221,21 @@ func (w *writer) resource(r *Resource) error {
 			if !sl.dirty {
 				continue
 			}
-			if w.what == due && sl.minute >= w.now {
+			if w.what == due && m.minuteOf(sl.at) >= w.now {
 				rest = true
 				continue
 			}
-			if err := w.s.complete(series, sl); err != nil {
+			at := m.key(series, sl.at)
+			if err := w.s.complete(at, sl); err != nil {
 				r.mu.Unlock()
 				return err
 			}
-			w.latest = max(w.latest, sl.minute)
-			w.batch.Set(pointKey(0, series, sl.minute), sl.set.appendTo(nil))
+			w.latest = max(w.latest, m.minuteOf(sl.at))
+			w.batch.Set(at, sl.set.appendTo(nil))
 			sl.dirty = false
+		}
+		if m.fine {
+			continue // the one by the minute is listed
 		}
 		if m.listed == 0 || m.latest >= m.listed+relist {
 			w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
@@ -276,7 +281,7 @@ func (w *writer) release(r *Resource) {
 		m := &r.metrics[i]
 		n := 0
 		for _, sl := range m.slots {
-			if sl.dirty || sl.minute >= w.now && w.what != squeeze {
+			if sl.dirty || m.minuteOf(sl.at) >= w.now && w.what != squeeze {
 				m.slots[n] = sl
 				n++
 			}
@@ -295,12 +300,12 @@ func (w *writer) release(r *Resource) {
 	}
 }
 
-// complete adds to a partial slot what the store has of its minute.
-func (s *Store) complete(series id, sl *slot) error {
+// complete adds to a partial slot what the store has of it, under a key.
+func (s *Store) complete(key []byte, sl *slot) error {
 	if !sl.partial {
 		return nil
 	}
-	value, ok, err := s.options.Store.Get(nil, pointKey(0, series, sl.minute))
+	value, ok, err := s.options.Store.Get(nil, key)
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
 	}

@@ -62,7 +62,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 			"put": func(t *rapid.T) {
 				name, value := rapid.SampledFrom(names).Draw(t, "name"), float64(rapid.IntRange(1, 9).Draw(t, "value"))
 				minute := Minute(c.Now()) + int64(rapid.IntRange(-14*day, 120).Draw(t, "minutes"))
-				if err := s.Put(metricOf(name), "Count", minute, func(set *Set) { set.Add(value, 1) }); err != nil {
+				if err := s.Put(metricOf(name), "Count", minute*60, false, func(set *Set) { set.Add(value, 1) }); err != nil {
 					t.Fatal(err)
 				}
 				model[key{name, minute}] += value
@@ -98,18 +98,18 @@ func TestStoreKeepsEverything(t *testing.T) {
 							want[from+(k.minute-from)/period*period] += v
 						}
 					}
-					points, err := s.Read(metricOf(name), "Count", from, to, period)
+					points, err := s.minutes(metricOf(name), "Count", from, to, period)
 					if err != nil {
 						t.Fatal(err)
 					}
 					got := map[int64]float64{}
 					for i, p := range points {
-						if i > 0 && points[i-1].Minute >= p.Minute {
+						if i > 0 && points[i-1].at >= p.at {
 							t.Fatalf("not in order: %v", points)
 						}
 						// At the end of retention a point goes with its hour, not before.
-						if _, ok := want[p.Minute]; ok || p.Minute+period > now-Retention+hour {
-							got[p.Minute] = p.Set.Sum
+						if _, ok := want[p.at]; ok || p.at+period > now-Retention+hour {
+							got[p.at] = p.set.Sum
 						}
 					}
 					edge := from + (now-Retention+hour-from)/period*period
@@ -127,12 +127,12 @@ func TestStoreKeepsEverything(t *testing.T) {
 func sums(t *testing.T, s *Store, m Metric, period int64) (lines string) {
 	t.Helper()
 	now := Minute(s.options.Clock.Now())
-	points, err := s.Read(m, "Count", (now-Retention)/hour*hour, now+hour, period)
+	points, err := s.minutes(m, "Count", (now-Retention)/hour*hour, now+hour, period)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range points {
-		lines += fmt.Sprintf("%s %v\n", Start(p.Minute).Format("01-02 15:04"), p.Set.Sum)
+		lines += fmt.Sprintf("%s %v\n", time.Unix(p.at*60, 0).UTC().Format("01-02 15:04"), p.set.Sum)
 	}
 	return lines
 }
@@ -145,7 +145,7 @@ func TestAge(t *testing.T) {
 		s := open(t, memory.New(), c)
 		m := Metric{owner, "n", "a", ""}
 		for range 7 {
-			if err := s.Put(m, "Count", Minute(c.Now()), func(set *Set) { set.Add(1, 1) }); err != nil {
+			if err := s.Put(m, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
 				t.Fatal(err)
 			}
 			advance(t, c, time.Minute)
@@ -251,7 +251,7 @@ func TestPutBoundsMemory(t *testing.T) {
 	s := open(t, memory.New(), c)
 	for n := range 500 {
 		m := Metric{owner, "n", "a", Dimensions(Dimension{"N", fmt.Sprint(n)})}
-		if err := s.Put(m, "Count", Minute(c.Now())+100, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(m, "Count", c.Now().Unix()+6000, false, func(set *Set) { set.Add(1, 1) }); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.slots.Load(); got > 50 {
@@ -264,7 +264,7 @@ func TestList(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	put := func(o Owner, namespace, name, unit string, dimensions ...Dimension) {
-		if err := s.Put(Metric{o, namespace, name, Dimensions(dimensions...)}, unit, Minute(c.Now()), func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Metric{o, namespace, name, Dimensions(dimensions...)}, unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -358,17 +358,17 @@ func TestConcurrency(t *testing.T) {
 					s.flush(squeeze)
 					continue
 				}
-				points, err := s.Read(Metric{owner, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1)
+				points, err := s.minutes(Metric{owner, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				if len(points) > 0 {
-					if points[0].Set.Sum < last || points[0].Set.Sum > writers*each {
-						t.Errorf("%v follows %v", points[0].Set.Sum, last)
+					if points[0].set.Sum < last || points[0].set.Sum > writers*each {
+						t.Errorf("%v follows %v", points[0].set.Sum, last)
 						return
 					}
-					last = points[0].Set.Sum
+					last = points[0].set.Sum
 				}
 			}
 		})
@@ -391,5 +391,36 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Record(minute, Datum{"NumberOfMessagesSent", "Count", 1}, Datum{"SentMessageSize", "Bytes", 1024})
+	}
+}
+
+// The units of a metric are those in memory and those from before the start.
+func TestUnits(t *testing.T) {
+	st, c := memory.New(), clock.NewVirtual(start)
+	m := Metric{owner, "n", "a", ""}
+	s := open(t, st, c)
+	for _, step := range []struct {
+		unit string
+		want []string
+	}{
+		{"Count", []string{"Count"}},
+		{"Bytes", []string{"Bytes", "Count"}},
+		{"", []string{"Bytes", "Count"}}, // a restart
+		{"Seconds", []string{"Bytes", "Count", "Seconds"}},
+		{"Count", []string{"Bytes", "Count", "Seconds"}},
+	} {
+		if step.unit == "" {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = open(t, st, c)
+		} else if err := s.Put(m, step.unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := s.Units(m); err != nil || !slices.Equal(got, step.want) {
+				t.Errorf("after %s: %v, %v, want %v", step.unit, got, err, step.want)
+			}
+		}
 	}
 }

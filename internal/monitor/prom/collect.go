@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -40,6 +41,9 @@ var queueCounters = []struct {
 var (
 	queueMessages = ofQueue("messages", "Messages in the queue.", "state")
 	queueAge      = ofQueue("oldest_message_age_seconds", "Age of the oldest message.")
+	noisyGroups   = ofQueue("noisy_groups", "Message groups of a standard queue that are noisy.")
+	quietMessages = ofQueue("quiet_messages", "Messages in the queue that are not of noisy groups.", "state")
+	quietAge      = ofQueue("oldest_quiet_message_age_seconds", "Age of the oldest message that is not of a noisy group.")
 
 	published      = ofTopic("messages_published_total", "Messages published.")
 	publishedBytes = ofTopic("published_bytes_total", "Bytes of messages published.")
@@ -78,7 +82,10 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range queueCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{queueMessages, queueAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
+	for _, c := range functionCounters {
+		out <- c.desc
+	}
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -96,6 +103,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.collectQueues(gauge, count)
 	m.collectTopics(count)
+	m.collectFunctions(out, gauge, count)
 	m.requests.mu.RLock()
 	for k, n := range m.requests.counts {
 		count(requestCount, n, k.service, k.operation, k.code)
@@ -127,10 +135,18 @@ func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string)
 				m.queues.forget(name)
 				continue
 			}
-			for state, n := range map[string]int64{"visible": g.Visible, "in-flight": g.InFlight, "delayed": g.Delayed} {
-				gauge(queueMessages, float64(n), name.Account, name.Region, name.Resource, state)
+			states := func(d *prometheus.Desc, c queue.Counts) {
+				for state, n := range map[string]int64{"visible": c.Visible, "in-flight": c.InFlight, "delayed": c.Delayed} {
+					gauge(d, float64(n), name.Account, name.Region, name.Resource, state)
+				}
 			}
+			states(queueMessages, g.Counts)
 			gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
+			if !name.FIFO() {
+				gauge(noisyGroups, float64(g.NoisyGroups), labels(name)...)
+				states(quietMessages, g.Quiet)
+				gauge(quietAge, g.QuietOldestAge.Seconds(), labels(name)...)
+			}
 		}
 		c := m.queues.get(name)
 		if c == nil {

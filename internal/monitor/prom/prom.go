@@ -1,8 +1,8 @@
 // Package prom counts what Prometheus is shown.
 //
 // An event costs a look into a map and a few additions, and no allocation; the
-// names and values that Prometheus reads are made when it asks. Queues and topics
-// have series of their own up to a bound, in the order in which they were first
+// names and values that Prometheus reads are made when it asks. Queues, topics and
+// functions have series of their own up to a bound, in the order in which they were first
 // used; what is beyond it is counted under the name "other".
 package prom
 
@@ -26,13 +26,16 @@ import (
 // Options are what Metrics are made of.
 type Options struct {
 	Version string
-	// Series bounds the queues, and the topics, that have series of their own.
+	// Series bounds the queues, the topics, and the functions, that have series of
+	// their own.
 	Series int
 	// Store tells how the store is; nil: it has nothing to tell.
 	Store func() store.Stats
 	// Queue tells how many messages a queue holds; it is asked when Prometheus
 	// asks, about the queues that have series. gone says that there is none.
 	Queue func(arn.ARN) (g shard.QueueGauges, gone bool)
+	// Function tells the same of functions.
+	Function func(arn.ARN) (g FunctionGauges, gone bool)
 	// Low reports that the disk is short of space; may be nil.
 	Low func() bool
 	// Logs tells how much the log groups hold, about, in bytes, and how many of
@@ -45,8 +48,9 @@ type Metrics struct {
 	options  Options
 	registry *prometheus.Registry
 
-	queues capped[monitor.QueueCounts]
-	topics capped[topicCounts]
+	queues    capped[monitor.QueueCounts]
+	topics    capped[topicCounts]
+	functions capped[functionCounts]
 
 	requests  requests
 	durations *prometheus.HistogramVec
@@ -64,7 +68,7 @@ var (
 // New makes Metrics.
 func New(o Options) *Metrics {
 	m := &Metrics{options: o, registry: prometheus.NewRegistry()}
-	m.queues.limit, m.topics.limit = o.Series, o.Series
+	m.queues.limit, m.topics.limit, m.functions.limit = o.Series, o.Series, o.Series
 	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "godwit_request_duration_seconds", Help: "Time until a request was answered, long polls included.", Buckets: requestBuckets,
 	}, []string{"service", "operation"})
@@ -89,8 +93,8 @@ func New(o Options) *Metrics {
 
 // Watch sets what is asked when Prometheus asks: it is there later than the first
 // events.
-func (m *Metrics) Watch(queue func(arn.ARN) (g shard.QueueGauges, gone bool)) {
-	m.options.Queue = queue
+func (m *Metrics) Watch(queue func(arn.ARN) (g shard.QueueGauges, gone bool), function func(arn.ARN) (g FunctionGauges, gone bool)) {
+	m.options.Queue, m.options.Function = queue, function
 }
 
 // Handler answers Prometheus.
@@ -98,7 +102,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// capped are the counts of queues or topics, up to a limit.
+// capped are the counts of queues, topics or functions, up to a limit.
 type capped[V any] struct {
 	limit int
 
@@ -108,7 +112,7 @@ type capped[V any] struct {
 	more  atomic.Bool // other is used
 }
 
-// of finds the counts of a queue or topic.
+// of finds the counts of one of them.
 func (c *capped[V]) of(name arn.ARN) *V {
 	c.mu.RLock()
 	v, full := c.named[name], len(c.named) >= c.limit

@@ -74,10 +74,53 @@ func TestSeriesAreBounded(t *testing.T) {
 	check(got, map[string]string{fmt.Sprintf(sentOf, "a", "q0", "r"): "", fmt.Sprintf(sentOf, "a", "q4", "r"): "1"})
 }
 
+// Functions are bounded likewise, and have histograms of their own.
+func TestFunctions(t *testing.T) {
+	gone := map[string]bool{}
+	m := New(Options{Series: 2, Function: func(fn arn.ARN) (g FunctionGauges, missing bool) {
+		return FunctionGauges{Running: 3, Due: 1, Waiting: 2}, gone[fn.FunctionName()]
+	}})
+	for i := range 4 {
+		fn := arn.Function("r", "a", fmt.Sprint("f", i))
+		m.Function(fn, "Invocations", 1)
+		m.Function(fn, "ConcurrentExecutions", 7)
+		for _, ms := range []float64{1, 2, 700, 2_000_000} {
+			m.Function(fn, "Duration", ms)
+		}
+	}
+	got := scrape(t, m)
+	of := func(name, fn, more string) string {
+		return fmt.Sprintf(`godwit_lambda_%s{account="a",function="%s"%s,region="r"}`, name, fn, more)
+	}
+	for name, want := range map[string]string{
+		of("invocations_total", "f0", ""): "1", of("invocations_total", "f2", ""): "",
+		`godwit_lambda_invocations_total{account="",function="other",region=""}`: "2",
+		of("running", "f1", ""): "3",
+		`godwit_lambda_async_events{account="a",function="f0",region="r",state="waiting"}`:       "2",
+		`godwit_lambda_duration_seconds_bucket{account="a",function="f0",region="r",le="0.001"}`: "1",
+		`godwit_lambda_duration_seconds_bucket{account="a",function="f0",region="r",le="0.5"}`:   "2",
+		`godwit_lambda_duration_seconds_bucket{account="a",function="f0",region="r",le="1"}`:     "3",
+		`godwit_lambda_duration_seconds_bucket{account="a",function="f0",region="r",le="+Inf"}`:  "4",
+		of("duration_seconds_sum", "f0", ""):                                                     "2000.703",
+		`godwit_lambda_duration_seconds_count{account="",function="other",region=""}`:            "8",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	gone["f0"] = true
+	scrape(t, m)
+	m.Function(arn.Function("r", "a", "f3"), "Errors", 1)
+	if got = scrape(t, m); got[of("errors_total", "f3", "")] != "1" || got[of("invocations_total", "f0", "")] != "" {
+		t.Error("a function that is gone makes no room")
+	}
+}
+
 // What happens often allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	m := New(Options{Series: 1})
 	e, name := sent("q", 1), arn.Topic("r", "a", "t")
+	fn := arn.Function("r", "a", "f")
 	m.Queue(e) // which takes the only place
 	for what, f := range map[string]func(){
 		"a queue's event":     func() { m.Queue(e) },
@@ -86,6 +129,8 @@ func TestNoAllocation(t *testing.T) {
 		"the end of one":      func() { m.Ended(name, topic.HTTP, Dropped) },
 		"a request":           func() { m.Request("sqs", "SendMessage", "", time.Millisecond) },
 		"a sync":              func() { m.Synced(time.Millisecond) },
+		"an invocation":       func() { m.Function(fn, "Invocations", 1) },
+		"its duration":        func() { m.Function(fn, "Duration", 1.5) },
 		"a queue of the rest": func() { m.Queue(shard.QueueEvent{Queue: arn.Queue("r", "a", "x"), Kind: shard.MessagesReceived}) },
 	} {
 		f()

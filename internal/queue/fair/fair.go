@@ -81,15 +81,24 @@ func (s *Shares[K]) noisy(one *share, inFlight int) bool {
 	return one.inFlight >= noisyInFlight && one.inFlight*noisyShare > inFlight || one.busy*noisyShare > s.busy
 }
 
-// Count counts the tenants who have something in flight, and the noisy ones.
-func (s *Shares[K]) Count(inFlight int) (holding, noisy int) {
-	for _, one := range s.of {
+// Count counts the tenants who have something in flight, and lists the noisy ones,
+// of which there are fewer than twenty.
+func (s *Shares[K]) Count(inFlight int) (holding int, noisy []K) {
+	for tenant, one := range s.of {
 		if one.inFlight > 0 {
 			holding++
 		}
 		if s.noisy(one, inFlight) {
-			noisy++
+			noisy = append(noisy, tenant)
 		}
 	}
 	return holding, noisy
+}
+
+// InFlight is how many messages of a tenant are in flight.
+func (s *Shares[K]) InFlight(tenant K) int {
+	if one := s.of[tenant]; one != nil {
+		return one.inFlight
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package fair_test
 
 import (
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/internal/queue/fair"
@@ -18,8 +19,8 @@ func TestNoisyByWhatIsInFlight(t *testing.T) {
 	if !s.Noisy("loud", 30) || s.Noisy("loud", 300) || s.Noisy("other", 30) {
 		t.Error("30 in flight are noisy where they are more than a tenth")
 	}
-	if holding, noisy := s.Count(30); holding != 1 || noisy != 1 {
-		t.Errorf("%d hold something, %d are noisy", holding, noisy)
+	if holding, noisy := s.Count(30); holding != 1 || !slices.Equal(noisy, []string{"loud"}) || s.InFlight("loud") != 30 {
+		t.Errorf("%d hold something, %v are noisy", holding, noisy)
 	}
 }
 

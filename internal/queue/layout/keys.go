@@ -60,6 +60,7 @@ const (
 	KindGroup   Kind = 'g' // lane of a group that is not empty → a message at or before its first
 	KindListed  Kind = 'r' // sequence of the first message of a group that gives some → listing
 	KindHeld    Kind = 'h' // lane, sequence → state of a returned message of a group that blocks
+	KindTenant  Kind = 'w' // lane of a tenant of a fair queue → what it has waiting
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -94,6 +95,9 @@ func (k *Keys) Record(lane Lane, seq uint64) []byte {
 
 // Group is the key that tells that a group is not empty.
 func (k *Keys) Group(lane Lane) []byte { return k.sequence(KindGroup, uint64(lane)) }
+
+// Tenant is the key of what a tenant of a fair queue has waiting.
+func (k *Keys) Tenant(lane Lane) []byte { return k.sequence(KindTenant, uint64(lane)) }
 
 // Listed is the key of a group's listing, under the sequence of its first message.
 func (k *Keys) Listed(seq uint64) []byte { return k.sequence(KindListed, seq) }
@@ -181,6 +185,15 @@ func (k *Keys) ListedFrom(seq uint64) Span {
 func (k *Keys) DueFrom(due int64, seq uint64) Span {
 	s := spanOf(k.kind(KindDue))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
+	return s
+}
+
+// ExpiryFrom spans the messages outside the main and the delayed lane, by their
+// sent times, from (sent, seq) on.
+func (k *Keys) ExpiryFrom(sent int64, seq uint64) Span {
+	s := spanOf(k.kind(KindExpiry))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(sent))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/fair"
 )
 
 // ErrCorrupt reports stored bytes that are no record of a queue.
@@ -157,6 +158,29 @@ func DecodeListing(p []byte) (Listing, error) {
 	return Listing{
 		Lane: Lane(binary.BigEndian.Uint64(p)), At: int64(binary.BigEndian.Uint64(p[8:])), Returned: p[16] != 0,
 	}, nil
+}
+
+// PutWait writes what a tenant has waiting at a key; nothing has no record.
+func PutWait(b *mutation.Batch, key []byte, w fair.Wait) {
+	if w.Messages == 0 {
+		b.Delete(key)
+		return
+	}
+	var buf [2 * binary.MaxVarintLen64]byte
+	b.Set(key, binary.AppendUvarint(binary.AppendUvarint(buf[:0], uint64(w.Messages)), uint64(w.Scheduled)))
+}
+
+// DecodeWait reads what PutWait wrote; nothing waits by any other record.
+func DecodeWait(p []byte) (w fair.Wait) {
+	messages, n := binary.Uvarint(p)
+	if n <= 0 {
+		return w
+	}
+	scheduled, m := binary.Uvarint(p[n:])
+	if m <= 0 {
+		return w
+	}
+	return fair.Wait{Messages: int64(messages), Scheduled: int64(scheduled)}
 }
 
 // PutState writes a state at a key.

@@ -58,6 +58,9 @@ type Message struct {
 	// milliseconds of the first time.
 	Receives      uint32
 	FirstReceived int64
+	// Moved is when the queue's dead-letter rule moved it here, in epoch
+	// milliseconds; 0: it did not. Sent stays what it was, as retention counts from it.
+	Moved         int64
 	Attributes    []Attribute
 	Body          []byte
 	BodyMD5       [md5.Size]byte
@@ -135,14 +138,18 @@ const (
 	flagExtra      // any of Group, Dedup, Trace, Source
 	flagNotice
 	flagRaw
-	flagPast // Receives and FirstReceived
+	flagPast // Receives and FirstReceived, and Moved
 	flagOrigin
 	flagUnsigned
 	flagSequence // of the notice, with Replayed in its highest bit
 )
 
-// replayedBit marks the sequence of a replayed message.
-const replayedBit = 1 << 63
+// replayedBit marks the sequence of a replayed message, and movedBit the count of
+// receives behind which Moved follows.
+const (
+	replayedBit = 1 << 63
+	movedBit    = 1 << 31
+)
 
 // sentOffset is where a record keeps Sent, so that a scan need not decode it.
 const sentOffset = 2
@@ -159,7 +166,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	if len(m.Origin) > 0 {
 		flags |= flagOrigin
 	}
-	if m.Receives > 0 || m.FirstReceived != 0 {
+	if m.Receives > 0 || m.FirstReceived != 0 || m.Moved != 0 {
 		flags |= flagPast
 	}
 	if m.Notice != nil {
@@ -186,8 +193,15 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = appendString(buf, m.Source)
 	}
 	if flags&flagPast != 0 {
-		buf = binary.BigEndian.AppendUint32(buf, m.Receives)
+		receives := m.Receives &^ movedBit
+		if m.Moved != 0 {
+			receives |= movedBit
+		}
+		buf = binary.BigEndian.AppendUint32(buf, receives)
 		buf = binary.BigEndian.AppendUint64(buf, uint64(m.FirstReceived))
+		if m.Moved != 0 {
+			buf = binary.BigEndian.AppendUint64(buf, uint64(m.Moved))
+		}
 	}
 	if flags&flagOrigin != 0 {
 		buf = appendBytes(buf, m.Origin)
@@ -240,7 +254,11 @@ func DecodeRecord(p []byte) (*Message, error) {
 		m.Group, m.Dedup, m.Trace, m.Source = r.string(), r.string(), r.string(), r.string()
 	}
 	if flags&flagPast != 0 {
-		m.Receives, m.FirstReceived = binary.BigEndian.Uint32(r.fixed(4)), int64(r.uint64())
+		receives := binary.BigEndian.Uint32(r.fixed(4))
+		m.Receives, m.FirstReceived = receives&^movedBit, int64(r.uint64())
+		if receives&movedBit != 0 {
+			m.Moved = int64(r.uint64())
+		}
 	}
 	if flags&flagOrigin != 0 {
 		m.Origin = r.bytes()

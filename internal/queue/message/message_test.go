@@ -159,7 +159,7 @@ func octetsOf(s string) []byte { return append(make([]byte, 0, 64), s...) }
 // reads is written as it was read.
 func FuzzDecodeRecord(f *testing.F) {
 	full := Message{
-		Sent: 1, Sender: "s", Group: "g", Dedup: "d", Trace: "t", Source: "q", Receives: 3, FirstReceived: 9, Body: []byte("body"),
+		Sent: 1, Sender: "s", Group: "g", Dedup: "d", Trace: "t", Source: "q", Receives: 3, FirstReceived: 9, Moved: 11, Body: []byte("body"),
 		Attributes: []Attribute{{"n", "String", []byte("v")}},
 		Notice:     &Notice{Kind: Notification, Topic: "t", Subscription: "s", Subject: "x", Token: "y", Raw: true, SignatureVersion: 2},
 		Unsigned:   &Unsigned{Version: 1, Digest: []byte("digest"), Offset: 4},

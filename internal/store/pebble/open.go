@@ -74,7 +74,11 @@ const (
 
 	// formatFile holds the version of our own format in decimal.
 	formatFile = "godwit-format"
-	format     = 2
+	format     = 3
+
+	// oldestFormat is the oldest that is read. Such a directory is marked with our
+	// format, as an older godwit would not understand what we add to it.
+	oldestFormat = 2
 
 	// A value of separateFrom bytes or more is written apart from its key by the
 	// flush, so that merging tables need not write it again. What merges have left
@@ -298,9 +302,9 @@ func checkFormat(f vfs.FS, dir string) error {
 	case v > format:
 		return fmt.Errorf("%w: its version is %d and this godwit knows versions up to %d; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)", ErrFormat, v, format)
-	case v < format:
-		return fmt.Errorf("%w: its version is %d, of a godwit before the first release, and this one knows version %d only; "+
-			"run the godwit that wrote it, or begin with an empty directory (nothing was changed)", ErrFormat, v, format)
+	case v < oldestFormat:
+		return fmt.Errorf("%w: its version is %d, of a godwit before the first release, and this one knows versions from %d on; "+
+			"run the godwit that wrote it, or begin with an empty directory (nothing was changed)", ErrFormat, v, oldestFormat)
 	}
 	desc, err := pebble.Peek(dir, f)
 	if err != nil {
@@ -310,6 +314,9 @@ func checkFormat(f vfs.FS, dir string) error {
 		return fmt.Errorf("%w: its engine's version is %s and this godwit writes version %s; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)",
 			ErrFormat, desc.FormatMajorVersion, formatMajorVersion)
+	}
+	if v < format {
+		return writeFormat(f, dir)
 	}
 	return nil
 }

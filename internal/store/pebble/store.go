@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -185,8 +186,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	if ranges {
 		return s.applyRanges(batches, o)
 	}
-	// The memory is Pebble's, which keeps that of a long batch.
-	pb := s.db.NewBatchWithSize(batchHeader + size)
+	// The memory is Pebble's, which keeps that of a batch for a later one: more of
+	// them fit each other by powers of two.
+	pb := s.db.NewBatchWithSize(1<<bits.Len(uint(batchHeader+size)), pebble.WithMaxRetainedSizeBytes(maxRetained))
 	repr := pb.Repr()
 	for _, b := range batches {
 		repr = b.AppendTo(repr)
@@ -201,6 +203,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	}
 	return pb.Close()
 }
+
+// maxRetained bounds the memory of a batch that is kept for a later one, in bytes.
+const maxRetained = 4 << 20
 
 // batchHeader is the length of the head of Pebble's batches: eight bytes for
 // Pebble, and the count of writes.

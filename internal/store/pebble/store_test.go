@@ -96,7 +96,7 @@ func TestStore(t *testing.T) {
 }
 
 // A directory whose format is not known is refused, in words that help, and
-// left as it is.
+// left as it is. One of the version before is taken over.
 func TestFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	mark := filepath.Join(dir, "godwit-format")
@@ -105,7 +105,7 @@ func TestFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "2\n" {
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "3\n" {
 		t.Fatalf("a new store's format file says %q, %v", got, err)
 	}
 	refused := func(what string, phrases ...string) {
@@ -121,7 +121,7 @@ func TestFormat(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ mark, phrase string }{
-		{"3\n", "a newer one"},
+		{"4\n", "a newer one"},
 		{"1\n", "before the first release"},
 		{"4000000000\n", "4000000000"},
 		{"", "backup"},
@@ -144,6 +144,9 @@ func TestFormat(t *testing.T) {
 	defer closed(t, s)
 	if v, ok, err := s.Get(nil, []byte("a")); err != nil || !ok || string(v) != "1" {
 		t.Errorf("after the refusals: %q, %v, %v", v, ok, err)
+	}
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "3\n" {
+		t.Errorf("the format file of a store of the version before says %q, %v", got, err)
 	}
 }
 

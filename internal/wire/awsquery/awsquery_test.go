@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func TestDecode(t *testing.T) {
 		"Plain.entry.1.key=k&Plain.entry.1.value=v":                                             {Plain: map[string]string{"k": "v"}},
 	} {
 		t.Run(form, func(t *testing.T) {
-			parsed, err := Parse(form)
+			parsed, err := Parse([]byte(form), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +83,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestBodyComesBeforeURL(t *testing.T) {
-	form, err := Parse("Name=body", "Name=url&Count=2")
+	form, err := Parse([]byte("Name=body"), "Name=url&Count=2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"Plain.entry.1.Key=k":        "An entry of parameter Plain has no key.",
 		strings.Repeat("a&", 10_001): "The request has more than 10000 parameters.",
 	} {
-		parsed, err := Parse(form)
+		parsed, err := Parse([]byte(form), "")
 		if err == nil {
 			err = Decode(parsed, new(input))
 		}
@@ -176,7 +177,7 @@ func FuzzDecode(f *testing.F) {
 		inputs = append(inputs, op.Input)
 	}
 	f.Fuzz(func(t *testing.T, encoded string) {
-		form, err := Parse(encoded)
+		form, err := Parse([]byte(encoded), "")
 		if err != nil {
 			if fault.KindOf(err) != fault.MalformedInput {
 				t.Fatalf("%v", err)
@@ -186,7 +187,7 @@ func FuzzDecode(f *testing.F) {
 		// The order of parameters means nothing, unless one is given twice.
 		pairs := strings.Split(encoded, "&")
 		slices.Reverse(pairs)
-		reversed, err := Parse(strings.Join(pairs, "&"))
+		reversed, err := Parse([]byte(strings.Join(pairs, "&")), "")
 		if err != nil || len(reversed) != len(form) {
 			t.Fatalf("backwards: %v", err)
 		}
@@ -256,7 +257,7 @@ func BenchmarkPublish(b *testing.B) {
 	b.ReportAllocs()
 	buf := make([]byte, 0, 4096)
 	for b.Loop() {
-		form, err := Parse(body)
+		form, err := Parse([]byte(body), "")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -266,4 +267,18 @@ func BenchmarkPublish(b *testing.B) {
 		buf = AppendMembers(buf[:0], out)
 	}
 	fmt.Fprint(io.Discard, len(buf))
+}
+
+// FuzzUnescape compares with the standard library.
+func FuzzUnescape(f *testing.F) {
+	for _, s := range []string{"", "a+b", "%41%7a%2B", "%", "%4", "%g0", "%0g", "100%", "%e4%F6", "+%+", "\x00\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, err := url.QueryUnescape(s)
+		var got strings.Builder
+		if ok := unescape(&got, []byte(s)); ok != (err == nil) || ok && got.String() != want {
+			t.Errorf("%q gives %q, %v, want %q, %v", s, got.String(), ok, want, err)
+		}
+	})
 }

@@ -4,7 +4,7 @@
 package awsquery
 
 import (
-	"net/url"
+	"bytes"
 	"slices"
 	"strings"
 
@@ -19,32 +19,90 @@ type Form []parameter
 
 type parameter struct{ key, value string }
 
-// Parse reads forms, each as in a request's body or the query of its URL. Of
-// a key that is given twice the first counts. Errors are fault.MalformedInput.
-func Parse(encoded ...string) (Form, error) {
-	var form Form
-	for _, part := range encoded {
-		for pair := range strings.SplitSeq(part, "&") {
-			if pair == "" {
+// Parse reads the form in a request's body and then that in the query of its
+// URL. Of a key that is given twice the first counts. The form does not keep
+// body. Errors are fault.MalformedInput.
+func Parse(body []byte, query string) (Form, error) {
+	// All keys and values are cut from one string.
+	var text strings.Builder
+	text.Grow(len(body) + len(query))
+	var ends []int // in text, of a key and of its value in turn
+	for _, part := range [][]byte{body, []byte(query)} {
+		for len(part) > 0 {
+			var pair []byte
+			pair, part, _ = bytes.Cut(part, and)
+			if len(pair) == 0 {
 				continue
 			}
-			if len(form) == MaxParameters {
+			if len(ends) == 2*MaxParameters {
 				return nil, fault.Newf(fault.MalformedInput, "The request has more than %d parameters.", MaxParameters)
 			}
-			key, value, _ := strings.Cut(pair, "=")
-			key, err := url.QueryUnescape(key)
-			if err == nil {
-				value, err = url.QueryUnescape(value)
-			}
-			if err != nil {
+			key, value, _ := bytes.Cut(pair, equals)
+			keyOK := unescape(&text, key)
+			ends = append(ends, text.Len())
+			valueOK := unescape(&text, value)
+			ends = append(ends, text.Len())
+			if !keyOK || !valueOK {
 				return nil, fault.New(fault.MalformedInput, "The request contains a parameter with an invalid escape sequence.")
 			}
-			form = append(form, parameter{key, value})
 		}
+	}
+	form := make(Form, len(ends)/2)
+	all, start := text.String(), 0
+	for i := range form {
+		key, value := ends[2*i], ends[2*i+1]
+		form[i] = parameter{all[start:key], all[key:value]}
+		start = value
 	}
 	slices.SortStableFunc(form, func(a, b parameter) int { return strings.Compare(a.key, b.key) })
 	return form, nil
 }
+
+var and, equals = []byte("&"), []byte("=")
+
+// unescape writes what the escapes of a form stand for, and reports whether
+// they are valid.
+func unescape(to *strings.Builder, s []byte) (ok bool) {
+	for {
+		// Most of a text stands for itself: it is copied in runs.
+		i := 0
+		for i < len(s) && s[i] != '%' && s[i] != '+' {
+			i++
+		}
+		to.Write(s[:i])
+		if i == len(s) {
+			return true
+		}
+		if s[i] == '+' {
+			to.WriteByte(' ')
+			s = s[i+1:]
+			continue
+		}
+		if len(s) < i+3 {
+			return false
+		}
+		high, low := digits[s[i+1]], digits[s[i+2]]
+		if high < 0 || low < 0 {
+			return false
+		}
+		to.WriteByte(byte(high)<<4 | byte(low))
+		s = s[i+3:]
+	}
+}
+
+// digits are the values of hexadecimal digits; of other bytes -1.
+var digits = func() (d [256]int8) {
+	for i := range d {
+		d[i] = -1
+	}
+	for i := range 10 {
+		d['0'+i] = int8(i)
+	}
+	for i := range 6 {
+		d['a'+i], d['A'+i] = int8(10+i), int8(10+i)
+	}
+	return d
+}()
 
 // Get returns the value of key; empty when it is absent.
 func (f Form) Get(key string) string {

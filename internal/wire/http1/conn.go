@@ -228,11 +228,8 @@ func (x *exchange) discard() bool {
 	if x.left > maxDiscard || x.failed {
 		return false
 	}
-	var scrap [readSize]byte
-	for x.left > 0 {
-		if _, err := x.Read(scrap[:]); err != nil && !errors.Is(err, io.EOF) {
-			return false
-		}
+	if x.left > 0 {
+		_, _ = io.Copy(io.Discard, x)
 	}
-	return true
+	return x.left == 0
 }

@@ -1,0 +1,58 @@
+package rental_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadme runs the commands of README.md's second part as they stand, but for the
+// server's address.
+func TestReadme(t *testing.T) {
+	for _, tool := range []string{"bash", "aws", "curl", "zip"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the commands of README.md take %s, which is not installed", tool)
+		}
+	}
+	lookAtSources(t)
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first command that fails ends it, and what runs with it.
+	script := "set -eo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		script += block[1]
+	}
+	script = strings.ReplaceAll(script, "127.0.0.1:4566", freeAddress(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 8*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	cmd.Dir, cmd.WaitDelay = "../..", time.Second
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), "TMPDIR="+t.TempDir())
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out.String(), complaints.String())
+	}
+	// What stands in this order is all that each order came to.
+	said := out.String()
+	for _, want := range []string{
+		"reserved R-1", "billed R-1", "X-1", `"order X-1 is broken"`, "R-3", "billed R-3", "recovered R-4",
+	} {
+		_, after, found := strings.Cut(said, want)
+		if !found {
+			t.Fatalf("no %q in\n%s", want, out.String())
+		}
+		said = after
+	}
+	if strings.Contains(out.String(), "R-2") {
+		t.Errorf("the order that is only quoted came somewhere:\n%s", out.String())
+	}
+}

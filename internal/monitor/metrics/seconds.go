@@ -1,0 +1,118 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// What is put by the second is kept so for three hours, beside the minutes that it
+// is added to as well. What belongs to half an hour goes as one range.
+const (
+	keepSeconds  = 3 * hour * perMinute
+	secondBucket = hour * perMinute / 2
+)
+
+func secondPrefix(bucket int64) []byte {
+	return binary.BigEndian.AppendUint32([]byte{prefix, kindSecond}, uint32(bucket))
+}
+
+// secondKey is where the point of a series stands that is of a second.
+func secondKey(series id, second int64) []byte {
+	k := append(secondPrefix(second/secondBucket), series[:]...)
+	return binary.BigEndian.AppendUint32(k, uint32(second))
+}
+
+// seconds is Read for periods that are shorter than a minute.
+func (s *Store) seconds(m Metric, unit string, from, to, period int64) ([]Point, error) {
+	series := idOf(seriesKey(&m, unit))
+	last := from + (to-from+period-1)/period*period // the end of the last period
+	low := max(from, s.options.Clock.Now().Unix()-keepSeconds)
+	if low >= last {
+		return nil, nil
+	}
+	fine, err := s.fine(m, unit, series, low, last)
+	if err != nil {
+		return nil, err
+	}
+	minutes, err := s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1)
+	if err != nil {
+		return nil, err
+	}
+	var points []Point
+	add := func(second int64, set *Set) {
+		start := from + (second-from)/period*period
+		if n := len(points); n == 0 || points[n-1].Start != start {
+			points = append(points, Point{Start: start})
+		}
+		points[len(points)-1].Set.Merge(set)
+	}
+	for i := range minutes {
+		start := minutes[i].at * perMinute
+		for ; len(fine) > 0 && fine[0].at < start; fine = fine[1:] {
+			add(fine[0].at, &fine[0].set)
+		}
+		if len(fine) == 0 || fine[0].at >= start+perMinute {
+			add(start, &minutes[i].set)
+		}
+	}
+	for i := range fine {
+		add(fine[i].at, &fine[i].set)
+	}
+	return points, nil
+}
+
+// fine is what there is by the second of a series in [from, to), in order.
+func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point, error) {
+	recent, err := s.recent(m, unit, series, true, from, to)
+	if err != nil {
+		return nil, err
+	}
+	var all []point
+	for bucket := from / secondBucket; bucket*secondBucket < to; bucket++ {
+		low, high := max(from, bucket*secondBucket), min(to, (bucket+1)*secondBucket)
+		it, err := s.options.Store.Iter(secondKey(series, low), append(secondKey(series, high-1), 0))
+		if err != nil {
+			return nil, err
+		}
+		for it.Next() {
+			at := int64(binary.BigEndian.Uint32(it.Key()[len(it.Key())-4:]))
+			for ; len(recent) > 0 && recent[0].at < at; recent = recent[1:] {
+				all = append(all, recent[0])
+			}
+			if len(recent) > 0 && recent[0].at == at {
+				continue // memory has the whole of it
+			}
+			set, err := decodeSet(it.Value())
+			if err != nil {
+				return nil, errors.Join(err, it.Close())
+			}
+			all = append(all, point{at, set})
+		}
+		if err := it.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return append(all, recent...), nil
+}
+
+// dropSeconds drops what has been kept by the second for long enough, at a minute.
+func (s *Store) dropSeconds(now int64) error {
+	low, high := secondPrefix(0), secondPrefix((now*perMinute-keepSeconds)/secondBucket)
+	it, err := s.options.Store.Iter(low, high)
+	if err != nil {
+		return err
+	}
+	some := it.Next()
+	if err := it.Close(); err != nil || !some {
+		return err
+	}
+	var batch mutation.Batch
+	batch.DeleteRange(low, high)
+	if err := s.options.Store.Apply(false, &batch); err != nil {
+		return fmt.Errorf("old metrics cannot be dropped: %w", err)
+	}
+	return nil
+}

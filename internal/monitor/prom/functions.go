@@ -1,0 +1,127 @@
+package prom
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// FunctionGauges are what a function has at a moment.
+type FunctionGauges struct {
+	Running                int   // invocations
+	Due, Waiting, InFlight int64 // events
+}
+
+// functionCounts are those of a function.
+type functionCounts struct {
+	invocations, errors, throttles, received, dropped, deadLetterErrors, destinationFailures atomic.Int64
+
+	duration, eventAge histogram
+}
+
+// functionBuckets are those of what functions take, and of how long events wait for
+// them, in seconds.
+var functionBuckets = [...]float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 21600}
+
+// histogram counts by functionBuckets what is told in milliseconds.
+type histogram struct {
+	buckets [len(functionBuckets) + 1]atomic.Uint64
+	micros  atomic.Int64 // the sum
+}
+
+func (h *histogram) observe(ms float64) {
+	i, _ := slices.BinarySearch(functionBuckets[:], ms/1000)
+	h.buckets[i].Add(1)
+	h.micros.Add(int64(ms * 1000))
+}
+
+// collect makes what Prometheus reads; nil: there is nothing.
+func (h *histogram) collect(d *prometheus.Desc, labels []string) prometheus.Metric {
+	sums, count := make(map[float64]uint64, len(functionBuckets)), uint64(0)
+	for i, least := range functionBuckets {
+		count += h.buckets[i].Load()
+		sums[least] = count
+	}
+	if count += h.buckets[len(functionBuckets)].Load(); count == 0 {
+		return nil
+	}
+	return prometheus.MustNewConstHistogram(d, count, float64(h.micros.Load())/1e6, sums, labels...)
+}
+
+func ofFunction(name, help string, more ...string) *prometheus.Desc {
+	return describe("lambda_"+name, help, append([]string{"account", "region", "function"}, more...)...)
+}
+
+var functionCounters = []struct {
+	desc   *prometheus.Desc
+	metric string // AWS's
+	of     func(*functionCounts) *atomic.Int64
+}{
+	{ofFunction("invocations_total", "Invocations that ran."), "Invocations", func(c *functionCounts) *atomic.Int64 { return &c.invocations }},
+	{ofFunction("errors_total", "Invocations that failed."), "Errors", func(c *functionCounts) *atomic.Int64 { return &c.errors }},
+	{ofFunction("throttles_total", "Invocations refused for want of concurrency."), "Throttles", func(c *functionCounts) *atomic.Int64 { return &c.throttles }},
+	{ofFunction("async_events_received_total", "Events accepted for asynchronous invocations."), "AsyncEventsReceived", func(c *functionCounts) *atomic.Int64 { return &c.received }},
+	{ofFunction("async_events_dropped_total", "Events that ended without the function's success."), "AsyncEventsDropped", func(c *functionCounts) *atomic.Int64 { return &c.dropped }},
+	{ofFunction("dead_letter_errors_total", "Events that the dead-letter target did not take."), "DeadLetterErrors", func(c *functionCounts) *atomic.Int64 { return &c.deadLetterErrors }},
+	{ofFunction("destination_failures_total", "Records that a destination did not take."), "DestinationDeliveryFailures", func(c *functionCounts) *atomic.Int64 { return &c.destinationFailures }},
+}
+
+var (
+	functionRunning  = ofFunction("running", "Invocations that run now.")
+	functionEvents   = ofFunction("async_events", "Events that wait for the function or run.", "state")
+	functionDuration = ofFunction("duration_seconds", "Time that invocations took.")
+	functionEventAge = ofFunction("async_event_age_seconds", "Time from the acceptance of an event until the function ran with it.")
+)
+
+// Function takes a value of a metric of a function, by AWS's name and in its unit.
+func (m *Metrics) Function(fn arn.ARN, metric string, value float64) {
+	c := m.functions.of(fn)
+	switch metric {
+	case "Duration":
+		c.duration.observe(value)
+	case "AsyncEventAge":
+		c.eventAge.observe(value)
+	default: // a gauge, ConcurrentExecutions, is asked for instead
+		for i := range functionCounters {
+			if functionCounters[i].metric == metric {
+				functionCounters[i].of(c).Add(int64(value))
+				return
+			}
+		}
+	}
+}
+
+func (m *Metrics) collectFunctions(out chan<- prometheus.Metric, gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, *atomic.Int64, ...string)) {
+	for _, name := range m.functions.all() {
+		of := []string{name.Account, name.Region, name.FunctionName()}
+		if name == other {
+			of[2] = other.Resource
+		} else if m.options.Function != nil {
+			g, gone := m.options.Function(name)
+			if gone {
+				m.functions.forget(name)
+				continue
+			}
+			gauge(functionRunning, float64(g.Running), of...)
+			for state, n := range map[string]int64{"due": g.Due, "waiting": g.Waiting, "in-flight": g.InFlight} {
+				gauge(functionEvents, float64(n), append(of, state)...)
+			}
+		}
+		c := m.functions.get(name)
+		if c == nil {
+			continue
+		}
+		for _, v := range functionCounters {
+			count(v.desc, v.of(c), of...)
+		}
+		if h := c.duration.collect(functionDuration, of); h != nil {
+			out <- h
+		}
+		if h := c.eventAge.collect(functionEventAge, of); h != nil {
+			out <- h
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// What quiet tenants have is what is left without the noisy ones', before and after
+// a restart.
+func TestQuietGroups(t *testing.T) {
+	cfg := Config{Retention: time.Hour, Visibility: time.Minute}
+	b := newBench(cfg, Kind{})
+	var id byte
+	send := func(group string, n int, delay int64) {
+		t.Helper()
+		for range n {
+			id++
+			if _, err := b.send(id, group, delay); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	expect := func(noisy int, want Counts) {
+		t.Helper()
+		g := b.m.Groups(b.now)
+		if len(g.Noisy) != noisy || g.Quiet != want {
+			t.Fatalf("%+v, want %d noisy and %+v", g, noisy, want)
+		}
+		if noisy > 0 && !slices.Equal(g.Noisy, []layout.Lane{layout.GroupLane("loud")}) {
+			t.Fatalf("%v are noisy", g.Noisy)
+		}
+	}
+	send("loud", 40, 0)
+	for range 4 {
+		if _, err := b.receive(10, 60_000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("loud", 9, 0)
+	send("loud", 3, 5000)
+	send("", 2, 0)
+	send("quiet", 4, 0)
+	send("quiet", 2, 5000)
+	expect(1, Counts{Visible: 6, Delayed: 2})
+	if _, err := b.receive(5, 60_000); err != nil { // the quiet ones come first
+		t.Fatal(err)
+	}
+	expect(1, Counts{Visible: 1, InFlight: 5, Delayed: 2})
+	if err := b.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	for need := b.m.PrepareCounts(); need.Kind != NeedNothing; need = b.m.PrepareCounts() {
+		if err := b.fill(need); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(1, Counts{Visible: 1, InFlight: 5, Delayed: 2})
+	b.now += 5000
+	expect(1, Counts{Visible: 3, InFlight: 5})
+	for _, l := range b.m.Leases() {
+		if err := b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g := b.m.Groups(b.now); len(g.Noisy) != 1 { // by the time that it took
+		t.Fatalf("%+v", g)
+	}
+	expect(1, Counts{Visible: 3})
+	b.now += 3_000_000
+	if _, err := b.send(200, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	b.m.g.tenants.GaveAlone(b.now, 0) // an hour later nobody remembers
+	expect(0, Counts{Visible: 16})
+}

@@ -15,7 +15,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -468,5 +471,28 @@ func TestRefusedEviction(t *testing.T) {
 		if n := countKeys(t, w.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
+	}
+}
+
+// TestUnreadableMessage: a message that cannot be read keeps nobody from the others.
+func TestUnreadableMessage(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.publish(3)
+	w.log.flush()
+	n := 0
+	for key := range storetest.Dump(t, w.store) {
+		if key[2] != 'D' || key[11] != 'm' {
+			continue
+		}
+		if n++; n == 2 {
+			var b mutation.Batch
+			b.Set(key, []byte("garbage"))
+			w.check(w.store.Apply(true, &b))
+		}
+	}
+	taken, _, err := w.Take(ctx, w.sub, 10)
+	if !errors.Is(err, message.ErrCorrupt) || len(taken) != 2 || string(taken[0].Message.Body) != "m1" || string(taken[1].Message.Body) != "m3" {
+		t.Errorf("took %d: %v", len(taken), err)
 	}
 }

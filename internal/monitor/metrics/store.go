@@ -326,7 +326,9 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
-		m.slots = m.slots[:n]
+		if m.slots = m.slots[:n]; n == 0 {
+			m.slots = nil // of many queues, what is written leaves memory
+		}
 		kept += n
 		latest = max(latest, m.latest)
 	}

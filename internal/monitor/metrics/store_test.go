@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -430,12 +431,12 @@ func TestUnits(t *testing.T) {
 // counting counts what is asked of a store.
 type counting struct {
 	store.Store
-	written, synced int
+	written, synced atomic.Int64
 }
 
 func (s *counting) Apply(sync bool, batches ...*mutation.Batch) error {
-	if s.written++; sync {
-		s.synced++
+	if s.written.Add(1); sync {
+		s.synced.Add(1)
 	}
 	return s.Store.Apply(sync, batches...)
 }
@@ -463,10 +464,10 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 			<-passed
 			synctest.Wait()
 		}
-		expect := func(what string, synced int) {
+		expect := func(what string, synced int64) {
 			t.Helper()
-			if st.synced != synced {
-				t.Errorf("%s: %d syncs, want %d", what, st.synced, synced)
+			if n := st.synced.Load(); n != synced {
+				t.Errorf("%s: %d syncs, want %d", what, n, synced)
 			}
 		}
 		minutes(30)
@@ -484,8 +485,8 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		pass(syncDelay)
 		expect("a moment later", 2)
 		minutes(1)
-		if err := s.Close(); err != nil || st.written < 34 {
-			t.Fatal(err, st.written)
+		if err := s.Close(); err != nil || st.written.Load() < 34 {
+			t.Fatal(err, st.written.Load())
 		}
 		expect("closed", 3)
 		pass(time.Second)

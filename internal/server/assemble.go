@@ -135,6 +135,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
 	debug.FreeOSMemory() // what reading the state has left behind
+	deps.OnStop("memory", releaseMemory())
 	go func() {
 		<-deps.Draining
 		engine.Drain()

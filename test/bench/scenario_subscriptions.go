@@ -31,14 +31,14 @@ func runSubscriptions(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.settleDown(ctx, s); err != nil {
+	if err := pause(ctx, b.idle); err != nil {
 		return err
 	}
 	full, _ := memory(s.pid)
 	if err := s.restart(ctx, false); err != nil {
 		return err
 	}
-	if _, err := b.settleDown(ctx, s); err != nil {
+	if err := pause(ctx, b.idle); err != nil {
 		return err
 	}
 	restarted, _ := memory(s.pid)

@@ -20,7 +20,7 @@ type exchange struct {
 	out     *[]byte
 	sent    bool                       // the answer is written
 	last    bool                       // no other request may follow
-	lifted  struct{ read, write bool } // deadlines that the handler has set itself
+	fixed   struct{ read, write bool } // deadlines that stay as they are
 
 	mu      sync.Mutex
 	ended   bool
@@ -45,10 +45,9 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 		n = copy(p, c.buf[c.from:c.to])
 		c.from += n
 	} else {
-		if t := c.server.other.ReadTimeout; t > 0 && !x.lifted.read {
-			if now := clock.System.Now(); late(c.readUntil, now, t) {
-				c.setReadDeadline(now.Add(t))
-			}
+		if t := c.server.other.ReadTimeout; t > 0 && !x.fixed.read {
+			x.fixed.read = true // once: who sends little by little gains nothing
+			c.setReadDeadline(clock.System.Now().Add(t))
 		}
 		if n, err = c.tcp.Read(p); n == 0 && err != nil {
 			x.failed = true
@@ -60,7 +59,7 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ctx != nil {
+	if x.ctx != nil && !x.ended {
 		x.watch()
 	}
 	return n, io.EOF

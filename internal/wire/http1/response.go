@@ -62,7 +62,7 @@ func (w *response) declares(n int) bool {
 // none. It is for http.ResponseController.
 func (w *response) SetReadDeadline(t time.Time) error {
 	if w.left > 0 {
-		w.lifted.read = true
+		w.fixed.read = true
 		w.conn.setReadDeadline(t)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (w *response) SetReadDeadline(t time.Time) error {
 // SetWriteDeadline moves the time until which the answer must be written; zero
 // means none. It is for http.ResponseController.
 func (w *response) SetWriteDeadline(t time.Time) error {
-	w.lifted.write = true
+	w.fixed.write = true
 	w.conn.writeUntil = t
 	return w.conn.tcp.SetWriteDeadline(t)
 }
@@ -103,7 +103,7 @@ func (w *response) send(body []byte) (err error) {
 	c := w.conn
 	w.last = c.server.stopping.Load() || !(*exchange)(w).discard()
 	now := clock.System.Now()
-	if t := c.server.other.WriteTimeout; t > 0 && !w.lifted.write && late(c.writeUntil, now, t) {
+	if t := c.server.other.WriteTimeout; t > 0 && !w.fixed.write && late(c.writeUntil, now, t) {
 		c.writeUntil = now.Add(t)
 		_ = c.tcp.SetWriteDeadline(c.writeUntil) // a closed connection says so when it is written to
 	}

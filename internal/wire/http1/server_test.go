@@ -325,6 +325,23 @@ func TestRequestsBehindOneThatWaits(t *testing.T) {
 	}
 }
 
+// A body that its handler leaves, having asked for Done, is read on after it:
+// that must not begin a watch which nobody ends.
+func TestUnreadBodyOfARequestThatIsWatched(t *testing.T) {
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Done() == nil {
+			t.Error("never done")
+		}
+		w.Write([]byte(r.Header.Get("X-Number")))
+	}), nil)
+	c := dial(t, addr)
+	for i := range 1000 {
+		number := strconv.Itoa(i)
+		c.send(request(strings.Repeat("x", 2*readSize), "X-Number: "+number))
+		c.answer(200, number)
+	}
+}
+
 func TestSlowPeersAreCutOff(t *testing.T) {
 	const short = 30 * time.Millisecond
 	lift := func(w http.ResponseWriter, r *http.Request) {
@@ -354,6 +371,20 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc")
 		c.answer(400, "")
 		c.ended()
+	})
+	t.Run("who sends a little again and again", func(t *testing.T) {
+		c := dial(t, addr)
+		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000\r\n\r\n")
+		tick := clock.System.Now()
+		for clock.System.Now().Sub(tick) < 20*short {
+			if _, err := io.WriteString(c.Conn, "x"); err != nil {
+				return // cut off
+			}
+			later := make(chan bool)
+			clock.System.AfterFunc(short/5, func() { close(later) })
+			<-later
+		}
+		t.Error("may go on for ever")
 	})
 	t.Run("unless the handler grants more", func(t *testing.T) {
 		c := dial(t, addr)

@@ -8,8 +8,9 @@ import (
 
 // Calendar counts by seconds of the epoch. The zero value counts nothing.
 type Calendar struct {
-	counts    map[int64]int64
-	forgotten int64 // the second in which those that were over were last dropped
+	counts map[int64]int64
+	total  int64 // of all counts
+	first  int64 // no second before it is counted
 }
 
 // Write is told what a count has become; 0 is that it is gone.
@@ -30,34 +31,35 @@ func (c *Calendar) Add(now, due, n int64, write Write) {
 
 // Set restores the count of a second.
 func (c *Calendar) Set(second, count int64) {
+	c.total += count - c.counts[second]
 	if count == 0 {
 		delete(c.counts, second)
 		return
 	}
+	if len(c.counts) == 0 {
+		c.first = second
+	}
 	if c.counts == nil {
 		c.counts = map[int64]int64{}
 	}
+	c.first = min(c.first, second)
 	c.counts[second] = count
 }
 
-// Forget drops the seconds that are over, at most once a second.
+// Forget drops the seconds that are over.
 func (c *Calendar) Forget(now int64, write Write) {
-	if len(c.counts) == 0 || now/1000 == c.forgotten {
-		return
+	for _, second := range c.over(now) {
+		c.Set(second, 0)
+		write(second, 0)
 	}
-	c.forgotten = now / 1000
-	for _, second := range c.seconds() {
-		if over(second, now) {
-			delete(c.counts, second)
-			write(second, 0)
-		}
-	}
+	c.first = max(c.first, now/1000)
 }
 
 // Shift makes all that is not over due by seconds later.
 func (c *Calendar) Shift(now, by int64, write Write) {
-	old, seconds := c.counts, c.seconds()
-	c.counts = nil
+	old := c.counts
+	seconds := slices.Sorted(maps.Keys(old))
+	*c = Calendar{}
 	for _, second := range seconds {
 		write(second, 0)
 	}
@@ -71,10 +73,9 @@ func (c *Calendar) Shift(now, by int64, write Write) {
 
 // After counts what is due after now, to within that second.
 func (c *Calendar) After(now int64) (n int64) {
-	for second, count := range c.counts {
-		if !over(second, now) {
-			n += count
-		}
+	n = c.total
+	for _, second := range c.over(now) {
+		n -= c.counts[second]
 	}
 	return n
 }
@@ -82,6 +83,27 @@ func (c *Calendar) After(now int64) (n int64) {
 // Empty reports that nothing is counted.
 func (c *Calendar) Empty() bool { return len(c.counts) == 0 }
 
-func (c *Calendar) seconds() []int64 { return slices.Sorted(maps.Keys(c.counts)) }
+// over lists the seconds that are counted and over, in their order. It looks at
+// each that has passed since they were last dropped, and not at those to come.
+func (c *Calendar) over(now int64) (seconds []int64) {
+	if len(c.counts) == 0 {
+		return nil
+	}
+	if passed := now/1000 - c.first; passed > int64(len(c.counts)) { // a long time
+		for second := range c.counts {
+			if over(second, now) {
+				seconds = append(seconds, second)
+			}
+		}
+		slices.Sort(seconds)
+		return seconds
+	}
+	for second := c.first; over(second, now); second++ {
+		if c.counts[second] != 0 {
+			seconds = append(seconds, second)
+		}
+	}
+	return seconds
+}
 
 func over(second, now int64) bool { return (second+1)*1000 <= now }

@@ -54,6 +54,8 @@ type Config struct {
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
 	LambdaIdle        time.Duration `default:"5m" help:"How long a function's process waits for its next invocation before it is ended (${default})."`
 
+	LambdaCPULimit bool `name:"lambda-cpu-limit" help:"Give functions as much of the processors as their memory gives them at AWS (1,769 MB for one), where control groups can be made; otherwise they have what is free."`
+
 	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues and topics (${default})."`
 
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`

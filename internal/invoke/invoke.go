@@ -8,6 +8,7 @@
 package invoke
 
 import (
+	"context"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -43,6 +44,31 @@ const Unhandled = "Unhandled"
 // Throttled reports that an invocation was refused for want of concurrency: it
 // can be tried again.
 func Throttled(err error) bool { return fault.KindOf(err) == fault.Throttled }
+
+// Invoker runs functions: *Pool.
+type Invoker interface {
+	Invoke(ctx context.Context, in Invocation) (Outcome, error)
+}
+
+// Until is i.Invoke, but returns without delay when ctx ends, with ctx's error. The
+// function may go on for as long as its timeout allows.
+func Until(ctx context.Context, i Invoker, in Invocation) (Outcome, error) {
+	type end struct {
+		out Outcome
+		err error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		out, err := i.Invoke(ctx, in)
+		ended <- end{out, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.out, e.err
+	case <-ctx.Done():
+		return Outcome{}, ctx.Err()
+	}
+}
 
 // Log takes what functions print. It does not block, and keeps the line.
 type Log interface {

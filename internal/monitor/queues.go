@@ -7,7 +7,6 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/metrics"
-	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -156,25 +155,27 @@ func (q *Queues) gauge(name arn.ARN, c *counters, minute int64, g *shard.QueueGa
 		add(of, 0)
 	}
 	add("ApproximateNumberOfMessagesVisible", float64(g.Visible))
-	held := func(suffix string, counts queue.Counts, age time.Duration) {
-		if counts.InFlight > 0 {
-			add("ApproximateNumberOfMessagesNotVisible"+suffix, float64(counts.InFlight))
-		}
-		if counts.Delayed > 0 {
-			add("ApproximateNumberOfMessagesDelayed"+suffix, float64(counts.Delayed))
-		}
-		if age > 0 {
-			data = append(data, metrics.Datum{Name: "ApproximateAgeOfOldestMessage" + suffix, Unit: "Seconds", Value: age.Truncate(time.Second).Seconds()})
-		}
+	if g.InFlight > 0 {
+		add("ApproximateNumberOfMessagesNotVisible", float64(g.InFlight))
 	}
-	held("", g.Counts, g.OldestAge)
+	if g.Delayed > 0 {
+		add("ApproximateNumberOfMessagesDelayed", float64(g.Delayed))
+	}
+	age := func(name string, age time.Duration) {
+		data = append(data, metrics.Datum{Name: name, Unit: "Seconds", Value: age.Truncate(time.Second).Seconds()})
+	}
+	if g.OldestAge > 0 {
+		age("ApproximateAgeOfOldestMessage", g.OldestAge)
+	}
 	if name.FIFO() {
 		add("NumberOfDeduplicatedSentMessages", 0)
 		add("ApproximateNumberOfGroupsWithInflightMessages", float64(g.GroupsInFlight))
-	} else {
+	} else { // these are told with a value of zero, too
 		add("ApproximateNumberOfNoisyGroups", float64(g.NoisyGroups))
 		add("ApproximateNumberOfMessagesVisibleInQuietGroups", float64(g.Quiet.Visible))
-		held("InQuietGroups", g.Quiet, g.QuietOldestAge)
+		add("ApproximateNumberOfMessagesNotVisibleInQuietGroups", float64(g.Quiet.InFlight))
+		add("ApproximateNumberOfMessagesDelayedInQuietGroups", float64(g.Quiet.Delayed))
+		age("ApproximateAgeOfOldestMessageInQuietGroups", g.QuietOldestAge)
 	}
 	for {
 		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {

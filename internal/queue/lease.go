@@ -12,6 +12,7 @@ type Lease = lease.Terms
 // lease writes and keeps a lease that runs out at due.
 func (q *Machine) lease(b *mutation.Batch, now int64, s *lease.Lease, due int64) Lease {
 	s.Due = due
+	q.filled = nil // of this message it would not be true any more
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
 	return s.Terms()

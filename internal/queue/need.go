@@ -243,7 +243,11 @@ func (q *Machine) LoadNeeds() iter.Seq[Need] {
 		if q.shared() && q.c.Scheduled+q.c.Grouped > 0 && !yield(Need{Kind: NeedTenants}) {
 			return
 		}
-		if (q.c.Scheduled > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) || q.g == nil || !q.kind.FIFO {
+		if (q.c.Scheduled > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) {
+			return
+		}
+		q.Rest() // an empty FIFO queue has looked for buckets, too
+		if q.g == nil || !q.kind.FIFO {
 			return
 		}
 		for _, lane := range q.g.Lanes() {

@@ -76,3 +76,39 @@ func TestQuietGroups(t *testing.T) {
 	b.m.g.tenants.GaveAlone(b.now, 0) // an hour later nobody remembers
 	expect(0, Counts{Visible: 16})
 }
+
+// Where more is delayed than memory holds, what tenants have scheduled tells whose
+// it is; and where more tenants wait than are counted, the noisy one is still known.
+func TestQuietGroupsBeyondMemory(t *testing.T) {
+	defer func(w, n int) { windowSize, waitsSize = w, n }(windowSize, waitsSize)
+	windowSize, waitsSize = 4, 8
+	b := newBench(Config{Retention: time.Hour, Visibility: time.Minute}, Kind{})
+	send := func(group string, delay int64) {
+		t.Helper()
+		if _, err := b.send(1, group, delay); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 60 {
+		send("loud", 0)
+	}
+	for received := 0; received < 40; {
+		r, err := b.receive(10, 60_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		received += len(r.Leases)
+	}
+	for i := range 30 {
+		send("loud", 5000)
+		send(string(rune('a'+i%20)), 5000)
+		send(string(rune('a'+i%20)), 0)
+	}
+	g := b.m.Groups(b.now)
+	if want := (Counts{Visible: 30, Delayed: 30}); !slices.Equal(g.Noisy, []layout.Lane{layout.GroupLane("loud")}) || g.Quiet != want {
+		t.Errorf("%+v, want %+v", g, want)
+	}
+	if n := b.store.count(b.m.Keys(), layout.KindTenant); n > waitsSize {
+		t.Errorf("%d tenants are counted on disk", n)
+	}
+}

@@ -90,6 +90,9 @@ func TestRest(t *testing.T) {
 			if err := b.reopen(); err != nil {
 				t.Fatal(err)
 			}
+			if b.m.content != resting {
+				t.Fatalf("%+v: it is empty and does not rest after a restart", kind)
+			}
 		}
 	}
 	restingUntouched(t)

@@ -197,7 +197,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 		})),
 		Admin: map[string]http.Handler{
-			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual),
+			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, monitoring.keeper.Sync),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),

@@ -44,6 +44,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	}
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Endpoint: endpoint, Hide: []string{data},
+		LimitProcessors: deps.Config.LambdaCPULimit,
 	})
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (j *journal) build(ctx context.Context, deps Deps) (Parts, error) {
 	}
 	return Parts{
 		Wire:   wire,
-		Admin:  map[string]http.Handler{"POST /_godwit/clock": admin.Clock(deps.Virtual)},
+		Admin:  map[string]http.Handler{"POST /_godwit/clock": admin.Clock(deps.Virtual, func() error { return nil })},
 		Checks: j.checks,
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // ageCursors are how far the search for the oldest message of a queue has come: all
 // that stands before them is gone or poison, which it stays. So the messages that
-// are poison are passed once, and not at each reading.
+// are poison are passed once, and not at each reading, and what was deleted, too.
 type ageCursors struct {
 	main, delayed, moved uint64 // sequences, in each lane
 	groupSent            int64  // of those with a group, in the order of their ages
@@ -89,15 +89,23 @@ func (s *ageSearch) run() error {
 // it puts behind those that never will.
 func (s *ageSearch) lane(lane layout.Lane, from *uint64) error {
 	steps, passing, found := 0, true, false
+	span := s.keys.Lane(lane, *from)
+	*from = s.qs.machine.NextSequence() // what was deleted is not passed again
 	var failed error
-	err := each(s.sh.engine.store, s.keys.Lane(lane, *from), func(key, value []byte) bool {
+	err := each(s.sh.engine.store, span, func(key, value []byte) bool {
 		if steps++; steps > ageSteps {
 			return false
 		}
 		seq := layout.KeySequence(key)
+		if steps == 1 {
+			*from = seq
+		}
 		bad, err := s.poisoned(seq)
 		if failed = err; err != nil {
 			return false
+		}
+		if passing {
+			*from = seq
 		}
 		if passing = passing && bad; passing {
 			*from = seq + 1
@@ -112,6 +120,9 @@ func (s *ageSearch) lane(lane layout.Lane, from *uint64) error {
 		}
 		return failed == nil && !found
 	})
+	if steps == 0 {
+		*from = s.qs.machine.NextSequence()
+	}
 	if err = errors.Join(err, failed); err != nil || found || steps <= ageSteps {
 		return err
 	}

@@ -112,7 +112,8 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 
 // Take leases up to most messages that are due in a subscription's backlog.
 // What it returns is durable. more says that there are others due. A
-// subscription that is gone has none.
+// subscription that is gone has none. A message that cannot be read is not among
+// them, stays leased until the next start, and is the error.
 func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	sh.mu.Lock()
@@ -147,6 +148,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	// policy has attempts. Before any other retry the outcome is long durable.
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.id, qs.incarnation)
+	var failed error
 	for _, d := range taken {
 		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
 		if err != nil {
@@ -156,9 +158,12 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		if !ok {
 			continue // the subscription was deleted meanwhile
 		}
-		if d.Message, err = message.DecodeRecord(record); err != nil {
-			return nil, false, err
+		m, unreadable := message.DecodeRecord(record)
+		if unreadable != nil {
+			failed = errorsFirst(failed, unreadable)
+			continue
 		}
+		d.Message = m
 		if d.lease.Receives > 1 {
 			value, _, err := e.store.Get(nil, keys.History(d.lease.Sequence))
 			if err != nil {
@@ -169,7 +174,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 			d.Signature = d.history.signature
 		}
 	}
-	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, nil
+	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
 }
 
 // immediate reports that the attempt follows the one before it at once.

@@ -101,7 +101,8 @@ type Engine struct {
 	shards   [Shards]*shard
 	finished *finishedRing
 
-	mappingWatcher atomic.Pointer[func(arn.ARN)]
+	mappingWatcher  atomic.Pointer[func(arn.ARN)]
+	creationWatcher atomic.Pointer[func(arn.ARN)]
 
 	consumers atomic.Pointer[map[string]Consumer] // by service
 	faults    atomic.Pointer[map[arn.ARN]fault.Kind]

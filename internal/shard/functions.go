@@ -76,7 +76,7 @@ func (e *Engine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string)
 // ResourceConflict, CodeStorageExceeded, InsufficientStorage.
 func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
 	check := func(sh *shard) error { return sh.functions.CheckCreate(cmd.ARN) }
-	return e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) {
+	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) {
 		sh.meta.incarnation++
 		cmd.Incarnation, cmd.SettleAt = sh.meta.incarnation, sh.settleAt()
 		f, v, err := sh.functions.Create(sh.time(), cmd, &sh.batch)
@@ -87,6 +87,7 @@ func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []
 		sh.settleAtOnce()
 		return info, nil
 	})
+	return info, e.tellCreation(cmd.ARN, err)
 }
 
 // UpdateFunctionCode replaces the code of a function's latest version. Errors:
@@ -323,7 +324,7 @@ func (e *Engine) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a f
 		}
 		return err
 	})
-	return a, err
+	return a, e.tellCreation(cmd.Function, err)
 }
 
 // UpdateAlias changes an alias. Errors: those of function.State.UpdateAlias.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -292,6 +293,36 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	}
 	if n := countUploads(t, e, functionARN("g")); n != 0 && e.shardOf(functionARN("g")) != e.shardOf(functionARN("f")) {
 		t.Errorf("%d zips are kept of a refused function", n)
+	}
+}
+
+// Whoever lacks a queue or a function hears of it once it is there, and not of what
+// was refused.
+func TestCreationsAreTold(t *testing.T) {
+	ctx := t.Context()
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start)})
+	defer e.Close()
+	var told []arn.ARN
+	e.SetCreationWatcher(func(a arn.ARN) { told = append(told, a) })
+	remote := createFunction("f", nil)
+	remote.Code = function.Code{URL: "http://x/"}
+	for _, refused := range []bool{false, true} {
+		_, err := e.CreateFunction(ctx, remote, nil)
+		_, err2 := e.CreateAlias(ctx, function.CreateAlias{Function: functionARN("f"), Name: "live", Version: function.Latest})
+		if (err != nil) != refused || (err2 != nil) != refused {
+			t.Fatal(err, err2)
+		}
+	}
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("r"), Attributes: map[string]string{"DelaySeconds": "-1"}}); err == nil {
+		t.Fatal("made")
+	}
+	if want := []arn.ARN{functionARN("f"), functionARN("f"), queueARN("q")}; !slices.Equal(told, want) {
+		t.Errorf("told of %v, want %v", told, want)
 	}
 }
 

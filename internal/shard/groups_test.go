@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -111,5 +112,68 @@ func TestLockedGroup(t *testing.T) {
 	}
 	if visited := s.visited.Load(); visited > 4*free*each {
 		t.Errorf("%d entries were visited for %d messages", visited, received)
+	}
+}
+
+// TestBatchOfManyGroups: in a queue of more groups than memory holds, a batch that
+// comes back to a group which it began itself adds to that group.
+func TestBatchOfManyGroups(t *testing.T) {
+	const batches = 2500
+	ctx := context.Background()
+	c := clock.NewVirtual(start)
+	s := memory.New()
+	e := openEngine(t, Options{Store: s, Clock: c})
+	defer func() {
+		if err := errors.Join(e.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	q := queueARN("q.fifo")
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i := range batches {
+		groups := [...]int{0, 1, 2, 3, 4, 0, 1, 2, 3}
+		msgs := make([]Outgoing, len(groups))
+		for j, group := range groups {
+			n++
+			m := newMessage(n, fmt.Sprint(n))
+			m.Group, m.Dedup = fmt.Sprintf("%d of %d", group, i), fmt.Sprint(n)
+			msgs[j] = Outgoing{Message: m, Delay: -1}
+		}
+		if _, err := e.Send(ctx, q, msgs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	latest, found := map[string]uint64{}, 0
+	for {
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 {
+			break
+		}
+		handles := make([]string, len(got))
+		for i, m := range got {
+			if handles[i] = m.ReceiptHandle; m.Sequence <= latest[m.Group] {
+				t.Fatalf("%d of group %s comes after %d", m.Sequence, m.Group, latest[m.Group])
+			}
+			latest[m.Group] = m.Sequence
+			found++
+		}
+		if errs, err := e.DeleteMessages(ctx, q, handles); err != nil || errorsFirst(errs...) != nil {
+			t.Fatal(err, errs)
+		}
+	}
+	if found != n {
+		t.Errorf("found %d messages of %d", found, n)
+	}
+	e.log.flush()
+	for _, kind := range []byte("mlgrh") {
+		if n := countKeys(t, s, 'D', kind); n > 0 {
+			t.Errorf("%d records of kind %q are left of nothing", n, kind)
+		}
 	}
 }

@@ -115,6 +115,7 @@ func decodeHistory(p []byte) (h history) {
 const (
 	finishedPerSubscription = 100
 	finishedSubscriptions   = 1000
+	finishedAttempts        = 200_000 // of deliveries with several, in all
 )
 
 // finished is a delivery that has ended.
@@ -146,9 +147,10 @@ func (f *finished) info() DeliveryInfo {
 type finishedRing struct {
 	life time.Duration
 
-	mu    sync.Mutex
-	rings map[arn.ARN]*ring
-	order list.List // of *ring, the one that was longest without news first
+	mu       sync.Mutex
+	rings    map[arn.ARN]*ring
+	order    list.List // of *ring, the one that was longest without news first
+	attempts int       // of deliveries with several
 }
 
 // ring is the last finished deliveries of one subscription.
@@ -171,7 +173,7 @@ func (r *finishedRing) addAll(all []finished) {
 		g, ok := r.rings[f.subscription]
 		if !ok {
 			if len(r.rings) == finishedSubscriptions {
-				delete(r.rings, r.order.Remove(r.order.Front()).(*ring).subscription)
+				r.forget()
 			}
 			g = &ring{subscription: f.subscription}
 			g.place = r.order.PushBack(g)
@@ -179,12 +181,26 @@ func (r *finishedRing) addAll(all []finished) {
 		} else {
 			r.order.MoveToBack(g.place)
 		}
+		r.attempts += len(f.more)
 		if len(g.entries) < finishedPerSubscription {
 			g.entries = append(g.entries, *f)
-			continue
+		} else {
+			r.attempts -= len(g.entries[g.next].more)
+			g.entries[g.next] = *f
+			g.next = (g.next + 1) % finishedPerSubscription
 		}
-		g.entries[g.next] = *f
-		g.next = (g.next + 1) % finishedPerSubscription
+		for r.attempts > finishedAttempts {
+			r.forget()
+		}
+	}
+}
+
+// forget drops the deliveries of the subscription that was longest without news.
+func (r *finishedRing) forget() {
+	g := r.order.Remove(r.order.Front()).(*ring)
+	delete(r.rings, g.subscription)
+	for i := range g.entries {
+		r.attempts -= len(g.entries[i].more)
 	}
 }
 

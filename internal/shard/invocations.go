@@ -121,7 +121,8 @@ func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message
 
 // TakeEvents leases up to most events that are due in a function's queue. What
 // it returns is durable. more says that there are others due. A function that is
-// gone has none.
+// gone has none. An event that cannot be read or signed is not among them, stays
+// leased until the next start, and is the error.
 func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.shardOf(fn)
 	sh.mu.Lock()
@@ -138,16 +139,13 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 	durable(false) // no retry is immediate
 
 	for _, l := range loans {
-		ev, err := e.queuedEvent(fn, l)
-		if err != nil {
-			e.fatal(err)
-			return nil, false, err
-		}
+		ev, failed := e.queuedEvent(fn, l)
+		err = errorsFirst(err, failed)
 		if ev != nil {
 			taken = append(taken, ev)
 		}
 	}
-	return taken, more, nil
+	return taken, more, err
 }
 
 // queuedEvent reads the event that was lent; nil if its function was deleted
@@ -155,6 +153,9 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
 	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
+	if err != nil {
+		e.fatal(err)
+	}
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -179,11 +180,14 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 	var value []byte
 	if l.lease.Receives > 1 {
 		if value, _, err = e.store.Get(nil, keys.History(l.lease.Sequence)); err != nil {
+			e.fatal(err)
 			return nil, err
 		}
 	}
-	ev.Progress, err = function.DecodeProgress(value)
-	return ev, err
+	if ev.Progress, err = function.DecodeProgress(value); err != nil {
+		return nil, err
+	}
+	return ev, nil
 }
 
 // EventDone removes an event that is through.

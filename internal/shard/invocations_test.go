@@ -3,6 +3,7 @@ package shard
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -163,5 +164,50 @@ func TestConsumersByService(t *testing.T) {
 	e.SetConsumer("lambda", c)
 	if got := <-c.ready; got != "function:f" {
 		t.Errorf("told of %s", got)
+	}
+}
+
+// TestUnsignableEvent: an event that cannot be signed ends neither the process nor
+// what is to become of the others.
+func TestUnsignableEvent(t *testing.T) {
+	ctx := t.Context()
+	store := openStore(t, vfs.NewMem())
+	broken := errors.New("broken")
+	o := Options{
+		Store: store, Clock: clock.NewVirtual(start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+		Sign: func([]byte, *message.Unsigned) error { return broken },
+	}
+	e := openEngine(t, o)
+	defer store.Close()
+	defer func() { e.Close() }()
+	f := functionARN("f")
+	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
+		t.Fatal(err)
+	}
+	sh := e.shardOf(f)
+	sh.tick()
+	for i := range 3 {
+		m := eventMessage(function.Event{ID: message.ID{byte(i)}, Payload: []byte("1")})
+		if i == 1 {
+			m.Unsigned = &message.Unsigned{}
+		}
+		sh.mu.Lock()
+		found, _ := sh.functions.Function(f)
+		sh.acceptEvent(found, sh.now(), m, "")
+		sh.commit(true)
+		sh.mu.Unlock()
+	}
+	events, _, err := e.TakeEvents(ctx, f, 10)
+	if !errors.Is(err, broken) || len(events) != 2 || events[1].ID != (message.ID{2}) {
+		t.Fatalf("took %d events: %v", len(events), err)
+	}
+	for _, ev := range events {
+		e.EventDone(ev)
+	}
+	e.Close()
+	o.Sign = func([]byte, *message.Unsigned) error { return nil }
+	e = openEngine(t, o)
+	if events, _, err := e.TakeEvents(ctx, f, 10); err != nil || len(events) != 1 || events[0].ID != (message.ID{1}) {
+		t.Errorf("after a restart: %d events: %v", len(events), err)
 	}
 }

@@ -19,6 +19,19 @@ import (
 // the engine.
 func (e *Engine) SetMappingWatcher(changed func(arn.ARN)) { e.mappingWatcher.Store(&changed) }
 
+// SetCreationWatcher has created called with each queue and each function, also one
+// with the name of an alias, that is made from now on: a mapping may wait for it. It
+// must be quick.
+func (e *Engine) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
+
+// tellCreation tells of what was made, if it was.
+func (e *Engine) tellCreation(a arn.ARN, err error) error {
+	if created := e.creationWatcher.Load(); created != nil && err == nil {
+		(*created)(a)
+	}
+	return err
+}
+
 // mappingChanged tells of a change, which is finished if changes take no time: who
 // has its answer can rely on it.
 func (sh *shard) mappingChanged(a arn.ARN) {

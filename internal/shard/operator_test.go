@@ -15,7 +15,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -432,4 +435,64 @@ func TestEvict(t *testing.T) {
 	got := w.made()
 	slices.Sort(got)
 	w.expect("the others", strings.Join(got, ", "), "m2 2, m4 1, m6 1, m7 1")
+}
+
+// TestRefusedEviction: what was read of a delivery for an eviction that was refused
+// is not what a later command goes by.
+func TestRefusedEviction(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.publish(1)
+	w.made()
+	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
+	w.check(err)
+	d, err := w.Look(ctx, w.sub, ids[0])
+	w.check(err)
+	if _, err := w.Evict(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+		t.Fatalf("no such queue: %v", err)
+	}
+	w.advance(time.Minute)
+	if got := w.made(); !slices.Equal(got, []string{"m1 2"}) {
+		t.Fatalf("attempts %v", got)
+	}
+	changed, err := w.RetryNow(ctx, w.sub, ids[0])
+	w.check(err)
+	if got := w.made(); !changed || !slices.Equal(got, []string{"m1 3"}) {
+		t.Errorf("retried now: %v, attempts %v", changed, got)
+	}
+	w.reopen()
+	w.fail = false
+	w.advance(time.Hour)
+	if got := w.made(); !slices.Equal(got, []string{"m1 4"}) {
+		t.Errorf("attempts in the end %v", got)
+	}
+	w.log.flush()
+	for _, kind := range []byte("mltdn") {
+		if n := countKeys(t, w.store, 'D', kind); n > 0 {
+			t.Errorf("%d records of kind %q are left of nothing", n, kind)
+		}
+	}
+}
+
+// TestUnreadableMessage: a message that cannot be read keeps nobody from the others.
+func TestUnreadableMessage(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.publish(3)
+	w.log.flush()
+	n := 0
+	for key := range storetest.Dump(t, w.store) {
+		if key[2] != 'D' || key[11] != 'm' {
+			continue
+		}
+		if n++; n == 2 {
+			var b mutation.Batch
+			b.Set(key, []byte("garbage"))
+			w.check(w.store.Apply(true, &b))
+		}
+	}
+	taken, _, err := w.Take(ctx, w.sub, 10)
+	if !errors.Is(err, message.ErrCorrupt) || len(taken) != 2 || string(taken[0].Message.Body) != "m1" || string(taken[1].Message.Body) != "m3" {
+		t.Errorf("took %d: %v", len(taken), err)
+	}
 }

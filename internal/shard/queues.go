@@ -73,7 +73,7 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	if _, err := parseQueuePolicy(spec.Attributes[attribute.Policy]); err != nil {
 		return err
 	}
-	return e.withCatalog(ctx, spec.ARN, func(sh *shard) error {
+	err := e.withCatalog(ctx, spec.ARN, func(sh *shard) error {
 		if qs, ok := sh.queues[spec.ARN]; ok {
 			return sameQueue(qs.record, spec)
 		}
@@ -101,6 +101,7 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		}, cfg)
 		return sh.writeQueue(qs)
 	})
+	return e.tellCreation(spec.ARN, err)
 }
 
 // own copies the parts of a name: they may be pieces of a request, all of which

@@ -95,7 +95,7 @@ type queueState struct {
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
-	ages        *ageCursors   // nil: nothing of it is poison
+	ages        *ageCursors   // nil: nobody has asked for its oldest message
 
 	// Where the queue's counters stand: in the batch of its shard in the group of
 	// this number. Guarded by the log's mu.
@@ -239,6 +239,7 @@ func (sh *shard) rest(qs *queueState) {
 		old.emptied = false
 		old.machine.Rest()
 		old.forgetDurable()
+		old.ages = nil
 	}
 	*last, qs.emptied = qs, true
 }

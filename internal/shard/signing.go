@@ -13,24 +13,21 @@ import (
 // signed on its way to a receiver, the same way each time.
 
 // signingPrefix begins the keys that envelopes are signed with, by their ids,
-// among the keys of shard 0.
+// among the keys of shard 0. Those of its replays begin alike and are shorter.
 var signingPrefix = []byte{0, 0, 'R'}
 
 // SigningKeys are all keys that PutSigningKey was given, by their ids.
 func (e *Engine) SigningKeys() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	var failed error
 	err := each(e.store, layout.PrefixSpan(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
-		if len(key) != len(signingPrefix)+len(id) {
-			failed = errors.New("a signing key has an unreadable name")
-			return false
+		if len(key) == len(signingPrefix)+len(id) {
+			copy(id[:], key[len(signingPrefix):])
+			keys[id] = bytes.Clone(value)
 		}
-		copy(id[:], key[len(signingPrefix):])
-		keys[id] = bytes.Clone(value)
 		return true
 	})
-	return keys, errorsFirst(failed, err)
+	return keys, err
 }
 
 // PutSigningKey keeps a key that envelopes are signed with, whose form is the

@@ -301,6 +301,41 @@ func TestSigningKeysAreKept(t *testing.T) {
 	}
 }
 
+// TestSigningKeysBesideReplays: the shard that has the keys may also have topics of
+// which something is being replayed.
+func TestSigningKeysBesideReplays(t *testing.T) {
+	ctx := context.Background()
+	s := memory.New()
+	full := false
+	o := Options{Store: s, Clock: clock.NewVirtual(start), Full: func() bool { return full }}
+	e := openEngine(t, o)
+	name := topicARN("0.fifo")
+	for i := 1; e.shardOf(name).id != 0; i++ {
+		name = topicARN(fmt.Sprint(i, ".fifo"))
+	}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(e.PutSigningKey([16]byte{7}, []byte("private")))
+	check(e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{
+		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
+	}}))
+	sub := subscribe(t, e, name.Resource, "q", subscriptionID(1))
+	full = true // so that the replay waits
+	check(e.SetSubscriptionAttribute(ctx, sub, "ReplayPolicy", `{"PointType":"Timestamp","StartingPoint":"2025-12-31T23:59:00.000Z"}`))
+	check(e.Close())
+	full = false
+	e = openEngine(t, o)
+	defer e.Close()
+	keys, err := e.SigningKeys()
+	if err != nil || len(keys) != 1 || string(keys[[16]byte{7}]) != "private" {
+		t.Errorf("keys %q: %v", keys, err)
+	}
+}
+
 // TestSignatureIsKeptWithTheAttempts: a restart hands it out again, and the
 // record of an earlier version is read.
 func TestSignatureIsKeptWithTheAttempts(t *testing.T) {

@@ -120,12 +120,21 @@ func machineTime(stat []byte) time.Duration {
 }
 
 // memory is a server's resident memory in MB (10^6 bytes): now, and at most
-// since resetPeak.
+// since resetPeak. Of what it started, it is what is there now, and what several
+// processes share counts once.
 func memory(pid int) (now, peak float64) {
-	for _, p := range family(pid) {
+	all := family(pid)
+	for i, p := range all {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
-		now += statusKiB(status, "VmRSS:")
-		peak += statusKiB(status, "VmHWM:")
+		rss, most := statusKiB(status, "VmRSS:"), 0.0
+		if i == 0 {
+			most = statusKiB(status, "VmHWM:")
+		}
+		if rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p)); err == nil && len(all) > 1 {
+			rss = statusKiB(rollup, "Pss:")
+		}
+		now += rss
+		peak += max(most, rss)
 	}
 	return now * 1024 / 1e6, peak * 1024 / 1e6
 }

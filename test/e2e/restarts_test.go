@@ -56,11 +56,13 @@ func TestKilledAtEveryAttempt(t *testing.T) {
 	t.Parallel()
 	var server atomic.Pointer[process]
 	var armed atomic.Bool
+	published := make(chan struct{})
 	requests := 0
 	killing := newSink(t, func(string) int {
 		if !armed.Load() {
 			return http.StatusOK
 		}
+		<-published // the publisher has its answer
 		if requests++; requests%2 == 1 {
 			_ = server.Load().cmd.Process.Signal(os.Kill)
 		}
@@ -76,6 +78,7 @@ func TestKilledAtEveryAttempt(t *testing.T) {
 	l.advance(t, "1h") // a restarted clock does not stand before the machine's
 	armed.Store(true)
 	id, err := l.publish(t.Context(), l.topic, "sample", "")
+	close(published)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,11 @@ type event struct {
 	Print   string `json:"print"`   // to standard output
 	Lines   int    `json:"lines"`   // of 1,000 bytes, to standard error
 	Leak    string `json:"leak"`    // start `sleep LEAK` away from this process
+	Flood   bool   `json:"flood"`   // start what prints without an end
 	Write   string `json:"write"`   // into /tmp/kept
 	Memory  int    `json:"memory"`  // MiB to fill
 	Sleep   string `json:"sleep"`   // a duration
+	Spin    string `json:"spin"`    // a duration to compute for; answer with the processor's time, in ms
 	Exit    *int   `json:"exit"`    // status to end with
 	Kill    bool   `json:"kill"`    // end with signal 9
 	Fail    string `json:"fail"`    // the handler's error
@@ -70,6 +72,18 @@ func options() []lambda.Option {
 	return []lambda.Option{lambda.WithEnableSIGTERM(func() { fmt.Println("told to end") })}
 }
 
+// spin keeps a processor busy for d, and tells how much of it this process had.
+func spin(d time.Duration) (milliseconds int64, err error) {
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		return 0, err
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+	}
+	err = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+	return (after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()) / 1e6, err
+}
+
 // echo answers with its event, without a copy.
 type echo json.RawMessage
 
@@ -91,6 +105,13 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 			return nil, err
 		}
 	}
+	if e.Flood {
+		flood := exec.Command("yes", strings.Repeat("y", 1000))
+		flood.Stdout = os.Stdout
+		if err := flood.Start(); err != nil {
+			return nil, err
+		}
+	}
 	if e.Write != "" {
 		if err := os.WriteFile(os.TempDir()+"/kept", []byte(e.Write), 0o600); err != nil {
 			return nil, err
@@ -102,6 +123,9 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 	}
 	if d, err := time.ParseDuration(e.Sleep); err == nil {
 		time.Sleep(d)
+	}
+	if d, err := time.ParseDuration(e.Spin); err == nil {
+		return spin(d)
 	}
 	switch {
 	case e.Exit != nil:

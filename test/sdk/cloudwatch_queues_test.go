@@ -107,9 +107,16 @@ func TestQuietQueueMetrics(t *testing.T) {
 	expectQueueMetrics(t, endpoint, "plain", map[string]string{
 		"ApproximateNumberOfNoisyGroups":                     "0",
 		"ApproximateNumberOfMessagesVisibleInQuietGroups":    "1",
-		"ApproximateNumberOfMessagesNotVisibleInQuietGroups": "",
-		"ApproximateNumberOfMessagesDelayedInQuietGroups":    "",
+		"ApproximateNumberOfMessagesNotVisibleInQuietGroups": "0",
+		"ApproximateNumberOfMessagesDelayedInQuietGroups":    "0",
 		"ApproximateAgeOfOldestMessageInQuietGroups":         "60",
+		"ApproximateNumberOfMessagesNotVisible":              "",
+		"ApproximateNumberOfMessagesDelayed":                 "",
+	})
+	takeMessage(t, c, url)
+	nextMinute(t, endpoint)
+	expectQueueMetrics(t, endpoint, "plain", map[string]string{
+		"ApproximateAgeOfOldestMessage": "60", "ApproximateAgeOfOldestMessageInQuietGroups": "60 0", "ApproximateNumberOfMessagesVisible": "1 0",
 	})
 }
 

@@ -204,15 +204,18 @@ func TestMappingsRefuse(t *testing.T) {
 		"Batching window is not supported for FIFO queues": func(in *input) {
 			in.EventSourceArn, in.MaximumBatchingWindowInSeconds = aws.String(queueARN("work.fifo")), aws.Int32(1)
 		},
-		"Invalid filter pattern definition.":                            func(in *input) { in.FilterCriteria = filter(`{"body":"a"}`) },
-		"Exceeded maximum number of filters: at most 5.":                func(in *input) { in.FilterCriteria = filter("{}", "{}", "{}", "{}", "{}", "{}") },
-		"Event source ARN is required for SQS event sources.":           func(in *input) { in.EventSourceArn = nil },
-		"StartingPosition is not supported for SQS event sources.":      func(in *input) { in.StartingPosition = types.EventSourcePositionLatest },
-		"Unrecognized event source: only queues of SQS can be sources.": func(in *input) { in.EventSourceArn = aws.String("arn:aws:kinesis:us-east-1:" + account + ":stream/s") },
-		"The event source must be in the same region as the function.":  func(in *input) { in.EventSourceArn = aws.String("arn:aws:sqs:eu-west-1:" + account + ":work") },
+		"Invalid filter pattern definition.":                   func(in *input) { in.FilterCriteria = filter(`{"body":"a"}`) },
+		"Exceeded maximum number of filters: at most 5.":       func(in *input) { in.FilterCriteria = filter("{}", "{}", "{}", "{}", "{}", "{}") },
+		"Unrecognized event source.":                           func(in *input) { in.EventSourceArn = nil },
+		"StartingPosition is not valid for SQS event sources.": func(in *input) { in.StartingPosition = types.EventSourcePositionLatest },
+		"Unsupported DestinationConfig parameter for given event source mapping type.": func(in *input) {
+			in.DestinationConfig = &types.DestinationConfig{OnFailure: &types.OnFailure{Destination: aws.String(queueARN("work"))}}
+		},
+		"The event source must be in the same region as the function.": func(in *input) { in.EventSourceArn = aws.String("arn:aws:sqs:eu-west-1:" + account + ":work") },
 	} {
 		refused(t, create(change), invalidValue, 400, want)
 	}
+	refused(t, create(func(in *input) { in.EventSourceArn = aws.String("arn:aws:kinesis:us-east-1:" + account + ":stream/s") }), invalidValue, 400, "Unrecognized event source.")
 	for want, change := range map[string]func(in *input){
 		"'0' at 'batchSize' failed to satisfy constraint: Member must have value greater than or equal to 1":                        func(in *input) { in.BatchSize = aws.Int32(0) },
 		"'10001' at 'batchSize' failed to satisfy constraint: Member must have value less than or equal to 10000":                   func(in *input) { in.BatchSize = aws.Int32(10001) },
@@ -249,7 +252,7 @@ func TestMappingsRefuse(t *testing.T) {
 	refused(t, update(lambda.UpdateEventSourceMappingInput{UUID: second, FilterCriteria: filter("[]")}), invalidValue, 400, "Invalid filter pattern definition.")
 	refused(t, update(lambda.UpdateEventSourceMappingInput{UUID: second, FunctionName: aws.String("none")}), invalidValue, 400, "Function does not exist")
 	refused(t, update(lambda.UpdateEventSourceMappingInput{UUID: second, ParallelizationFactor: aws.Int32(2)}), invalidValue, 400,
-		"ParallelizationFactor is not supported for SQS event sources.")
+		"Unsupported ParallelizationFactor parameter for given event source mapping type.")
 	equal(t, "after updates that were refused", before, mappingOf(t, c, second))
 	for _, uuid := range []string{"00000000-0000-4000-8000-000000000000", "no-uuid"} {
 		refused(t, update(lambda.UpdateEventSourceMappingInput{UUID: &uuid}), notFound, 404, noMapping)

@@ -473,6 +473,24 @@ func TestSourceThrottled(t *testing.T) {
 	drained(t, endpoint, q, url)
 }
 
+// A mapping whose queue was deleted feeds its function from the next of that name.
+func TestSourceQueueMadeAgain(t *testing.T) {
+	endpoint := start(t)
+	c, q := functionsClient(endpoint), client(endpoint)
+	f := createAnswered(t, c, "f")
+	url := createQueue(t, q, "work")
+	mapped(t, c, "work", "f", nil)
+	for range 2 {
+		must(q.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &url}))(t)
+		createQueue(t, q, "work")
+		sendAll(t, q, url, "again")
+		call := f.next()
+		equal(t, "event", []string{"again"}, call.bodies(t))
+		call.succeed("{}")
+		drained(t, endpoint, q, url)
+	}
+}
+
 // A disabled mapping takes nothing, and an enabled one what there is.
 func TestSourceDisabled(t *testing.T) {
 	endpoint := start(t)

@@ -126,11 +126,17 @@ type EventSourceMappingConfiguration struct {
 	EventSourceMappingArn          string
 }
 
+var errSource = invalid("Unrecognized event source.")
+
 // others refuses, by their names, members that are for streams.
 func others(given map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] {
-			return invalid("%s is not supported for SQS event sources.", name)
+		switch {
+		case !given[name]:
+		case name == "StartingPosition":
+			return invalid("StartingPosition is not valid for SQS event sources.")
+		default:
+			return invalid("Unsupported %s parameter for given event source mapping type.", name)
 		}
 	}
 	return nil
@@ -260,7 +266,7 @@ func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateE
 		return nil, err
 	}
 	if queue == (arn.ARN{}) {
-		return nil, invalid("Event source ARN is required for SQS event sources.")
+		return nil, errSource
 	}
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
@@ -295,7 +301,7 @@ func (s *Service) checkMapping(call *api.Call, queueARN *string, name string, c 
 	}
 	if queueARN != nil {
 		if queue, err = arn.Parse(*queueARN); err != nil || queue.Service != "sqs" {
-			return queue, fn, invalid("Unrecognized event source: only queues of SQS can be sources.")
+			return queue, fn, errSource
 		}
 		if queue.Region != call.Region {
 			return queue, fn, invalid("The event source must be in the same region as the function.")

@@ -696,6 +696,38 @@ func TestStopGivesBack(t *testing.T) {
 	w.check("left", w.left(), int64(0))
 }
 
+// lateEngine does not find a function before ctx ends.
+type lateEngine struct {
+	Engine
+	asked chan struct{}
+}
+
+func (e lateEngine) Function(ctx context.Context, _ arn.ARN, _ string) (function.Target, error) {
+	e.asked <- struct{}{}
+	<-ctx.Done()
+	return function.Target{}, ctx.Err()
+}
+
+// TestStopBeforeAnAttempt: one that is cut off before it began does not count.
+func TestStopBeforeAnAttempt(t *testing.T) {
+	w := newWorld(t)
+	w.create(fn, arn.ARN{})
+	w.must(w.consumer.Stop(t.Context()))
+	late := lateEngine{w.engine, make(chan struct{})}
+	w.consumer = New(Options{Engine: late, Clock: w.clock, Invoker: w})
+	w.engine.SetConsumer("lambda", w.consumer)
+	w.must(w.engine.InvokeAsync(t.Context(), fn, function.Event{ID: [16]byte{1}, Payload: []byte("1")}))
+	<-late.asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.consumer.Stop(ctx); err == nil {
+		t.Error("cut off, and not said")
+	}
+	w.restart()
+	w.advance(0)
+	w.check("runs", len(w.at()), 1)
+}
+
 // TestNothingStaysForIdleFunctions: no line, no timer, no hold.
 func TestNothingStaysForIdleFunctions(t *testing.T) {
 	w := newWorld(t)

@@ -1,7 +1,6 @@
 package async
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -37,6 +36,9 @@ func (a *attempt) run() {
 	began := a.clock.Now()
 	over := p.Condition != "" || a.tooOld(began)
 	switch {
+	case ctx.Err() != nil: // cut off by Stop
+		a.engine.EventBack(a.ev)
+		return
 	case over && gone != nil && temporary(gone): // whom to tell is not known now
 		a.engine.EventLater(a.ev, began.Add(handOverWait))
 		return
@@ -53,7 +55,9 @@ func (a *attempt) run() {
 		a.refused(gone)
 		return
 	}
-	out, err := a.invoke(ctx)
+	out, err := invoke.Until(ctx, a.options.Invoker, invoke.Invocation{
+		Target: a.target, RequestID: uuid.UUID(a.ev.ID).String(), Payload: a.ev.Payload, Trace: a.ev.Trace,
+	})
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
 		a.engine.EventBack(a.ev)
@@ -81,27 +85,6 @@ func (a *attempt) run() {
 		return
 	}
 	a.later(function.FailureDelay(p.Failures))
-}
-
-// invoke runs the function. When ctx ends it returns without delay; the function
-// may go on for as long as its timeout allows.
-func (a *attempt) invoke(ctx context.Context) (out invoke.Outcome, err error) {
-	in := invoke.Invocation{
-		Target: a.target, RequestID: uuid.UUID(a.ev.ID).String(), Payload: a.ev.Payload, Trace: a.ev.Trace,
-	}
-	done := make(chan struct{})
-	var late invoke.Outcome
-	var failed error
-	go func() {
-		late, failed = a.options.Invoker.Invoke(ctx, in)
-		close(done)
-	}()
-	select {
-	case <-done:
-		return late, failed
-	case <-ctx.Done():
-		return out, ctx.Err()
-	}
 }
 
 // refused notes that the function could not be run.

@@ -35,17 +35,12 @@ type Engine interface {
 	InvokeAsync(ctx context.Context, function arn.ARN, ev function.Event) error
 }
 
-// Invoker runs functions: *invoke.Pool. It does not wait for concurrency.
-type Invoker interface {
-	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
-}
-
 // Options are what a Consumer is made of. Engine, Invoker and Clock are needed;
 // everything else has a default.
 type Options struct {
 	Engine  Engine
-	Invoker Invoker
-	Clock   clock.Clock // of delays and ages
+	Invoker invoke.Invoker // which does not wait for concurrency
+	Clock   clock.Clock    // of delays and ages
 	Logger  *slog.Logger
 	// Limit bounds the attempts under way in all: 1,000 unless given. FunctionLimit
 	// bounds those of one function: 100 unless given, and never more than its

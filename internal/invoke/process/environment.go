@@ -59,8 +59,8 @@ type instance struct {
 	process *sandbox.Process
 	api     *api
 	output  *output
-	group   string // control group; empty: none
-	pid     int    // 0: unknown
+	group   group
+	pid     int // 0: unknown
 }
 
 func (e *environment) tmp() string  { return filepath.Join(e.dir, "tmp") }
@@ -175,7 +175,7 @@ func (e *environment) launch() (*instance, error) {
 		return nil, fmt.Errorf("listening for a function: %w", err)
 	}
 	i := &instance{api: newAPI(listener)}
-	if i.group, err = e.runner.memory.make(e.target.MemoryMB); err != nil {
+	if i.group, err = e.runner.groups.make(e.target.MemoryMB); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (e *environment) launch() (*instance, error) {
 	if err == nil {
 		i.output = newOutput(reader, e.out)
 		go i.output.follow()
-		i.process, err = sandbox.Start(e.spec(listener.Addr().String(), i.group), writer)
+		i.process, err = sandbox.Start(e.spec(listener.Addr().String(), i.group.dirs), writer)
 		_ = writer.Close()
 	}
 	if err != nil {
@@ -202,8 +202,8 @@ func (e *environment) launch() (*instance, error) {
 }
 
 // spec describes the sandbox.
-func (e *environment) spec(api, group string) sandbox.Spec {
-	s := sandbox.Spec{MemoryGroup: group, User: e.user, Isolate: e.runner.isolated}
+func (e *environment) spec(api string, groups []string) sandbox.Spec {
+	s := sandbox.Spec{Groups: groups, User: e.user, Isolate: e.runner.isolated}
 	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
 	if s.Isolate {
 		s.Root, s.Hide = e.root(), e.runner.Hide
@@ -358,9 +358,9 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 // much memory. Without an answer the process cannot go on; without a failure
 // too, it has ended before it took the job.
 func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
-	var look <-chan struct{} // nil: its group limits its memory
+	var look <-chan struct{} // nil: a group limits its memory
 	stop := func() {}
-	if i.group == "" {
+	if !i.group.memory {
 		look, stop = alarm(memoryPause)
 	}
 	defer func() { stop() }()
@@ -486,7 +486,5 @@ func (i *instance) dispose() {
 	if i.output != nil {
 		i.output.close()
 	}
-	if i.group != "" {
-		_ = os.Remove(i.group)
-	}
+	i.group.remove()
 }

@@ -81,16 +81,20 @@ func each(t *testing.T, test func(t *testing.T, l *lab)) {
 }
 
 func newLab(t *testing.T, plain bool) *lab {
+	return newLabWith(t, process.Options{Plain: plain})
+}
+
+func newLabWith(t *testing.T, o process.Options) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	runner, err := process.New(process.Options{
-		Directory: filepath.Join(l.dir, "functions"), Logger: logger, Plain: plain, Endpoint: "http://127.0.0.1:4566", InitTime: 2 * time.Second,
-		Code: func(_ context.Context, t function.Target) ([]byte, error) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return l.zips[t.Code.SHA256], nil
-		},
-	})
+	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), logger
+	o.Endpoint, o.InitTime = "http://127.0.0.1:4566", 2*time.Second
+	o.Code = func(_ context.Context, t function.Target) ([]byte, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.zips[t.Code.SHA256], nil
+	}
+	runner, err := process.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,9 @@ import (
 // maxLine is the size of a log event, in bytes: a longer line is cut.
 const maxLine = 256 << 10
 
+// maxPipe is the most that a pipe holds, in bytes, if the process made it larger.
+const maxPipe = 1 << 20
+
 // output reads what a process prints and cuts it into lines. It reads as soon
 // as something is there; drain reads what is there now.
 type output struct {
@@ -37,38 +40,51 @@ func (o *output) follow() {
 	if err != nil {
 		return
 	}
-	_ = raw.Read(func(fd uintptr) bool { return o.read(int(fd)) })
+	_ = raw.Read(func(fd uintptr) (ended bool) {
+		for more := true; more; {
+			_, more, ended = o.read(int(fd))
+		}
+		return ended
+	})
 }
 
-// drain reads what has been printed so far, and ends the line.
+// drain reads what has been printed so far, and ends the line. What goes on printing
+// meanwhile does not hold it up.
 func (o *output) drain() {
 	if raw, err := o.file.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { o.read(int(fd)) })
+		_ = raw.Control(func(fd uintptr) {
+			for left, more := maxPipe, true; more && left > 0; {
+				var n int
+				n, more, _ = o.read(int(fd))
+				left -= n
+			}
+		})
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.flush()
 }
 
-// read reads until nothing is there; it reports whether nothing will be.
-func (o *output) read(fd int) (end bool) {
+// read reads what there is, up to the buffer's size. More says that there may be more
+// now, ended that there will be none.
+func (o *output) read(fd int) (n int, more, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.buffer == nil {
 		o.buffer = make([]byte, 32<<10)
 	}
-	for {
-		n, err := syscall.Read(fd, o.buffer)
-		switch {
-		case n > 0:
-			o.cut(o.buffer[:n])
-		case errors.Is(err, syscall.EINTR):
-		case errors.Is(err, syscall.EAGAIN):
-			return false
-		default:
-			o.flush()
-			return true
-		}
+	n, err := syscall.Read(fd, o.buffer)
+	switch {
+	case n > 0:
+		o.cut(o.buffer[:n])
+		return n, true, false
+	case errors.Is(err, syscall.EINTR):
+		return 0, true, false
+	case errors.Is(err, syscall.EAGAIN):
+		return 0, false, false
+	default:
+		o.flush()
+		return 0, false, true
 	}
 }
 

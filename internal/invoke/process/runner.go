@@ -47,6 +47,9 @@ type Options struct {
 	Hide []string
 	// InitTime is how long a process may take until it asks for work; 0: 10 s.
 	InitTime time.Duration
+	// LimitProcessors gives a function as much of the processors as its memory gives
+	// it at AWS, where the kernel lets us; else it has what it finds.
+	LimitProcessors bool
 	// Plain does without namespaces, as if the kernel had none for us.
 	Plain bool
 }
@@ -58,8 +61,9 @@ type Runner struct {
 	number atomic.Uint64 // of the latest environment
 
 	prepare  func() error // once; sets what follows
-	memory   memoryGroups
+	groups   controlGroups
 	isolated bool // the kernel gives us namespaces
+	users    bool // and lets functions be users of their own
 }
 
 var _ invoke.Runner = (*Runner)(nil)
@@ -91,8 +95,8 @@ func (r *Runner) makeDirectories() error {
 	if err := writeRuntimes(filepath.Join(r.Directory, "runtime")); err != nil {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
-	r.memory = findMemoryGroups()
-	r.isolated = r.isolates()
+	r.groups = findControlGroups(thisKernel, r.LimitProcessors)
+	r.isolated, r.users = r.isolates(), changesUsers()
 	return nil
 }
 
@@ -140,7 +144,7 @@ func (r *Runner) tryIsolation() error {
 // each, of a range that nothing else uses (systemd's UIDS-GIDS.md).
 const (
 	firstUser = 0x7000_0000
-	users     = 1 << 16
+	allUsers  = 1 << 16
 )
 
 // Open makes an environment for a function. Errors: InvalidRuntime,
@@ -162,8 +166,8 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 		runner: r, target: t, language: lang, code: code, out: out,
 		dir: filepath.Join(r.Directory, "run", strconv.FormatUint(n, 10)), closing: make(chan struct{}),
 	}
-	if os.Geteuid() == 0 {
-		e.user = firstUser + int(n%users)
+	if r.users {
+		e.user = firstUser + int(n%allUsers)
 	}
 	if err := e.makeDirectories(); err != nil {
 		e.Close()

@@ -61,17 +61,22 @@ type poller struct {
 	ctx     context.Context // of its life
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex
-	running int       // batches under way
-	limit   int       // of them
-	grown   time.Time // the machine's
-	freed   chan struct{}
+	mu        sync.Mutex
+	running   int       // batches under way
+	throttled int       // of these, that had to wait for the function's concurrency
+	limit     int       // of those under way
+	grown     time.Time // the machine's
+	freed     chan struct{}
+
+	lacking bool          // the queue or the function, since the latest try; run's
+	found   chan struct{} // one of them has been made
 }
 
 // run takes batches until ctx ends, then waits for those under way.
 func (p *poller) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
+	defer p.lack(false)
 	rest := firstRest
 	for p.admit(ctx) {
 		b, err := p.collect(ctx)
@@ -79,11 +84,14 @@ func (p *poller) run(ctx context.Context) {
 			p.leave()
 			if err != nil && ctx.Err() == nil {
 				p.Logger.Debug("an event-source mapping cannot read its queue", slog.String("mapping", p.mapping.ARN.String()), slog.Any("error", err))
-				pause(ctx, &rest)
+				p.pause(ctx, &rest)
+			} else {
+				p.lack(false)
 			}
 			continue
 		}
 		rest = firstRest
+		p.lack(false)
 		batches.Go(func() {
 			defer p.leave()
 			p.deliver(ctx, b)
@@ -101,14 +109,15 @@ func (p *poller) admit(ctx context.Context) bool {
 			p.mu.Unlock()
 			return true
 		}
-		// There is more to do than is allowed at once.
-		if now := clock.System.Now(); p.limit < p.most() && now.Sub(p.grown) >= growEvery {
+		// There is more to do than is allowed at once. More than the function has
+		// room for would only be kept in memory, and from others.
+		grows := p.limit < p.most() && p.throttled == 0
+		if now := clock.System.Now(); grows && now.Sub(p.grown) >= growEvery {
 			p.grown = now
 			p.limit++
 			p.mu.Unlock()
 			continue
 		}
-		grows := p.limit < p.most()
 		p.mu.Unlock()
 		var wake <-chan struct{}
 		stop := func() bool { return false }
@@ -136,10 +145,7 @@ func (p *poller) leave() {
 	p.mu.Lock()
 	p.running--
 	p.mu.Unlock()
-	select {
-	case p.freed <- struct{}{}:
-	default:
-	}
+	p.wakeAdmit()
 }
 
 // slower lets fewer batches be under way, after the function has failed.
@@ -149,21 +155,61 @@ func (p *poller) slower() {
 	p.limit, p.grown = max(p.limit/2, 1), clock.System.Now()
 }
 
+// throttle counts a batch that has to wait for the function's concurrency, and has
+// no other take its place; the result ends that.
+func (p *poller) throttle() (through func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.throttled++
+	p.limit, p.grown = max(min(p.limit, p.running-1), 1), clock.System.Now()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.throttled--; p.throttled == 0 {
+			p.wakeAdmit()
+		}
+	}
+}
+
+// wakeAdmit has admit look again.
+func (p *poller) wakeAdmit() {
+	select {
+	case p.freed <- struct{}{}:
+	default:
+	}
+}
+
 // after is closed when d of real time has passed, unless it is stopped before.
 func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
 	c := make(chan struct{})
 	return c, clock.System.AfterFunc(d, func() { close(c) }).Stop
 }
 
-// pause rests, in real time.
-func pause(ctx context.Context, rest *time.Duration) {
+// pause rests, in real time, and until the queue or the function is made at most. The
+// first time it does not: what is lacking may have been made before anybody knew.
+func (p *poller) pause(ctx context.Context, rest *time.Duration) {
+	if p.lack(true) {
+		return
+	}
 	over, stop := after(*rest)
 	defer stop()
 	select {
 	case <-ctx.Done():
 	case <-over:
+		*rest = min(2**rest, longRest)
+	case <-p.found:
+		*rest = firstRest
 	}
-	*rest = min(2**rest, longRest)
+}
+
+// lack notes whether the queue or the function is lacking; changed says that this is
+// news.
+func (p *poller) lack(is bool) (changed bool) {
+	if changed = p.lacking != is; changed {
+		p.lacking = is
+		p.lacks(p, is)
+	}
+	return changed
 }
 
 // collect gathers one batch. Nil without an error is none.
@@ -337,13 +383,17 @@ func fitting(items []item) int {
 // that this is all. Throttled, it tries again until others can receive the messages
 // anyway.
 func (p *poller) try(ctx context.Context, b *batch, items []item) (ok bool) {
-	rest := firstRest
+	rest, waits := firstRest, false
 	for {
 		out, err := p.invoke(ctx, items)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			p.giveBack(items)
 		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
+			if !waits {
+				waits = true
+				defer p.throttle()()
+			}
 			p.rest(ctx, b, &rest)
 			continue
 		case err != nil:
@@ -395,8 +445,8 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		}
 		payload = append(payload, items[i].record...)
 	}
-	// It goes on when the server stops: the pool decides how long.
-	return p.Pool.Invoke(context.WithoutCancel(ctx), invoke.Invocation{
+	// It goes on when the poller ends.
+	return invoke.Until(p.attempts, p.Pool, invoke.Invocation{
 		Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...),
 	})
 }

@@ -39,6 +39,9 @@ type lab struct {
 	returned []string
 	hidden   []string
 	watch    func(arn.ARN)
+	made     func(arn.ARN)
+	missing  error // why the function cannot be found
+	lookups  int   // of the function
 }
 
 func newLab(set mapping.Settings) *lab {
@@ -72,8 +75,13 @@ func (l *lab) Mappings(context.Context) ([]mapping.Mapping, error) {
 
 func (l *lab) SetMappingWatcher(changed func(arn.ARN)) { l.watch = changed }
 
+func (l *lab) SetCreationWatcher(made func(arn.ARN)) { l.made = made }
+
 func (l *lab) Function(context.Context, arn.ARN, string) (function.Target, error) {
-	return function.Target{Timeout: 3 * time.Second}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lookups++
+	return function.Target{Timeout: 3 * time.Second}, l.missing
 }
 
 func (l *lab) QueueConfig(context.Context, arn.ARN) (queue.Config, error) {
@@ -200,6 +208,48 @@ func TestIdle(t *testing.T) {
 		l.watch(l.mapping.ARN)
 		polls(0)
 	})
+}
+
+// A mapping whose function or queue is gone looks for it from time to time, and goes
+// on at once when it is made again.
+func TestMissing(t *testing.T) {
+	for _, what := range []string{"function", "queue", "neither, which is seen all the same"} {
+		t.Run(what, func(t *testing.T) {
+			l := newLab(mapping.Settings{BatchSize: 10})
+			l.missing = fault.New(fault.ResourceNotFound, "")
+			l.with(t, clock.System, func(t *testing.T, _ func()) {
+				rest(time.Hour)
+				l.mu.Lock()
+				if l.lookups < 100 || l.lookups > 400 {
+					t.Errorf("%d tries in an hour", l.lookups)
+				}
+				l.missing = nil
+				l.mu.Unlock()
+				l.send("a")
+				switch what {
+				case "function":
+					l.made(l.mapping.Function)
+				case "queue":
+					l.made(l.mapping.Queue)
+				default:
+					l.made(arn.Function("us-east-1", "000000000000", "other"))
+					synctest.Wait()
+					l.mu.Lock()
+					if len(l.deleted) > 0 {
+						t.Error("another function woke it")
+					}
+					l.mu.Unlock()
+					rest(longRest)
+				}
+				synctest.Wait()
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				if !slices.Equal(l.deleted, []string{"a"}) {
+					t.Errorf("done: %v", l.deleted)
+				}
+			})
+		})
+	}
 }
 
 // What is larger than an event is given in parts, one after the other, each hidden
@@ -337,4 +387,71 @@ func TestHoldsAreReleased(t *testing.T) {
 			l.check(t, name, &l.deleted, want...)
 		}
 	}
+}
+
+// While a function has no concurrency for more, no more is taken out of the queue
+// for it: what is taken is in memory, and hidden from others.
+func TestThrottledBacklog(t *testing.T) {
+	const messages = 20_000
+	l := newLab(mapping.Settings{BatchSize: 1})
+	busy := make(chan struct{}, 2)
+	l.run = func([]byte) (invoke.Outcome, error) {
+		select {
+		case busy <- struct{}{}:
+		default:
+			return invoke.Outcome{}, fault.New(fault.Throttled, "Rate Exceeded.")
+		}
+		rest(500 * time.Millisecond)
+		<-busy
+		return invoke.Outcome{}, nil
+	}
+	l.with(t, clock.System, func(t *testing.T, _ func()) {
+		l.send(slices.Repeat([]string{"m"}, messages)...)
+		most := 0
+		for range 25 {
+			rest(time.Second)
+			l.mu.Lock()
+			most = max(most, messages-len(l.queue)-len(l.deleted))
+			l.mu.Unlock()
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if most > firstBatches+1 { // one more waits to be admitted
+			t.Errorf("%d messages are taken for a function that has room for two", most)
+		}
+		if len(l.deleted) < 60 { // of about 100 that were possible
+			t.Errorf("the function has had %d messages", len(l.deleted))
+		}
+		l.queue = nil
+	})
+}
+
+// When a stop gives up waiting for a function, nothing is done to the queue any more
+// once it returns, whatever becomes of the function: what it has comes again.
+func TestStopCutsOff(t *testing.T) {
+	l := newLab(mapping.Settings{BatchSize: 1})
+	end := make(chan struct{})
+	l.run = func([]byte) (invoke.Outcome, error) {
+		<-end
+		return invoke.Outcome{}, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l.sent, end = make(chan struct{}), make(chan struct{}) // of the bubble
+		p, err := Start(Options{Engine: l, Pool: l, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.send("a")
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Stop(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("the stop: %v", err)
+		}
+		l.check(t, "given back", &l.returned, "a")
+		close(end)
+		synctest.Wait()
+		l.check(t, "deleted", &l.deleted)
+	})
 }

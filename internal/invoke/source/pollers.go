@@ -22,6 +22,7 @@ type Engine interface {
 	Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
 	Mappings(ctx context.Context) ([]mapping.Mapping, error)
 	SetMappingWatcher(changed func(arn.ARN))
+	SetCreationWatcher(created func(arn.ARN))
 	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
 	QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error)
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
@@ -29,15 +30,10 @@ type Engine interface {
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
 }
 
-// Pool runs functions: *invoke.Pool.
-type Pool interface {
-	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
-}
-
 // Options are what Pollers are made of.
 type Options struct {
 	Engine Engine
-	Pool   Pool
+	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
@@ -47,22 +43,29 @@ type Pollers struct {
 	Options
 
 	mu      sync.Mutex
-	changed map[arn.ARN]bool // and not looked at
+	changed map[arn.ARN]bool                 // and not looked at
+	missing map[arn.ARN]map[*poller]struct{} // queues and functions that pollers cannot do without, and who lacks them
 	wake    chan struct{}
 	stop    context.CancelFunc
 	over    chan struct{}
+
+	attempts context.Context // ends when a Stop gives up waiting
+	cutOff   context.CancelFunc
 }
 
 // Start begins with the mappings there are and follows their changes until Stop.
 func Start(o Options) (*Pollers, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pollers{
-		Options: o, changed: map[arn.ARN]bool{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
+		Options: o, changed: map[arn.ARN]bool{}, missing: map[arn.ARN]map[*poller]struct{}{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
 	}
+	p.attempts, p.cutOff = context.WithCancel(context.Background())
 	o.Engine.SetMappingWatcher(p.change)
+	o.Engine.SetCreationWatcher(p.created)
 	all, err := o.Engine.Mappings(ctx)
 	if err != nil {
 		cancel()
+		p.cutOff()
 		return nil, err
 	}
 	for i := range all {
@@ -72,16 +75,20 @@ func Start(o Options) (*Pollers, error) {
 	return p, nil
 }
 
-// Stop ends the taking of messages, gives back those that no function has seen, and
-// returns once the invocations under way have ended, or ctx has.
+// Stop ends the taking of messages and gives back those that no function has seen.
+// Invocations under way may finish until ctx ends; then their messages go back, too,
+// and the error is ctx's.
 func (p *Pollers) Stop(ctx context.Context) error {
 	p.stop()
+	defer p.cutOff()
 	select {
 	case <-p.over:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	p.cutOff()
+	<-p.over
+	return ctx.Err()
 }
 
 // change notes that a mapping has to be looked at.
@@ -92,6 +99,38 @@ func (p *Pollers) change(a arn.ARN) {
 	select {
 	case p.wake <- struct{}{}:
 	default:
+	}
+}
+
+// lacks notes that a poller cannot go on without its queue and its function, or that
+// it can.
+func (p *Pollers) lacks(one *poller, lacking bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	whole, _, _ := one.mapping.Function.SplitFunction()
+	for _, a := range [...]arn.ARN{one.mapping.Queue, whole} {
+		switch {
+		case !lacking:
+			if delete(p.missing[a], one); len(p.missing[a]) == 0 {
+				delete(p.missing, a)
+			}
+		case p.missing[a] == nil:
+			p.missing[a] = map[*poller]struct{}{one: {}}
+		default:
+			p.missing[a][one] = struct{}{}
+		}
+	}
+}
+
+// created lets those go on that lacked a queue or a function.
+func (p *Pollers) created(a arn.ARN) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for one := range p.missing[a] {
+		select {
+		case one.found <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -143,7 +182,7 @@ func (p *Pollers) follow(ctx context.Context, running map[arn.ARN]*poller, endin
 }
 
 func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
-	made := &poller{Pollers: p, mapping: m, freed: make(chan struct{}, 1)}
+	made := &poller{Pollers: p, mapping: m, freed: make(chan struct{}, 1), found: make(chan struct{}, 1)}
 	for _, pattern := range m.Filters {
 		f, err := CompileFilter(pattern)
 		if err != nil { // it was compiled before it was stored

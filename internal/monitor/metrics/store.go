@@ -41,6 +41,9 @@ type Store struct {
 	furthest  int64        // the last minute that was ever written; under flushing
 	maintain  int64        // the minute of the last look for what is too old; under flushing
 	unlisted  int64        // the minute of the last look for series without points; under flushing
+
+	unsynced atomic.Bool // something is written that is not durable yet; a timer is set
+	failed   atomic.Pointer[error]
 }
 
 type shard struct {
@@ -113,10 +116,17 @@ func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)
 	return nil
 }
 
-// Flush writes the minutes that are over to the store, durably. more says that
-// it is to be called again after the next minute. It also lets go of what has
-// become too old.
+// syncDelay is after how long at the latest what Flush has written is durable. A
+// clock that jumps over weeks flushes far more often.
+const syncDelay = 10 * time.Millisecond
+
+// Flush writes the minutes that are over to the store, which makes them durable
+// within syncDelay. more says that it is to be called again after the next minute.
+// It also lets go of what has become too old.
 func (s *Store) Flush() (more bool, err error) {
+	if failed := s.failed.Load(); failed != nil {
+		return false, *failed
+	}
 	more, err = s.flush(due)
 	if err != nil {
 		return more, err
@@ -131,10 +141,35 @@ func (s *Store) Flush() (more bool, err error) {
 	return more, s.age(now)
 }
 
+// Sync makes durable what has been written.
+func (s *Store) Sync() error {
+	if !s.unsynced.Swap(false) {
+		return nil
+	}
+	if err := s.options.Store.Apply(true); err != nil {
+		return fmt.Errorf("metrics cannot be written: %w", err)
+	}
+	return nil
+}
+
+// syncSoon has Sync called within syncDelay. Its error is that of the next Flush.
+func (s *Store) syncSoon() {
+	if s.unsynced.Swap(true) {
+		return
+	}
+	clock.System.AfterFunc(syncDelay, func() {
+		if err := s.Sync(); err != nil {
+			s.failed.Store(&err)
+		}
+	})
+}
+
 // Close writes everything that memory holds.
 func (s *Store) Close() error {
-	_, err := s.flush(squeeze)
-	return err
+	if _, err := s.flush(squeeze); err != nil {
+		return err
+	}
+	return s.Sync()
 }
 
 // extent is what a flush writes.
@@ -182,8 +217,11 @@ func (s *Store) flush(what extent) (more bool, err error) {
 		s.furthest = max(s.furthest, w.latest, s.uncertain.Load())
 		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), s.furthest))
 		s.latest.Store(at.UnixMilli())
-		if err := s.options.Store.Apply(what != all, &w.batch); err != nil {
+		if err := s.options.Store.Apply(what == squeeze, &w.batch); err != nil {
 			return true, fmt.Errorf("metrics cannot be written: %w", err)
+		}
+		if what == due {
+			s.syncSoon()
 		}
 	}
 	for i := range s.shards {
@@ -288,7 +326,9 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
-		m.slots = m.slots[:n]
+		if m.slots = m.slots[:n]; n == 0 {
+			m.slots = nil // of many queues, what is written leaves memory
+		}
 		kept += n
 		latest = max(latest, m.latest)
 	}

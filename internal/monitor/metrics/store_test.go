@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -423,4 +426,70 @@ func TestUnits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// counting counts what is asked of a store.
+type counting struct {
+	store.Store
+	written, synced atomic.Int64
+}
+
+func (s *counting) Apply(sync bool, batches ...*mutation.Batch) error {
+	if s.written.Add(1); sync {
+		s.synced.Add(1)
+	}
+	return s.Store.Apply(sync, batches...)
+}
+
+// A clock that jumps over many minutes does not wait for the disk at each of them;
+// what was written becomes durable a moment later, or when it is asked for.
+func TestFlushesAreSyncedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
+		s := open(t, st, c)
+		minutes := func(n int) {
+			for range n {
+				if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+					t.Fatal(err)
+				}
+				advance(t, c, time.Minute)
+				if _, err := s.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		pass := func(d time.Duration) {
+			passed := make(chan struct{})
+			clock.System.AfterFunc(d, func() { close(passed) })
+			<-passed
+			synctest.Wait()
+		}
+		expect := func(what string, synced int64) {
+			t.Helper()
+			if n := st.synced.Load(); n != synced {
+				t.Errorf("%s: %d syncs, want %d", what, n, synced)
+			}
+		}
+		minutes(30)
+		expect("at first", 0)
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		expect("when asked", 1)
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		expect("without anything new", 1)
+		minutes(3)
+		expect("again at first", 1)
+		pass(syncDelay)
+		expect("a moment later", 2)
+		minutes(1)
+		if err := s.Close(); err != nil || st.written.Load() < 34 {
+			t.Fatal(err, st.written.Load())
+		}
+		expect("closed", 3)
+		pass(time.Second)
+		expect("long closed", 3)
+	})
 }

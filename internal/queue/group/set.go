@@ -21,11 +21,13 @@ type Set struct {
 	// unless it is empty or blocked.
 	Order order.Window[*Group]
 
-	limit   int  // of the window
-	blocks  bool // a message in flight blocks those behind it
-	byLane  map[layout.Lane]*Group
-	there   map[layout.Lane]struct{} // groups that are not in memory and not empty
-	touched []*Group                 // to be listed anew
+	limit  int  // of the window
+	blocks bool // a message in flight blocks those behind it
+	byLane map[layout.Lane]*Group
+	// Groups that are not in memory and not empty: those noted last, and those
+	// before them. The store may not show yet what the command under way began.
+	there, before map[layout.Lane]struct{}
+	touched       []*Group // to be listed anew
 }
 
 // NewSet makes the set of a queue of which so many groups are listed, and of whose
@@ -72,15 +74,25 @@ func (s *Set) Leased() (n int) {
 // Exists reports whether a group that is not in memory has messages, if known.
 func (s *Set) Exists(lane layout.Lane) (exists, known bool) {
 	_, there := s.there[lane]
+	if !there {
+		_, there = s.before[lane]
+	}
 	return there, there || s.Order.Whole
 }
 
-// Note remembers that a group that is not in memory has messages, for a while.
+// Note remembers that a group that is not in memory has messages, until so many
+// others have been noted as the window holds.
 func (s *Set) Note(lane layout.Lane) {
-	if len(s.there) > s.limit {
-		clear(s.there)
+	if len(s.there) >= s.limit {
+		s.there, s.before = map[layout.Lane]struct{}{}, s.there
 	}
 	s.there[lane] = struct{}{}
+}
+
+// forgetNote is the end of Note: the group is in memory, or gone.
+func (s *Set) forgetNote(lane layout.Lane) {
+	delete(s.there, lane)
+	delete(s.before, lane)
 }
 
 // Touch has a group listed anew at the end of the command.
@@ -108,7 +120,7 @@ func (s *Set) relist(b *mutation.Batch, keys *layout.Keys, x *Group) {
 		s.Order.Remove(x)
 	}
 	s.byLane[x.Lane] = x // it may have been put out of the window by another
-	delete(s.there, x.Lane)
+	s.forgetNote(x.Lane)
 	x.listed, x.listing = seq, listing
 	switch {
 	case seq != 0:
@@ -160,7 +172,7 @@ func (s *Set) Fill(key, value []byte) error {
 		x.Known = Held // there are none: they would come first
 	}
 	s.Order.Append(x)
-	delete(s.there, x.Lane)
+	s.forgetNote(x.Lane)
 	return nil
 }
 

@@ -18,10 +18,10 @@ const readSize = 4 << 10
 
 // What is left of a body that its handler did not want is read on, up to
 // maxDiscard bytes, to keep the connection. A connection that ends is read for
-// lingerTime or maxLinger bytes more, so that the answer arrives.
+// lingerTime more, up to maxLinger bytes, so that the answer arrives.
 const (
 	maxDiscard = 256 << 10
-	maxLinger  = 64 << 20
+	maxLinger  = 1 << 20
 	lingerTime = 500 * time.Millisecond
 )
 

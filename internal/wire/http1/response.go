@@ -176,5 +176,9 @@ func (x *exchange) linger() {
 		return
 	}
 	x.conn.setReadDeadline(clock.System.Now().Add(lingerTime))
-	_, _ = io.CopyN(io.Discard, x.conn.tcp, maxLinger)
+	if _, err := io.CopyN(io.Discard, x.conn.tcp, maxLinger); err == nil { // he sends on
+		over := make(chan struct{})
+		clock.System.AfterFunc(lingerTime, func() { close(over) })
+		<-over
+	}
 }

@@ -96,8 +96,8 @@ func (e *executeError) Error() string { return e.err.Error() }
 func launch(spec *Spec) (pid int, err error) {
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM)
-	if spec.MemoryGroup != "" {
-		if err := os.WriteFile(spec.MemoryGroup+"/cgroup.procs", []byte("0"), 0); err != nil {
+	for _, group := range spec.Groups {
+		if err := os.WriteFile(group+"/cgroup.procs", []byte("0"), 0); err != nil {
 			return 0, fmt.Errorf("joining the control group: %w", err)
 		}
 	}

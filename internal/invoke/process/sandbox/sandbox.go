@@ -34,8 +34,8 @@ type Spec struct {
 
 	// User is the user and the group that it runs as; 0: the caller's.
 	User int
-	// MemoryGroup is a directory of a control group that it joins; empty: none.
-	MemoryGroup string
+	// Groups are the directories of control groups that it joins.
+	Groups []string
 }
 
 // Bind makes a file or a directory of the machine visible in the sandbox.

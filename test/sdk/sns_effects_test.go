@@ -234,6 +234,39 @@ func TestRedrivePolicyHolds(t *testing.T) {
 	equal(t, "dead letters left", "0", attributesOf(t, queues, dead)["ApproximateNumberOfMessages"])
 }
 
+// Each subscription to a topic has a dead-letter queue of its own, or shares one.
+func TestRedrivePoliciesOfOneTopic(t *testing.T) {
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	topic := createTopic(t, c, "t")
+	dead := map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		dead[name] = createQueue(t, queues, name)
+	}
+	redrive := func(name string) string { return `{"deadLetterTargetArn":"` + queueARN(name) + `"}` }
+	var subs []string
+	for i, name := range []string{"a", "b", "a", "b", "c"} {
+		subs = append(subs, subscribe(t, c, topic, "sqs", queueARN(fmt.Sprint("gone", i)), "RedrivePolicy", redrive(name)))
+	}
+	counts := func(message string) map[string]int {
+		t.Helper()
+		must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &message}))(t)
+		advance(t, endpoint, "1s")
+		got := map[string]int{}
+		for name, url := range dead {
+			all := receive(t, queues, url, 10)
+			remove(t, queues, url, all...)
+			got[name] = len(all)
+		}
+		return got
+	}
+	equal(t, "dead letters", map[string]int{"a": 2, "b": 2, "c": 1}, counts("first"))
+	must(c.SetSubscriptionAttributes(t.Context(), &sns.SetSubscriptionAttributesInput{
+		SubscriptionArn: &subs[0], AttributeName: aws.String("RedrivePolicy"), AttributeValue: aws.String(redrive("c")),
+	}))(t)
+	equal(t, "dead letters after a change", map[string]int{"a": 1, "b": 2, "c": 2}, counts("second"))
+}
+
 // maxReceivesPerSecond spreads requests over seconds, on the topic and on the
 // subscription.
 func TestThrottlePolicyHolds(t *testing.T) {

@@ -39,6 +39,9 @@ func (w *response) WriteHeader(status int) {
 // Write adds to the answer's body.
 func (w *response) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.bodiless() {
+		return 0, http.ErrBodyNotAllowed
+	}
 	if w.out == nil {
 		if len(p) >= largeAnswer && w.declares(len(p)) {
 			return len(p), w.send(p)
@@ -50,6 +53,11 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	*w.out = append(*w.out, p...)
 	return len(p), nil
+}
+
+// bodiless reports whether the status forbids a body.
+func (w *response) bodiless() bool {
+	return w.status == http.StatusNoContent || w.status == http.StatusNotModified
 }
 
 // declares reports whether the answer's header gives its length as n bytes.
@@ -147,7 +155,7 @@ func (w *response) appendHead(b []byte, length int, now time.Time) []byte {
 	if w.last {
 		b = appendField(b, "Connection", "close")
 	}
-	if w.status != http.StatusNoContent && w.status != http.StatusNotModified {
+	if !w.bodiless() {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, int64(length), 10)
 		b = append(b, "\r\n"...)

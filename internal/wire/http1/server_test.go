@@ -216,6 +216,9 @@ func TestAnswers(t *testing.T) {
 		switch r.URL.Path {
 		case "/empty":
 			w.WriteHeader(http.StatusNoContent)
+			if _, err := io.WriteString(w, "a body"); !errors.Is(err, http.ErrBodyNotAllowed) {
+				t.Errorf("a body where none may be: %v", err)
+			}
 		case "/broken":
 			w.Header().Set("X-Text", "a\r\nInjected: b")
 			w.WriteHeader(http.StatusTeapot)

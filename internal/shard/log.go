@@ -134,6 +134,9 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
+		for _, p := range parts {
+			p.batch.Reset()
+		}
 		l.fatal(errLogClosed)
 		return newGroup(0)
 	}

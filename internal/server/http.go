@@ -17,9 +17,9 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// Times and sizes of the HTTP server. A long poll lasts up to 20 s, and the
-// read timeout counts from a request's first byte to its answer's: past it,
-// net/http cancels the request.
+// Times and sizes of the HTTP server. A long poll lasts up to 20 s. Where net/http
+// serves a request, the read timeout counts from its first byte to its answer's:
+// past it, the request is cancelled; elsewhere it bounds how long the body takes.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second

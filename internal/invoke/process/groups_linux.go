@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,14 +107,7 @@ func delegated(dir string) bool {
 	return err == nil && n == 1 && mark[0] == '1'
 }
 
-func contains(list, one string) bool {
-	for each := range strings.SplitSeq(list, ",") {
-		if each == one {
-			return true
-		}
-	}
-	return false
-}
+func contains(list, one string) bool { return slices.Contains(strings.Split(list, ","), one) }
 
 // mountsOf are the places where hierarchies of a kind are mounted.
 func (k kernel) mountsOf(kind, option string) (mounts []string) {

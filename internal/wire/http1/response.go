@@ -185,8 +185,6 @@ func (x *exchange) linger() {
 	}
 	x.conn.setReadDeadline(clock.System.Now().Add(lingerTime))
 	if _, err := io.CopyN(io.Discard, x.conn.tcp, maxLinger); err == nil { // he sends on
-		over := make(chan struct{})
-		clock.System.AfterFunc(lingerTime, func() { close(over) })
-		<-over
+		<-after(lingerTime)
 	}
 }

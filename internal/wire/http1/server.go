@@ -85,10 +85,15 @@ func (s *Server) pause(err error) bool {
 		return false
 	}
 	s.logf("http: accept: %v", err)
-	again := make(chan struct{})
-	clock.System.AfterFunc(50*time.Millisecond, func() { close(again) })
-	<-again
+	<-after(50 * time.Millisecond)
 	return true
+}
+
+// after returns a channel that is closed in d.
+func after(d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	clock.System.AfterFunc(d, func() { close(over) })
+	return over
 }
 
 func (s *Server) start(socket net.Conn) {
@@ -116,10 +121,8 @@ func (s *Server) forget(c *conn) {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	for !s.closeIdle() {
-		again := make(chan struct{})
-		clock.System.AfterFunc(stopPoll, func() { close(again) })
 		select {
-		case <-again:
+		case <-after(stopPoll):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

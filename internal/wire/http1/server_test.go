@@ -383,18 +383,14 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 			if _, err := io.WriteString(c.Conn, "x"); err != nil {
 				return // cut off
 			}
-			later := make(chan bool)
-			clock.System.AfterFunc(short/5, func() { close(later) })
-			<-later
+			<-after(short / 5)
 		}
 		t.Error("may go on for ever")
 	})
 	t.Run("unless the handler grants more", func(t *testing.T) {
 		c := dial(t, addr)
 		c.send("POST / HTTP/1.1\r\nHost: h\r\nX-Lift: yes\r\nContent-Length: 5\r\n\r\nabc")
-		later := make(chan bool)
-		clock.System.AfterFunc(3*short, func() { close(later) })
-		<-later
+		<-after(3 * short)
 		c.send("de")
 		c.answer(200, "POST / h abcde")
 		c.ended() // the usual times are back

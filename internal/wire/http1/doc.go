@@ -6,7 +6,7 @@
 // ask. It is parsed in one pass over one buffer, answered with one write, and
 // watched for a caller that hangs up only while somebody waits for that.
 // Whatever is not certain to be plain (another method or version, a chunked
-// body, Expect, Upgrade, a folded or repeated header, a byte that does not
+// body, Expect, Upgrade, a folded header, two lengths, a byte that does not
 // belong) is not judged here: the connection goes to net/http with the bytes
 // that were read, and stays there.
 //

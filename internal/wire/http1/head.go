@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
-// maxFields bounds the fields of a plain head.
-const maxFields = 64
+const (
+	maxFields = 64 // of a plain head
+	maxName   = 64 // bytes of a field's name that is remembered
+)
 
 var (
 	endOfHead = []byte("\r\n\r\n")
@@ -137,11 +139,15 @@ func (h *head) canonical(i int, sent string) (canonical string, ok bool) {
 			return "", false
 		}
 	}
+	if len(sent) > maxName {
+		return textproto.CanonicalMIMEHeaderKey(sent), true
+	}
 	sent = strings.Clone(sent)
 	known := name{sent, textproto.CanonicalMIMEHeaderKey(sent)}
-	if i < len(h.names) {
+	switch {
+	case i < len(h.names):
 		h.names[i] = known
-	} else {
+	case i == len(h.names):
 		h.names = append(h.names, known)
 	}
 	return known.canonical, true

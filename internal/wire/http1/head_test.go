@@ -30,6 +30,19 @@ func TestHeadOfAnSDKIsPlain(t *testing.T) {
 	}
 }
 
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	var h head
+	for i := range maxFields - 1 {
+		b := []byte("POST / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("x: 1\r\n", i) + strings.Repeat("n", 60_000) + ": 1\r\n\r\n")
+		checkHead(t, &h, b)
+	}
+	for _, n := range h.names {
+		if len(n.sent) > maxName {
+			t.Fatalf("a name of %d bytes is kept", len(n.sent))
+		}
+	}
+}
+
 func TestHeadsThatAreLeftToNetHTTP(t *testing.T) {
 	for name, text := range map[string]string{
 		"another method":          "GET / HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -53,7 +53,7 @@ func TestLogIsQuiet(t *testing.T) {
 	}))(t)
 	far.fail(1)
 	must(functions.Invoke(ctx, &lambda.InvokeInput{FunctionName: new("f")}))(t) // a function's own mistake
-	h.failing.Store(true)                                                      // a failed attempt, which is tried again
+	h.failing.Store(true)                                                       // a failed attempt, which is tried again
 	must(topics.Publish(ctx, &sns.PublishInput{TopicArn: &topic, Message: new("hello")}))(t)
 	advance(t, endpoint, "1s")
 	h.failing.Store(false)

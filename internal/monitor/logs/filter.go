@@ -51,8 +51,8 @@ func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next str
 		return nil, "", err
 	}
 	to := q.To
-	if to != nil && *to >= 0 {
-		behind := *to + 1
+	if to != nil {
+		behind := max(*to, *to+1) // nothing is behind the greatest
 		to = &behind
 	}
 	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}}

@@ -155,11 +155,15 @@ func (r *Resource) metric(name, unit string, fine bool) *metric {
 }
 
 // slot finds or makes the slot of a minute, or a second, and marks it as changed.
-// One that may lie ahead of the clock may be in the store from before the start.
-func (r *Resource) slot(name, unit string, fine bool, at int64, ahead bool) *slot {
+// What a client has put may lie ahead of the clock, and so be in the store from
+// before the start; and its names are not ours to keep.
+func (r *Resource) slot(name, unit string, fine bool, at int64, put bool) *slot {
 	m := r.metric(name, unit, fine)
 	if m == nil {
-		r.metrics = append(r.metrics, metric{name: unique.Make(name).Value(), unit: unique.Make(unit).Value(), fine: fine})
+		if put {
+			name, unit = unique.Make(name).Value(), unique.Make(unit).Value()
+		}
+		r.metrics = append(r.metrics, metric{name: name, unit: unit, fine: fine})
 		m = &r.metrics[len(r.metrics)-1]
 	}
 	for i := len(m.slots) - 1; i >= 0; i-- {
@@ -169,7 +173,7 @@ func (r *Resource) slot(name, unit string, fine bool, at int64, ahead bool) *slo
 		}
 	}
 	minute := m.minuteOf(at)
-	partial := ahead || minute <= max(m.latest, r.store.uncertain.Load())
+	partial := put || minute <= max(m.latest, r.store.uncertain.Load())
 	m.latest = max(m.latest, minute)
 	r.store.slots.Add(1)
 	m.slots = append(m.slots, slot{at: at, dirty: true, partial: partial})

@@ -228,6 +228,27 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	return units, it.Close()
 }
 
+// Owners are those who have metrics, in order. Each costs a seek.
+func (s *Store) Owners() (owners []Owner, err error) {
+	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
+	for {
+		it, err := s.options.Store.Iter(low, high)
+		if err != nil {
+			return nil, err
+		}
+		if !it.Next() {
+			return owners, it.Close()
+		}
+		m, _, _ := splitSeries(it.Key())
+		if err := it.Close(); err != nil {
+			return nil, err
+		}
+		owners = append(owners, m.Owner)
+		low = namePrefix(m.Owner)
+		low[len(low)-1]++
+	}
+}
+
 // Filter is what List looks for. Empty members ask for nothing.
 type Filter struct {
 	Owner

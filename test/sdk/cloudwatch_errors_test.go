@@ -93,7 +93,6 @@ func TestGetMetricErrors(t *testing.T) {
 			in.StartTime = aws.Time(now.Add(-24 * time.Hour))
 			in.Period = aws.Int32(1)
 		}, "InvalidParameterCombination", "You have requested up to 86400 datapoints, which exceeds the limit of 1440. You may reduce the datapoints requested by increasing Period, or decreasing the time range."},
-		{func(in *cloudwatch.GetMetricStatisticsInput) { in.StartTime = in.EndTime }, "InvalidParameterValue", "The parameter StartTime must be less than the parameter EndTime."},
 		{func(in *cloudwatch.GetMetricStatisticsInput) { in.Statistics = nil }, "InvalidParameterCombination", "At least one of the parameters Statistics and ExtendedStatistics must be specified."},
 		{func(in *cloudwatch.GetMetricStatisticsInput) { in.ExtendedStatistics = []string{"p9"} }, "InvalidParameterCombination", "The parameters Statistics and ExtendedStatistics are mutually exclusive and you have specified both."},
 		{func(in *cloudwatch.GetMetricStatisticsInput) { in.Statistics = []types.Statistic{"Median"} }, "InvalidParameterValue", "The parameter Statistics.member.1 must be a value in the set [ SampleCount, Average, Sum, Minimum, Maximum ]."},

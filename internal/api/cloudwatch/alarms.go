@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
@@ -24,7 +25,10 @@ const (
 	maxReasonData  = 4000
 )
 
-var alarmTypes = []string{"CompositeAlarm", "MetricAlarm"}
+var (
+	alarmTypes  = []string{"CompositeAlarm", "MetricAlarm"}
+	stateValues = []string{"INSUFFICIENT_DATA", "ALARM", "OK"}
+)
 
 func checkNames(names []string) error {
 	if len(names) > maxNames {
@@ -73,13 +77,14 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 		return nil, err
 	}
 	switch {
-	case in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil:
-		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children or parents.")
+	case in.ChildrenOfAlarmName != nil:
+		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children.")
 	case len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil:
 		return nil, unfit("The parameters AlarmNames and AlarmNamePrefix are mutually exclusive and you have specified both.")
-	case in.StateValue != nil && !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
-		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
+	case in.StateValue != nil && !slices.Contains(stateValues, *in.StateValue):
+		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
 	}
+	wanted = wanted && in.ParentsOfAlarmName == nil // which would be composite alarms
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
@@ -216,12 +221,24 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	return out, nil
 }
 
-// deleteAlarms answers DeleteAlarms: it deletes all or none.
+// deleteAlarms answers DeleteAlarms. Of names of which some are wrong it deletes the
+// others.
 func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
-	return nil, s.alarms.Delete(alarmIDs(call, in.AlarmNames))
+	ids := alarmIDs(call, in.AlarmNames)
+	there := slices.DeleteFunc(slices.Clone(ids), func(id alarms.ID) bool {
+		_, ok := s.alarms.Get(id)
+		return !ok
+	})
+	if err := s.alarms.Delete(there); err != nil {
+		return nil, err
+	}
+	if len(there) < len(ids) {
+		return nil, fault.New(fault.NotFound, "")
+	}
+	return nil, nil
 }
 
 // enableAlarmActions answers EnableAlarmActions. Alarms that are not there are
@@ -245,11 +262,11 @@ func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *Dis
 func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
 	data := deref(in.StateReasonData)
 	switch {
-	case !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
-		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
-	case len(*in.StateReason) > maxReason:
+	case !slices.Contains(stateValues, *in.StateValue):
+		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
+	case utf8.RuneCountInString(*in.StateReason) > maxReason:
 		return nil, breaks(*in.StateReason, "stateReason", fmt.Sprintf("Member must have length less than or equal to %d", maxReason))
-	case len(data) > maxReasonData:
+	case utf8.RuneCountInString(data) > maxReasonData:
 		return nil, breaks(data, "stateReasonData", fmt.Sprintf("Member must have length less than or equal to %d", maxReasonData))
 	case data != "" && !json.Valid([]byte(data)):
 		return nil, fault.New(fault.InvalidFormat, "")

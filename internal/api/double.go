@@ -1,0 +1,25 @@
+package api
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// Double is a number in an operation's input that may be none, or infinite: JSON has
+// a text for these. Whoever cannot use them has to refuse them.
+type Double float64
+
+// UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity".
+func (d *Double) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case `"NaN"`:
+		*d = Double(math.NaN())
+	case `"Infinity"`:
+		*d = Double(math.Inf(1))
+	case `"-Infinity"`:
+		*d = Double(math.Inf(-1))
+	default:
+		return json.Unmarshal(text, (*float64)(d))
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 )
 
 // Double is a number in an operation's input that may be none, or infinite: JSON has
@@ -12,6 +13,8 @@ type Double float64
 // UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity".
 func (d *Double) UnmarshalJSON(text []byte) error {
 	switch string(text) {
+	case "null": // in a list; a member that is null is absent
+		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[float64]()}
 	case `"NaN"`:
 		*d = Double(math.NaN())
 	case `"Infinity"`:

@@ -83,6 +83,8 @@ func TestPutMetricDataErrors(t *testing.T) {
 		fmt.Sprint(r.Status, " ", r.Header.Get("X-Amzn-Query-Error"), " ", r.Body))
 	r = callMetricsJSON(t, endpoint, "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Value":"1"}]}`)
 	equal(t, "a text for a number", `400 {"__type":"com.amazon.coral.service#SerializationException","message":"STRING_VALUE can not be converted to a Double"}`, fmt.Sprint(r.Status, " ", r.Body))
+	r = callMetricsJSON(t, endpoint, "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Values":[1,null]}]}`)
+	equal(t, "nothing for a number", `400 {"__type":"com.amazon.coral.service#SerializationException","message":"NULL_VALUE can not be converted to a Double"}`, fmt.Sprint(r.Status, " ", r.Body))
 	for text, shown := range map[string]string{"NaN": "NaN", "Infinity": "+Inf", "-Infinity": "-Inf"} { // as JSON has them
 		r = callMetricsJSON(t, endpoint, "PutMetricData", `{"Namespace":"n","MetricData":[{"MetricName":"m","Values":[1,"`+text+`"]}]}`)
 		equal(t, "no number", `400 {"__type":"com.amazonaws.cloudwatch.v2010_08_01#InvalidParameterValueException","message":"The value `+shown+
@@ -177,6 +179,7 @@ func TestAlarmErrors(t *testing.T) {
 	}{
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.MetricName = nil }, "1 validation error detected: Value null at 'metricName' failed to satisfy constraint: Member must not be null"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = nil }, "1 validation error detected: Value null at 'threshold' failed to satisfy constraint: Member must not be null"},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(math.Inf(1)) }, "The value +Inf for parameter Threshold is invalid."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(90) }, "Period must be 10, 20, 30 or a multiple of 60"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.Period = aws.Int32(5) }, "Period must be 10, 20, 30 or a multiple of 60"},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(1441) }, "Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= 86400) for alarms using period < 3600"},

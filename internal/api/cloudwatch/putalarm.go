@@ -100,7 +100,7 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		OKActions: in.OKActions, AlarmActions: in.AlarmActions, InsufficientActions: in.InsufficientDataActions,
 		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: deref(in.Unit), Period: *in.Period,
 		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: deref(in.DatapointsToAlarm),
-		Threshold: *in.Threshold, Comparison: alarm.Comparison(*in.ComparisonOperator),
+		Threshold: float64(*in.Threshold), Comparison: alarm.Comparison(*in.ComparisonOperator),
 		Missing: alarm.Missing(deref(in.TreatMissingData)), LowSamples: deref(in.EvaluateLowSampleCountPercentile),
 	}
 	for _, d := range in.Dimensions {

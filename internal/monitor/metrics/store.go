@@ -296,10 +296,11 @@ func (w *writer) resource(r *Resource) error {
 		}
 	}
 	// Until nothing has come for a while the resource is looked at each time.
-	r.dirty = rest || !idle && w.what != squeeze
+	again := rest || !idle && w.what != squeeze
+	r.dirty = again
 	r.mu.Unlock()
 	w.written = append(w.written, r)
-	if r.dirty {
+	if again {
 		r.shard.mu.Lock()
 		r.shard.dirty = append(r.shard.dirty, r)
 		r.shard.mu.Unlock()

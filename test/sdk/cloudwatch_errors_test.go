@@ -206,7 +206,13 @@ func TestAlarmErrors(t *testing.T) {
 			in.OKActions = []string{"arn:aws:ssm:us-east-1:000000000000:opsitem:1"}
 		}, "The action arn:aws:ssm:us-east-1:000000000000:opsitem:1 is not supported: actions are standard SNS topics and Lambda functions."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.TreatMissingData = aws.String("never") }, "Unsupported TreatMissingData value: never. Valid values: breaching, notBreaching, ignore, missing"},
-		{func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmName = aws.String(strings.Repeat("x", 256)) }, constraint(strings.Repeat("x", 128), "alarmName", "Member must have length between 1 and 255")},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmName = aws.String(strings.Repeat("x", 256)) }, constraint(strings.Repeat("x", 128), "alarmName", "Member must have length less than or equal to 255")},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmName = aws.String("") }, constraint("", "alarmName", "Member must have length greater than or equal to 1")},
+		{func(in *cloudwatch.PutMetricAlarmInput) {
+			in.AlarmDescription = aws.String(strings.Repeat("\u00e9", 1025))
+		}, constraint(strings.Repeat("\u00e9", 64), "alarmDescription", "Member must have length less than or equal to 1024")},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluationPeriods = aws.Int32(0) }, constraint("0", "evaluationPeriods", "Member must have value greater than or equal to 1")},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.DatapointsToAlarm = aws.Int32(0) }, constraint("0", "datapointsToAlarm", "Member must have value greater than or equal to 1")},
 		{func(in *cloudwatch.PutMetricAlarmInput) {
 			in.Metrics = []types.MetricDataQuery{{Id: aws.String("e"), Expression: aws.String("1")}}
 		}, "Alarms on Metrics, with metric math or anomaly detection, are not supported yet: name a metric with Namespace and MetricName."},
@@ -240,6 +246,49 @@ func TestAlarmErrors(t *testing.T) {
 	refused(t, err, "ValidationError", 400, constraint("GOOD", "stateValue", "Member must satisfy enum value set: [INSUFFICIENT_DATA, ALARM, OK]"))
 	_, err = c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{StateValue: "GOOD"})
 	refused(t, err, "ValidationError", 400, constraint("GOOD", "stateValue", "Member must satisfy enum value set: [INSUFFICIENT_DATA, ALARM, OK]"))
+	set.StateValue, set.StateReason = types.StateValueOk, aws.String(strings.Repeat("\u00e9", 1024))
+	_, err = c.SetAlarmState(t.Context(), set)
+	refused(t, err, "ValidationError", 400, constraint(strings.Repeat("\u00e9", 64), "stateReason", "Member must have length less than or equal to 1023"))
+	for _, tc := range []struct {
+		in     cloudwatch.DescribeAlarmsInput
+		value  string
+		member string
+		rest   string
+	}{
+		{cloudwatch.DescribeAlarmsInput{MaxRecords: aws.Int32(0)}, "0", "maxRecords", "Member must have value greater than or equal to 1"},
+		{cloudwatch.DescribeAlarmsInput{MaxRecords: aws.Int32(101)}, "101", "maxRecords", "Member must have value less than or equal to 100"},
+		{cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: aws.String("")}, "", "alarmNamePrefix", "Member must have length greater than or equal to 1"},
+		{cloudwatch.DescribeAlarmsInput{ActionPrefix: aws.String("")}, "", "actionPrefix", "Member must have length greater than or equal to 1"},
+		{cloudwatch.DescribeAlarmsInput{AlarmTypes: []types.AlarmType{"X"}}, "X", "alarmTypes", "Member must satisfy enum value set: [CompositeAlarm, MetricAlarm]"},
+	} {
+		_, err = c.DescribeAlarms(t.Context(), &tc.in)
+		refused(t, err, "ValidationError", 400, constraint(tc.value, tc.member, tc.rest))
+	}
+	many := slices.Repeat([]string{"a"}, 101)
+	tooMany := "1 validation error detected: Value at 'alarmNames' failed to satisfy constraint: Member must have length less than or equal to 100"
+	_, err = c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{AlarmNames: many})
+	refused(t, err, "ValidationError", 400, tooMany)
+	_, err = c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: many})
+	refused(t, err, "ValidationError", 400, tooMany)
+	_, err = c.EnableAlarmActions(t.Context(), &cloudwatch.EnableAlarmActionsInput{AlarmNames: many})
+	refused(t, err, "ValidationError", 400, tooMany)
+	_, err = c.DisableAlarmActions(t.Context(), &cloudwatch.DisableAlarmActionsInput{AlarmNames: many})
+	refused(t, err, "ValidationError", 400, tooMany)
+	_, err = c.DescribeAlarmsForMetric(t.Context(), &cloudwatch.DescribeAlarmsForMetricInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Period: aws.Int32(0)})
+	refused(t, err, "ValidationError", 400, constraint("0", "period", "Member must have value greater than or equal to 1"))
+	_, err = c.DescribeAlarmsForMetric(t.Context(), &cloudwatch.DescribeAlarmsForMetricInput{Namespace: aws.String(""), MetricName: aws.String("m")})
+	refused(t, err, "ValidationError", 400, constraint("", "namespace", "Member must have length greater than or equal to 1"))
+	_, err = c.DescribeAlarmsForMetric(t.Context(), &cloudwatch.DescribeAlarmsForMetricInput{Namespace: aws.String("n"), MetricName: aws.String("m"), Statistic: "p9"})
+	refused(t, err, "ValidationError", 400, constraint("p9", "statistic", "Member must satisfy enum value set: [SampleCount, Average, Sum, Minimum, Maximum]"))
+	_, err = c.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{MaxRecords: aws.Int32(101)})
+	refused(t, err, "ValidationError", 400, constraint("101", "maxRecords", "Member must have value less than or equal to 100"))
+	_, err = c.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{HistoryItemType: "X"})
+	refused(t, err, "ValidationError", 400, constraint("X", "historyItemType", "Member must satisfy enum value set: [ConfigurationUpdate, StateUpdate, Action, AlarmContributorStateUpdate, AlarmContributorAction]"))
+	_, err = c.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{ScanBy: "X"})
+	refused(t, err, "ValidationError", 400, constraint("X", "scanBy", "Member must satisfy enum value set: [TimestampDescending, TimestampAscending]"))
+	_, err = c.DescribeAlarmHistory(t.Context(), &cloudwatch.DescribeAlarmHistoryInput{AlarmName: aws.String("")})
+	refused(t, err, "ValidationError", 400, constraint("", "alarmName", "Member must have length greater than or equal to 1"))
+
 	_, err = c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"none"}})
 	refused(t, err, "ResourceNotFound", 404, "")
 	_, err = c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{NextToken: aws.String("x")})
@@ -260,7 +309,7 @@ func TestAlarmErrors(t *testing.T) {
 		refused(t, err, want, status, message)
 	}
 	r := callMetricsQuery(t, endpoint, "DeleteAlarms", "AlarmNames.member.1", "none")
-	if r.Status != 404 || !strings.Contains(r.Body, "<Type>Sender</Type><Code>ResourceNotFound</Code><Message>Resource not found</Message>") {
+	if r.Status != 404 || !strings.Contains(r.Body, "<Type>Sender</Type><Code>ResourceNotFound</Code></Error>") {
 		t.Errorf("as a form: %d %s", r.Status, r.Body)
 	}
 }

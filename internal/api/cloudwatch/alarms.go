@@ -1,13 +1,13 @@
 package cloudwatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
@@ -23,6 +23,7 @@ const (
 	defaultRecords = 50
 	maxReason      = 1023
 	maxReasonData  = 4000
+	maxAction      = 1024
 )
 
 var (
@@ -46,13 +47,10 @@ func alarmIDs(call *api.Call, names []string) []alarms.ID {
 }
 
 func readRecords(n *int, otherwise int) (int, error) {
-	if n != nil && (*n < 1 || *n > maxRecords) {
-		return 0, breaks(strconv.Itoa(*n), "maxRecords", fmt.Sprintf("Member must have value between 1 and %d", maxRecords))
+	if n == nil {
+		return otherwise, nil
 	}
-	if n != nil {
-		return *n, nil
-	}
-	return otherwise, nil
+	return *n, checkNumber("maxRecords", n, 1, maxRecords)
 }
 
 // wantsMetricAlarms reports whether types, all if there are none, hold alarms on
@@ -69,6 +67,7 @@ func wantsMetricAlarms(types []string) (bool, error) {
 // describeAlarms answers DescribeAlarms, in the order of names.
 func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *DescribeAlarmsInput) (*DescribeAlarmsOutput, error) {
 	limit, err := readRecords(in.MaxRecords, defaultRecords)
+	err = cmp.Or(err, checkLength("alarmNamePrefix", in.AlarmNamePrefix, 1, maxName), checkLength("actionPrefix", in.ActionPrefix, 1, maxAction))
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +141,12 @@ func showAlarm(a *alarm.Alarm) MetricAlarm {
 
 // describeAlarmsForMetric answers DescribeAlarmsForMetric.
 func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in *DescribeAlarmsForMetricInput) (*DescribeAlarmsForMetricOutput, error) {
+	if err := cmp.Or(
+		checkLength("namespace", in.Namespace, 1, maxName), checkLength("metricName", in.MetricName, 1, maxName),
+		checkNumber("period", in.Period, 1, math.MaxInt32),
+	); err != nil {
+		return nil, err
+	}
 	dimensions, err := readDimensions("Dimensions", in.Dimensions)
 	if err != nil {
 		return nil, unfit("%s", err)
@@ -172,7 +177,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 // asked otherwise.
 func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *DescribeAlarmHistoryInput) (*DescribeAlarmHistoryOutput, error) {
 	limit, err := readRecords(in.MaxRecords, maxRecords)
-	if err != nil {
+	if err := cmp.Or(err, checkLength("alarmName", in.AlarmName, 1, maxName)); err != nil {
 		return nil, err
 	}
 	wanted, err := wantsMetricAlarms(in.AlarmTypes)
@@ -261,13 +266,14 @@ func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *Dis
 // setAlarmState answers SetAlarmState.
 func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
 	data := deref(in.StateReasonData)
+	if err := cmp.Or(
+		checkLength("stateReason", in.StateReason, 0, maxReason), checkLength("stateReasonData", in.StateReasonData, 0, maxReasonData),
+	); err != nil {
+		return nil, err
+	}
 	switch {
 	case !slices.Contains(stateValues, *in.StateValue):
 		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
-	case utf8.RuneCountInString(*in.StateReason) > maxReason:
-		return nil, breaks(*in.StateReason, "stateReason", fmt.Sprintf("Member must have length less than or equal to %d", maxReason))
-	case utf8.RuneCountInString(data) > maxReasonData:
-		return nil, breaks(data, "stateReasonData", fmt.Sprintf("Member must have length less than or equal to %d", maxReasonData))
 	case data != "" && !json.Valid([]byte(data)):
 		return nil, fault.New(fault.InvalidFormat, "")
 	}

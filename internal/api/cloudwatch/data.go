@@ -50,12 +50,12 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		return nil, fault.New(fault.ValidationFailed, err.Error())
 	}
 	ascending := deref(in.ScanBy) == scanOrders[1]
+	if err := checkNumber("maxDatapoints", in.MaxDatapoints, 1, maxDataPoints); err != nil {
+		return nil, err
+	}
 	room := maxDataPoints
-	if n := in.MaxDatapoints; n != nil {
-		if *n < 1 || *n > maxDataPoints {
-			return nil, breaks(strconv.Itoa(*n), "maxDatapoints", fmt.Sprintf("Member must have a value between 1 and %d", maxDataPoints))
-		}
-		room = *n
+	if in.MaxDatapoints != nil {
+		room = *in.MaxDatapoints
 	}
 	list := tokenList(in, queries)
 	place, ok := readToken(list, in.NextToken)

@@ -3,11 +3,9 @@ package cloudwatch
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
@@ -47,8 +45,8 @@ func (s *Service) putMetricAlarm(_ context.Context, call *api.Call, in *PutMetri
 }
 
 func checkAlarmName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return breaks(name, "alarmName", fmt.Sprintf("Member must have length between 1 and %d", maxName))
+	if err := checkLength("alarmName", &name, 1, maxName); err != nil {
+		return err
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return unfit("The parameter AlarmName must not contain control characters.")
@@ -82,8 +80,12 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		return c, unfit("MetricName must not contain Non-ASCII characters.")
 	case !isASCII(*in.Namespace):
 		return c, unfit("Namespace must not contain Non-ASCII characters.")
-	case utf8.RuneCountInString(deref(in.AlarmDescription)) > maxDescription:
-		return c, breaks(*in.AlarmDescription, "alarmDescription", fmt.Sprintf("Member must have length less than or equal to %d", maxDescription))
+	}
+	if err := cmp.Or(
+		checkLength("alarmDescription", in.AlarmDescription, 0, maxDescription), checkNumber("evaluationPeriods", in.EvaluationPeriods, 1, math.MaxInt32),
+		checkNumber("datapointsToAlarm", in.DatapointsToAlarm, 1, math.MaxInt32),
+	); err != nil {
+		return c, err
 	}
 	for _, err := range []error{
 		checkNamespace("Namespace", in.Namespace), checkText("MetricName", in.MetricName, maxName), checkUnit("Unit", in.Unit),
@@ -125,15 +127,11 @@ func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 	switch {
 	case !short(c.Period) && (c.Period < 60 || c.Period%60 != 0):
 		return unfit("Period must be 10, 20, 30 or a multiple of 60")
-	case c.EvaluationPeriods < 1:
-		return breaks(strconv.Itoa(c.EvaluationPeriods), "evaluationPeriods", "Member must have value greater than or equal to 1")
 	case c.EvaluationPeriods > most || c.Period > most || c.Period*c.EvaluationPeriods > most:
 		if most == maxDay {
 			return unfit("Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= %d) for alarms using period < 3600", most)
 		}
 		return unfit("Metrics cannot be checked across more than a week (EvaluationPeriods * Period must be <= %d) for alarms using period >= 3600", most)
-	case in.DatapointsToAlarm != nil && *in.DatapointsToAlarm < 1:
-		return breaks(strconv.Itoa(*in.DatapointsToAlarm), "datapointsToAlarm", "Member must have value greater than or equal to 1")
 	case c.DatapointsToAlarm > c.EvaluationPeriods:
 		return unfit("DatapointsToAlarm must be less than or equal to EvaluationPeriods")
 	case !alarm.Finite(c.Threshold):

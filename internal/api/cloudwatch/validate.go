@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -66,6 +67,32 @@ func notInSet(parameter string, set []string) error {
 func breaks(value, member, constraint string) error {
 	return fault.Newf(fault.ValidationFailed,
 		"1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, constraint)
+}
+
+// checkLength checks how many characters a text has, if there is one.
+func checkLength(member string, value *string, least, most int) error {
+	if value == nil {
+		return nil
+	}
+	switch n := utf8.RuneCountInString(*value); {
+	case n < least:
+		return breaks(*value, member, fmt.Sprintf("Member must have length greater than or equal to %d", least))
+	case n > most:
+		return breaks(*value, member, fmt.Sprintf("Member must have length less than or equal to %d", most))
+	}
+	return nil
+}
+
+// checkNumber checks a number, if there is one.
+func checkNumber(member string, value *int, least, most int) error {
+	switch {
+	case value == nil:
+	case *value < least:
+		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value greater than or equal to %d", least))
+	case *value > most:
+		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value less than or equal to %d", most))
+	}
+	return nil
 }
 
 func notInEnum(value, member string, set []string) error {

@@ -43,6 +43,7 @@ type metric struct {
 	latest int64 // the last minute that has been added to
 	listed int64 // the minute in which the list of series was last told; 0: never
 	slots  []slot
+	at     map[int64]int // where the slots of which times are, once there are many
 }
 
 // minuteOf is the minute of one of the metric's times.
@@ -180,18 +181,48 @@ func (r *Resource) slot(name seriesName, at int64, put bool) *slot {
 	if m == nil {
 		m = r.newMetric(name, put)
 	}
-	for i := len(m.slots) - 1; i >= 0; i-- {
-		if s := &m.slots[i]; s.at == at {
-			s.dirty = true
-			return s
-		}
+	if s := m.slot(at); s != nil {
+		s.dirty = true
+		return s
 	}
 	minute := m.minuteOf(at)
 	partial := put || minute <= max(m.latest, r.store.uncertain.Load())
 	m.latest = max(m.latest, minute)
 	raise(&r.store.furthest, minute)
 	r.store.slots.Add(1)
-	m.slots = append(m.slots, slot{at: at, dirty: true, partial: partial})
+	return m.newSlot(slot{at: at, dirty: true, partial: partial})
+}
+
+// manySlots is how many slots of a metric are no longer looked through.
+const manySlots = 32
+
+func (m *metric) slot(at int64) *slot {
+	if m.at != nil {
+		if i, ok := m.at[at]; ok {
+			return &m.slots[i]
+		}
+		return nil
+	}
+	for i := len(m.slots) - 1; i >= 0; i-- {
+		if m.slots[i].at == at {
+			return &m.slots[i]
+		}
+	}
+	return nil
+}
+
+func (m *metric) newSlot(s slot) *slot {
+	m.slots = append(m.slots, s)
+	switch n := len(m.slots); {
+	case n < manySlots:
+	case m.at == nil:
+		m.at = make(map[int64]int, 2*manySlots)
+		for i := range m.slots {
+			m.at[m.slots[i].at] = i
+		}
+	default:
+		m.at[s.at] = n - 1
+	}
 	return &m.slots[len(m.slots)-1]
 }
 

@@ -107,10 +107,12 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Put adds what f adds to the minute of a second of a metric and, with fine, to the
-// second itself, for which f is called again. Where much waits to be written it
-// writes first, so that memory stays bounded. The error is of the store.
+// Put adds what f adds to the minute of a second of a metric and, with fine and as
+// long as seconds are kept, to the second itself, for which f is called again. Where
+// much waits to be written it writes first, so that memory stays bounded. The error is
+// of the store.
 func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)) error {
+	fine = fine && second >= s.options.Clock.Now().Unix()-keepSeconds
 	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, second, fine, f) {
 	}
 	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
@@ -345,6 +347,7 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
+		m.at = nil // made anew by the next one, if there still are many
 		if m.slots = m.slots[:n]; n == 0 {
 			m.slots = nil // of many queues, what is written leaves memory
 		}

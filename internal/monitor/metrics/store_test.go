@@ -581,6 +581,40 @@ func TestManyMetrics(t *testing.T) {
 	}
 }
 
+// A metric of which many minutes are in memory finds each of them, also when some
+// have left it.
+func TestManyMinutes(t *testing.T) {
+	const many = 3 * manySlots
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	s.options.MaxPending = 1000
+	m := Metric{owner, "n", "a", ""}
+	minute := func(n int) int64 { return Minute(start) + int64(n) - many/2 }
+	for round := range 3 {
+		for n := range many {
+			if err := s.Put(m, "Count", minute(n)*60, false, func(set *Set) { set.Add(float64(n), 1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round == 0 {
+			if got := s.slots.Load(); got != many {
+				t.Errorf("%d slots, want %d", got, many)
+			}
+		} else if _, err := s.Flush(); err != nil { // the minutes that are over
+			t.Fatal(err)
+		}
+	}
+	points, err := s.Read(m, "Count", minute(0)*60, minute(many)*60, 60)
+	if err != nil || len(points) != many {
+		t.Fatal(len(points), err)
+	}
+	for n, p := range points {
+		if p.Set.Sum != float64(3*n) {
+			t.Errorf("minute %d has %v, want %d", n, p.Set.Sum, 3*n)
+		}
+	}
+}
+
 // counting counts what is asked of a store.
 type counting struct {
 	store.Store

@@ -129,6 +129,12 @@ func TestTokens(t *testing.T) {
 	put(t, l, "s", Event{at(time.Minute), "new"})
 	same(t, "what came meanwhile", []string{"new"}, texts(events(t, l, EventsQuery{Stream: "s", Token: g.Forward}).Events))
 
+	for _, head := range []bool{true, false} { // a start in nanoseconds
+		far := events(t, l, EventsQuery{Stream: "s", From: new(at(0) * 1e6), FromHead: head})
+		again := events(t, l, EventsQuery{Stream: "s", From: new(at(0) * 1e6), Token: far.Forward})
+		same(t, "nothing so late", [2]any{0, far.Forward}, [2]any{len(again.Events), again.Forward})
+	}
+
 	for _, bad := range []string{"x", f.Forward[1:], "n" + f.Forward[1:], f.Forward + "0", "f/" + strings.Repeat("x", 56)} {
 		if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "s", Limit: 1, Token: bad}); fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("token %s: %v", bad, err)

@@ -40,6 +40,10 @@ type Options struct {
 	Observe func(Observation)
 }
 
+// Canceled is the code of a request whose caller hung up before the answer, or which
+// the end of the server cut off.
+const Canceled = "Canceled"
+
 // Observation is what metrics may know of a request.
 type Observation struct {
 	Service   string // as Operation, empty when it could not be told
@@ -240,7 +244,8 @@ func (x *exchange) checkScheme(version string) error {
 
 // refuse answers an error.
 func (x *exchange) refuse(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if cut {
 		// The caller is gone, or the server stops: nobody's mistake.
 		err = fault.New(fault.Unavailable, "")
 	}
@@ -254,6 +259,9 @@ func (x *exchange) refuse(err error) {
 			slog.String("operation", x.call.Operation), slog.Any("error", err))
 	}
 	x.answerError(shape, text)
+	if cut {
+		x.code = Canceled
+	}
 }
 
 // finish turns a panic into an answer and tells of the request.

@@ -182,16 +182,31 @@ func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...s
 		count(publishedBytes, &c.publishedBytes, labels(name)...)
 		count(filteredOut, &c.filteredOut, labels(name)...)
 		for p := range topic.Protocol(topic.Protocols) {
-			for o := range c.attempts[p] {
-				if n := &c.attempts[p][o]; n.Load() > 0 {
-					count(attempts, n, append(labels(name), p.String(), outcomeNames[o])...)
-				}
-			}
-			for e := range c.ends[p] {
-				if n := &c.ends[p][e]; n.Load() > 0 {
-					count(deliveries, n, append(labels(name), p.String(), endNames[e])...)
-				}
-			}
+			c.collect(p, labels(name), count)
 		}
+	}
+}
+
+// collect tells what came of deliveries over a protocol, once anything has: all that
+// may come of them, since a rate does not see how a counter appears.
+func (c *topicCounts) collect(p topic.Protocol, of []string, count func(*prometheus.Desc, *atomic.Int64, ...string)) {
+	var used int64
+	for o := range c.attempts[p] {
+		used += c.attempts[p][o].Load()
+	}
+	for e := range c.ends[p] {
+		used += c.ends[p][e].Load()
+	}
+	if used == 0 {
+		return
+	}
+	of = append(of, p.String(), "")
+	for o := range c.attempts[p] {
+		of[len(of)-1] = outcomeNames[o]
+		count(attempts, &c.attempts[p][o], of...)
+	}
+	for e := range c.ends[p] {
+		of[len(of)-1] = endNames[e]
+		count(deliveries, &c.ends[p][e], of...)
 	}
 }

@@ -129,6 +129,27 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// Once anything happens over a protocol, all that may come of it is there, from 0 on:
+// a rate does not see how a counter appears.
+func TestOutcomesBeginAtZero(t *testing.T) {
+	m := New(Options{Series: 1})
+	m.Attempt(arn.Topic("r", "a", "t"), topic.HTTP, Success, time.Millisecond)
+	got := scrape(t, m)
+	of := func(name, outcome, protocol string) string {
+		return fmt.Sprintf(`godwit_sns_%s{account="a",outcome="%s",protocol="%s",region="r",topic="t"}`, name, outcome, protocol)
+	}
+	for name, want := range map[string]string{
+		of("delivery_attempts_total", "success", "http"): "1", of("delivery_attempts_total", "client-error", "http"): "0",
+		of("delivery_attempts_total", "server-error", "http"): "0", of("deliveries_total", "delivered", "http"): "0",
+		of("deliveries_total", "dead-letter", "http"): "0", of("deliveries_total", "dropped", "http"): "0",
+		of("deliveries_total", "dropped", "sqs"): "",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
 // What happens often allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	m := New(Options{Series: 1})

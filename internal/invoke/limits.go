@@ -39,8 +39,8 @@ type invoked struct {
 	qualifier, version string
 }
 
-// levels are what an invocation counts as.
-func levels(t *function.Target) (as, version invoked) {
+// countedAs is what an invocation counts as.
+func countedAs(t *function.Target) (as, version invoked) {
 	as = invoked{function: t.Function, qualifier: t.Qualifier}
 	if as.qualifier == "$LATEST" {
 		as.qualifier = ""
@@ -106,7 +106,7 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	account.running++
 	l.accounts[at] = account
 	l.all++
-	as, version := levels(t)
+	as, version := countedAs(t)
 	l.invoked[as]++
 	l.invoked[version]++
 	return u, Concurrency{account.running, u.running, l.invoked[as], l.invoked[version]}, nil
@@ -130,7 +130,7 @@ func (l *limits) leave(u *usage, t *function.Target) {
 	if l.accounts[at] = account; account.running == 0 {
 		delete(l.accounts, at)
 	}
-	as, version := levels(t)
+	as, version := countedAs(t)
 	for _, key := range [...]invoked{as, version} {
 		if l.invoked[key]--; l.invoked[key] == 0 {
 			delete(l.invoked, key)

@@ -290,6 +290,7 @@ func TestLogParameters(t *testing.T) {
 		{"this account", func(in *cloudwatchlogs.DescribeLogGroupsInput) {
 			in.IncludeLinkedAccounts, in.AccountIdentifiers = new(true), []string{account}
 		}, []string{"/app", "/app#2"}},
+		{"another account that is not asked for", func(in *cloudwatchlogs.DescribeLogGroupsInput) { in.AccountIdentifiers = []string{"111111111111"} }, []string{"/app", "/app#2"}},
 		{"another account", func(in *cloudwatchlogs.DescribeLogGroupsInput) {
 			in.IncludeLinkedAccounts, in.AccountIdentifiers = new(true), []string{"111111111111"}
 		}, nil},

@@ -288,7 +288,7 @@ func readFilterToken(text string, group uint64) (p position, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(plain), "1.%d.%d.%d", &of, &p.time, &p.sequence)
 	}
-	if err != nil || of != group || filterToken(group, p) != text {
+	if err != nil || filterToken(group, p) != text { // also if it is of another group
 		return p, fault.New(fault.InvalidParameter, "The specified nextToken is invalid.")
 	}
 	return p, nil

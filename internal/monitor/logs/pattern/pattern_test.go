@@ -127,6 +127,9 @@ func TestMatch(t *testing.T) {
 		{"[ip, ..., status_code=404, bytes]", apache, true},
 		{"[ip, ..., status_code=404]", apache, false},
 		{"[a, b, c, d, e, f, g, h]", apache, false},
+		{"[a, ..., b, c]", "x y", false},
+		{"[a, ..., b, c]", "x", false},
+		{"[a, ..., b, c]", "x y z", true},
 		{"[ip, user, rest=frank*]", apache, true}, // the rest of the line
 		{"[w1=ERROR, w2]", "ERROR 09/25/2014 12:00:02 Failed", true},
 		{"[n > 9]", "ten", false},

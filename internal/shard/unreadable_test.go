@@ -111,7 +111,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	aged()
 	bodies := func(got []Received) (bodies []string) {
 		for _, m := range got {
-			bodies = append(bodies, string(m.Message.Body))
+			bodies = append(bodies, string(m.Body))
 		}
 		slices.Sort(bodies)
 		return bodies

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -611,6 +612,53 @@ func TestManyMinutes(t *testing.T) {
 	for n, p := range points {
 		if p.Set.Sum != float64(3*n) {
 			t.Errorf("minute %d has %v, want %d", n, p.Set.Sum, 3*n)
+		}
+	}
+}
+
+// crashing refuses all writes but the first ones.
+type crashing struct {
+	store.Store
+	writes int
+}
+
+func (s *crashing) Apply(sync bool, batches ...*mutation.Batch) error {
+	if s.writes--; s.writes < 0 {
+		return errors.New("crashed")
+	}
+	return s.Store.Apply(sync, batches...)
+}
+
+// Whatever a flush has written when it is cut off is there, and joins what comes.
+func TestCrashWithinFlush(t *testing.T) {
+	for writes := range 3 {
+		st, c := memory.New(), clock.NewVirtual(start)
+		m, at := Metric{owner, "n", "a", ""}, start.Add(time.Hour).Unix()
+		put := func(s *Store) {
+			if err := s.Put(m, "Count", at, false, func(set *Set) { set.Add(1, 1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, &crashing{st, writes}, c)
+		put(s)
+		_, err := s.flush(all)
+		want := 0.0
+		if writes > 0 {
+			want = 1
+		} else if err == nil {
+			t.Error("a flush that cannot write says nothing")
+		}
+		s = open(t, st, c)
+		for range 2 {
+			sum := 0.0
+			if err := s.Each(m, "Count", 0, at+3600, 3600, func(_ int64, set *Set) { sum += set.Sum }); err != nil || sum != want {
+				t.Errorf("behind %d writes there are %v, %v, want %v", writes, sum, err, want)
+			}
+			put(s)
+			want++
+			if _, err := s.flush(squeeze); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -44,10 +44,12 @@ func TestMetricQuestionLimits(t *testing.T) {
 		code, want string
 	}{
 		{func(*cloudwatch.GetMetricStatisticsInput) {}, "", ""},
-		{func(in *cloudwatch.GetMetricStatisticsInput) {
-			in.StartTime = aws.Time(now.Add(-24*time.Hour - time.Minute))
-		}, "InvalidParameterCombination",
-			"You have requested up to 1441 datapoints, which exceeds the limit of 1440. You may reduce the datapoints requested by increasing Period, or decreasing the time range."},
+		{
+			func(in *cloudwatch.GetMetricStatisticsInput) {
+				in.StartTime = aws.Time(now.Add(-24*time.Hour - time.Minute))
+			}, "InvalidParameterCombination",
+			"You have requested up to 1441 datapoints, which exceeds the limit of 1440. You may reduce the datapoints requested by increasing Period, or decreasing the time range.",
+		},
 		{func(in *cloudwatch.GetMetricStatisticsInput) {
 			in.Statistics = append(in.Statistics, types.StatisticSum)
 		}, "InvalidParameterValue", "The collection Statistics must not have a size greater than 5."},

@@ -102,7 +102,8 @@ func TestValuesOfData(t *testing.T) {
 	c := metricsClient(endpoint)
 	put := func(value float64) error {
 		_, err := c.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
-			{MetricName: aws.String("m"), Value: &value}, {MetricName: aws.String("m"), Values: []float64{value}, Counts: []float64{0.5}},
+			{MetricName: aws.String("m"), Value: &value},
+			{MetricName: aws.String("m"), Values: []float64{value}, Counts: []float64{0.5}},
 			{MetricName: aws.String("m"), StatisticValues: &types.StatisticSet{SampleCount: aws.Float64(1), Sum: &value, Minimum: &value, Maximum: &value}},
 		}})
 		return err

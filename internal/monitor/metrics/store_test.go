@@ -174,6 +174,10 @@ func TestAge(t *testing.T) {
 		expect(16, 4, "")
 		expect(16, 5, "01-01 00:05 3\n01-01 00:10 4\n")
 		expect(16, 10, "01-01 00:00 3\n01-01 00:10 4\n")
+		odd := Minute(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)) // what begins before a range and reaches into it is its beginning
+		if points, err := s.Read(m, "Count", odd*60, (odd+60)*60, 300); err != nil || len(points) != 1 || points[0].Start != odd*60 || points[0].Set.Sum != 7 {
+			t.Errorf("from an odd minute: %+v, %v", points, err)
+		}
 		pass(56 * 24 * time.Hour)
 		expect(72, 5, "")
 		expect(72, 90, "")
@@ -192,6 +196,70 @@ func TestAge(t *testing.T) {
 			}
 			it.Close()
 		}
+	}
+}
+
+// Minutes are there for 15 days, five minutes for 63, hours for 455, to the day.
+func TestRetention(t *testing.T) {
+	for _, tick := range []bool{true, false} {
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		c := clock.NewVirtual(at)
+		s := open(t, memory.New(), c)
+		m := Metric{owner, "n", "a", ""}
+		if err := s.Put(m, "Count", at.Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  string // by the minute, five minutes, the hour
+		}{
+			{0, "111"},
+			{15 * 24 * time.Hour, "111"},
+			{15*24*time.Hour + time.Minute, "011"},
+			{63 * 24 * time.Hour, "011"},
+			{63*24*time.Hour + time.Minute, "001"},
+			{455 * 24 * time.Hour, "001"},
+			{455*24*time.Hour + time.Hour, "000"},
+		} {
+			advance(t, c, at.Add(step.after).Sub(c.Now()))
+			if tick {
+				if _, err := s.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := ""
+			for _, period := range []int64{60, 300, 3600} {
+				points, err := s.Read(m, "Count", at.Unix(), at.Unix()+3600, period)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += fmt.Sprint(len(points))
+			}
+			if got != step.want {
+				t.Errorf("after %v there are %s, want %s", step.after, got, step.want)
+			}
+		}
+	}
+}
+
+// A list of which little passes the filter is made in bounded steps.
+func TestListLooksSoFar(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	s.options.MaxPending = 3 * maxLooked
+	for n := range maxLooked + 10 {
+		if err := s.Put(Metric{owner, "n", fmt.Sprintf("%06d", n), ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := 0
+	filter := Filter{Owner: owner, Name: fmt.Sprintf("%06d", maxLooked+5)}
+	next, err := s.List(filter, nil, func(Metric) bool { seen++; return true })
+	if err != nil || next == nil || seen != 0 {
+		t.Errorf("at first %d, next %q, %v", seen, next, err)
+	}
+	if next, err = s.List(filter, next, func(Metric) bool { seen++; return true }); err != nil || next != nil || seen != 1 {
+		t.Errorf("and then %d, next %q, %v", seen, next, err)
 	}
 }
 
@@ -283,6 +351,9 @@ func TestPutBoundsMemory(t *testing.T) {
 			t.Fatalf("%d resources", got)
 		}
 	}
+	if _, err := s.flush(squeeze); err != nil || s.series.Load() != 0 || known(s) != 0 {
+		t.Errorf("%d series, %d resources, %v", s.series.Load(), known(s), err)
+	}
 	points, err := s.Read(Metric{owner, "n", "b", Dimensions(Dimension{"N", "7"})}, "Count", c.Now().Unix()-600, c.Now().Unix(), 600)
 	if err != nil || len(points) != 1 || points[0].Set.Sum != 1 {
 		t.Errorf("one of those that were let go: %v, %v", points, err)
@@ -321,6 +392,46 @@ func TestListAfterBackfill(t *testing.T) {
 	seen := 0
 	if _, err := s.List(Filter{Owner: owner, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
 		t.Errorf("listed %d times, %v", seen, err)
+	}
+}
+
+// A metric that goes on stays on the list.
+func TestListOfLivingMetrics(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	for range 2 * relist {
+		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		advance(t, c, time.Minute)
+		if _, err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := 0
+	if _, err := s.List(Filter{Owner: owner, Since: Minute(c.Now()) - relist - 1}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+		t.Errorf("listed %d times, %v", seen, err)
+	}
+}
+
+// A minute is written when it is over, however often it is flushed before.
+func TestMinutesAreWrittenOnce(t *testing.T) {
+	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
+	s := open(t, st, c)
+	for range 3 {
+		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := st.written.Load(); n != 1 { // that there is the metric
+		t.Errorf("%d writes before the minute is over", n)
+	}
+	advance(t, c, time.Minute)
+	if _, err := s.Flush(); err != nil || st.written.Load() != 2 {
+		t.Errorf("%d writes, %v", st.written.Load(), err)
 	}
 }
 
@@ -657,6 +768,37 @@ func TestCrashWithinFlush(t *testing.T) {
 			put(s)
 			want++
 			if _, err := s.flush(squeeze); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// However far the summing up of old points has come when it is cut off, they count
+// once.
+func TestCrashWithinAge(t *testing.T) {
+	for writes := range 8 {
+		st, c := &crashing{memory.New(), 1000}, clock.NewVirtual(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC))
+		s := open(t, st, c)
+		m := Metric{owner, "n", "a", ""}
+		for n := range 7 {
+			if err := s.Put(m, "Count", c.Now().Unix()+int64(n)*60, false, func(set *Set) { set.Add(1, 1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		advance(t, c, 17*24*time.Hour)
+		st.writes = writes
+		_, _ = s.Flush() // which may fail
+		st.writes = 1000
+		s = open(t, st, c)
+		for _, when := range []string{"behind a crash", "and when it has been made up for"} {
+			if got, want := sums(t, s, m, 5), "01-01 00:05 3\n01-01 00:10 4\n"; got != want {
+				t.Errorf("%s at write %d:\n%s", when, writes, got)
+			}
+			if _, err := s.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

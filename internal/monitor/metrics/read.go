@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"unique"
 
 	"godwit.dev/godwit/internal/store"
 )
@@ -225,7 +226,7 @@ func (s *Store) Units(m Metric) ([]string, error) {
 		if r.units == nil {
 			r.units = map[string][]string{}
 		}
-		r.units[m.Name] = stored
+		r.units[unique.Make(m.Name).Value()] = stored
 	}
 	slices.Sort(units)
 	return slices.Compact(units), nil
@@ -241,6 +242,27 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 		units = append(units, string(it.Key()[len(key):]))
 	}
 	return units, it.Close()
+}
+
+// Owners are those who have metrics, in order. Each costs a seek.
+func (s *Store) Owners() (owners []Owner, err error) {
+	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
+	for {
+		it, err := s.options.Store.Iter(low, high)
+		if err != nil {
+			return nil, err
+		}
+		if !it.Next() {
+			return owners, it.Close()
+		}
+		m, _, ok := splitSeries(it.Key())
+		if err := it.Close(); err != nil || !ok {
+			return owners, err
+		}
+		owners = append(owners, m.Owner)
+		low = namePrefix(m.Owner)
+		low[len(low)-1]++
+	}
 }
 
 // Filter is what List looks for. Empty members ask for nothing.

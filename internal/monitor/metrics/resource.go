@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 )
 
 // Resource is what metrics are about: a queue, a topic, a function, or whatever
@@ -34,6 +36,15 @@ const manyMetrics = 16
 type about struct {
 	Owner
 	Namespace, Dimensions string
+}
+
+// own copies the texts, which may be pieces of a request, all of which they would
+// keep in memory.
+func (a about) own() about {
+	return about{
+		Owner{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
+		unique.Make(a.Namespace).Value(), strings.Clone(a.Dimensions),
+	}
 }
 
 // metric is one series of a resource.
@@ -110,6 +121,14 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	return true
 }
 
+// Forgotten reports that the store has let go of the resource, to which nothing can
+// be added any more.
+func (r *Resource) Forgotten() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
 // add gives f the set of the minute of any second to add to, and, if it is to be
 // kept by the second, too, that of the second.
 func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set)) bool {
@@ -153,8 +172,12 @@ func (r *Resource) metric(name seriesName) *metric {
 	return nil
 }
 
-// newMetric makes a metric, which a client has put or not.
+// newMetric makes a metric, which a client has put or not. A client's names are not
+// ours to keep.
 func (r *Resource) newMetric(name seriesName, put bool) *metric {
+	if put {
+		name.name, name.unit = unique.Make(name.name).Value(), unique.Make(name.unit).Value()
+	}
 	r.metrics = append(r.metrics, metric{seriesName: name, put: put})
 	switch n := len(r.metrics); {
 	case n < manyMetrics:

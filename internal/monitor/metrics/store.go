@@ -99,6 +99,7 @@ func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
 	if found, ok := sh.resources.Load(a); ok {
 		return found.(*Resource)
 	}
+	a = a.own()
 	found, _ := sh.resources.LoadOrStore(a, &Resource{store: s, shard: sh, about: a})
 	return found.(*Resource)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -885,5 +886,37 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		expect("closed", 3)
 		pass(time.Second)
 		expect("long closed", 3)
+	})
+}
+
+// A name that is kept is no piece of a request, all of which it would keep.
+func TestNamesAreOwned(t *testing.T) {
+	s := open(t, memory.New(), clock.NewVirtual(start))
+	request := "000000000000 us-east-1 namespace name Count d\x01v\x01" + strings.Repeat("x", 1000)
+	piece := func(of string) string {
+		at := strings.Index(request, of)
+		return request[at : at+len(of)]
+	}
+	m := Metric{Owner{piece("000000000000"), piece("us-east-1")}, piece("namespace"), piece("name"), piece("d\x01v\x01")}
+	if err := s.Put(m, piece("Count"), start.Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Units(m); err != nil {
+		t.Fatal(err)
+	}
+	s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
+		a, r := key.(about), value.(*Resource)
+		kept := []string{a.Account, a.Region, a.Namespace, a.Dimensions, r.about.Account, r.about.Region, r.about.Namespace, r.about.Dimensions, r.metrics[0].name, r.metrics[0].unit}
+		for name := range r.units {
+			kept = append(kept, name)
+		}
+		for _, text := range kept {
+			for at := range len(request) {
+				if unsafe.StringData(text) == unsafe.StringData(request[at:]) {
+					t.Errorf("%q is a piece of the request", text)
+				}
+			}
+		}
+		return true
 	})
 }

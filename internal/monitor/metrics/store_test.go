@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -243,53 +241,6 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// A list of which little passes the filter is made in bounded steps.
-func TestListLooksSoFar(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	s.options.MaxPending = 3 * maxLooked
-	for n := range maxLooked + 10 {
-		if err := s.Put(Metric{owner, "n", fmt.Sprintf("%06d", n), ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := 0
-	filter := Filter{Owner: owner, Name: fmt.Sprintf("%06d", maxLooked+5)}
-	next, err := s.List(filter, nil, func(Metric) bool { seen++; return true })
-	if err != nil || next == nil || seen != 0 {
-		t.Errorf("at first %d, next %q, %v", seen, next, err)
-	}
-	if next, err = s.List(filter, next, func(Metric) bool { seen++; return true }); err != nil || next != nil || seen != 1 {
-		t.Errorf("and then %d, next %q, %v", seen, next, err)
-	}
-}
-
-// After a crash everything is there that a flush has written.
-func TestCrashLosesOneMinute(t *testing.T) {
-	st, c := memory.New(), clock.NewVirtual(start)
-	s := open(t, st, c)
-	m := Metric{owner, "n", "a", ""}
-	record := func() {
-		if !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{"a", "Count", 1}) {
-			t.Fatal("forgotten")
-		}
-	}
-	record()
-	advance(t, c, time.Minute)
-	if more, err := s.Flush(); err != nil || !more {
-		t.Fatal(more, err)
-	}
-	record()
-	s = open(t, st, c)
-	if got := sums(t, s, m, 1); got != "05-26 14:20 1\n" {
-		t.Errorf("after the crash:\n%s", got)
-	}
-	record() // the same minute again: what the store has of it stays
-	if got := sums(t, s, m, 1); got != "05-26 14:20 1\n05-26 14:21 1\n" {
-		t.Errorf("and then:\n%s", got)
-	}
-}
-
 // What nothing happens to leaves memory, and is found again; a store that is idle
 // asks for no more flushes.
 func TestIdleSeriesLeaveMemory(t *testing.T) {
@@ -372,49 +323,6 @@ func known(s *Store) (n int) {
 	return n
 }
 
-// When a metric was last seen does not go back when older data are put.
-func TestListAfterBackfill(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	put := func(ago time.Duration) {
-		t.Helper()
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Add(-ago).Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		for range 12 { // until it has left memory
-			advance(t, c, time.Minute)
-			if _, err := s.Flush(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	put(0)
-	put(13 * 24 * time.Hour)
-	seen := 0
-	if _, err := s.List(Filter{Owner: owner, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
-		t.Errorf("listed %d times, %v", seen, err)
-	}
-}
-
-// A metric that goes on stays on the list.
-func TestListOfLivingMetrics(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	for range 40 {
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		advance(t, c, time.Minute)
-		if _, err := s.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen := 0
-	if _, err := s.List(Filter{Owner: owner, Since: Minute(c.Now()) - 16}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
-		t.Errorf("listed %d times, %v", seen, err)
-	}
-}
-
 // A minute is written when it is over, however often it is flushed before.
 func TestMinutesAreWrittenOnce(t *testing.T) {
 	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
@@ -433,28 +341,6 @@ func TestMinutesAreWrittenOnce(t *testing.T) {
 	advance(t, c, time.Minute)
 	if _, err := s.Flush(); err != nil || st.written.Load() != 2 {
 		t.Errorf("%d writes, %v", st.written.Load(), err)
-	}
-}
-
-// Pages of a list write nothing once all that is new is listed.
-func TestListWritesOnce(t *testing.T) {
-	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
-	s := open(t, st, c)
-	list := func() int64 {
-		t.Helper()
-		before, seen := st.written.Load(), 0
-		if _, err := s.List(Filter{Owner: owner}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
-			t.Errorf("listed %d times, %v", seen, err)
-		}
-		return st.written.Load() - before
-	}
-	for n := range 3 {
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		if wrote := list(); wrote > 0 != (n == 0) {
-			t.Errorf("%d writes for list %d", wrote, n+1)
-		}
 	}
 }
 
@@ -488,75 +374,6 @@ func TestReadFarRanges(t *testing.T) {
 		} else {
 			s = open(t, st, c)
 		}
-	}
-}
-
-func TestList(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	put := func(o Owner, namespace, name, unit string, dimensions ...Dimension) {
-		if err := s.Put(Metric{o, namespace, name, Dimensions(dimensions...)}, unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(owner, "n", "a", "Count")
-	put(owner, "n", "a", "Bytes")
-	put(owner, "n", "a", "Count", Dimension{"X", "1"}, Dimension{"A", "2"})
-	put(owner, "n", "a", "Count", Dimension{"A", "3"})
-	put(owner, "n", "b", "Count")
-	put(owner, "nn", "a", "Count")
-	put(Owner{"111111111111", "us-east-1"}, "n", "a", "Count")
-	list := func(f Filter, limit int) string {
-		f.Owner = owner
-		var all []string
-		var after []byte
-		for pages := 1; ; pages++ {
-			n := 0
-			next, err := s.List(f, after, func(m Metric) bool {
-				if n == limit {
-					return false
-				}
-				n++
-				all = append(all, m.Namespace+"/"+m.Name+fmt.Sprint(SplitDimensions(m.Dimensions)))
-				return true
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if next == nil {
-				return strings.Join(all, " ")
-			}
-			after = slices.Clone(next)
-		}
-	}
-	for _, limit := range []int{1, 2, 100} {
-		for _, tc := range []struct {
-			filter Filter
-			want   string
-		}{
-			{Filter{}, "n/a[] n/a[{A 2} {X 1}] n/a[{A 3}] n/b[] nn/a[]"},
-			{Filter{Namespace: "n"}, "n/a[] n/a[{A 2} {X 1}] n/a[{A 3}] n/b[]"},
-			{Filter{Namespace: "n", Name: "b"}, "n/b[]"},
-			{Filter{Name: "a", Dimensions: []Dimension{{"A", ""}}}, "n/a[{A 2} {X 1}] n/a[{A 3}]"},
-			{Filter{Dimensions: []Dimension{{"A", "2"}, {"X", "1"}}}, "n/a[{A 2} {X 1}]"},
-			{Filter{Dimensions: []Dimension{{"A", "9"}}}, ""},
-			{Filter{Since: Minute(start) + 1}, ""},
-		} {
-			if got := list(tc.filter, limit); got != tc.want {
-				t.Errorf("%+v by %d: %s, want %s", tc.filter, limit, got, tc.want)
-			}
-		}
-	}
-	units, err := s.Units(Metric{owner, "n", "a", ""})
-	if err != nil || fmt.Sprint(units) != "[Bytes Count]" {
-		t.Errorf("%v, %v", units, err)
-	}
-	advance(t, c, 500*24*time.Hour)
-	s.Flush()
-	advance(t, c, 25*time.Hour)
-	s.Flush()
-	if got := list(Filter{}, 9); got != "" {
-		t.Errorf("after the end of retention there are %s", got)
 	}
 }
 
@@ -622,53 +439,6 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// The units of a metric are those in memory and those from before the start.
-func TestUnits(t *testing.T) {
-	st, c := memory.New(), clock.NewVirtual(start)
-	m := Metric{owner, "n", "a", ""}
-	s := open(t, st, c)
-	for _, step := range []struct {
-		unit string
-		want []string
-	}{
-		{"Count", []string{"Count"}},
-		{"Bytes", []string{"Bytes", "Count"}},
-		{"", []string{"Bytes", "Count"}}, // a restart
-		{"Seconds", []string{"Bytes", "Count", "Seconds"}},
-		{"Count", []string{"Bytes", "Count", "Seconds"}},
-	} {
-		if step.unit == "" {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s = open(t, st, c)
-		} else if err := s.Put(m, step.unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if got, err := s.Units(m); err != nil || !slices.Equal(got, step.want) {
-				t.Errorf("after %s: %v, %v, want %v", step.unit, got, err, step.want)
-			}
-		}
-	}
-}
-
-// Asking for metrics that are not there leaves nothing in memory.
-func TestUnitsOfNothing(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	r := s.Resource(owner, "n", "")
-	r.Record(Minute(c.Now()), Datum{"a", "Count", 1})
-	for n := range 100 {
-		if units, err := s.Units(Metric{owner, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
-			t.Fatal(units, err)
-		}
-	}
-	if len(r.units) > 0 {
-		t.Errorf("%d names are remembered", len(r.units))
-	}
-}
-
 // A resource with many metrics finds each of them.
 func TestManyMetrics(t *testing.T) {
 	c := clock.NewVirtual(start)
@@ -724,84 +494,6 @@ func TestManyMinutes(t *testing.T) {
 	for n, p := range points {
 		if p.Set.Sum != float64(3*n) {
 			t.Errorf("minute %d has %v, want %d", n, p.Set.Sum, 3*n)
-		}
-	}
-}
-
-// crashing refuses all writes but the first ones.
-type crashing struct {
-	store.Store
-	writes int
-}
-
-func (s *crashing) Apply(sync bool, batches ...*mutation.Batch) error {
-	if s.writes--; s.writes < 0 {
-		return errors.New("crashed")
-	}
-	return s.Store.Apply(sync, batches...)
-}
-
-// Whatever a flush has written when it is cut off is there, and joins what comes.
-func TestCrashWithinFlush(t *testing.T) {
-	for writes := range 3 {
-		st, c := memory.New(), clock.NewVirtual(start)
-		m, at := Metric{owner, "n", "a", ""}, start.Add(time.Hour).Unix()
-		put := func(s *Store) {
-			if err := s.Put(m, "Count", at, false, func(set *Set) { set.Add(1, 1) }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := open(t, &crashing{st, writes}, c)
-		put(s)
-		_, err := s.flush(all)
-		want := 0.0
-		if writes > 0 {
-			want = 1
-		} else if err == nil {
-			t.Error("a flush that cannot write says nothing")
-		}
-		s = open(t, st, c)
-		for range 2 {
-			sum := 0.0
-			if err := s.Each(m, "Count", 0, at+3600, 3600, func(_ int64, set *Set) { sum += set.Sum }); err != nil || sum != want {
-				t.Errorf("behind %d writes there are %v, %v, want %v", writes, sum, err, want)
-			}
-			put(s)
-			want++
-			if _, err := s.flush(squeeze); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// However far the summing up of old points has come when it is cut off, they count
-// once.
-func TestCrashWithinAge(t *testing.T) {
-	for writes := range 8 {
-		st, c := &crashing{memory.New(), 1000}, clock.NewVirtual(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC))
-		s := open(t, st, c)
-		m := Metric{owner, "n", "a", ""}
-		for n := range 7 {
-			if err := s.Put(m, "Count", c.Now().Unix()+int64(n)*60, false, func(set *Set) { set.Add(1, 1) }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		advance(t, c, 17*24*time.Hour)
-		st.writes = writes
-		_, _ = s.Flush() // which may fail
-		st.writes = 1000
-		s = open(t, st, c)
-		for _, when := range []string{"behind a crash", "and when it has been made up for"} {
-			if got, want := sums(t, s, m, 5), "01-01 00:05 3\n01-01 00:10 4\n"; got != want {
-				t.Errorf("%s at write %d:\n%s", when, writes, got)
-			}
-			if _, err := s.Flush(); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 }

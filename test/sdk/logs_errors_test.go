@@ -123,6 +123,7 @@ func TestLogErrors(t *testing.T) {
 		{"UntagLogGroup: none", outcome(c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: missing, Tags: []string{"a"}})), noLogResource, noGroup},        //nolint:staticcheck // clients still use it
 		{"ListTagsLogGroup: none", outcome(c.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: missing})), noLogResource, noGroup},                    //nolint:staticcheck // clients still use it
 		{"CreateLogStream: name", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a:b")})), invalidParameter, ""},
+		{"CreateLogStream: a zero", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a\x00b")})), invalidParameter, ""},
 		{"CreateLogStream: none", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: missing, LogStreamName: new("s")})), noLogResource, noGroup},
 		{"CreateLogStream: twice", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("s")})), alreadyExists, "The specified log stream already exists"},
 		{"DeleteLogStream: name", outcome(c.DeleteLogStream(ctx, &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a*")})), invalidParameter, ""},

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,8 @@ import (
 // Functions makes metrics of what happens to functions.
 type Functions struct {
 	keeper  *metrics.Store
-	handles sync.Map // about → *atomic.Pointer[metrics.Resource]
+	wake    func()
+	handles sync.Map // about → *atomic.Pointer[metrics.Resource], of what the keeper knows
 }
 
 // about is what a metric of functions is about: the function in whichever version,
@@ -23,8 +25,11 @@ type about struct {
 	name, resource, executed string
 }
 
-// NewFunctions makes a Functions whose metrics go to keeper.
-func NewFunctions(keeper *metrics.Store) *Functions { return &Functions{keeper: keeper} }
+// NewFunctions makes a Functions whose metrics go to keeper; wake asks for a call of
+// Tick after the present minute.
+func NewFunctions(keeper *metrics.Store, wake func()) *Functions {
+	return &Functions{keeper: keeper, wake: wake}
+}
 
 // Record adds a value to a metric of a function, which was invoked by qualifier, if
 // it is not empty, and run in a version, if one is known. It does not block. A
@@ -49,7 +54,10 @@ var functionUnits = map[string]string{"Duration": "Milliseconds", "AsyncEventAge
 func (f *Functions) record(a about, metric string, at time.Time, value float64) {
 	found, ok := f.handles.Load(a)
 	if !ok {
+		function := arn.ARN{Account: a.Account, Region: a.Region, Resource: a.name}.Own()
+		a = about{metrics.Owner{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
 		found, _ = f.handles.LoadOrStore(a, &atomic.Pointer[metrics.Resource]{})
+		f.wake()
 	}
 	handle, minute := found.(*atomic.Pointer[metrics.Resource]), metrics.Minute(at)
 	unit, ok := functionUnits[metric]
@@ -72,4 +80,18 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 		}
 		handle.Store(f.keeper.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
 	}
+}
+
+// Tick lets go of what the keeper has forgotten, as nothing has happened for some
+// minutes.
+func (f *Functions) Tick(time.Time) (more bool, err error) {
+	f.handles.Range(func(key, value any) bool {
+		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {
+			f.handles.Delete(key)
+		} else {
+			more = true
+		}
+		return true
+	})
+	return more, nil
 }

@@ -129,7 +129,7 @@ func TestQueuesBecomeIdle(t *testing.T) {
 func TestFunctions(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	f := NewFunctions(k)
+	f := NewFunctions(k, func() {})
 	fn := arn.Function("us-east-1", "000000000000", "f")
 	f.Record(fn, "", "$LATEST", "Invocations", c.Now(), 1)
 	f.Record(fn, "live", "3", "Duration", c.Now(), 12.5)

@@ -49,7 +49,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	}
 	m.queues = monitor.NewQueues(source, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
-	m.functions = monitor.NewFunctions(m.keeper)
+	m.functions = monitor.NewFunctions(m.keeper, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
@@ -72,7 +72,8 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 	m.queues.Resume(engine.HoldingQueues())
 	m.minutes.Start(
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
-		m.topics,
+		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at) }),
+		m.functions,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
 		m.alarms,
 	)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -127,6 +128,16 @@ func TestPrometheus(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(samples)) {
 			if strings.HasPrefix(name, "godwit_s") || strings.HasPrefix(name, "godwit_l") || strings.HasPrefix(name, "godwit_requests") {
 				t.Log(name, samples[name])
+			}
+		}
+	}
+	must(topicsClient(endpoint).DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: aws.String(topicARN("orders"))}))(t)
+	must(client(endpoint).DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(endpoint + "/" + account + "/work")}))(t)
+	must(functionsClient(endpoint).DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
+	for name := range scrape(t, endpoint) {
+		for _, gone := range []string{`queue="work"`, `topic="orders"`, `function="f"`} {
+			if strings.Contains(name, gone) {
+				t.Errorf("what is deleted is told of: %s", name)
 			}
 		}
 	}

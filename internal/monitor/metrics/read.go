@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"unique"
 
 	"godwit.dev/godwit/internal/store"
 )
@@ -191,23 +192,26 @@ func (s *Store) Units(m Metric) ([]string, error) {
 	r := found.(*Resource)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var units []string
+	for i := range r.metrics {
+		if r.metrics[i].name == m.Name {
+			units = append(units, r.metrics[i].unit)
+		}
+	}
 	stored, known := r.units[m.Name]
 	if !known {
 		var err error
 		if stored, err = s.storedUnits(m); err != nil {
 			return nil, err
 		}
-		if r.units == nil {
-			r.units = map[string][]string{}
-		}
-		r.units[m.Name] = stored
-	}
-	units := slices.Clone(stored)
-	for i := range r.metrics {
-		if r.metrics[i].name == m.Name {
-			units = append(units, r.metrics[i].unit)
+		if len(units) > 0 { // of what anybody asks for, only what is there is remembered
+			if r.units == nil {
+				r.units = map[string][]string{}
+			}
+			r.units[unique.Make(m.Name).Value()] = stored
 		}
 	}
+	units = append(units, stored...)
 	slices.Sort(units)
 	return slices.Compact(units), nil
 }

@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
+	"unique"
 )
 
 // Resource is what metrics are about: a queue, a topic, a function, or whatever
@@ -23,6 +25,15 @@ type Resource struct {
 type about struct {
 	Owner
 	Namespace, Dimensions string
+}
+
+// own copies the texts, which may be pieces of a request, all of which they would
+// keep in memory.
+func (a about) own() about {
+	return about{
+		Owner{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
+		unique.Make(a.Namespace).Value(), strings.Clone(a.Dimensions),
+	}
 }
 
 // metric is one series of a resource.
@@ -98,6 +109,14 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	return true
 }
 
+// Forgotten reports that the store has let go of the resource, to which nothing can
+// be added any more.
+func (r *Resource) Forgotten() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
 // add gives f the set of the minute of any second to add to, and, if it is to be
 // kept by the second, too, that of the second.
 func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set)) bool {
@@ -140,7 +159,7 @@ func (r *Resource) metric(name, unit string, fine bool) *metric {
 func (r *Resource) slot(name, unit string, fine bool, at int64, ahead bool) *slot {
 	m := r.metric(name, unit, fine)
 	if m == nil {
-		r.metrics = append(r.metrics, metric{name: name, unit: unit, fine: fine})
+		r.metrics = append(r.metrics, metric{name: unique.Make(name).Value(), unit: unique.Make(unit).Value(), fine: fine})
 		m = &r.metrics[len(r.metrics)-1]
 	}
 	for i := len(m.slots) - 1; i >= 0; i-- {

@@ -95,6 +95,7 @@ func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
 	if found, ok := sh.resources.Load(a); ok {
 		return found.(*Resource)
 	}
+	a = a.own()
 	found, _ := sh.resources.LoadOrStore(a, &Resource{store: s, shard: sh, about: a})
 	return found.(*Resource)
 }
@@ -313,8 +314,11 @@ func (w *writer) apply() error {
 	return nil
 }
 
+// release lets go of what is written: of slots, of metrics to which nothing has come
+// for a while, and of the resource if it is left with nothing. Whoever adds to those
+// anew does not know what the store has.
 func (w *writer) release(r *Resource) {
-	kept, latest := 0, w.now
+	kept, uncertain := 0, int64(0)
 	for i := range r.metrics {
 		m := &r.metrics[i]
 		n := 0
@@ -329,14 +333,23 @@ func (w *writer) release(r *Resource) {
 		if m.slots = m.slots[:n]; n == 0 {
 			m.slots = nil // of many queues, what is written leaves memory
 		}
-		kept += n
-		latest = max(latest, m.latest)
+		if n == 0 && m.latest < w.now-forget {
+			uncertain = max(uncertain, m.latest)
+			delete(r.units, m.name)
+			continue
+		}
+		r.metrics[kept] = *m
+		kept++
 	}
+	clear(r.metrics[kept:])
+	r.metrics = r.metrics[:kept]
 	if kept == 0 && !r.dirty {
-		// Whoever gets it anew does not know what has been written until now.
-		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
+		uncertain = max(uncertain, w.now)
 		r.gone = true
 		r.shard.resources.Delete(r.about)
+	}
+	if uncertain > 0 {
+		w.s.uncertain.Store(max(w.s.uncertain.Load(), uncertain))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -491,5 +492,82 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		expect("closed", 3)
 		pass(time.Second)
 		expect("long closed", 3)
+	})
+}
+
+// Of a resource that goes on, what does not leaves memory; and what is only asked
+// for never enters it.
+func TestIdleMetricsLeaveMemory(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	of := func(name string) Metric { return Metric{owner, "n", name, ""} }
+	put := func(name, unit string) {
+		t.Helper()
+		if err := s.Put(of(name), unit, c.Now().Unix(), true, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		put("steady", "Count")
+		for j := range 10 {
+			put(fmt.Sprint("once ", i, " ", j), "Bytes")
+		}
+		for _, name := range []string{"steady", fmt.Sprint("once ", i, " 1"), fmt.Sprint("none ", i)} {
+			if _, err := s.Units(of(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		advance(t, c, time.Minute)
+		if _, err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := s.Resource(owner, "n", "")
+	if n := len(r.metrics); n > 2*(1+10*(forget+2)) { // each by the minute and the second
+		t.Errorf("%d metrics are in memory", n)
+	}
+	if n := len(r.units); n > 1+forget+2 {
+		t.Errorf("units of %d metrics are in memory", n)
+	}
+	put("once 0 1", "Bytes")
+	put("once 0 1", "Count")
+	if points, err := s.Read(of("once 0 1"), "Bytes", start.Unix()/60*60, c.Now().Unix(), 3600); err != nil || len(points) != 1 || points[0].Set.Count != 2 {
+		t.Errorf("what came before is lost: %+v, %v", points, err)
+	}
+	units, err := s.Units(of("once 0 1"))
+	if err != nil || !slices.Equal(units, []string{"Bytes", "Count"}) {
+		t.Errorf("%v, %v", units, err)
+	}
+}
+
+// A name that is kept is no piece of a request, all of which it would keep.
+func TestNamesAreOwned(t *testing.T) {
+	s := open(t, memory.New(), clock.NewVirtual(start))
+	request := "000000000000 us-east-1 namespace name Count d\x01v\x01" + strings.Repeat("x", 1000)
+	piece := func(of string) string {
+		at := strings.Index(request, of)
+		return request[at : at+len(of)]
+	}
+	m := Metric{Owner{piece("000000000000"), piece("us-east-1")}, piece("namespace"), piece("name"), piece("d\x01v\x01")}
+	if err := s.Put(m, piece("Count"), start.Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Units(m); err != nil {
+		t.Fatal(err)
+	}
+	s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
+		a, r := key.(about), value.(*Resource)
+		kept := []string{a.Account, a.Region, a.Namespace, a.Dimensions, r.about.Account, r.about.Region, r.about.Namespace, r.about.Dimensions, r.metrics[0].name, r.metrics[0].unit}
+		for name := range r.units {
+			kept = append(kept, name)
+		}
+		for _, text := range kept {
+			for at := range len(request) {
+				if unsafe.StringData(text) == unsafe.StringData(request[at:]) {
+					t.Errorf("%q is a piece of the request", text)
+				}
+			}
+		}
+		return true
 	})
 }

@@ -6,8 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -130,22 +132,13 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	for _, name := range m.queues.all() {
 		if name != other && m.options.Queue != nil {
-			g, gone := m.options.Queue(name)
-			if gone {
+			g, err := m.options.Queue(name)
+			if fault.KindOf(err) == fault.QueueDoesNotExist {
 				m.queues.forget(name)
 				continue
 			}
-			states := func(d *prometheus.Desc, c queue.Counts) {
-				for state, n := range map[string]int64{"visible": c.Visible, "in-flight": c.InFlight, "delayed": c.Delayed} {
-					gauge(d, float64(n), name.Account, name.Region, name.Resource, state)
-				}
-			}
-			states(queueMessages, g.Counts)
-			gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
-			if !name.FIFO() {
-				gauge(noisyGroups, float64(g.NoisyGroups), labels(name)...)
-				states(quietMessages, g.Quiet)
-				gauge(quietAge, g.QuietOldestAge.Seconds(), labels(name)...)
+			if err == nil {
+				gaugeQueue(gauge, name, &g)
 			}
 		}
 		c := m.queues.get(name)
@@ -158,10 +151,29 @@ func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string)
 	}
 }
 
+func gaugeQueue(gauge func(*prometheus.Desc, float64, ...string), name arn.ARN, g *shard.QueueGauges) {
+	states := func(d *prometheus.Desc, c queue.Counts) {
+		for state, n := range map[string]int64{"visible": c.Visible, "in-flight": c.InFlight, "delayed": c.Delayed} {
+			gauge(d, float64(n), append(labels(name), state)...)
+		}
+	}
+	states(queueMessages, g.Counts)
+	gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
+	if !name.FIFO() {
+		gauge(noisyGroups, float64(g.NoisyGroups), labels(name)...)
+		states(quietMessages, g.Quiet)
+		gauge(quietAge, g.QuietOldestAge.Seconds(), labels(name)...)
+	}
+}
+
 func labels(name arn.ARN) []string { return []string{name.Account, name.Region, name.Resource} }
 
 func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	for _, name := range m.topics.all() {
+		if name != other && m.options.Topic != nil && !m.options.Topic(name) {
+			m.topics.forget(name)
+			continue
+		}
 		c := m.topics.get(name)
 		if c == nil {
 			continue

@@ -26,7 +26,7 @@ func BenchmarkEvents(b *testing.B) {
 			topics.Record(topicNames[n%len(topicNames)], c.Now(), metrics.Datum{Name: "NumberOfMessagesPublished", Unit: count, Value: 1})
 		},
 		"function": func(n int) {
-			functions.Record(functionNames[n%len(functionNames)], "live", "3", "Invocations", c.Now(), 1)
+			functions.Record(&Datum{Function: functionNames[n%len(functionNames)], Qualifier: "live", Version: "3", Metric: "Invocations", At: c.Now(), Value: 1})
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store/memory"
 )
 
 func size(m *sync.Map) (n int) {
@@ -224,7 +226,7 @@ func TestFunctionsAreForgotten(t *testing.T) {
 	f := NewFunctions(k, m.Wake)
 	m.Start(f, TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
 	record := func(name string) {
-		f.Record(arn.Function("us-east-1", "000000000000", name), "live", "3", "Throttles", c.Now(), 1)
+		f.Record(&Datum{Function: arn.Function("us-east-1", "000000000000", name), Qualifier: "live", Version: "3", Metric: "Throttles", At: c.Now(), Value: 1})
 	}
 	record("f")
 	for range 20 {
@@ -255,7 +257,7 @@ func TestNamesAreOwned(t *testing.T) {
 	adder(q, name, c)(shard.MessagesSent)
 	topics.Record(name, c.Now(), metrics.Datum{Name: "m", Unit: count, Value: 1})
 	name.Resource = request[28:38]
-	f.Record(name, "", request[23:27], "Throttles", c.Now(), 1)
+	f.Record(&Datum{Function: name, Qualifier: "", Version: request[23:27], Metric: "Throttles", At: c.Now(), Value: 1})
 	first, last := uintptr(unsafe.Pointer(unsafe.StringData(request))), uintptr(len(request))
 	check := func(what string, texts ...string) {
 		t.Helper()
@@ -295,5 +297,68 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", what, n)
 		}
+	}
+}
+
+// A restart does not interrupt the metrics of queues and topics that were active,
+// empty ones too, and does not bring back what had been idle for long.
+func TestResume(t *testing.T) {
+	c, st := clock.NewVirtual(start), memory.New()
+	topic, queue := arn.Topic("eu-west-1", "111111111111", "t"), arn.Queue("us-east-1", "000000000000", "q")
+	var m *Ticker
+	var q *Queues
+	var topics *Topics
+	restart := func(holding ...arn.ARN) *metrics.Store {
+		t.Helper()
+		if m != nil {
+			m.Stop()
+		}
+		m = NewTicker(time.Minute, c, func(err error) { t.Error(err) })
+		k := reopen(t, st, c, m.Wake)
+		q, topics = NewQueues(k, m.Wake), NewTopics(k, m.Wake)
+		if err := errors.Join(q.Resume(holding, c.Now()), topics.Resume(c.Now())); err != nil {
+			t.Fatal(err)
+		}
+		m.Start(
+			TickFunc(func(at time.Time) (bool, error) { return q.Tick(&asked{}, at) }),
+			TickFunc(func(at time.Time) (bool, error) { return topics.Tick(&asked{}, at) }),
+			TickFunc(func(time.Time) (bool, error) { return k.Flush() }),
+		)
+		return k
+	}
+	wait := func(d time.Duration) clock.Result {
+		t.Helper()
+		result, err := c.Advance(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	restart()
+	adder(q, queue, c)(shard.MessagesSent)
+	topics.Record(topic, c.Now(), metrics.Datum{Name: "NumberOfMessagesPublished", Unit: count, Value: 1})
+	wait(2 * time.Minute)
+	k := restart()
+	wait(2 * time.Minute)
+	if got := show(t, k, c, "AWS/SQS")["ApproximateNumberOfMessagesVisible q"]; got != "0 0 0 0 Count" {
+		t.Errorf("the queue: %s", got)
+	}
+	points, err := k.Read(metrics.Metric{
+		Owner: metrics.Owner{Account: topic.Account, Region: topic.Region}, Namespace: "AWS/SNS", Name: "NumberOfMessagesPublished",
+		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: "t"}),
+	}, count, start.Unix()/60*60, c.Now().Unix(), 60)
+	if err != nil || len(points) != 4 {
+		t.Errorf("the topic: %+v, %v", points, err)
+	}
+	if result := wait(20 * time.Hour); !result.Next.IsZero() {
+		t.Errorf("they are active for ever: %+v", result)
+	}
+	restart()
+	if result := wait(time.Hour); result.Ran != 0 {
+		t.Errorf("what is idle is active after a restart: %+v", result)
+	}
+	restart(queue)
+	if result := wait(time.Minute); result.Ran != 1 {
+		t.Errorf("what holds messages is not active after a restart: %+v", result)
 	}
 }

@@ -218,16 +218,6 @@ func (q *Queues) gauge(c *counters, minute int64, g *shard.QueueGauges) {
 	}
 }
 
-// Resume makes queues active that hold messages since before the start.
-func (q *Queues) Resume(queues []arn.ARN) {
-	if q.keeper == nil {
-		return
-	}
-	for _, queue := range queues {
-		q.of(queue)
-	}
-}
-
 // Of are the totals of a queue.
 func (q *Queues) Of(queue arn.ARN) Totals {
 	found, ok := q.totals.Load(queue)

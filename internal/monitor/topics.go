@@ -32,12 +32,7 @@ func NewTopics(keeper *metrics.Store, wake func()) *Topics {
 
 // Record adds values to metrics of a topic. It does not block.
 func (t *Topics) Record(topic arn.ARN, at time.Time, data ...metrics.Datum) {
-	found, ok := t.active.Load(topic)
-	if !ok {
-		topic = topic.Own()
-		found, _ = t.active.LoadOrStore(topic, &topicSeries{name: topic})
-	}
-	s, minute := found.(*topicSeries), metrics.Minute(at)
+	s, minute := t.of(topic), metrics.Minute(at)
 	if s.touch(minute) {
 		t.activate(s)
 	}
@@ -47,6 +42,17 @@ func (t *Topics) Record(topic arn.ARN, at time.Time, data ...metrics.Datum) {
 		}
 		s.resource.Store(t.resource(s.name))
 	}
+}
+
+// of finds or makes the series of a topic.
+func (t *Topics) of(topic arn.ARN) *topicSeries {
+	found, ok := t.active.Load(topic)
+	if ok {
+		return found.(*topicSeries)
+	}
+	s := &topicSeries{name: topic.Own()}
+	t.activate(s)
+	return s
 }
 
 func (t *Topics) activate(s *topicSeries) {

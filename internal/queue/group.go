@@ -85,16 +85,6 @@ func (q *Machine) leave(x *group.Group) {
 	q.g.Touch(x)
 }
 
-// wait counts what tenants have waiting.
-func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
-	if tenant.Grouped() && q.shared() {
-		q.grouped().waits.Add(tenant, messages, scheduled)
-	}
-}
-
-// shared reports that the queue's groups are tenants.
-func (q *Machine) shared() bool { return !q.kind.FIFO && !q.kind.Backlog }
-
 // relist ends a command that may have changed which groups can be received from.
 func (q *Machine) relist(b *mutation.Batch) {
 	if q.g != nil {
@@ -106,7 +96,7 @@ func (q *Machine) relist(b *mutation.Batch) {
 func (q *Machine) hold(b *mutation.Batch, now int64, s *lease.Lease) {
 	s.Flags |= layout.Returned
 	q.c.Returned++
-	q.await(b, now, &s.State)
+	q.due.Await(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
 	q.g.Touch(q.g.Get(s.Lane))
 }
@@ -116,7 +106,7 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *lease.Lease) {
 	if s.Is(layout.Returned) {
 		s.Flags &^= layout.Returned
 		q.c.Returned--
-		q.unawait(b, now, &s.State)
+		q.due.Unawait(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
 	}
 }
@@ -172,55 +162,11 @@ func (q *Machine) nextRipe(now int64) (next int64) {
 	return next
 }
 
-// Groups is how the groups of a queue stand.
-type Groups struct {
-	InFlight int           // those that have messages in flight
-	Noisy    []layout.Lane // the noisy tenants, fewer than twenty
-	Quiet    Counts        // the queue's, without the messages of noisy tenants
-}
-
-// Groups counts, at a cost that does not depend on how many messages wait.
-// Delayed ones are shared out between noisy and quiet tenants by what they have
-// scheduled when more of these are there than memory holds.
-func (q *Machine) Groups(now int64) (g Groups) {
-	g.Quiet = q.Counts(now)
-	if q.g == nil {
-		return g
-	}
-	if g.InFlight, g.Noisy = q.g.tenants.Count(q.leases.Len()); q.kind.FIFO {
-		g.InFlight = q.g.Leased()
-	}
-	if len(g.Noisy) == 0 {
-		return g
-	}
-	var waiting, scheduled, inFlight int64
-	for _, tenant := range g.Noisy {
-		w := q.g.waits.Of(tenant)
-		waiting, scheduled = waiting+w.Messages, scheduled+w.Scheduled
-		inFlight += int64(q.g.tenants.InFlight(tenant))
-	}
-	var delayed int64
-	switch {
-	case q.due.Whole:
-		for _, s := range q.due.All()[q.ripeDue(now):] {
-			if slices.Contains(g.Noisy, s.Tenant) {
-				delayed++
-			}
-		}
-	case q.c.Scheduled > 0:
-		delayed = int64(float64(g.Quiet.Delayed) * min(float64(scheduled)/float64(q.c.Scheduled), 1))
-	}
-	g.Quiet.Visible = max(g.Quiet.Visible-max(waiting-delayed, 0), 0)
-	g.Quiet.InFlight = max(g.Quiet.InFlight-inFlight, 0)
-	g.Quiet.Delayed = max(g.Quiet.Delayed-delayed, 0)
-	return g
-}
-
 // Grouped reports that messages of groups may be there.
 func (q *Machine) Grouped() bool { return q.g != nil }
 
 // NoneScheduled reports that no message is delayed, or was returned.
-func (q *Machine) NoneScheduled() bool { return q.c.Scheduled == 0 }
+func (q *Machine) NoneScheduled() bool { return q.due.Count == 0 }
 
 // OldestKnown is when the oldest message was sent that waits in memory, was received
 // less often than receives, and is not of the given tenants; 0: there is none.
@@ -233,7 +179,7 @@ func (q *Machine) OldestKnown(receives uint32, without []layout.Lane) (sent int6
 	if q.main.Fresh.Len() > 0 {
 		note(q.main.Fresh.First().Sent)
 	}
-	for _, s := range q.due.All() {
+	for _, s := range q.due.Known() {
 		if s.Receives < receives && !slices.Contains(without, s.Tenant) {
 			note(s.Sent)
 		}

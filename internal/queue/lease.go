@@ -66,9 +66,7 @@ func (q *Machine) Expire(b *mutation.Batch, now int64) {
 		q.putBack(b, now, s, s.Due)
 	}
 	q.relist(b)
-	if !q.later.Empty() {
-		q.later.Forget(now, q.writeBucket(b))
-	}
+	q.due.Forget(b, &q.keys, now)
 }
 
 // Return gives a leased message back, to be received again at due. With

@@ -1,16 +1,14 @@
 package queue
 
 import (
-	"math"
 	"time"
 	"unique"
 
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/calendar"
 	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/lease"
-	"godwit.dev/godwit/internal/queue/order"
+	"godwit.dev/godwit/internal/queue/schedule"
 )
 
 // Machine is the state of one queue. It is not safe for concurrent use.
@@ -24,13 +22,11 @@ type Machine struct {
 
 // content is what a machine has beyond that while the queue is in use.
 type content struct {
-	c        layout.Counters // Next and Leased are set when they are written
-	main     group.Group     // the main lane
-	g        *groups         // nil: it has none
-	due      order.Window[layout.State]
-	dueFloor layout.State // no scheduled message stands before it, only tombstones do
-	leases   lease.Set
-	later    calendar.Calendar // scheduled messages due in seconds to come
+	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written
+	main   group.Group     // the main lane
+	g      *groups         // nil: it has none
+	due    schedule.Schedule
+	leases lease.Set
 
 	sweepAt int64 // when the oldest message may expire; 0: never
 	filled  *fill
@@ -41,8 +37,8 @@ type content struct {
 var resting = newContent()
 
 func newContent() *content {
-	c := &content{main: group.Group{Known: group.All}, dueFloor: layout.State{Due: math.MaxInt64, Sequence: math.MaxUint64}}
-	c.main.Fresh.Whole, c.due.Whole = true, true
+	c := &content{main: group.Group{Known: group.All}, due: schedule.New(0, windowSize)}
+	c.main.Fresh.Whole = true
 	return c
 }
 
@@ -66,7 +62,7 @@ func (q *Machine) wake() {
 // Rest gives back the memory that an empty queue does not need until it is used
 // again. It forgets what tenants have had of the processing time.
 func (q *Machine) Rest() {
-	if q.Empty() && q.later.Empty() {
+	if q.Empty() && q.due.Idle() {
 		q.content = resting
 	}
 }
@@ -77,8 +73,8 @@ func (q *Machine) Configure(b *mutation.Batch, now int64, cfg Config) {
 	if cfg.Retention != q.cfg.Value().Retention && !q.Empty() {
 		q.sweepAt = now
 	}
-	if shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); shift != 0 && q.kind.FIFO && !q.later.Empty() {
-		q.later.Shift(now, shift, q.writeBucket(b))
+	if shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); shift != 0 && q.kind.FIFO {
+		q.due.Shift(b, &q.keys, now, shift)
 	}
 	q.cfg = unique.Make(cfg)
 }
@@ -97,7 +93,7 @@ func (q *Machine) Empty() bool { return q.waiting() == 0 && q.leases.Len() == 0 
 
 // waiting counts the messages that are not leased.
 func (q *Machine) waiting() int64 {
-	return int64(q.c.Fresh + q.c.Scheduled + q.c.Grouped + q.c.Returned)
+	return int64(q.c.Fresh + q.due.Count + q.c.Grouped + q.c.Returned)
 }
 
 // head is the sequence at which the fresh messages of the main lane begin.
@@ -113,7 +109,7 @@ func (q *Machine) HeadSpan() layout.Span { return q.keys.Lane(layout.MainLane, q
 
 // Counts are the numbers of messages in each state.
 func (q *Machine) Counts(now int64) Counts {
-	delayed := min(q.delayed(now), q.waiting())
+	delayed := min(q.due.Delayed(now, q.kind.FIFO), q.waiting())
 	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.Len()), Delayed: delayed}
 }
 
@@ -121,25 +117,10 @@ func (q *Machine) Counts(now int64) Counts {
 // more scheduled messages than memory holds it stays an estimate, for at most a
 // second after a message has come due.
 func (q *Machine) PrepareCounts() Need {
-	if !q.due.Whole && int(q.c.Scheduled) <= windowSize {
+	if !q.due.Whole() && int(q.due.Count) <= windowSize {
 		return Need{Kind: NeedDue, Limit: windowSize}
 	}
 	return Need{}
-}
-
-// delayed counts the scheduled messages that are not due: from the window when
-// it holds them all, else by the second.
-func (q *Machine) delayed(now int64) int64 {
-	if q.due.Whole && !q.kind.FIFO {
-		return int64(q.due.Len() - q.ripeDue(now))
-	}
-	return q.later.After(now)
-}
-
-// ripeDue counts the messages in the window of scheduled ones that are due.
-func (q *Machine) ripeDue(now int64) int {
-	i, _ := q.due.Find(layout.State{Due: now + 1})
-	return i
 }
 
 // Arrival is a message as it enters a queue.
@@ -160,7 +141,7 @@ func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
-			q.later.Add(now, due, 1, q.writeBucket(b))
+			q.due.Expect(b, &q.keys, now, due)
 		}
 	case a.Moved:
 		lane, scheduled = layout.MovedLane, true
@@ -193,42 +174,14 @@ func (q *Machine) expires(lane layout.Lane) bool {
 
 // schedule puts a message into the order of due times.
 func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
-	q.await(b, now, &s)
-	q.due.Insert(s, windowSize)
-	if s.Compare(q.dueFloor) < 0 {
-		q.dueFloor = s
-	}
-	q.c.Scheduled++
+	q.due.Add(b, &q.keys, now, s)
 	q.wait(s.Tenant, 1, 1)
-	layout.PutState(b, q.keys.Due(s.Due, s.Sequence), &s)
-	layout.PutNumber(b, q.keys.DueOf(s.Sequence), uint64(s.Due))
 }
 
 // unschedule takes a message out of the order of due times.
 func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
-	q.due.Remove(*s)
-	q.c.Scheduled--
+	q.due.Remove(b, &q.keys, now, s)
 	q.wait(s.Tenant, -1, -1)
-	b.SingleDelete(q.keys.Due(s.Due, s.Sequence))
-	b.SingleDelete(q.keys.DueOf(s.Sequence))
-	q.unawait(b, now, s)
-}
-
-// await counts a message that cannot be received yet.
-func (q *Machine) await(b *mutation.Batch, now int64, s *layout.State) {
-	s.Flags &^= layout.Later
-	if s.Due > now {
-		s.Flags |= layout.Later
-		q.later.Add(now, s.Due, 1, q.writeBucket(b))
-	}
-}
-
-// unawait is the end of await.
-func (q *Machine) unawait(b *mutation.Batch, now int64, s *layout.State) {
-	if s.Is(layout.Later) {
-		s.Flags &^= layout.Later
-		q.later.Add(now, s.Due, -1, q.writeBucket(b))
-	}
 }
 
 // erase removes the record of a message that is in no order any more.
@@ -240,10 +193,6 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	if s.Is(layout.History) {
 		b.Delete(q.keys.History(s.Sequence))
 	}
-}
-
-func (q *Machine) writeBucket(b *mutation.Batch) calendar.Write {
-	return func(second, count int64) { layout.PutCount(b, q.keys.Bucket(second), count) }
 }
 
 // Expired is a message that a sweep found to be past its retention.
@@ -268,7 +217,7 @@ func (q *Machine) SweepDue(now int64) (cutoff int64, due bool) {
 
 // Lows are the sequences at which the main and the delayed lane begin.
 func (q *Machine) Lows() (mainLane, delayed uint64) {
-	if q.c.Scheduled > 0 {
+	if q.due.Count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
 	// Then all that is not leased is fresh: no need to pass what was deleted.
@@ -308,10 +257,10 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 	if first := q.leases.Next(); first != nil {
 		sooner(first.Due)
 	}
-	if later := q.due.All()[q.ripeDue(now):]; len(later) > 0 {
+	if later := q.due.Later(now); len(later) > 0 {
 		sooner(later[0].Due)
 	}
-	if q.due.Len() == 0 && !q.due.Whole {
+	if q.due.Unknown() {
 		sooner(now) // unknown until the window is filled
 	}
 	if q.kind.FIFO && q.g != nil {

@@ -3,12 +3,11 @@ package queue
 import (
 	"iter"
 
-	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/fair"
 	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/lease"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/queue/schedule"
 )
 
 // NeedKind says what a command needs from disk.
@@ -61,12 +60,7 @@ func (q *Machine) more(x *group.Group) Need {
 func (q *Machine) Span(need Need) layout.Span {
 	switch need.Kind {
 	case NeedDue:
-		from := q.dueFloor
-		if q.due.Len() > 0 {
-			from = *q.due.Last()
-			from.Sequence++
-		}
-		return q.keys.DueFrom(from.Due, from.Sequence)
+		return q.due.Rest(&q.keys)
 	case NeedOrder:
 		return q.keys.ListedFrom(q.g.Next())
 	case NeedLeases:
@@ -93,7 +87,7 @@ func (q *Machine) Fill(need Need, key, value []byte) error {
 	case NeedOrder:
 		return q.grouped().Fill(key, value)
 	case NeedBuckets:
-		q.later.Set(int64(layout.KeySequence(key)), int64(layout.Number(value)))
+		q.due.FillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
 	case NeedTenants:
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case NeedDue, NeedHeld, NeedLeases:
@@ -102,7 +96,7 @@ func (q *Machine) Fill(need Need, key, value []byte) error {
 			return err
 		}
 		if need.Kind == NeedDue {
-			q.due.Append(s)
+			q.due.Fill(s)
 			return nil
 		}
 		l := lease.New(s)
@@ -139,8 +133,7 @@ func (q *Machine) FillEnd(need Need, exhausted bool) (ok bool) {
 		}
 		count, have = &q.c.Fresh, x.Fresh.Len()
 	case NeedDue:
-		q.due.Whole = exhausted
-		count, have = &q.c.Scheduled, q.due.Len()
+		return q.due.Filled(exhausted)
 	case NeedOrder:
 		q.g.Order.Whole = exhausted
 		count, have = &q.g.Listed, q.g.Order.Len()
@@ -188,27 +181,11 @@ func (q *Machine) FillState(need Need, exists bool, sent int64, scheduled []byte
 // every commit that touches the queue.
 func (q *Machine) AppendCounters(buf []byte) []byte {
 	c := q.c
-	c.Next, c.Head, c.Leased = q.next, q.head(), uint64(q.leases.Len())
+	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
 	if q.g != nil {
 		c.Listed = q.g.Listed
 	}
 	return c.Append(buf)
-}
-
-// ChangedTenants is how many records PutTenants would write.
-func (q *Machine) ChangedTenants() int {
-	if q.g == nil {
-		return 0
-	}
-	return q.g.waits.ChangedCount()
-}
-
-// PutTenants writes what tenants have waiting, as far as it has changed, with
-// every commit that touches the queue.
-func (q *Machine) PutTenants(b *mutation.Batch) {
-	if q.g != nil {
-		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
-	}
 }
 
 // Load sets an empty machine to persisted counters. LoadNeeds tells what else.
@@ -218,8 +195,8 @@ func (q *Machine) Load(value []byte, now int64) error {
 		return err
 	}
 	q.content = newContent()
-	q.c, q.next = c, c.Next
-	q.main.Fresh.Whole, q.due.Whole, q.dueFloor = c.Fresh == 0, c.Scheduled == 0, layout.State{}
+	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
+	q.main.Fresh.Whole = c.Fresh == 0
 	if c.Grouped+c.Returned+c.Listed > 0 {
 		q.grouped()
 	}
@@ -240,10 +217,10 @@ func (q *Machine) LoadNeeds() iter.Seq[Need] {
 		if q.c.Leased > 0 && !yield(Need{Kind: NeedLeases}) {
 			return
 		}
-		if q.shared() && q.c.Scheduled+q.c.Grouped > 0 && !yield(Need{Kind: NeedTenants}) {
+		if q.shared() && q.due.Count+q.c.Grouped > 0 && !yield(Need{Kind: NeedTenants}) {
 			return
 		}
-		if (q.c.Scheduled > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) {
+		if (q.due.Count > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) {
 			return
 		}
 		q.Rest() // an empty FIFO queue has looked for buckets, too

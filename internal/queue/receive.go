@@ -35,7 +35,7 @@ const maxMoves = 64
 // window is read before it is used up, so that a group's next message is always
 // known.
 func (q *Machine) Prepare(now int64, most int) Need {
-	if !q.due.Whole && (q.due.Len() == 0 || q.due.Len() < most && q.due.Last().Due <= now) {
+	if q.due.Short(now, most) {
 		return Need{Kind: NeedDue, Limit: windowSize / 2}
 	}
 	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
@@ -98,7 +98,7 @@ func (q *Machine) Available(now int64) (bool, Need) {
 		return false, need
 	}
 	ripe := func(x *group.Group) bool { return q.ripeAt(x) <= now }
-	return q.leases.Expired(now) != nil || q.due.Len() > 0 && q.due.First().Due <= now ||
+	return q.leases.Expired(now) != nil || q.firstDue(now, false) != nil ||
 		q.g != nil && slices.ContainsFunc(q.g.Order.All(), ripe), Need{}
 }
 
@@ -160,15 +160,12 @@ func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *lease.Leas
 	if q.kind.FIFO {
 		return q.takeInOrder(b, now, at)
 	}
-	if q.due.Len() == 0 && !q.due.Whole || q.main.Fresh.Len() == 0 && !q.main.Fresh.Whole {
+	if q.due.Unknown() || q.main.Fresh.Len() == 0 && !q.main.Fresh.Whole {
 		return nil
 	}
 	due, fresh := q.pick(now)
 	switch {
 	case due != nil:
-		if due == q.due.First() {
-			q.dueFloor = *due
-		}
 		s := lease.New(*due)
 		q.unschedule(b, now, &s.State)
 		return s
@@ -242,14 +239,9 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group.Group) {
 	return nil, nil
 }
 
-// noisy reports whether the lane is that of a noisy tenant.
-func (q *Machine) noisy(lane layout.Lane) bool {
-	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
-}
-
 // firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
-	window := q.due.All()
+	window := q.due.Known()
 	for i := range window {
 		s := &window[i]
 		if s.Due > now {

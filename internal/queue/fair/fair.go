@@ -95,10 +95,12 @@ func (s *Shares[K]) Count(inFlight int) (holding int, noisy []K) {
 	return holding, noisy
 }
 
-// InFlight is how many messages of a tenant are in flight.
-func (s *Shares[K]) InFlight(tenant K) int {
-	if one := s.of[tenant]; one != nil {
-		return one.inFlight
+// InFlight is how many messages of some tenants are in flight.
+func (s *Shares[K]) InFlight(tenants ...K) (n int) {
+	for _, tenant := range tenants {
+		if one := s.of[tenant]; one != nil {
+			n += one.inFlight
+		}
 	}
-	return 0
+	return n
 }

@@ -46,6 +46,11 @@ func TestThePastFades(t *testing.T) {
 	s.Took("a", 0)
 	s.Gave("a", 0, 1000)
 	s.Took("b", 0)
+	s.Took("c", 0)
+	if got := s.InFlight("a", "b", "c"); got != 2 {
+		t.Errorf("%d are in flight of them all", got)
+	}
+	s.Gave("c", 0, 0)
 	if s.None() {
 		t.Fatal("two have shares")
 	}

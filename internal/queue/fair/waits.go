@@ -35,10 +35,13 @@ func (s *Waits[K]) Set(tenant K, w Wait) {
 	s.of[tenant] = &wait{Wait: w}
 }
 
-// Of is what a tenant has waiting.
-func (s *Waits[K]) Of(tenant K) (w Wait) {
-	if one := s.of[tenant]; one != nil {
-		w = one.Wait
+// Of is what some tenants have waiting, all together.
+func (s *Waits[K]) Of(tenants ...K) (w Wait) {
+	for _, tenant := range tenants {
+		if one := s.of[tenant]; one != nil {
+			w.Messages += one.Messages
+			w.Scheduled += one.Scheduled
+		}
 	}
 	return w
 }

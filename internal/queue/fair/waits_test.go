@@ -33,6 +33,11 @@ func TestWaits(t *testing.T) {
 	if !maps.Equal(store, want) || s.Of("a") != want["a"] || s.Of("b") != (fair.Wait{}) {
 		t.Errorf("%v, want %v", store, want)
 	}
+	s.Add("d", 2, 1)
+	if got := s.Of("a", "b", "d"); got != (fair.Wait{Messages: 5, Scheduled: 2}) {
+		t.Errorf("all together have %v", got)
+	}
+	s.Add("d", -2, -1)
 	written(&s, store)
 	if s.ChangedCount() != 0 || !maps.Equal(store, want) {
 		t.Error("what did not change is written")

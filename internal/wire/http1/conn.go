@@ -58,46 +58,51 @@ var (
 
 // serve answers request after request.
 func (c *conn) serve() {
-	defer c.server.forget(c)
-	for {
+	mine := true
+	defer func() { // also where a handler ends its goroutine
+		if mine {
+			_ = c.tcp.Close()
+		}
+		c.server.forget(c)
+	}()
+	for again := true; again; again = c.exchange() {
 		size, err := c.readHead()
 		if err == nil && !c.head.parse(c.buf[c.from:c.from+size]) {
 			err = errNotPlain
 		}
 		if errors.Is(err, errNotPlain) {
+			mine = false
 			c.handOver()
 			return
 		}
 		if err != nil {
-			_ = c.tcp.Close()
 			return
 		}
 		c.from += size
-		if again := c.exchange(); !again {
-			_ = c.tcp.Close()
-			return
-		}
 	}
 }
 
 // readHead reads until the buffer begins with a whole head, and returns its
-// size with the blank line.
+// size with the blank line. It does not wait for the rest of one that cannot be
+// plain.
 func (c *conn) readHead() (size int, err error) {
 	if c.from == c.to {
 		if err := c.await(); err != nil {
 			return 0, err
 		}
 	}
-	for timed := false; ; timed = true {
-		if i := bytes.Index(c.buf[c.from:c.to], endOfHead); i >= 0 {
-			return i + len(endOfHead), nil
+	for seen := 0; ; {
+		held, from := c.buf[c.from:c.to], max(seen-len(endOfHead), 0)
+		if i := bytes.Index(held[from:], endOfHead); i >= 0 {
+			return from + i + len(endOfHead), nil
 		}
-		if c.to-c.from >= c.server.maxHeader() {
+		if len(held) >= c.server.maxHeader() || !beginsPlain(held, seen) {
 			return 0, errNotPlain
 		}
-		if t := c.server.other.ReadHeaderTimeout; !timed && t > 0 {
-			c.setReadDeadline(clock.System.Now().Add(t))
+		if seen == 0 {
+			c.limitRead(c.server.headTimeout())
 		}
+		seen = len(held)
 		if err := c.readMore(); err != nil {
 			return 0, err
 		}
@@ -110,9 +115,8 @@ func (c *conn) await() error {
 	if len(c.buf) > readSize {
 		c.buf = make([]byte, readSize)
 	}
-	timeout := c.server.idleTimeout()
-	if now := clock.System.Now(); late(c.readUntil, now, timeout) {
-		c.setReadDeadline(now.Add(timeout))
+	if t := c.server.idleTimeout(); t <= 0 || late(c.readUntil, clock.System.Now(), t) {
+		c.limitRead(t)
 	}
 	c.idle.Store(true)
 	if c.server.stopping.Load() && c.idle.CompareAndSwap(true, false) {
@@ -152,6 +156,16 @@ func (c *conn) makeRoom(n int) {
 	c.from, c.to = 0, copy(c.buf, held)
 }
 
+// limitRead bounds what follows to timeout from now; if that is not positive, it
+// may take any time.
+func (c *conn) limitRead(timeout time.Duration) {
+	if timeout > 0 {
+		c.setReadDeadline(clock.System.Now().Add(timeout))
+	} else if !c.readUntil.IsZero() {
+		c.setReadDeadline(time.Time{})
+	}
+}
+
 func (c *conn) setReadDeadline(t time.Time) {
 	c.readUntil = t
 	_ = c.tcp.SetReadDeadline(t) // a closed connection says so when it is read
@@ -183,19 +197,19 @@ func (r *replayed) Read(p []byte) (int, error) {
 // exchange has the request answered whose head was read, and reports whether
 // another may follow.
 func (c *conn) exchange() (again bool) {
-	x := &exchange{conn: c, left: c.head.length}
+	x := &exchange{conn: c, left: c.head.length, read: c.head.length == 0}
 	if c.answer == nil {
 		c.answer = make(http.Header, 8)
 	}
 	clear(c.answer)
 	x.serve()
-	x.end()
 	return !x.aborted && x.finish()
 }
 
 // serve runs the handler.
 func (x *exchange) serve() {
 	defer func() {
+		x.end()
 		cause := recover()
 		if cause == nil {
 			return

@@ -5,15 +5,13 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"godwit.dev/godwit/internal/clock"
 )
 
 // exchange is one request and its answer: the request's context and body, and
 // with the methods of response what the handler writes to.
 type exchange struct {
 	conn    *conn
-	left    int64 // of the body, in bytes
+	left    int64 // of the body, in bytes; for who reads it
 	failed  bool  // the body could not be read
 	aborted bool  // the handler gave up
 	status  int   // 0 until it is known
@@ -23,6 +21,7 @@ type exchange struct {
 	fixed   struct{ read, write bool } // deadlines that stay as they are
 
 	mu      sync.Mutex
+	read    bool // the whole body
 	ended   bool
 	ctx     context.Context // made when somebody asks for Done
 	cancel  context.CancelFunc
@@ -45,9 +44,9 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 		n = copy(p, c.buf[c.from:c.to])
 		c.from += n
 	} else {
-		if t := c.server.other.ReadTimeout; t > 0 && !x.fixed.read {
+		if !x.fixed.read {
 			x.fixed.read = true // once: who sends little by little gains nothing
-			c.setReadDeadline(clock.System.Now().Add(t))
+			c.limitRead(c.server.other.ReadTimeout)
 		}
 		if n, err = c.tcp.Read(p); n == 0 && err != nil {
 			x.failed = true
@@ -59,6 +58,7 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.read = true
 	if x.ctx != nil && !x.ended {
 		x.watch()
 	}
@@ -80,7 +80,7 @@ func (x *exchange) Done() <-chan struct{} {
 		x.ctx, x.cancel = context.WithCancel(context.Background())
 		if x.ended {
 			x.cancel()
-		} else if x.left == 0 {
+		} else if x.read {
 			x.watch()
 		}
 	}

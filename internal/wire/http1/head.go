@@ -35,6 +35,23 @@ type head struct {
 // name is a field's name as it was sent, and as net/http spells it.
 type name struct{ sent, canonical string }
 
+// beginsPlain reports whether what b begins can be a plain head. Of b's first seen
+// bytes that is known.
+func beginsPlain(b []byte, seen int) bool {
+	if n := min(len(b), len(post)); !bytes.Equal(b[:n], post[:n]) {
+		return false
+	}
+	for {
+		i := bytes.IndexByte(b[seen:], '\n')
+		if i < 0 {
+			return true
+		}
+		if seen += i + 1; seen < 2 || b[seen-2] != '\r' {
+			return false
+		}
+	}
+}
+
 // parse reads a head with its blank line, and reports whether the request is
 // plain; if not, h holds nothing of use.
 func (h *head) parse(b []byte) (plain bool) {

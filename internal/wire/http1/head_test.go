@@ -101,6 +101,11 @@ func checkHead(t *testing.T, h *head, b []byte) {
 	if !maps.EqualFunc(want.Header, h.header, slices.Equal) {
 		t.Fatalf("got %q, net/http has %q", h.header, want.Header)
 	}
+	for _, seen := range []int{0, len(b) / 2} {
+		if !beginsPlain(b[:len(b)-1], seen) || !beginsPlain(b[:seen], 0) {
+			t.Fatalf("given up before its end: %q", b)
+		}
+	}
 }
 
 // FuzzHead looks for a head that is taken as plain, and that net/http refuses

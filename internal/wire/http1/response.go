@@ -111,9 +111,8 @@ func (w *response) send(body []byte) (err error) {
 	c := w.conn
 	w.last = c.server.stopping.Load() || !(*exchange)(w).discard()
 	now := clock.System.Now()
-	if t := c.server.other.WriteTimeout; t > 0 && !w.fixed.write && late(c.writeUntil, now, t) {
-		c.writeUntil = now.Add(t)
-		_ = c.tcp.SetWriteDeadline(c.writeUntil) // a closed connection says so when it is written to
+	if !w.fixed.write {
+		c.limitWrite(now)
 	}
 	buffer := buffers.Get().(*[]byte)
 	defer release(buffer)
@@ -127,6 +126,19 @@ func (w *response) send(body []byte) (err error) {
 	}
 	w.last = w.last || err != nil
 	return err
+}
+
+// limitWrite bounds the writing of an answer that begins now.
+func (c *conn) limitWrite(now time.Time) {
+	switch t := c.server.other.WriteTimeout; {
+	case t > 0 && late(c.writeUntil, now, t):
+		c.writeUntil = now.Add(t)
+	case t <= 0 && !c.writeUntil.IsZero():
+		c.writeUntil = time.Time{}
+	default:
+		return
+	}
+	_ = c.tcp.SetWriteDeadline(c.writeUntil) // a closed connection says so when it is written to
 }
 
 func release(buffer *[]byte) {
@@ -144,10 +156,14 @@ func (w *response) appendHead(b []byte, length int, now time.Time) []byte {
 	b = append(b, http.StatusText(w.status)...)
 	b = append(b, "\r\n"...)
 	for key, values := range w.conn.answer {
-		if key == "Content-Length" || key == "Date" || key == "Connection" || key == "Transfer-Encoding" {
+		if key == "Content-Length" || key == "Date" || key == "Transfer-Encoding" {
 			continue // said below
 		}
 		for _, value := range values {
+			if key == "Connection" && value == "close" {
+				w.last = true // said below
+				continue
+			}
 			b = appendField(b, key, value)
 		}
 	}

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -12,11 +13,9 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// What a Server takes that is told nothing else.
-const (
-	defaultIdleTimeout = 120 * time.Second
-	defaultMaxHeader   = 64 << 10
-)
+// defaultMaxHeader is the largest head, in bytes, that is read here where no other
+// limit is given.
+const defaultMaxHeader = 64 << 10
 
 // stopPoll is how often Shutdown looks whether the last request is answered.
 const stopPoll = 5 * time.Millisecond
@@ -170,11 +169,13 @@ func (s *Server) logf(format string, args ...any) {
 	}
 }
 
+// The timeouts that are not given are as in net/http. One that is not positive is none.
 func (s *Server) idleTimeout() time.Duration {
-	if s.other.IdleTimeout > 0 {
-		return s.other.IdleTimeout
-	}
-	return defaultIdleTimeout
+	return cmp.Or(s.other.IdleTimeout, s.other.ReadTimeout)
+}
+
+func (s *Server) headTimeout() time.Duration {
+	return cmp.Or(s.other.ReadHeaderTimeout, s.other.ReadTimeout)
 }
 
 func (s *Server) maxHeader() int {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,26 +20,32 @@ import (
 )
 
 // start serves h on a port of its own, with the timeouts that set may change.
-func start(t *testing.T, h http.Handler, set func(*http.Server)) (*Server, string) {
+func start(t testing.TB, h http.Handler, set func(*http.Server)) (*Server, string) {
 	t.Helper()
 	other := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), ReadHeaderTimeout: time.Minute}
 	if set != nil {
 		set(other)
 	}
 	s := New(other)
+	return s, serve(t, s, func(l net.Listener) net.Listener { return l })
+}
+
+// serve has s serve what by makes of a port of its own.
+func serve(t testing.TB, s *Server, by func(net.Listener) net.Listener) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	go func() { served <- s.Serve(by(l)) }()
 	t.Cleanup(func() {
 		s.Close()
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return s, l.Addr().String()
+	return l.Addr().String()
 }
 
 // client is a connection that is written to byte by byte.
@@ -162,6 +169,9 @@ func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
 		"escapes":          {"POST /a%20b HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, "POST /a b h x"},
 		"no host":          {"POST / HTTP/1.1\r\n\r\n", 400, "400 Bad Request: missing required Host header"},
 		"no request":       {"what?\r\n\r\n", 400, "400 Bad Request"},
+		"bare line feeds":  {"POST / HTTP/1.1\nHost: h\nContent-Length: 1\n\nx", 200, "POST / h x"},
+		"one of them":      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\n\nx", 200, "POST / h x"},
+		"TLS":              {"\x16\x03\x01\x00\x05\x01\x00\x00\x01\n", 400, "400 Bad Request"},
 		"a head too large": {"POST / HTTP/1.1\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, "431 Request Header Fields Too Large"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +221,7 @@ func TestUnreadBodies(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	large := strings.Repeat("answer ", 100_000)
+	large, exited := strings.Repeat("answer ", 100_000), make(chan bool, 1)
 	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/empty":
@@ -232,6 +242,13 @@ func TestAnswers(t *testing.T) {
 		case "/parts":
 			io.WriteString(w, large)
 			io.WriteString(w, "end")
+		case "/last":
+			w.Header().Set("Connection", "close")
+		case "/other":
+			w.Header().Set("Connection", "X-Hop")
+		case "/exit":
+			context.AfterFunc(r.Context(), func() { exited <- true })
+			runtime.Goexit()
 		case "/abort":
 			io.WriteString(w, "half")
 			panic(http.ErrAbortHandler)
@@ -253,11 +270,40 @@ func TestAnswers(t *testing.T) {
 	c.answer(200, large)
 	ask("/parts")
 	c.answer(200, large+"end")
-	ask("/abort")
+	ask("/other")
+	if r := c.answer(200, ""); r.Close || r.Header.Get("Connection") != "X-Hop" {
+		t.Errorf("header %q", r.Header)
+	}
+	ask("/last")
+	if r := c.answer(200, ""); !r.Close {
+		t.Error("the end that the handler asked for was not said")
+	}
 	c.ended()
-	c = dial(t, addr)
-	ask("/panic")
-	c.ended()
+	for _, path := range []string{"/abort", "/panic", "/exit"} {
+		c = dial(t, addr)
+		ask(path)
+		c.ended()
+	}
+	<-exited
+}
+
+// A context may be asked for by another goroutine than the one that reads the body.
+func TestContextsThatAreDerivedWhileTheBodyIsRead(t *testing.T) {
+	_, addr := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		derived := make(chan context.CancelFunc)
+		go func() {
+			_, cancel := context.WithCancel(r.Context())
+			derived <- cancel
+		}()
+		echo(w, r)
+		(<-derived)()
+	}), nil)
+	c := dial(t, addr)
+	for range 100 {
+		body := strings.Repeat("x", 2*readSize)
+		c.send(request(body))
+		c.answer(200, "POST /q localhost "+body)
+	}
 }
 
 func TestACallerThatHangsUpCancelsTheRequest(t *testing.T) {
@@ -397,6 +443,96 @@ func TestSlowPeersAreCutOff(t *testing.T) {
 	})
 }
 
+// watched is a listener that tells with each read and write of its connections
+// whether a time is set for it.
+type watched struct {
+	net.Listener
+	used chan string
+}
+
+func (w watched) Accept() (net.Conn, error) {
+	c, err := w.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{TCPConn: c.(*net.TCPConn), used: w.used}, nil
+}
+
+type watchedConn struct {
+	*net.TCPConn
+	used                      chan string
+	readBounded, writeBounded bool
+}
+
+func (c *watchedConn) SetReadDeadline(t time.Time) error {
+	c.readBounded = !t.IsZero()
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+func (c *watchedConn) SetWriteDeadline(t time.Time) error {
+	c.writeBounded = !t.IsZero()
+	return c.TCPConn.SetWriteDeadline(t)
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	c.used <- fmt.Sprintf("read %v", c.readBounded)
+	return c.TCPConn.Read(p)
+}
+
+func (c *watchedConn) Write(p []byte) (int, error) {
+	c.used <- fmt.Sprintf("write %v", c.writeBounded)
+	return c.TCPConn.Write(p)
+}
+
+// Where no time is given, net/http takes the read timeout or none; what a handler
+// sets is for its request alone.
+func TestTimeoutsThatAreNotGiven(t *testing.T) {
+	const hour = time.Hour
+	for name, test := range map[string]struct {
+		other                   *http.Server
+		idle, head, body, write bool
+	}{
+		"all":                {&http.Server{}, false, false, false, false},
+		"all but for reads":  {&http.Server{ReadTimeout: hour}, true, true, true, false},
+		"all but when idle":  {&http.Server{IdleTimeout: hour}, true, false, false, false},
+		"all but for heads":  {&http.Server{ReadHeaderTimeout: hour}, false, true, false, false},
+		"all but for writes": {&http.Server{WriteTimeout: hour}, false, false, false, true},
+		"negative ones":      {&http.Server{ReadTimeout: hour, ReadHeaderTimeout: -1, WriteTimeout: -1, IdleTimeout: -1}, false, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other, used := test.other, make(chan string)
+			other.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-Set") != "" {
+					c, later := http.NewResponseController(w), clock.System.Now().Add(2*hour)
+					if err := errors.Join(c.SetReadDeadline(later), c.SetWriteDeadline(later)); err != nil {
+						t.Error(err)
+					}
+				}
+				io.ReadAll(r.Body)
+			})
+			c := dial(t, serve(t, New(other), func(l net.Listener) net.Listener { return watched{l, used} }))
+			expect := func(phase, what string, bounded bool) {
+				t.Helper()
+				if got, want := <-used, fmt.Sprint(what, " ", bounded); got != want {
+					t.Errorf("%s: %s, want %s", phase, got, want)
+				}
+			}
+			for _, field := range []string{"", "X-Set: yes\r\n", ""} {
+				set := field != ""
+				expect("idle", "read", test.idle)
+				c.send("POST / HTTP/1.1\r\nHost: h\r\n")
+				expect("head", "read", test.head)
+				c.send(field + "Content-Length: 1\r\n\r\n")
+				expect("body", "read", test.body || set)
+				c.send("x")
+				expect("answer", "write", test.write || set)
+				c.answer(200, "")
+			}
+			expect("idle", "read", test.idle)
+		})
+	}
+}
+
 func TestAnAnswerThatNobodyReadsIsCutOff(t *testing.T) {
 	done := make(chan error, 1)
 	body := bytes.Repeat([]byte("x"), 64<<20)
@@ -488,3 +624,30 @@ func TestServeAfterShutdown(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 }
+
+func BenchmarkRequest(b *testing.B) {
+	_, addr := start(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body [64]byte
+		n, _ := r.Body.Read(body[:])
+		w.Header()["Content-Type"] = jsonType
+		w.Write(body[:n])
+	}), nil)
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	sent := []byte(sdkHead + "twelve bytes")
+	answer := make([]byte, 1<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Write(sent); err != nil {
+			b.Fatal(err)
+		}
+		if n, err := c.Read(answer); err != nil || !bytes.HasSuffix(answer[:n], []byte("twelve bytes")) {
+			b.Fatalf("%q, %v", answer[:n], err)
+		}
+	}
+}
+
+var jsonType = []string{"application/x-amz-json-1.0"}

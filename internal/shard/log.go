@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,6 +284,7 @@ func (l *commitLog) run() {
 	for {
 		select {
 		case <-l.wake:
+			runtime.Gosched()
 			l.commit()
 		case <-l.stop:
 			l.commit()

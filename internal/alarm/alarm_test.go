@@ -260,8 +260,14 @@ func TestEvent(t *testing.T) {
 		`"alarmData":{"alarmName":"not empty","state":{"value":"ALARM","reason":"because","reasonData":"{\"version\":\"1.0\"}","timestamp":"2026-05-26T14:25:01.500+0000"},` +
 		`"previousState":{"value":"OK","reason":"fine","timestamp":"2026-05-26T14:00:00.000+0000"},` +
 		`"configuration":{"metrics":[{"id":"m1","metricStat":{"metric":{"namespace":"AWS/SQS","name":"ApproximateNumberOfMessagesVisible","dimensions":{"QueueName":"dead"}},"period":60,"stat":"SampleCount"},"returnData":true}]}}}`
-	if d := cmp.Diff(want, a.Event(Status{State: OK, Reason: "fine"}, at.Add(-25*time.Minute))); d != "" {
+	before := Status{State: OK, Reason: "fine"}
+	if d := cmp.Diff(want, a.Event(before, at.Add(-25*time.Minute))); d != "" {
 		t.Error(d)
+	}
+	text := "too much"
+	a.Description, a.Unit = &text, "Count"
+	if got := a.Event(before, at); !strings.Contains(got, `"configuration":{"description":"too much","metrics":[`) || !strings.Contains(got, `"stat":"SampleCount","unit":"Count"}`) {
+		t.Error(got)
 	}
 }
 

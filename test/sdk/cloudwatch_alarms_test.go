@@ -220,6 +220,29 @@ func TestSetAlarmState(t *testing.T) {
 	equal(t, "a topic that is gone", "Action: Failed to execute action "+ops, history[len(history)-1])
 }
 
+// A topic of another account hears of an alarm if its policy lets the alarm's account
+// publish.
+func TestAlarmsOfOtherAccounts(t *testing.T) {
+	endpoint := start(t)
+	elsewhere := topicsClientOf(endpoint, region, "111111111111")
+	ops := createTopic(t, elsewhere, "ops")
+	nextMinute(t, endpoint)
+	putAlarm(t, endpoint, "a", func(in *cloudwatch.PutMetricAlarmInput) {
+		in.AlarmActions, in.OKActions, in.TreatMissingData = []string{ops}, []string{ops}, aws.String("ignore")
+	})
+	set := func(state types.StateValue) (last string) {
+		t.Helper()
+		must(metricsClient(endpoint).SetAlarmState(t.Context(), &cloudwatch.SetAlarmStateInput{AlarmName: aws.String("a"), StateValue: state, StateReason: aws.String("testing")}))(t)
+		history := alarmHistory(t, endpoint, "a")
+		return history[len(history)-1]
+	}
+	equal(t, "without a permission", "Action: Failed to execute action "+ops, set(types.StateValueAlarm))
+	must(elsewhere.AddPermission(t.Context(), &sns.AddPermissionInput{
+		TopicArn: &ops, Label: aws.String("alarms"), AWSAccountId: []string{account}, ActionName: []string{"Publish"},
+	}))(t)
+	equal(t, "with one", "Action: Successfully executed action "+ops, set(types.StateValueOk))
+}
+
 func TestDescribeAlarms(t *testing.T) {
 	endpoint := start(t)
 	c := metricsClient(endpoint)

@@ -52,6 +52,7 @@ func TestFairQueueMetrics(t *testing.T) {
 		equal(t, "received", 10, receive())
 	}
 	sendGroup(t, c, url, "loud", 3, 600)
+	advance(t, endpoint, "20s")
 	sendGroup(t, c, url, "quiet", 5, 0)
 	sendGroup(t, c, url, "quiet", 2, 600)
 	out := must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -68,7 +69,7 @@ func TestFairQueueMetrics(t *testing.T) {
 		"ApproximateNumberOfMessagesVisibleInQuietGroups":    "4",
 		"ApproximateNumberOfMessagesNotVisibleInQuietGroups": "1",
 		"ApproximateNumberOfMessagesDelayedInQuietGroups":    "2",
-		"ApproximateAgeOfOldestMessageInQuietGroups":         "60",
+		"ApproximateAgeOfOldestMessageInQuietGroups":         "40",
 	})
 	samples := scrape(t, endpoint)
 	const of = `account="000000000000",queue="shared",region="us-east-1"`
@@ -77,7 +78,7 @@ func TestFairQueueMetrics(t *testing.T) {
 		"godwit_sqs_quiet_messages{" + of + `,state="visible"}`:   "4",
 		"godwit_sqs_quiet_messages{" + of + `,state="in-flight"}`: "1",
 		"godwit_sqs_quiet_messages{" + of + `,state="delayed"}`:   "2",
-		"godwit_sqs_oldest_quiet_message_age_seconds{" + of + "}": "60",
+		"godwit_sqs_oldest_quiet_message_age_seconds{" + of + "}": "40",
 		"godwit_sqs_oldest_message_age_seconds{" + of + "}":       "60",
 		"godwit_sqs_messages{" + of + `,state="visible"}`:         "14",
 	} {
@@ -185,6 +186,17 @@ func TestDeadLetterQueueMetrics(t *testing.T) {
 		"NumberOfMessagesReceived":           "0 0",
 		"ApproximateNumberOfMessagesVisible": "1 1",
 		"ApproximateAgeOfOldestMessage":      "60 120",
+	})
+
+	// Nor does what a move task brings back count.
+	must(c.StartMessageMoveTask(t.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))}))(t)
+	nextMinute(t, endpoint)
+	expectQueueMetrics(t, endpoint, "work", map[string]string{
+		"NumberOfMessagesSent":               "1 0 0 0 0 0",
+		"ApproximateNumberOfMessagesVisible": "1 1 1 0 0 1",
+	})
+	expectQueueMetrics(t, endpoint, "dead", map[string]string{
+		"NumberOfMessagesReceived": "0 0 0", "NumberOfMessagesDeleted": "0 0 0", "ApproximateNumberOfMessagesVisible": "1 1 0",
 	})
 }
 

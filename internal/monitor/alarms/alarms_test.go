@@ -191,6 +191,29 @@ func TestFailingActions(t *testing.T) {
 	}
 }
 
+// Of a metric in several units an alarm without one looks at the first that has data.
+func TestUnits(t *testing.T) {
+	for unit, want := range map[string]alarm.State{"": alarm.Alarming, "Count": alarm.OK, "Bytes": alarm.Alarming, "Seconds": alarm.InsufficientData} {
+		w := newWorld(t)
+		e := w.open(w.store)
+		c := config()
+		c.Unit = unit
+		if err := e.Put(id("a"), c, nil); err != nil {
+			t.Fatal(err)
+		}
+		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Bytes", w.clock.Now().Unix(), false, func(s *metrics.Set) { s.Add(20, 1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.pass(e, 5); err != nil { // in Count
+			t.Fatal(err)
+		}
+		if a, _ := e.Get(id("a")); a.State != want {
+			t.Errorf("in %q: %s", unit, a.State)
+		}
+	}
+}
+
 // What is put is there after a restart; deletions take all or none.
 func TestAlarmsAreKept(t *testing.T) {
 	w := newWorld(t)

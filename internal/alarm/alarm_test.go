@@ -146,7 +146,7 @@ func TestJudgeProperties(t *testing.T) {
 			if change == (s.State == a.State) {
 				t.Fatalf("change %v to %s", change, s.State)
 			}
-			if change && (s.Reason == "" || len(s.Reason) > 1023 || !json.Valid([]byte(s.Data)) || len(s.Data) > 4000) {
+			if change && (!strings.Contains(s.Reason, "datapoint") || strings.Contains(s.Reason, " 0 ") || strings.Contains(s.Reason, "and .") || len(s.Reason) > 1023 || !json.Valid([]byte(s.Data)) || len(s.Data) > 4000) {
 				t.Fatalf("%q %q", s.Reason, s.Data)
 			}
 			results = append(results, string(s.State))
@@ -187,6 +187,8 @@ func TestReasons(t *testing.T) {
 		{2, 0, TreatBreaching, "- -", "Threshold Crossed: no datapoints were received for 2 periods and 2 missing datapoints were treated as [Breaching]."},
 		{1, 0, TreatNotBreaching, "-", "Threshold Crossed: no datapoints were received for 1 period and 1 missing datapoint was treated as [NonBreaching]."},
 		{2, 0, TreatBreaching, "X -", "Threshold Crossed: 1 datapoint [20.0 (26/05/26 14:23:00)] was greater than the threshold (10.0) and 1 missing datapoint was treated as [Breaching]."},
+		{3, 2, "", "- - X", "Threshold Crossed: 1 out of the last 3 datapoints [20.0 (26/05/26 14:24:00)] was greater than the threshold (10.0) and 2 datapoints were unknown (minimum 2 datapoints for OK -> ALARM transition)."},
+		{3, 0, TreatIgnore, "- X X", "Threshold Crossed: 2 datapoints [20.0 (26/05/26 14:24:00), 20.0 (26/05/26 14:23:00)] were greater than the threshold (10.0) and 1 datapoint was unknown."},
 		{3, 0, "", "- - -", "Insufficient Data: 3 datapoints were unknown."},
 		{1, 0, "", "-", "Insufficient Data: 1 datapoint was unknown."},
 	} {

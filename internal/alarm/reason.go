@@ -67,13 +67,17 @@ func (j *judgement) reason(s State) string {
 		return fmt.Sprintf("Insufficient Data: %s %s unknown.", plural(j.filled, "datapoint"), were(j.filled))
 	}
 	var listed []string
+	few := s == OK && j.breach == j.real && j.filled == 0 // all that is known is breaching, and not enough
+	breaching := s == Alarming || few
 	for _, p := range j.used {
-		if p.Real && j.c.Comparison.breaching(p.Value, j.c.Threshold) == (s == Alarming) {
+		if p.Real && j.c.Comparison.breaching(p.Value, j.c.Threshold) == breaching {
 			listed = append(listed, fmt.Sprintf("%s (%s)", double(p.Value), p.At.UTC().Format("02/01/06 15:04:05")))
 		}
 	}
 	treated := ""
-	switch {
+	switch unknown := j.c.EvaluationPeriods - j.real; {
+	case few:
+		treated = fmt.Sprintf("%s %s unknown", plural(unknown, "datapoint"), were(unknown))
 	case j.filled == 0:
 	case j.c.missing() == TreatBreaching && s == Alarming:
 		treated = fmt.Sprintf("%s %s treated as [Breaching]", plural(j.filled, "missing datapoint"), were(j.filled))
@@ -84,7 +88,7 @@ func (j *judgement) reason(s State) string {
 		return fmt.Sprintf("Threshold Crossed: no datapoints were received for %s and %s.", plural(j.filled, "period"), treated)
 	}
 	n, not := len(listed), ""
-	if s == OK {
+	if !breaching {
 		not = "not "
 	}
 	count := plural(n, "datapoint")
@@ -104,7 +108,7 @@ func (j *judgement) reason(s State) string {
 	}
 	if j.c.DatapointsToAlarm > 0 {
 		from, to, least := OK, Alarming, j.c.needed()
-		if s == OK {
+		if !breaching {
 			from, to, least = Alarming, OK, j.c.EvaluationPeriods-j.c.needed()+1
 		}
 		text += fmt.Sprintf(" (minimum %s for %s -> %s transition)", plural(least, "datapoint"), from, to)

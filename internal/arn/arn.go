@@ -7,6 +7,7 @@ package arn
 import (
 	"errors"
 	"strings"
+	"unique"
 )
 
 // Partition is the only partition that Godwit's own resources live in.
@@ -50,6 +51,14 @@ func (a ARN) String() string {
 		return ""
 	}
 	return "arn:" + Partition + ":" + a.Service + ":" + a.Region + ":" + a.Account + ":" + a.Resource
+}
+
+// Own copies the parts of a name that is to be kept: they may be pieces of a
+// request, all of which they would keep in memory.
+func (a ARN) Own() ARN {
+	a.Service, a.Region, a.Account = unique.Make(a.Service).Value(), unique.Make(a.Region).Value(), unique.Make(a.Account).Value() // which many have
+	a.Resource = strings.Clone(a.Resource)
+	return a
 }
 
 // IsZero reports whether a names nothing.

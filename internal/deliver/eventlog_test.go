@@ -109,7 +109,7 @@ func statusEvent(p topic.Protocol, endpoint string) Event {
 	e := Event{
 		Subscription: arn.Topic("us-east-1", "000000000000", "t").Subscription("6d6b8f6e-0000-4000-8000-000000000001"),
 		Protocol:     p, Kind: message.Notification, MessageID: message.ID{0xaa, 15: 1}, Published: published,
-		At: published.Add(1500 * time.Millisecond), Feedback: topic.Feedback{Success: true, Failure: true, Rate: 100},
+		At: published.Add(1700 * time.Millisecond), Attempt: shard.Attempt{At: published.Add(1500 * time.Millisecond)}, Feedback: topic.Feedback{Success: true, Failure: true, Rate: 100},
 		Endpoint: endpoint, BodyMD5: bodyMD5([]byte("hello")), Number: 2, Made: true,
 	}
 	return e
@@ -160,7 +160,7 @@ func TestStatusEntries(t *testing.T) {
 			e.Redrive = Provider{Status: 200, ID: message.ID{2}}
 		}, []string{
 			failed + `{` + notification + `,"delivery":{"deliveryId":"ID",` + dlq + `"destination":"` + q + `","providerResponse":"{\"ErrorCode\":\"AWS.SimpleQueueService.NonExistentQueue\",\"ErrorMessage\":\"The specified queue does not exist or you do not have access to it.\",\"sqsRequestId\":\"Unrecoverable\"}","dwellTimeMs":1500,"attempts":2,"statusCode":400},"status":"FAILURE"}`,
-			ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"sqsRequestId\":\"` + requestID(message.ID{2}) + `\",\"sqsMessageId\":\"02000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":1,"statusCode":200},"status":"SUCCESS"}`,
+			ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"sqsRequestId\":\"` + requestID(message.ID{2}) + `\",\"sqsMessageId\":\"02000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1700,"attempts":1,"statusCode":200},"status":"SUCCESS"}`,
 		}},
 		{"only failures", topic.HTTP, func(e *Event) {
 			e.State, e.Attempt.Status, e.Feedback.Success = shard.DeliveryDelivered, 200, false

@@ -101,6 +101,9 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		if e.State == shard.DeliveryDelivered {
 			made.Status = statusSuccess
 		}
+		if !e.Attempt.At.IsZero() { // until it was handed over, not until there was an answer
+			made.Delivery.DwellTimeMs = max(e.Attempt.At.Sub(e.Published).Milliseconds(), 0)
+		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
 		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {

@@ -33,11 +33,17 @@ type Config struct {
 
 // Logging says how a function's output is kept.
 type Logging struct {
-	Format           string `json:"format"` // "Text" or "JSON"
+	Format           string `json:"format"` // TextLogs or JSONLogs
 	ApplicationLevel string `json:"applicationLevel,omitempty"`
 	SystemLevel      string `json:"systemLevel,omitempty"`
 	Group            string `json:"group"`
 }
+
+// The formats of what a function's environment logs.
+const (
+	TextLogs = "Text"
+	JSONLogs = "JSON" // with levels, of which the least that is kept is set
+)
 
 func (c *Config) equal(other *Config) bool {
 	a, b := *c, *other

@@ -135,7 +135,7 @@ func (f *Function) target(v *Version) Target {
 		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Revision: v.Revision,
 		Role: c.Role, Runtime: c.Runtime, Handler: c.Handler, MemoryMB: c.MemoryMB, EphemeralMB: c.EphemeralMB,
 		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment,
-		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, LogGroup: c.Logging.Group,
+		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
 	}
 }
 

@@ -32,7 +32,7 @@ type Target struct {
 	Code        Code
 	Reserved    *int    // reserved concurrent executions; nil: none
 	DeadLetter  arn.ARN // of asynchronous invocations; zero: none
-	LogGroup    string
+	Logging     Logging
 }
 
 // ARN is the function as it was invoked: with the qualifier that the caller

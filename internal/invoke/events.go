@@ -14,6 +14,16 @@ type Event struct {
 	Kind      EventKind
 	At        time.Time // of an invocation its beginning, whenever it is told of
 	Value     float64   // as Kind says
+
+	Concurrency Concurrency // ConcurrentExecutions
+}
+
+// Concurrency is how many invocations run at a moment.
+type Concurrency struct {
+	Account  int // of all functions of the account in the region
+	Function int
+	Resource int // of the function as it was invoked: unqualified, as a version, or by an alias
+	Version  int // of these, in the version that runs
 }
 
 // EventKind says what happened. Kinds are named after AWS/Lambda's metrics.

@@ -14,23 +14,46 @@ type limits struct {
 	all         int
 	most        int
 	functions   map[arn.ARN]*usage
-	accounts    map[place]int // invocations of functions without a share of their own
+	accounts    map[place]load
+	invoked     map[invoked]int
 }
 
 // place is an account in a region.
 type place struct{ region, account string }
 
+// load is how many invocations run.
+type load struct {
+	running int
+	shared  int // of these, those that count against the account's rest
+}
+
 // usage is how much of a function runs.
 type usage struct {
 	function arn.ARN
-	running  int
-	shared   int // of these, those that count against the account's rest
+	load
+}
+
+// invoked is a function as it was invoked, and the version that runs, if not any.
+type invoked struct {
+	function           arn.ARN
+	qualifier, version string
+}
+
+// countedAs is what an invocation counts as.
+func countedAs(t *function.Target) (as, version invoked) {
+	as = invoked{function: t.Function, qualifier: t.Qualifier}
+	if as.qualifier == "$LATEST" {
+		as.qualifier = ""
+	}
+	version = as
+	version.version = t.Version
+	return as, version
 }
 
 func newLimits(o Options) limits {
 	return limits{
 		concurrency: o.Concurrency, reserved: o.Reserved, most: o.Environments,
-		functions: map[arn.ARN]*usage{}, accounts: map[place]int{},
+		functions: map[arn.ARN]*usage{}, accounts: map[place]load{}, invoked: map[invoked]int{},
 	}
 }
 
@@ -42,32 +65,34 @@ func throttled(reason string) error {
 	return fault.New(fault.Throttled, "Rate Exceeded.").Because(reason)
 }
 
-// admit counts an invocation. The caller must call leave when it ends.
-func (l *limits) admit(t *function.Target) (*usage, error) {
+// admit counts an invocation, and tells how many there are then. The caller must call
+// leave when it ends.
+func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	u := l.functions[t.Function]
 	running := 0
 	if u != nil {
 		running = u.running
 	}
 	at := place{t.Function.Region, t.Function.Account}
+	account := l.accounts[at]
 	if t.Reserved != nil {
 		if running >= *t.Reserved {
-			return nil, throttled("ReservedFunctionConcurrentInvocationLimitExceeded")
+			return nil, Concurrency{}, throttled("ReservedFunctionConcurrentInvocationLimitExceeded")
 		}
 	} else {
 		// What is always left to all need not be looked up.
-		if n := l.accounts[at]; n >= min(alwaysShared, l.concurrency) {
+		if n := account.shared; n >= min(alwaysShared, l.concurrency) {
 			rest := l.concurrency
 			if l.reserved != nil {
 				rest -= l.reserved(at.region, at.account)
 			}
 			if n >= rest {
-				return nil, throttled("ConcurrentInvocationLimitExceeded")
+				return nil, Concurrency{}, throttled("ConcurrentInvocationLimitExceeded")
 			}
 		}
 	}
 	if l.all >= l.most {
-		return nil, throttled("ConcurrentInvocationLimitExceeded")
+		return nil, Concurrency{}, throttled("ConcurrentInvocationLimitExceeded")
 	}
 	if u == nil {
 		u = &usage{function: t.Function}
@@ -75,26 +100,40 @@ func (l *limits) admit(t *function.Target) (*usage, error) {
 	}
 	if t.Reserved == nil {
 		u.shared++
-		l.accounts[at]++
+		account.shared++
 	}
 	u.running++
+	account.running++
+	l.accounts[at] = account
 	l.all++
-	return u, nil
+	as, version := countedAs(t)
+	l.invoked[as]++
+	l.invoked[version]++
+	return u, Concurrency{account.running, u.running, l.invoked[as], l.invoked[version]}, nil
 }
 
 // leave takes back what admit counted. Which invocations of a function counted
 // against its account does not matter as long as their number does.
-func (l *limits) leave(u *usage) {
+func (l *limits) leave(u *usage, t *function.Target) {
+	at := place{u.function.Region, u.function.Account}
+	account := l.accounts[at]
 	l.all--
 	u.running--
+	account.running--
 	if u.shared > u.running {
 		u.shared--
-		at := place{u.function.Region, u.function.Account}
-		if l.accounts[at]--; l.accounts[at] == 0 {
-			delete(l.accounts, at)
-		}
+		account.shared--
 	}
 	if u.running == 0 {
 		delete(l.functions, u.function)
+	}
+	if l.accounts[at] = account; account.running == 0 {
+		delete(l.accounts, at)
+	}
+	as, version := countedAs(t)
+	for _, key := range [...]invoked{as, version} {
+		if l.invoked[key]--; l.invoked[key] == 0 {
+			delete(l.invoked, key)
+		}
 	}
 }

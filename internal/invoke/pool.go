@@ -140,13 +140,12 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 		p.mu.Unlock()
 		return Outcome{}, errStopping
 	}
-	use, err := p.limits.admit(&in.Target)
+	use, running, err := p.limits.admit(&in.Target)
 	if err != nil {
 		p.mu.Unlock()
 		p.tell(&in, Throttles, 1)
 		return Outcome{}, err
 	}
-	concurrent := use.running
 	p.work.Add(1)
 	defer p.work.Done()
 	g := p.group(&in.Target)
@@ -156,7 +155,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 		w = p.wait(g)
 	}
 	p.mu.Unlock()
-	p.tell(&in, ConcurrentExecutions, float64(concurrent))
+	p.tellOf(&in, Event{Kind: ConcurrentExecutions, Value: float64(running.Function), Concurrency: running})
 
 	var out Outcome
 	if w != nil {
@@ -166,7 +165,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 		out, err = p.run(s, &in)
 	}
 	p.mu.Lock()
-	p.limits.leave(use)
+	p.limits.leave(use, &in.Target)
 	p.mu.Unlock()
 	return out, err
 }
@@ -485,8 +484,13 @@ func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 }
 
 func (p *Pool) tell(in *Invocation, kind EventKind, value float64) {
-	if t := &in.Target; p.Events != nil {
-		p.Events(Event{Function: t.Function, Qualifier: t.Qualifier, Version: t.Version, Kind: kind, At: in.began, Value: value})
+	p.tellOf(in, Event{Kind: kind, Value: value})
+}
+
+func (p *Pool) tellOf(in *Invocation, e Event) {
+	if p.Events != nil {
+		e.Function, e.Qualifier, e.Version, e.At = in.Target.Function, in.Target.Qualifier, in.Target.Version, in.began
+		p.Events(e)
 	}
 }
 

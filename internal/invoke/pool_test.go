@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
@@ -110,7 +112,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, l *lab)) {
 			t.Errorf("left: %v", l.left())
 		}
 		p := l.pool
-		if len(p.groups)+len(p.current)+len(p.slots)+p.idle.Len()+len(p.limits.functions)+len(p.limits.accounts)+p.limits.all > 0 {
+		if len(p.groups)+len(p.current)+len(p.slots)+p.idle.Len()+len(p.limits.functions)+len(p.limits.accounts)+len(p.limits.invoked)+p.limits.all > 0 {
 			t.Errorf("the pool remembers: %+v", p)
 		}
 		if _, err := l.pool.Invoke(t.Context(), Invocation{Target: target("f")}); fault.KindOf(err) != fault.Unavailable {
@@ -311,6 +313,39 @@ func TestThrottles(t *testing.T) {
 		}
 		if count[Throttles] != 3 || count[Invocations] != 9 || count[Errors] != 0 {
 			t.Errorf("events: %v", count)
+		}
+	})
+}
+
+// What runs is counted by account, by function, as it was invoked, and by the
+// version that an alias led to.
+func TestConcurrency(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, l *lab) {
+		as := func(name, qualifier, version string) function.Target {
+			f := target(name)
+			f.Qualifier, f.Version = qualifier, version
+			return f
+		}
+		elsewhere := target("f")
+		elsewhere.Function.Account = "210987654321"
+		reserved, one := as("g", "", "$LATEST"), 1
+		reserved.Reserved = &one
+		for _, f := range []function.Target{as("f", "", "$LATEST"), as("f", "$LATEST", "$LATEST"), as("f", "live", "1"), as("f", "live", "2"), as("f", "2", "2"), reserved, elsewhere} {
+			l.begin(f, "1s")
+			synctest.Wait()
+		}
+		_ = (&fake{closed: context.Background()}).pass(2 * time.Second)
+		<-l.begin(as("f", "live", "2"), "0s")
+		var got []Concurrency
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, e := range l.events {
+			if e.Kind == ConcurrentExecutions {
+				got = append(got, e.Concurrency)
+			}
+		}
+		if d := cmp.Diff([]Concurrency{{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 1, 1}, {4, 4, 2, 1}, {5, 5, 1, 1}, {6, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}}, got); d != "" {
+			t.Error(d)
 		}
 	})
 }

@@ -19,10 +19,11 @@ const tailSize = 4096
 // stream is the log stream of an environment. It takes the function's output
 // and the lines around it.
 type stream struct {
-	log   Log // nil: nobody reads it
-	clock clock.Clock
-	group arn.ARN
-	name  string
+	log    Log // nil: nobody reads it
+	clock  clock.Clock
+	group  arn.ARN
+	name   string
+	filter *filter // of the JSON format; nil: text
 
 	mu      sync.Mutex
 	tailing bool
@@ -32,14 +33,15 @@ type stream struct {
 func newStream(log Log, c clock.Clock, t *function.Target) *stream {
 	var id [16]byte
 	rand.Read(id[:])
-	group := t.LogGroup
+	group := t.Logging.Group
 	if group == "" {
 		group = "/aws/lambda/" + t.Name
 	}
 	return &stream{
 		log: log, clock: c,
-		group: arn.LogGroup(t.Function.Region, t.Function.Account, group),
-		name:  c.Now().Format("2006/01/02") + "/[" + t.Version + "]" + hex.EncodeToString(id[:]),
+		group:  arn.LogGroup(t.Function.Region, t.Function.Account, group),
+		name:   c.Now().Format("2006/01/02") + "/[" + t.Version + "]" + hex.EncodeToString(id[:]),
+		filter: newFilter(t.Logging),
 	}
 }
 
@@ -49,8 +51,18 @@ func (s *stream) Stream() (group, name string) {
 	return group, s.name
 }
 
-// Line takes a line, which it keeps.
+// Line takes a line that the function printed, and keeps it.
 func (s *stream) Line(line []byte) {
+	if s.filter != nil {
+		if line = s.filter.line(line, s.clock.Now()); line == nil {
+			return
+		}
+	}
+	s.put(line)
+}
+
+// put takes a line, which it keeps.
+func (s *stream) put(line []byte) {
 	if s.log != nil {
 		s.log.Put(s.group, s.name, s.clock.Now(), line)
 	}
@@ -79,10 +91,14 @@ func (s *stream) begin(in *Invocation) {
 		s.tailing, s.tail = true, s.tail[:0]
 		s.mu.Unlock()
 	}
-	if s.wanted(in) {
+	switch {
+	case !s.wanted(in):
+	case s.filter != nil:
+		s.startRecord(in)
+	default:
 		line := append(make([]byte, 0, 96), "START RequestId: "...)
 		line = append(append(line, in.RequestID...), " Version: "...)
-		s.Line(append(append(line, in.Target.Version...), '\n'))
+		s.put(append(append(line, in.Target.Version...), '\n'))
 	}
 }
 
@@ -91,18 +107,11 @@ func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []by
 	if !s.wanted(in) {
 		return nil
 	}
-	if f := r.Failure; f != nil && f.Status == StatusTimeout {
-		line := s.clock.Now().AppendFormat(nil, "2006-01-02T15:04:05.000Z")
-		line = append(append(append(line, ' '), in.RequestID...), ' ')
-		s.Line(append(append(line, f.Message...), "\n\n"...))
-	} else if f != nil && f.Status == StatusError {
-		line := append(append([]byte("RequestId: "), in.RequestID...), " Error: "...)
-		line = append(append(line, f.Message...), '\n')
-		s.Line(append(append(line, f.Type...), '\n'))
+	if s.filter != nil {
+		s.endRecords(in, r, billed)
+	} else {
+		s.endLines(in, r, billed)
 	}
-	line := append(make([]byte, 0, 64), "END RequestId: "...)
-	s.Line(append(append(line, in.RequestID...), '\n'))
-	s.Line(report(in, r, billed))
 	if !in.Tail {
 		return nil
 	}
@@ -110,6 +119,22 @@ func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []by
 	defer s.mu.Unlock()
 	s.tailing = false
 	return append([]byte(nil), s.tail[max(0, len(s.tail)-tailSize):]...)
+}
+
+// endLines tell what came of an invocation, as text.
+func (s *stream) endLines(in *Invocation, r *Result, billed time.Duration) {
+	if f := r.Failure; f != nil && f.Status == StatusTimeout {
+		line := s.clock.Now().AppendFormat(nil, "2006-01-02T15:04:05.000Z")
+		line = append(append(append(line, ' '), in.RequestID...), ' ')
+		s.put(append(append(line, f.Message...), "\n\n"...))
+	} else if f != nil && f.Status == StatusError {
+		line := append(append([]byte("RequestId: "), in.RequestID...), " Error: "...)
+		line = append(append(line, f.Message...), '\n')
+		s.put(append(append(line, f.Type...), '\n'))
+	}
+	line := append(make([]byte, 0, 64), "END RequestId: "...)
+	s.put(append(append(line, in.RequestID...), '\n'))
+	s.put(report(in, r, billed))
 }
 
 // report is the line that tells what an invocation took.

@@ -33,6 +33,6 @@ func (c *QueueCounts) Add(e *shard.QueueEvent) {
 		c.DeadLettered.Add(n)
 	case shard.MessagesExpired:
 		c.Expired.Add(n)
-	case shard.MessagesMovedIn, shard.MessagesDeletedAgain: // elsewhere, or before, they have been counted
+	case shard.MessagesMovedIn, shard.MessagesDeletedAgain, shard.QueueDeleted: // elsewhere, or before, they have been counted
 	}
 }

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,8 @@ import (
 // Functions makes metrics of what happens to functions.
 type Functions struct {
 	keeper  *metrics.Store
-	handles sync.Map // about → *atomic.Pointer[metrics.Resource]
+	wake    func()
+	handles sync.Map // about → *atomic.Pointer[metrics.Resource], of what the keeper knows
 }
 
 // about is what a metric of functions is about: the function in whichever version,
@@ -23,23 +25,45 @@ type about struct {
 	name, resource, executed string
 }
 
-// NewFunctions makes a Functions whose metrics go to keeper.
-func NewFunctions(keeper *metrics.Store) *Functions { return &Functions{keeper: keeper} }
+// NewFunctions makes a Functions whose metrics go to keeper; wake asks for a call of
+// Tick after the present minute.
+func NewFunctions(keeper *metrics.Store, wake func()) *Functions {
+	return &Functions{keeper: keeper, wake: wake}
+}
 
-// Record adds a value to a metric of a function, which was invoked by qualifier, if
-// it is not empty, and run in a version, if one is known. It does not block. A
-// metric of Invocations brings Errors and Throttles of zero where there are none.
-func (f *Functions) Record(function arn.ARN, qualifier, version, metric string, at time.Time, value float64) {
-	owner, name := metrics.Owner{Account: function.Account, Region: function.Region}, function.FunctionName()
-	f.record(about{Owner: owner}, metric, at, value)
-	f.record(about{Owner: owner, name: name}, metric, at, value)
-	resource := name
-	if qualifier != "" && qualifier != "$LATEST" {
-		resource += ":" + qualifier
+// Datum is a value of a metric of a function, which was invoked by a qualifier, if it
+// is not empty, and run in a version, if one is known.
+type Datum struct {
+	Function           arn.ARN
+	Qualifier, Version string
+	Metric             string
+	At                 time.Time
+	Value              float64
+
+	// Account, Resource and Executed are what Value is of all functions, of the
+	// function as it was invoked, and of the version that ran so, where PerLevel says
+	// that they differ.
+	PerLevel                    bool
+	Account, Resource, Executed float64
+}
+
+// Record takes a value. It does not block. A metric of Invocations brings Errors and
+// Throttles of zero where there are none.
+func (f *Functions) Record(d *Datum) {
+	owner, name := metrics.Owner{Account: d.Function.Account, Region: d.Function.Region}, d.Function.FunctionName()
+	account, as, executed := d.Value, d.Value, d.Value
+	if d.PerLevel {
+		account, as, executed = d.Account, d.Resource, d.Executed
 	}
-	f.record(about{Owner: owner, name: name, resource: resource}, metric, at, value)
-	if version != "" && qualifier != "" && qualifier != version {
-		f.record(about{Owner: owner, name: name, resource: resource, executed: version}, metric, at, value)
+	f.record(about{Owner: owner}, d.Metric, d.At, account)
+	f.record(about{Owner: owner, name: name}, d.Metric, d.At, d.Value)
+	resource := name
+	if d.Qualifier != "" && d.Qualifier != "$LATEST" {
+		resource += ":" + d.Qualifier
+	}
+	f.record(about{Owner: owner, name: name, resource: resource}, d.Metric, d.At, as)
+	if d.Version != "" && d.Qualifier != "" && d.Qualifier != d.Version {
+		f.record(about{Owner: owner, name: name, resource: resource, executed: d.Version}, d.Metric, d.At, executed)
 	}
 }
 
@@ -49,7 +73,10 @@ var functionUnits = map[string]string{"Duration": "Milliseconds", "AsyncEventAge
 func (f *Functions) record(a about, metric string, at time.Time, value float64) {
 	found, ok := f.handles.Load(a)
 	if !ok {
+		function := arn.ARN{Account: a.Account, Region: a.Region, Resource: a.name}.Own()
+		a = about{metrics.Owner{Account: function.Account, Region: function.Region}, function.Resource, strings.Clone(a.resource), strings.Clone(a.executed)}
 		found, _ = f.handles.LoadOrStore(a, &atomic.Pointer[metrics.Resource]{})
+		f.wake()
 	}
 	handle, minute := found.(*atomic.Pointer[metrics.Resource]), metrics.Minute(at)
 	unit, ok := functionUnits[metric]
@@ -72,4 +99,18 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 		}
 		handle.Store(f.keeper.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
 	}
+}
+
+// Tick lets go of what the keeper has forgotten, as nothing has happened for some
+// minutes.
+func (f *Functions) Tick(time.Time) (more bool, err error) {
+	f.handles.Range(func(key, value any) bool {
+		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {
+			f.handles.Delete(key)
+		} else {
+			more = true
+		}
+		return true
+	})
+	return more, nil
 }

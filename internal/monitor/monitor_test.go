@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -19,7 +20,12 @@ var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
 
 func keeper(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
 	t.Helper()
-	k, err := metrics.Open(metrics.Options{Store: memory.New(), Clock: c, Wake: wake})
+	return reopen(t, memory.New(), c, wake)
+}
+
+func reopen(t *testing.T, st store.Store, c clock.Clock, wake func()) *metrics.Store {
+	t.Helper()
+	k, err := metrics.Open(metrics.Options{Store: st, Clock: c, Wake: wake})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,13 +135,15 @@ func TestQueuesBecomeIdle(t *testing.T) {
 func TestFunctions(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	f := NewFunctions(k)
+	f := NewFunctions(k, func() {})
 	fn := arn.Function("us-east-1", "000000000000", "f")
-	f.Record(fn, "", "$LATEST", "Invocations", c.Now(), 1)
-	f.Record(fn, "live", "3", "Duration", c.Now(), 12.5)
-	f.Record(fn, "live", "3", "Errors", c.Now(), 1)
-	f.Record(fn, "3", "3", "Throttles", c.Now(), 1)
+	f.Record(&Datum{Function: fn, Qualifier: "", Version: "$LATEST", Metric: "Invocations", At: c.Now(), Value: 1})
+	f.Record(&Datum{Function: fn, Qualifier: "live", Version: "3", Metric: "Duration", At: c.Now(), Value: 12.5})
+	f.Record(&Datum{Function: fn, Qualifier: "live", Version: "3", Metric: "Errors", At: c.Now(), Value: 1})
+	f.Record(&Datum{Function: fn, Qualifier: "3", Version: "3", Metric: "Throttles", At: c.Now(), Value: 1})
+	f.Record(&Datum{Function: fn, Qualifier: "live", Version: "3", Metric: "ConcurrentExecutions", At: c.Now(), Value: 3, PerLevel: true, Account: 4, Resource: 2, Executed: 1})
 	want := map[string]string{
+		"ConcurrentExecutions": "4 Count", "ConcurrentExecutions f": "3 Count", "ConcurrentExecutions f f:live": "2 Count", "ConcurrentExecutions 3 f f:live": "1 Count",
 		"Invocations": "1 Count", "Invocations f": "1 Count", "Invocations f f": "1 Count",
 		"Duration": "12.5 Milliseconds", "Duration f": "12.5 Milliseconds", "Duration f f:live": "12.5 Milliseconds", "Duration 3 f f:live": "12.5 Milliseconds",
 		"Errors": "1 Count", "Errors f": "1 Count", "Errors f f": "0 Count", "Errors f f:live": "1 Count", "Errors 3 f f:live": "1 Count",

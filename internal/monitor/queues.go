@@ -6,21 +6,20 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// ActiveMinutes is for how long a queue or topic has metrics after anything was
-// done with it, or it held messages. Source: the SQS and SNS developer guides.
-const ActiveMinutes = 6 * 60
-
 // Queues adds up the events of queues, and makes metrics of them. A queue that
-// nothing happened to costs nothing.
+// nothing happened to, or that is deleted, costs nothing.
 type Queues struct {
 	keeper *metrics.Store // nil: there are no metrics
 	wake   func()
 	totals sync.Map // arn.ARN → *counters
-	active sync.Map // arn.ARN → *counters: those that have metrics each minute
+	// active are those that Tick looks at: they have metrics each minute. Without
+	// metrics it looks once, for what came when the queue was gone.
+	active sync.Map // arn.ARN → *counters
 }
 
 // NewQueues makes a Queues whose metrics go to keeper, if it is not nil; wake asks
@@ -31,10 +30,10 @@ func NewQueues(keeper *metrics.Store, wake func()) *Queues {
 
 type counters struct {
 	QueueCounts
+	life
 
+	name     arn.ARN
 	resource atomic.Pointer[metrics.Resource]
-	used     atomic.Int64 // the last minute in which anything was done, or there were messages
-	active   atomic.Bool
 }
 
 // Totals are what happened to the messages of a queue since the process began.
@@ -46,15 +45,31 @@ type Totals struct {
 
 // Add takes an event. It does not block.
 func (q *Queues) Add(e shard.QueueEvent) {
-	found, ok := q.totals.Load(e.Queue)
-	if !ok {
-		found, _ = q.totals.LoadOrStore(e.Queue, &counters{})
+	if e.Kind == shard.QueueDeleted {
+		q.totals.Delete(e.Queue)
+		q.active.Delete(e.Queue)
+		return
 	}
-	c := found.(*counters)
+	c := q.of(e.Queue)
 	c.Add(&e)
 	if q.keeper != nil {
 		q.measure(c, &e)
 	}
+}
+
+// of finds or makes the counters of a queue.
+func (q *Queues) of(queue arn.ARN) *counters {
+	found, ok := q.totals.Load(queue)
+	if ok {
+		return found.(*counters)
+	}
+	queue = queue.Own()
+	found, ok = q.totals.LoadOrStore(queue, &counters{name: queue})
+	c := found.(*counters)
+	if !ok { // it may be of a queue that is gone
+		q.activate(c)
+	}
+	return c
 }
 
 const (
@@ -68,41 +83,41 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 		return // nobody did anything
 	}
 	minute := e.At / 60_000
-	c.used.Store(minute)
-	if !c.active.Load() {
-		q.activate(e.Queue, c)
+	if c.touch(minute) {
+		q.activate(c)
 	}
 	n := float64(e.Messages)
 	switch e.Kind {
 	case shard.MessagesSent:
-		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: n},
+		q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: n},
 			metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)})
 	case shard.MessagesDeduplicated:
-		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfDeduplicatedSentMessages", Unit: count, Value: n})
+		q.record(c, minute, metrics.Datum{Name: "NumberOfDeduplicatedSentMessages", Unit: count, Value: n})
 	case shard.MessagesReceived:
 		name := "NumberOfMessagesReceived"
 		if e.Messages == 0 {
 			name, n = "NumberOfEmptyReceives", 1
 		}
-		q.record(e.Queue, c, minute, metrics.Datum{Name: name, Unit: count, Value: n})
+		q.record(c, minute, metrics.Datum{Name: name, Unit: count, Value: n})
 	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
-		q.record(e.Queue, c, minute, metrics.Datum{Name: "NumberOfMessagesDeleted", Unit: count, Value: n})
-	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired: // no metrics of their own
+		q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesDeleted", Unit: count, Value: n})
+	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
 	}
 }
 
-func (q *Queues) activate(queue arn.ARN, c *counters) {
+func (q *Queues) activate(c *counters) {
 	c.active.Store(true)
-	q.active.Store(queue, c)
+	q.totals.LoadOrStore(c.name, c) // Tick may just have taken it out
+	q.active.Store(c.name, c)
 	q.wake()
 }
 
-func (q *Queues) record(queue arn.ARN, c *counters, minute int64, data ...metrics.Datum) {
+func (q *Queues) record(c *counters, minute int64, data ...metrics.Datum) {
 	for {
 		if r := c.resource.Load(); r != nil && r.Record(minute, data...) {
 			return
 		}
-		c.resource.Store(q.resource(queue))
+		c.resource.Store(q.resource(c.name))
 	}
 }
 
@@ -121,20 +136,30 @@ type Gauger interface {
 func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
 	n := 0
-	q.active.Range(func(key, value any) bool {
-		queue, c := key.(arn.ARN), value.(*counters)
-		g, failed := gauger.SampleQueue(queue)
+	q.active.Range(func(_, value any) bool {
+		c := value.(*counters)
+		c.look()
+		g, failed := gauger.SampleQueue(c.name)
+		gone := fault.KindOf(failed) == fault.QueueDoesNotExist
 		held := g.Visible + g.InFlight + g.Delayed
 		if held > 0 {
 			c.used.Store(max(c.used.Load(), minute))
 		}
-		if failed != nil || held == 0 && minute-c.used.Load() >= ActiveMinutes {
-			q.active.Delete(queue)
-			c.active.Store(false)
+		switch {
+		case gone, failed == nil && q.keeper != nil && held == 0 && c.idle(minute):
+			if c.wither(func() { q.remove(c, gone) }) {
+				q.activate(c)
+			}
+			return true
+		case failed != nil: // its owner does not answer now
+			more = true
+			return true
+		case q.keeper == nil:
+			q.active.Delete(c.name)
 			return true
 		}
 		more = true
-		q.gauge(queue, c, minute, &g)
+		q.gauge(c, minute, &g)
 		// What is written leaves memory, however many queues there are.
 		if n++; n%1000 == 0 {
 			_, err = q.keeper.Flush()
@@ -144,8 +169,16 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	return more, err
 }
 
+// remove takes a queue out of the active ones, and out of all if it is gone.
+func (q *Queues) remove(c *counters, gone bool) {
+	q.active.Delete(c.name)
+	if gone {
+		q.totals.Delete(c.name)
+	}
+}
+
 // gauge records what a queue holds, and that nothing happened where nothing did.
-func (q *Queues) gauge(name arn.ARN, c *counters, minute int64, g *shard.QueueGauges) {
+func (q *Queues) gauge(c *counters, minute int64, g *shard.QueueGauges) {
 	var room [20]metrics.Datum
 	data := room[:0]
 	add := func(name string, value float64) {
@@ -167,7 +200,7 @@ func (q *Queues) gauge(name arn.ARN, c *counters, minute int64, g *shard.QueueGa
 	if g.OldestAge > 0 {
 		age("ApproximateAgeOfOldestMessage", g.OldestAge)
 	}
-	if name.FIFO() {
+	if c.name.FIFO() {
 		add("NumberOfDeduplicatedSentMessages", 0)
 		add("ApproximateNumberOfGroupsWithInflightMessages", float64(g.GroupsInFlight))
 	} else { // these are told with a value of zero, too
@@ -181,18 +214,7 @@ func (q *Queues) gauge(name arn.ARN, c *counters, minute int64, g *shard.QueueGa
 		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {
 			return
 		}
-		c.resource.Store(q.resource(name))
-	}
-}
-
-// Resume makes queues active that hold messages since before the start.
-func (q *Queues) Resume(queues []arn.ARN) {
-	if q.keeper == nil {
-		return
-	}
-	for _, queue := range queues {
-		found, _ := q.totals.LoadOrStore(queue, &counters{})
-		q.activate(queue, found.(*counters))
+		c.resource.Store(q.resource(c.name))
 	}
 }
 

@@ -18,8 +18,10 @@ type Topics struct {
 }
 
 type topicSeries struct {
+	life
+
+	name     arn.ARN
 	resource atomic.Pointer[metrics.Resource]
-	used     atomic.Int64 // the last minute in which anything was done
 }
 
 // NewTopics makes a Topics whose metrics go to keeper; wake asks for a call of
@@ -30,19 +32,33 @@ func NewTopics(keeper *metrics.Store, wake func()) *Topics {
 
 // Record adds values to metrics of a topic. It does not block.
 func (t *Topics) Record(topic arn.ARN, at time.Time, data ...metrics.Datum) {
-	found, ok := t.active.Load(topic)
-	if !ok {
-		found, _ = t.active.LoadOrStore(topic, &topicSeries{})
-		t.wake()
+	s, minute := t.of(topic), metrics.Minute(at)
+	if s.touch(minute) {
+		t.activate(s)
 	}
-	s, minute := found.(*topicSeries), metrics.Minute(at)
-	s.used.Store(minute)
 	for {
 		if r := s.resource.Load(); r != nil && r.Record(minute, data...) {
 			return
 		}
-		s.resource.Store(t.resource(topic))
+		s.resource.Store(t.resource(s.name))
 	}
+}
+
+// of finds or makes the series of a topic.
+func (t *Topics) of(topic arn.ARN) *topicSeries {
+	found, ok := t.active.Load(topic)
+	if ok {
+		return found.(*topicSeries)
+	}
+	s := &topicSeries{name: topic.Own()}
+	t.activate(s)
+	return s
+}
+
+func (t *Topics) activate(s *topicSeries) {
+	s.active.Store(true)
+	t.active.Store(s.name, s)
+	t.wake()
 }
 
 func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
@@ -57,14 +73,22 @@ var idle = []metrics.Datum{
 	{Name: "NumberOfNotificationsFailed", Unit: count},
 }
 
+// TopicFinder knows which topics there are: *shard.Engine.
+type TopicFinder interface {
+	HasTopic(topic arn.ARN) bool
+}
+
 // Tick tells of the active topics to which nothing happened in the minute that is
-// over.
-func (t *Topics) Tick(at time.Time) (more bool, err error) {
+// over. A topic that is gone, or has been idle for long, is active no more.
+func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
-	t.active.Range(func(key, value any) bool {
-		topic, s := key.(arn.ARN), value.(*topicSeries)
-		if minute-s.used.Load() >= ActiveMinutes {
-			t.active.Delete(topic)
+	t.active.Range(func(_, value any) bool {
+		s := value.(*topicSeries)
+		s.look()
+		if s.idle(minute) || !finder.HasTopic(s.name) {
+			if s.wither(func() { t.active.Delete(s.name) }) {
+				t.activate(s)
+			}
 			return true
 		}
 		more = true
@@ -72,7 +96,7 @@ func (t *Topics) Tick(at time.Time) (more bool, err error) {
 			if r := s.resource.Load(); r != nil && r.Fill(minute, idle...) {
 				return true
 			}
-			s.resource.Store(t.resource(topic))
+			s.resource.Store(t.resource(s.name))
 		}
 	})
 	return more, nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -49,7 +50,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	}
 	m.queues = monitor.NewQueues(source, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
-	m.functions = monitor.NewFunctions(m.keeper)
+	m.functions = monitor.NewFunctions(m.keeper, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
@@ -69,10 +70,19 @@ func (m *monitoring) latest() time.Time {
 // stand at its end, then it is written, and then alarms are evaluated.
 func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 	m.actions.services = engine
-	m.queues.Resume(engine.HoldingQueues())
+	now := deps.Clock.Now()
+	if err := m.queues.Resume(engine.HoldingQueues(), now); err != nil {
+		return fmt.Errorf("which queues were active cannot be read: %w", err)
+	}
+	if deps.Config.Metrics {
+		if err := m.topics.Resume(now); err != nil {
+			return fmt.Errorf("which topics were active cannot be read: %w", err)
+		}
+	}
 	m.minutes.Start(
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
-		m.topics,
+		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at) }),
+		m.functions,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
 		m.alarms,
 	)
@@ -91,7 +101,11 @@ func (m *monitoring) functionEvents(deps Deps) invoke.Events {
 		return nil
 	}
 	return func(e invoke.Event) {
-		m.functions.Record(e.Function, e.Qualifier, e.Version, e.Kind.String(), e.At, e.Value)
+		d := monitor.Datum{Function: e.Function, Qualifier: e.Qualifier, Version: e.Version, Metric: e.Kind.String(), At: e.At, Value: e.Value}
+		if e.Kind == invoke.ConcurrentExecutions {
+			d.PerLevel, d.Account, d.Resource, d.Executed = true, float64(e.Concurrency.Account), float64(e.Concurrency.Resource), float64(e.Concurrency.Version)
+		}
+		m.functions.Record(&d)
 	}
 }
 

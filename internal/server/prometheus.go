@@ -7,7 +7,6 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
@@ -37,18 +36,19 @@ func newPrometheus(deps Deps, st store.Store, guard freeSpace, groups *logs.Logs
 	return &prometheus{prom.New(o)}
 }
 
-// watch has it ask an engine about queues and functions, and a pool what runs.
+// watch has it ask an engine about queues, functions and topics, and a pool what
+// runs.
 func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool) {
 	if p == nil {
 		return
 	}
-	p.Watch(func(q arn.ARN) (shard.QueueGauges, bool) {
-		g, err := engine.QueueGauges(context.Background(), q)
-		return g, fault.KindOf(err) == fault.QueueDoesNotExist
-	}, func(fn arn.ARN) (prom.FunctionGauges, bool) {
-		events, err := engine.Events(context.Background(), fn)
-		return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight},
-			fault.KindOf(err) == fault.ResourceNotFound
+	p.Watch(prom.Gauges{
+		Queue: func(q arn.ARN) (shard.QueueGauges, error) { return engine.QueueGauges(context.Background(), q) },
+		Function: func(fn arn.ARN) (prom.FunctionGauges, error) {
+			events, err := engine.Events(context.Background(), fn)
+			return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight}, err
+		},
+		Topic: engine.HasTopic,
 	})
 }
 

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -26,46 +27,72 @@ type Renderer func(notification *message.Message) (*message.Message, error)
 
 // plan is where publications go.
 type plan struct {
-	deliveries []planned
-	shards     []*shard // of the queues and of the topic, in the order of their ids
-	direct     bool     // a queue is among the subscribers
+	publications int // how many it is for
+	deliveries   []planned
+	shards       []*shard // of the queues and of the topic, in the order of their ids
+	direct       bool     // a queue is among the subscribers
 }
 
 // planned is one publication for one subscription.
 type planned struct {
-	f     *fanout
-	sub   *topic.Subscription
-	queue arn.ARN // zero: not a queue
-	to    *shard  // of the queue
+	f   *fanout
+	n   int // which publication it is
+	sub *topic.Subscription
+	target
 }
 
-// plan finds the subscriptions of publications, which are of one topic, unless
-// they are too many for one commit: then fits is false. They may be used while
-// the generation of the shard's catalog is the same.
-func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
+// target is where a subscription's queue is.
+type target struct {
+	to    *shard      // of the queue; nil: the subscriber is no queue
+	queue *queueState // nil: not known, or there is none; under to's lock
+}
+
+// target finds where a subscription's queue is. It remembers that, since nearly
+// all publications go where others went.
+func (sh *shard) target(sub *topic.Subscription) target {
+	if sh.targetsOf != sh.generation {
+		clear(sh.targets)
+		sh.targetsOf = sh.generation
+	}
+	t, ok := sh.targets[sub]
+	if !ok && sub.Protocol == topic.SQS {
+		t.to = sh.engine.shardOf(queueOf(sub))
+		sh.targets[sub] = t
+	}
+	return t
+}
+
+// queueOf is the name of a subscribed queue.
+func queueOf(sub *topic.Subscription) arn.ARN {
+	a, _ := arn.Parse(sub.Endpoint) // checked when it was subscribed
+	return a
+}
+
+// plan finds the subscriptions of as many publications, which are of one topic,
+// as fit into one commit; of none if the first alone is for too many. They may
+// be used while the generation of the shard's catalog is the same.
+func (sh *shard) plan(fs []fanout) (p plan) {
 	p.shards = append(p.shards, sh)
-	p.deliveries = make([]planned, 0, sh.planned)
-	defer func() { sh.planned = min(len(p.deliveries), fanoutStep) }()
+	p.deliveries = make([]planned, 0, min(sh.planned*len(fs), fanoutStep))
 	seen := uint64(1) << sh.id // the shards among p.shards
 	size := 0
 	for i := range fs {
 		f := &fs[i]
-		each := f.size()
+		each, before := f.size(), len(p.deliveries)
 		f.reached = topic.Reached{}
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
 			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
-				return p, false
+				p.deliveries = p.deliveries[:before]
+				return p
 			}
 			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
 				continue
 			}
 			size += each
 			f.reached.Add(sub)
-			d := planned{f: f, sub: sub}
-			if sub.Protocol == topic.SQS {
-				d.queue, _ = arn.Parse(sub.Endpoint) // checked when it was subscribed
+			d := planned{f: f, n: i, sub: sub, target: sh.target(sub)}
+			if d.to != nil {
 				p.direct = true
-				d.to = sh.engine.shardOf(d.queue)
 				if bit := uint64(1) << d.to.id; seen&bit == 0 {
 					seen |= bit
 					p.shards = append(p.shards, d.to)
@@ -73,21 +100,40 @@ func (sh *shard) plan(fs []fanout) (p plan, fits bool) {
 			}
 			p.deliveries = append(p.deliveries, d)
 		}
+		p.publications++
+		sh.planned = len(p.deliveries) - before
 	}
 	slices.SortFunc(p.shards, func(a, b *shard) int { return int(a.id) - int(b.id) })
-	return p, true
+	if p.publications > 1 {
+		// What is for one queue goes there together, in the order of publishing.
+		slices.SortFunc(p.deliveries, func(a, b planned) int {
+			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.sub.Incarnation, b.sub.Incarnation), a.n-b.n)
+		})
+	}
+	return p
 }
 
-// publishAtOnce publishes in one commit if it can; ok is false if it did
-// nothing. It is called with the lock of the topic's shard held, and returns so.
-func (sh *shard) publishAtOnce(fs []fanout) (g *group, ok bool) {
-	if len(fs) > 0 && sh.behind(fs[0].topic) {
-		return nil, false
+// shard is the number of the shard that gets the message at once, or less than
+// any.
+func (d *planned) shard() int {
+	if d.to == nil {
+		return -1
 	}
-	p, ok := sh.plan(fs)
-	if !ok {
-		return nil, false
+	return int(d.to.id)
+}
+
+// publishAtOnce publishes the first n of some publications, which are of one
+// topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
+// called with the lock of the topic's shard held, and returns so.
+func (sh *shard) publishAtOnce(fs []fanout) (g *group, n int) {
+	if sh.behind(fs[0].topic) {
+		return nil, 0
 	}
+	p := sh.plan(fs)
+	if p.publications == 0 {
+		return nil, 0
+	}
+	fs = fs[:p.publications]
 	if e := sh.engine; e.options.Render == nil || e.options.TwoStep || !p.direct {
 		sh.admit(fs)
 		now := sh.now()
@@ -96,12 +142,12 @@ func (sh *shard) publishAtOnce(fs []fanout) (g *group, ok bool) {
 				sh.spreadTo(d.f, d.sub, now)
 			}
 		}
-		return sh.commit(true), true
+		return sh.commit(true), p.publications
 	}
 	return sh.publishDirect(fs, p)
 }
 
-func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
+func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 	// The other locks come in the order of the shards' ids, this one among them.
 	generation := sh.generation
 	sh.mu.Unlock()
@@ -116,28 +162,24 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 		}
 	}()
 	if generation != sh.generation || sh.behind(fs[0].topic) {
-		return nil, false
+		return nil, 0
 	}
-	now := int64(0)
+	now := sh.now()
 	for _, s := range p.shards {
-		now = max(now, s.now())
+		now = max(now, s.meta.now)
 	}
 	for _, s := range p.shards {
 		s.meta.now = now // in a queue, what was sent later is not older
 	}
 	sh.admit(fs)
-	w := directWriter{now: now}
+	w := directWriter{from: sh, now: now}
 	done := sh.done[:0]
 	for i := range p.deliveries {
 		d := &p.deliveries[i]
 		if d.f.result.Duplicate {
 			continue
 		}
-		if w.f != d.f {
-			w.f, w.raw = d.f, rawRecord{}
-			d.f.delivered, d.f.direct = 0, nil
-		}
-		if d.to != nil && w.deliver(sh, d) {
+		if d.to != nil && w.deliver(d) {
 			done = append(done, finished{
 				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
 				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
@@ -154,57 +196,83 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, ok bool) {
 	sh.engine.finished.addAll(done)
 	clear(done)
 	sh.done = done
-	return g, true
+	return g, len(fs)
 }
 
-// directWriter renders publications for queues, one after the other.
-// Subscriptions with raw delivery get the same record but for its id.
+// directWriter puts publications into queues, one after the other.
 type directWriter struct {
-	written int        // bytes of records, of all publications
-	id      message.ID // of the last message
-	f       *fanout
+	from    *shard // of the topic
 	now     int64
-	raw     rawRecord // of f
+	written int                 // bytes of records
+	id      message.ID          // of the last message
+	sub     *topic.Subscription // the last one
+	queue   *queueState         // its queue; nil: that takes nothing at once
 	record  []byte
 }
 
-// rawRecord is a record that several queues get, all FIFO queues or none.
+// rawRecord is the record of a publication that several queues get, all FIFO
+// queues or none, the same but for its id.
 type rawRecord struct {
 	record []byte // nil: not made yet
 	size   int    // of the message, as MaximumMessageSize counts
 	fifo   bool
 }
 
-// deliver puts the publication into a subscribed queue; false if that is not
-// possible at once.
-func (w *directWriter) deliver(from *shard, d *planned) bool {
-	e, sub, dest, to := from.engine, d.sub, d.queue, d.to
-	if sub.PausedAt != 0 {
+// deliver puts a publication into a subscribed queue; false if that is not
+// possible at once. Then the subscription gets none of those that follow at
+// once, either.
+func (w *directWriter) deliver(d *planned) bool {
+	if w.sub != d.sub {
+		w.sub, w.queue = d.sub, w.open(d)
+	}
+	if w.queue == nil || !w.put(d) {
+		w.queue = nil
 		return false
 	}
-	if qs := from.backlogOf(sub); qs != nil && !qs.machine.Empty() {
-		return false
+	return true
+}
+
+// open finds the queue of a subscription if a publication can go there at once.
+func (w *directWriter) open(d *planned) *queueState {
+	if d.sub.PausedAt != 0 {
+		return nil
 	}
+	if qs := w.from.backlogOf(d.sub); qs != nil && !qs.machine.Empty() {
+		return nil
+	}
+	qs := d.queue
+	if qs == nil || qs.gone {
+		var ok bool
+		if qs, ok = d.to.queues[queueOf(d.sub)]; !ok {
+			return nil
+		}
+		w.from.targets[d.sub] = target{to: d.to, queue: qs}
+	}
+	if w.from.engine.injected(qs.arn) != nil || qs.admits(d.f.topic, w.now) != nil {
+		return nil
+	}
+	return qs
+}
+
+// put renders a publication and puts it into the queue that is open.
+func (w *directWriter) put(d *planned) bool {
 	if w.written > fanoutBytes { // rendering made so much of it that one commit might not take the rest
 		return false
 	}
-	qs, ok := to.queues[dest]
-	if !ok || e.injected(dest) != nil || qs.admits(w.f.topic, w.now) != nil {
-		return false
-	}
-	fifo := dest.FIFO()
-	known := w.raw.record != nil && w.raw.fifo == fifo && sub.Raw && w.f.shared(sub)
-	n := &w.f.note // but for what differs from subscription to subscription
+	e, f, sub, qs, raw := w.from.engine, d.f, d.sub, w.queue, &d.f.raw
+	fifo := qs.arn.FIFO()
+	known := raw.record != nil && raw.fifo == fifo && sub.Raw && f.shared(sub)
+	n := &f.note // but for what differs from subscription to subscription
 	if !known {
-		n = w.f.notification(sub)
+		n = f.notification(sub)
 	}
-	if fifo && !to.surelyNew(qs, w.now, n) {
+	if fifo && !d.to.surelyNew(qs, w.now, n) {
 		return false
 	}
 	var record []byte
 	var size int
 	if known {
-		record, size = w.raw.record, w.raw.size
+		record, size = raw.record, raw.size
 		w.id = e.options.NewID()
 		message.SetRecordID(record, w.id)
 	} else {
@@ -219,8 +287,8 @@ func (w *directWriter) deliver(from *shard, d *planned) bool {
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
-		if sub.Raw && w.f.shared(sub) {
-			w.raw = rawRecord{record: record, size: size, fifo: fifo}
+		if sub.Raw && f.shared(sub) {
+			*raw = rawRecord{record: record, size: size, fifo: fifo}
 			w.record = nil // it is kept
 		}
 	}
@@ -229,11 +297,11 @@ func (w *directWriter) deliver(from *shard, d *planned) bool {
 		return false
 	}
 	w.written += len(record)
-	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
-	sequence := to.accept(qs, w.now, queue.Arrival{
-		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(w.f.p.Group),
+	e.event(QueueEvent{Queue: qs.arn, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
+	sequence := d.to.accept(qs, w.now, queue.Arrival{
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(f.p.Group),
 	})
-	to.remember(qs, w.now, n, SendResult{ID: w.id, Sequence: sequence})
+	d.to.remember(qs, w.now, n, SendResult{ID: w.id, Sequence: sequence})
 	return true
 }
 

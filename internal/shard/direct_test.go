@@ -206,10 +206,10 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 	}{
 		{"unsubscribed", 1, unsubscribe, nil, "0 in the queue, 0 waiting"},
 		{"topic deleted", 1, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
-		{"raw", 1, raw, nil, "0 in the queue, 1 waiting"},
+		{"raw", 1, raw, nil, "1 in the queue, 0 waiting"},
 		{"unsubscribed, a batch", 2, unsubscribe, nil, "0 in the queue, 0 waiting"},
 		{"topic deleted, a batch", 2, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
-		{"raw, a batch", 2, raw, nil, "2 in the queue, 0 waiting"}, // they are tried again one by one
+		{"raw, a batch", 2, raw, nil, "2 in the queue, 0 waiting"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

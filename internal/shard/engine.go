@@ -145,8 +145,9 @@ func Open(o Options) (*Engine, error) {
 			reached: map[uint64]topic.Reached{},
 			queues:  map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{},
 			spreading: map[arn.ARN]int{}, streams: map[layout.Incarnation]*stream{},
-			replays: map[layout.Incarnation]*pendingReplay{},
+			replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
 		}
+		e.shards[id].line.shard = e.shards[id]
 	}
 	if err := e.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the store: %w", err), e.Close())

@@ -8,7 +8,7 @@ type QueueEvent struct {
 	Queue    arn.ARN
 	Kind     QueueEventKind
 	At       int64 // epoch milliseconds
-	Messages int   // 0 for a receive that found nothing
+	Messages int   // 0 for a receive that found nothing, and the end of a queue
 	Bytes    int   // MessagesSent: the message's size, as MaximumMessageSize counts it
 }
 
@@ -27,11 +27,12 @@ const (
 	MessagesExpired      // dropped by a sweep at the end of their retention
 	MessagesDeletedAgain // deleted by a handle of what was gone already
 	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
+	QueueDeleted         // the queue is gone; what ends just now may still be told of after it
 )
 
 // event tells the listener, if there is one. It may be called with locks held.
 func (e *Engine) event(ev QueueEvent) {
-	if e.options.Events != nil && (ev.Messages > 0 || ev.Kind == MessagesReceived) {
+	if e.options.Events != nil && (ev.Messages > 0 || ev.Kind == MessagesReceived || ev.Kind == QueueDeleted) {
 		e.options.Events(ev)
 	}
 }

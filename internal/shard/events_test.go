@@ -23,7 +23,7 @@ func TestQueueEvents(t *testing.T) {
 	names := map[QueueEventKind]string{
 		MessagesSent: "sent", MessagesDeduplicated: "deduplicated", MessagesReceived: "received",
 		MessagesDeleted: "deleted", MessagesDeadLettered: "dead-lettered", MessagesExpired: "expired",
-		MessagesDeletedAgain: "deleted again", MessagesMovedIn: "moved in",
+		MessagesDeletedAgain: "deleted again", MessagesMovedIn: "moved in", QueueDeleted: "gone",
 	}
 	e := openEngine(t, Options{Store: memory.New(), Clock: c, Events: func(ev QueueEvent) {
 		mu.Lock()
@@ -60,9 +60,14 @@ func TestQueueEvents(t *testing.T) {
 	e.background.Wait()
 	_, err = c.Advance(ctx, 2*time.Minute)
 	must(err)
+	must(e.DeleteQueue(ctx, q))
 
 	mu.Lock()
 	defer mu.Unlock()
+	if last := len(got) - 1; got[last] != "2m2s q.fifo gone 0 0" {
+		t.Errorf("at last %s", got[last])
+	}
+	got = got[:len(got)-1]
 	want := []string{
 		"0s q.fifo sent 1 4", "0s q.fifo sent 1 4", "0s q.fifo deduplicated 1 0", "0s q.fifo received 2 0", "0s q.fifo deleted 1 0",
 		"0s q.fifo deleted again 1 0",
@@ -75,6 +80,6 @@ func TestQueueEvents(t *testing.T) {
 		t.Error(diff)
 	}
 	if want := "dead.fifo expired 1 0"; len(got[last]) < len(want) || got[last][len(got[last])-len(want):] != want {
-		t.Errorf("at last %s", got[last])
+		t.Errorf("before it %s", got[last])
 	}
 }

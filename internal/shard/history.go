@@ -168,18 +168,11 @@ func newFinishedRing(life time.Duration) *finishedRing {
 func (r *finishedRing) addAll(all []finished) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var g *ring
 	for i := range all {
 		f := &all[i]
-		g, ok := r.rings[f.subscription]
-		if !ok {
-			if len(r.rings) == finishedSubscriptions {
-				r.forget()
-			}
-			g = &ring{subscription: f.subscription}
-			g.place = r.order.PushBack(g)
-			r.rings[f.subscription] = g
-		} else {
-			r.order.MoveToBack(g.place)
+		if g == nil || g.subscription != f.subscription {
+			g = r.latest(f.subscription)
 		}
 		r.attempts += len(f.more)
 		if len(g.entries) < finishedPerSubscription {
@@ -191,8 +184,25 @@ func (r *finishedRing) addAll(all []finished) {
 		}
 		for r.attempts > finishedAttempts {
 			r.forget()
+			g = nil // it may be the one
 		}
 	}
+}
+
+// latest makes the ring of a subscription the one that had news last.
+func (r *finishedRing) latest(sub arn.ARN) *ring {
+	g, ok := r.rings[sub]
+	if ok {
+		r.order.MoveToBack(g.place)
+		return g
+	}
+	if len(r.rings) == finishedSubscriptions {
+		r.forget()
+	}
+	g = &ring{subscription: sub}
+	g.place = r.order.PushBack(g)
+	r.rings[sub] = g
+	return g
 }
 
 // forget drops the deliveries of the subscription that was longest without news.

@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,6 +292,7 @@ func (l *commitLog) run() {
 	for {
 		select {
 		case <-l.wake:
+			runtime.Gosched()
 			l.commit()
 		case <-l.stop:
 			l.commit()

@@ -58,9 +58,12 @@ type fanout struct {
 	delivered int
 	direct    []DirectDelivery
 	feedback  topic.Feedback // of queues
+	told      *Published     // the event, once it is made
+	group     *group         // that it becomes durable with; nil: nothing was written
 
 	note   message.Message // reused by notification
 	record []byte          // reused by spreadTo
+	raw    rawRecord       // reused by directWriter
 }
 
 // Publish puts messages into the backlog of each subscription that its filter
@@ -73,44 +76,69 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	if e.full() {
 		return nil, errFull
 	}
-	sh := e.shardOf(t)
-	sh.mu.Lock()
-	var events []*Published
-	results, g, err := sh.publish(t, publications, &events)
-	if t.FIFO() { // duplicates rest on their originals
-		g = sh.last
+	p := publisher{topic: t, publications: publications}
+	e.shardOf(t).line.run(&p)
+	p.durable.wait()
+	for _, told := range p.told {
+		e.options.Published(told)
 	}
-	if g == nil { // nobody is subscribed; that there is a topic, or none, must be durable all the same
-		g = sh.catalog
-	}
-	sh.mu.Unlock()
-	g.wait()
-	for _, p := range events {
-		e.options.Published(p)
-	}
-	return results, err
+	return p.results, p.err
 }
 
-// publish is Publish but for the waiting: everything is durable when the group
-// is. That is nil if nothing was written. events gets what there is to be told
-// then.
-func (sh *shard) publish(t arn.ARN, publications []Publication, events *[]*Published) (results []SendResult, last *group, err error) {
-	fs, last, err := sh.spreadAll(t, publications, events)
-	if err != nil {
-		return nil, last, err
+// publish publishes for several, whose topic is the same. In FIFO topics it is
+// for one only, whose error may be its own.
+func (sh *shard) publish(ps []*publisher) {
+	t, all := ps[0].topic, ps[0].publications
+	if len(ps) > 1 {
+		all = make([]Publication, 0, len(ps)*len(all))
+		for _, p := range ps {
+			all = append(all, p.publications...)
+		}
 	}
-	results = make([]SendResult, len(fs))
+	sh.mu.Lock()
+	fs, refused, err := sh.spreadAll(t, all)
+	if t.FIFO() { // duplicates rest on their originals
+		refused = sh.last
+	}
+	if refused == nil { // that there is such a topic, or none, must be durable all the same
+		refused = sh.catalog
+	}
+	sh.mu.Unlock()
+	for _, p := range ps {
+		n := min(len(p.publications), len(fs))
+		p.take(fs[:n])
+		fs = fs[n:]
+		if n < len(p.publications) || n == 0 {
+			p.results, p.err = nil, err
+		}
+		if p.durable == nil || t.FIFO() || p.err != nil {
+			p.durable = refused
+		}
+	}
+}
+
+// take notes what became of the publisher's publications.
+func (p *publisher) take(fs []fanout) {
+	p.results = make([]SendResult, len(fs))
 	for i := range fs {
-		results[i] = fs[i].result
+		f := &fs[i]
+		p.results[i] = f.result
+		if f.group != nil {
+			p.durable = f.group // groups become durable in their order
+		}
+		if f.told != nil {
+			p.told = append(p.told, f.told)
+		}
 	}
-	return results, last, nil
 }
 
 var errNoDedup = fault.New(fault.InvalidParameter,
 	"Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 
-// spreadAll accepts publications and puts them where they go.
-func (sh *shard) spreadAll(t arn.ARN, publications []Publication, events *[]*Published) (fs []fanout, last *group, err error) {
+// spreadAll accepts publications and puts them where they go. If it is refused,
+// fs holds those that were accepted before, and the refusal may rest on what
+// becomes durable with a group.
+func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, refused *group, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -136,39 +164,30 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication, events *[]*Pub
 			p: publications[i], feedback: found.Feedback(topic.SQS),
 		}
 	}
-	tell := func(f *fanout, done bool) {
-		if f.result.Duplicate {
-			return
-		}
-		if p := sh.toldOf(f, done); p != nil {
-			*events = append(*events, p)
-		}
-	}
-	if g, ok := sh.publishAtOnce(fs); ok {
-		for i := range fs {
-			tell(&fs[i], true)
-		}
-		return fs, g, nil
-	}
-	for i := range fs {
+	for rest, again := fs, false; len(rest) > 0; {
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
-			return nil, sh.catalog, topic.ErrNoTopic
+			return fs[:len(fs)-len(rest)], sh.catalog, topic.ErrNoTopic
 		}
-		g, ok, done := (*group)(nil), false, true
-		if len(fs) > 1 { // they may fit one by one
-			g, ok = sh.publishAtOnce(fs[i : i+1])
+		generation := sh.generation
+		g, n := sh.publishAtOnce(rest)
+		if n == 0 && generation != sh.generation && !again { // it was planned on what has changed
+			again = true
+			continue
 		}
-		if !ok {
-			if g, done, err = sh.publishInSteps(fs[i : i+1]); err != nil {
-				return nil, g, err
+		again = false
+		done := true
+		if n == 0 {
+			if g, done, err = sh.publishInSteps(rest[:1]); err != nil {
+				return fs[:len(fs)-len(rest)], g, err
 			}
+			n = 1
 		}
-		tell(&fs[i], done)
-		if g != nil {
-			last = g // groups become durable in their order
+		for i := range rest[:n] {
+			rest[i].group, rest[i].told = g, sh.toldOf(&rest[i], done)
 		}
+		rest = rest[n:]
 	}
-	return fs, last, nil
+	return fs, nil, nil
 }
 
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,

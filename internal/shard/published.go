@@ -34,9 +34,9 @@ type DirectDelivery struct {
 }
 
 // toldOf makes the event of a publication that has been committed; nil if nobody
-// wants it. The shard's lock is held.
+// wants it, or for a duplicate. The shard's lock is held.
 func (sh *shard) toldOf(f *fanout, done bool) *Published {
-	if sh.engine.options.Published == nil {
+	if sh.engine.options.Published == nil || f.result.Duplicate {
 		return nil
 	}
 	p := &Published{

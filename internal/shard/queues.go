@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unique"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -95,21 +94,13 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 			return err
 		}
 		sh.meta.incarnation++
-		qs := sh.newQueue(own(spec.ARN), &queueRecord{
+		qs := sh.newQueue(spec.ARN.Own(), &queueRecord{
 			Incarnation: layout.Incarnation(sh.meta.incarnation),
 			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.writeQueue(qs)
 	})
 	return e.tellCreation(spec.ARN, err)
-}
-
-// own copies the parts of a name: they may be pieces of a request, all of which
-// they would keep in memory.
-func own(a arn.ARN) arn.ARN {
-	a.Region, a.Account = unique.Make(a.Region).Value(), unique.Make(a.Account).Value() // which many have
-	a.Resource = strings.Clone(a.Resource)
-	return a
 }
 
 // fitted copies a map that is to be kept into no more room than it needs.
@@ -171,6 +162,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
 			}
 		}
 		sh.deletions[a] = now
+		e.event(QueueEvent{Queue: a, Kind: QueueDeleted, At: now})
 		return nil
 	})
 }

@@ -53,7 +53,10 @@ type shard struct {
 	spreading map[arn.ARN]int // how many of them there are of a topic
 	fanning   bool
 	nextFan   uint64
-	planned   int                            // the deliveries of the latest plan
+	line      line                           // of publishers
+	planned   int                            // the deliveries of the latest publication
+	targets   map[*topic.Subscription]target // of late; see target
+	targetsOf uint64                         // the generation that targets is of
 	done      []finished                     // empty; reused by publishDirect
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 

@@ -143,6 +143,16 @@ func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	})
 }
 
+// HasTopic reports whether there is a topic, for statistics: it does not wait until
+// what it tells is durable.
+func (e *Engine) HasTopic(t arn.ARN) bool {
+	sh := e.shardOf(t)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	_, ok := sh.topics.Topic(t)
+	return ok
+}
+
 // TopicAttributes are all attributes of a topic. Errors: NotFound.
 func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
 	err = e.withCatalog(ctx, t, func(sh *shard) error {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"godwit.dev/godwit/internal/fault"
@@ -91,7 +92,7 @@ func (x *exchange) holdLarge() error {
 // limit bytes.
 func (b *buffer) unzip(x *exchange) error {
 	limit := x.bodyLimit()
-	switch encoding := x.r.Header.Get("Content-Encoding"); encoding {
+	switch encoding := x.r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
 	case "", "identity":
 		return nil
 	case "gzip":

@@ -62,6 +62,7 @@ func TestCBOR(t *testing.T) {
 		{"an answer", "Ping", name("a"), "", "", 200, "bf644e616d656161ff", ""},
 		{"nothing to say", "Void", "", "", "", 200, "", ""},
 		{"compressed", "Ping", zipped(name("a")), "gzip", "", 200, "bf644e616d656161ff", ""},
+		{"compressed, in capitals", "Ping", zipped(name("a")), "GZIP", "", 200, "bf644e616d656161ff", ""},
 		{"an error", "Ping", name("nobody"), "", "true", 404, "bf665f5f74797065" + text("com.amazonaws.cloudwatch.v2010_08_01#ResourceNotFound") + "ff", "ResourceNotFound;Sender"},
 		{"an error for who does not ask for Query's", "Ping", name("nobody"), "", "", 400, "bf665f5f74797065" + text("com.amazonaws.cloudwatch.v2010_08_01#ResourceNotFound") + "ff", ""},
 		{"a constraint", "Ping", "\xa0", "", "true", 400, "bf665f5f74797065" + text("com.amazon.coral.validate#ValidationException") + "676d657373616765" +

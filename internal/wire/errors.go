@@ -19,7 +19,7 @@ type errorShape struct {
 	// Query is the text in Query where AWS's differs from Text, which is then
 	// JSON's. Both stand, whatever text the fault brings.
 	Query string
-	Mute  bool // the answer has no message but in Query
+	Mute  bool // the answer has no message
 }
 
 const (

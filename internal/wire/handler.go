@@ -2,13 +2,13 @@ package wire
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/clock"
@@ -40,6 +40,10 @@ type Options struct {
 	Observe func(Observation)
 }
 
+// Canceled is the code of a request whose caller hung up before the answer, or which
+// the end of the server cut off.
+const Canceled = "Canceled"
+
 // Observation is what metrics may know of a request.
 type Observation struct {
 	Service   string // as Operation, empty when it could not be told
@@ -69,7 +73,7 @@ func NewHandler(options Options) *Handler {
 		panic("wire: incomplete options")
 	}
 	if options.NewRequestID == nil {
-		options.NewRequestID = randomUUID
+		options.NewRequestID = uuid.NewString
 	}
 	if options.MaxBody == 0 {
 		options.MaxBody = DefaultMaxBody
@@ -240,7 +244,8 @@ func (x *exchange) checkScheme(version string) error {
 
 // refuse answers an error.
 func (x *exchange) refuse(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if cut {
 		// The caller is gone, or the server stops: nobody's mistake.
 		err = fault.New(fault.Unavailable, "")
 	}
@@ -254,6 +259,9 @@ func (x *exchange) refuse(err error) {
 			slog.String("operation", x.call.Operation), slog.Any("error", err))
 	}
 	x.answerError(shape, text)
+	if cut {
+		x.code = Canceled
+	}
 }
 
 // finish turns a panic into an answer and tells of the request.
@@ -286,20 +294,4 @@ func (x *exchange) finish() {
 			Status: x.status, Code: x.code, Duration: duration, In: x.in, Out: x.out,
 		})
 	}
-}
-
-// randomUUID makes a version 4 UUID.
-func randomUUID() string {
-	var id [16]byte
-	rand.Read(id[:])
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	var text [36]byte
-	hex.Encode(text[:], id[:4])
-	hex.Encode(text[9:], id[4:6])
-	hex.Encode(text[14:], id[6:8])
-	hex.Encode(text[19:], id[8:10])
-	hex.Encode(text[24:], id[10:])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
-	return string(text[:])
 }

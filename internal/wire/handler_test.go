@@ -207,6 +207,18 @@ func TestInternalFailures(t *testing.T) {
 	}
 }
 
+// Whoever hangs up is answered like one to whom the server is not there, and is not
+// counted as one: that would be a fault of the server.
+func TestCallerIsGone(t *testing.T) {
+	var seen wire.Observation
+	handler := newHandler(func(o *wire.Options) { o.Observe = func(x wire.Observation) { seen = x } })
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, post(`{"QueueUrl":"q","MessageBody":"gone"}`, "AmazonSQS.SendMessage"))
+	if w.Code != http.StatusServiceUnavailable || seen.Status != w.Code || seen.Code != wire.Canceled {
+		t.Errorf("%s, observed %+v", show(w), seen)
+	}
+}
+
 func TestLogNeverHoldsBodies(t *testing.T) {
 	var log bytes.Buffer
 	handler := newHandler(func(o *wire.Options) {

@@ -126,9 +126,12 @@ func (x *exchange) answerError(shape errorShape, text string) {
 		dst = append(dst, side...)
 		dst = append(dst, "</Type><Code>"...)
 		dst = append(dst, shape.Code...)
-		dst = append(dst, "</Code><Message>"...)
-		dst = awsquery.AppendEscaped(dst, text)
-		dst = append(dst, "</Message>"...)
+		dst = append(dst, "</Code>"...)
+		if !shape.Mute {
+			dst = append(dst, "<Message>"...)
+			dst = awsquery.AppendEscaped(dst, text)
+			dst = append(dst, "</Message>"...)
+		}
 		if x.service.declaration {
 			dst = append(dst, "<Detail/>"...)
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // TestQueueGauges: the operator's view of a queue agrees with what was done to it.
@@ -30,6 +32,10 @@ func TestQueueGauges(t *testing.T) {
 	receive(t, c, q, 1)
 	equal(t, "the queue", `{"now":{"delayed":0,"groupsInFlight":0,"inFlight":1,"noisyGroups":0,"oldestSeconds":42,"visible":1},`+
 		`"total":{"deadLettered":0,"deduplicated":0,"deleted":1,"emptyReceives":0,"expired":0,"received":3,"sent":3,"sentBytes":11}}`+"\n", show(queueARN("q")).Body)
+	must(c.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &q}))(t)
+	createQueue(t, c, "q")
+	equal(t, "another queue of the name", `{"now":{"delayed":0,"groupsInFlight":0,"inFlight":0,"noisyGroups":0,"oldestSeconds":0,"visible":0},`+
+		`"total":{"deadLettered":0,"deduplicated":0,"deleted":0,"emptyReceives":0,"expired":0,"received":0,"sent":0,"sentBytes":0}}`+"\n", show(queueARN("q")).Body)
 	equal(t, "a missing queue", http.StatusNotFound, show(queueARN("none")).Status)
 	equal(t, "no queue", http.StatusBadRequest, show("x").Status)
 }

@@ -272,10 +272,12 @@ func TestDescribeAlarms(t *testing.T) {
 	putAlarm(t, endpoint, "b", func(in *cloudwatch.PutMetricAlarmInput) { in.Threshold = aws.Float64(5) })
 	equal(t, "the new threshold", 5.0, *describeAlarm(t, endpoint, "b").Threshold)
 
-	_, err := c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"b", "none"}})
+	_, err := c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"b", "none", "a1"}})
 	refused(t, err, "ResourceNotFound", 404, "")
-	must(c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"b", "a1"}}))(t)
-	equal(t, "what is left", "a0 a2 a3 a4 a5 a6", describe(&cloudwatch.DescribeAlarmsInput{}))
+	equal(t, "what is left beside a wrong name", "a0 a2 a3 a4 a5 a6", describe(&cloudwatch.DescribeAlarmsInput{}))
+	must(c.DeleteAlarms(t.Context(), &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{"a2", "a3", "a2"}}))(t)
+	equal(t, "what is left", "a0 a4 a5 a6", describe(&cloudwatch.DescribeAlarmsInput{}))
+	equal(t, "the parents of an alarm", "", describe(&cloudwatch.DescribeAlarmsInput{ParentsOfAlarmName: aws.String("a0")}))
 
 	id := aws.String(alarmARN("a0"))
 	must(c.TagResource(t.Context(), &cloudwatch.TagResourceInput{ResourceARN: id, Tags: []types.Tag{{Key: aws.String("b"), Value: aws.String("")}, {Key: aws.String("a"), Value: aws.String("1")}}}))(t)

@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,56 @@ func TestAlarmInvokesFunction(t *testing.T) {
 	equal(t, "the alarm", alarmARN("a"), event["alarmArn"])
 	equal(t, "the state", "ALARM", data["state"].(map[string]any)["value"])
 	equal(t, "the state before", "OK", data["previousState"].(map[string]any)["value"])
+}
+
+// While a function cannot be told, others are; it is told of all states in their
+// order as soon as it can be.
+func TestAlarmActionsWaitForTheirOwnTarget(t *testing.T) {
+	endpoint := start(t)
+	functions, topics, f := functionsClient(endpoint), topicsClient(endpoint), startFar(t)
+	createFar(t, endpoint, functions, "on-call", f, "")
+	must(functions.AddPermission(t.Context(), &lambda.AddPermissionInput{
+		FunctionName: aws.String("on-call"), StatementId: aws.String("s"), Action: aws.String("lambda:InvokeFunction"),
+		Principal: aws.String("lambda.alarms.cloudwatch.amazonaws.com"),
+	}))(t)
+	ops := createTopic(t, topics, "ops")
+	nextMinute(t, endpoint)
+	for _, name := range []string{"a", "b"} {
+		putAlarm(t, endpoint, name, func(in *cloudwatch.PutMetricAlarmInput) {
+			in.TreatMissingData = aws.String("ignore")
+			in.AlarmActions, in.OKActions = []string{functionARN("on-call"), ops}, []string{functionARN("on-call"), ops}
+		})
+	}
+	set := func(name string, state types.StateValue) {
+		t.Helper()
+		must(metricsClient(endpoint).SetAlarmState(t.Context(), &cloudwatch.SetAlarmStateInput{AlarmName: &name, StateValue: state, StateReason: aws.String("testing")}))(t)
+	}
+	actions := func(name string) (all []string) {
+		t.Helper()
+		for _, line := range alarmHistory(t, endpoint, name) {
+			if action, ok := strings.CutPrefix(line, "Action: Successfully executed action "); ok {
+				all = append(all, action)
+			}
+		}
+		return all
+	}
+	if r := post(t, endpoint+"/_godwit/faults", `{"arn":"`+functionARN("on-call")+`","fault":"unavailable"}`); r.Status != 200 {
+		t.Fatal(r.Body)
+	}
+	set("a", types.StateValueAlarm)
+	set("a", types.StateValueOk)
+	set("b", types.StateValueAlarm)
+	equal(t, "the actions of the one", []string{ops, ops}, actions("a"))
+	equal(t, "the actions of the other", []string{ops}, actions("b"))
+	equal(t, "the runs", 0, len(f.ran()))
+	post(t, endpoint+"/_godwit/faults", `{"arn":"`+functionARN("on-call")+`","fault":"none"}`)
+	advance(t, endpoint, "1m")
+	told := map[any]string{}
+	for _, run := range f.ran() {
+		data := decode(t, run)["alarmData"].(map[string]any)
+		told[data["alarmName"]] += data["state"].(map[string]any)["value"].(string) + " "
+	}
+	equal(t, "what the function was told of", map[any]string{"a": "ALARM OK ", "b": "ALARM "}, told)
 }
 
 // What happens to a function, invoked either way, is in AWS/Lambda's metrics, by

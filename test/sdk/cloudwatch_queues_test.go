@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -185,4 +186,25 @@ func TestDeadLetterQueueMetrics(t *testing.T) {
 		"ApproximateNumberOfMessagesVisible": "1 1",
 		"ApproximateAgeOfOldestMessage":      "60 120",
 	})
+}
+
+// A restart does not interrupt the metrics of a queue that is empty, or the alarm on
+// it.
+func TestMetricsGoOnAfterARestart(t *testing.T) {
+	endpoint, restart := startDisk(t)
+	c := client(endpoint)
+	nextMinute(t, endpoint)
+	url := createQueue(t, c, "q")
+	send(t, c, url, "m")
+	remove(t, c, url, receive(t, c, url, 1)[0])
+	putAlarm(t, endpoint, "filled", func(in *cloudwatch.PutMetricAlarmInput) {
+		in.Namespace, in.MetricName, in.Dimensions = aws.String("AWS/SQS"), aws.String("ApproximateNumberOfMessagesVisible"), dimensions("QueueName", "q")
+	})
+	advance(t, endpoint, "10m")
+	endpoint = restart()
+	advance(t, endpoint, "10m")
+	a := describeAlarm(t, endpoint, "filled")
+	equal(t, "the alarm", types.StateValueOk, a.StateValue)
+	equal(t, "its history", []string{`ConfigurationUpdate: Alarm "filled" created`, "StateUpdate: Alarm updated from INSUFFICIENT_DATA to OK"}, alarmHistory(t, endpoint, "filled"))
+	equal(t, "the metric", 20, len(strings.Fields(statistic(t, endpoint, "AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", "QueueName", "q"))))
 }

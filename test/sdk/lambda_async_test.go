@@ -105,7 +105,7 @@ func startDisk(t *testing.T) (endpoint string, restart func() string) {
 	t.Helper()
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: t.TempDir(), Region: region, Account: account,
-		AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true, EndpointConcurrency: 50, DeliveryConcurrency: 500,
+		AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true, EndpointConcurrency: 50, DeliveryConcurrency: 500,
 	}
 	var s *server.Server
 	begin := func() string {

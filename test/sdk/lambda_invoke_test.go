@@ -111,6 +111,54 @@ func TestInvokeTail(t *testing.T) {
 	}
 }
 
+// In the JSON format the lines of the platform are records, and lines below the
+// levels are left out; a change of the format is one of the next environment.
+func TestInvokeJSONLog(t *testing.T) {
+	c := functionsClient(start(t))
+	createProgram(t, c, "f", func(in *lambda.CreateFunctionInput) {
+		in.LoggingConfig = &types.LoggingConfig{LogFormat: types.LogFormatJson, ApplicationLogLevel: types.ApplicationLogLevelWarn}
+	})
+	tail := func(payload string) (records []map[string]any) {
+		t.Helper()
+		out := invoke(t, c, "f", payload, func(in *lambda.InvokeInput) { in.LogType = types.LogTypeTail })
+		for line := range strings.Lines(string(must(base64.StdEncoding.DecodeString(aws.ToString(out.LogResult)))(t))) {
+			records = append(records, decode(t, line))
+		}
+		return records
+	}
+	const printed = `{\"level\":\"%s\",\"timestamp\":\"2026-01-01T00:00:00Z\"}\n`
+	log := tail(`{"print":"plain\n` + fmt.Sprintf(printed, "INFO") + fmt.Sprintf(printed, "ERROR") + `"}`)
+	if len(log) != 3 {
+		t.Fatalf("log %v", log)
+	}
+	record := log[0]["record"].(map[string]any)
+	equal(t, "the start", map[string]any{"requestId": record["requestId"], "functionArn": functionARN("f"), "version": "$LATEST"}, record)
+	equal(t, "its type", any("platform.start"), log[0]["type"])
+	equal(t, "what was printed", map[string]any{"level": "ERROR", "timestamp": "2026-01-01T00:00:00Z"}, log[1])
+	equal(t, "the end's type", any("platform.report"), log[2]["type"])
+	report := log[2]["record"].(map[string]any)
+	equal(t, "the request", record["requestId"], report["requestId"])
+	equal(t, "the status", any("success"), report["status"])
+	metrics := report["metrics"].(map[string]any)
+	for _, name := range []string{"durationMs", "billedDurationMs", "maxMemoryUsedMB", "initDurationMs"} {
+		if n, ok := metrics[name].(float64); !ok || n <= 0 {
+			t.Errorf("%s is %v", name, metrics[name])
+		}
+	}
+	equal(t, "the memory", any(128.0), metrics["memorySizeMB"])
+	log = tail(`{"fail":"no"}`)
+	report = log[len(log)-1]["record"].(map[string]any)
+	equal(t, "the status of a failure", any("error"), report["status"])
+
+	must(c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
+		FunctionName: aws.String("f"), LoggingConfig: &types.LoggingConfig{LogFormat: types.LogFormatText},
+	}))(t)
+	out := invoke(t, c, "f", `{}`, func(in *lambda.InvokeInput) { in.LogType = types.LogTypeTail })
+	if text := string(must(base64.StdEncoding.DecodeString(aws.ToString(out.LogResult)))(t)); !strings.HasPrefix(text, "START RequestId: ") {
+		t.Errorf("as text again: %s", text)
+	}
+}
+
 func TestInvokeVersions(t *testing.T) {
 	c := functionsClient(start(t))
 	createProgram(t, c, "f", func(in *lambda.CreateFunctionInput) {

@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -161,6 +162,7 @@ func TestLogParameters(t *testing.T) {
 		{"limit", func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit = new(int32(2)) }, "2 3"},
 		{"limit from the head", func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit, in.StartFromHead = new(int32(2)), new(true) }, "1 2"},
 		{"startTime is part of it", func(in *cloudwatchlogs.GetLogEventsInput) { in.StartTime = new(now - 1000) }, "2 3"},
+		{"the latest endTime", func(in *cloudwatchlogs.GetLogEventsInput) { in.EndTime = new(int64(math.MaxInt64)) }, "1 2 3"},
 		{"endTime is not", func(in *cloudwatchlogs.GetLogEventsInput) { in.EndTime = &now }, "1 2"},
 		{"unmask", func(in *cloudwatchlogs.GetLogEventsInput) { in.Unmask = true }, "1 2 3"},
 		{"name as identifier", func(in *cloudwatchlogs.GetLogEventsInput) { in.LogGroupName, in.LogGroupIdentifier = nil, new("/app") }, "1 2 3"},
@@ -192,6 +194,7 @@ func TestLogParameters(t *testing.T) {
 		{"startTime and endTime are part of it", func(in *cloudwatchlogs.FilterLogEventsInput) {
 			in.StartTime, in.EndTime = new(now-1000), new(now-100)
 		}, "2 x"},
+		{"the latest endTime", func(in *cloudwatchlogs.FilterLogEventsInput) { in.EndTime = new(int64(math.MaxInt64)) }, "1 2 x 3"},
 		{"ARN as identifier", func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogGroupName, in.LogGroupIdentifier = nil, &arn }, "1 2 x 3"},
 		{"the same stream twice", func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNames = []string{"a/1", "a/1", "a/2"} }, "1 2 3"},
 		{"prefix", func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNamePrefix = new("a/") }, "1 2 3"},
@@ -287,6 +290,7 @@ func TestLogParameters(t *testing.T) {
 		{"this account", func(in *cloudwatchlogs.DescribeLogGroupsInput) {
 			in.IncludeLinkedAccounts, in.AccountIdentifiers = new(true), []string{account}
 		}, []string{"/app", "/app#2"}},
+		{"another account that is not asked for", func(in *cloudwatchlogs.DescribeLogGroupsInput) { in.AccountIdentifiers = []string{"111111111111"} }, []string{"/app", "/app#2"}},
 		{"another account", func(in *cloudwatchlogs.DescribeLogGroupsInput) {
 			in.IncludeLinkedAccounts, in.AccountIdentifiers = new(true), []string{"111111111111"}
 		}, nil},
@@ -338,6 +342,16 @@ func TestLogTagLimits(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, bad := range [][]string{{""}, {strings.Repeat("k", 129)}, {"k!"}, {"aws:k"}} {
+		_, err := c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: new(logGroupARN + "/app"), TagKeys: bad})
+		wantLogsError(t, fmt.Sprintf("remove %.20v", bad), err, invalidParameter, "")
+	}
+	for _, bad := range [][]string{{}, {""}, {strings.Repeat("k", 129)}, {"k!"}, {"aws:k"}} {
+		_, err := c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: new("/app"), Tags: bad}) //nolint:staticcheck // clients still use it
+		wantLogsError(t, fmt.Sprintf("remove %.20v", bad), err, invalidParameter, "")
+	}
+	_, err := c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: new(logGroupARN + "/app"), TagKeys: make([]string, 51)})
+	wantLogsError(t, "remove too many", err, invalidParameter, "")
 	wantLogsError(t, "one more", tag(map[string]string{"more": ""}), "TooManyTagsException", "")
 	wantLogsError(t, "one more", older(map[string]string{"more": ""}), invalidParameter, "")
 	got := must(c.ListTagsForResource(ctx, &cloudwatchlogs.ListTagsForResourceInput{ResourceArn: new(logGroupARN + "/app")}))(t)

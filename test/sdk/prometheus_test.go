@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
 
 	"godwit.dev/godwit/internal/config"
@@ -28,6 +31,10 @@ func scrape(t *testing.T, endpoint string) map[string]string {
 	r := do(t, req)
 	if r.Status != http.StatusOK || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") {
 		t.Fatalf("/metrics: %d %s", r.Status, r.Header.Get("Content-Type"))
+	}
+	problems, err := promlint.New(strings.NewReader(r.Body)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("/metrics: %v, %v", err, problems)
 	}
 	samples := map[string]string{}
 	for line := range strings.Lines(r.Body) {
@@ -124,6 +131,16 @@ func TestPrometheus(t *testing.T) {
 			}
 		}
 	}
+	must(topicsClient(endpoint).DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: aws.String(topicARN("orders"))}))(t)
+	must(client(endpoint).DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(endpoint + "/" + account + "/work")}))(t)
+	must(functionsClient(endpoint).DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
+	for name := range scrape(t, endpoint) {
+		for _, gone := range []string{`queue="work"`, `topic="orders"`, `function="f"`} {
+			if strings.Contains(name, gone) {
+				t.Errorf("what is deleted is told of: %s", name)
+			}
+		}
+	}
 	equal(t, "without the setting, nothing is there", http.StatusBadRequest, func() int {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start(t)+"/metrics", nil)
 		if err != nil {
@@ -134,33 +151,100 @@ func TestPrometheus(t *testing.T) {
 }
 
 // metricNames are the names of metrics in an expression or a document.
-var metricNames = regexp.MustCompile(`\b(?:godwit|go|process)_[a-z0-9_]+\b`)
+var metricNames = regexp.MustCompile(`\b(?:up|(?:godwit|go|process)_[a-z0-9_]+)\b`)
+
+// expression is one of the dashboard or of the alert rules, with the labels that are
+// shown of its result.
+type expression struct {
+	text  string
+	shown []string
+}
+
+var (
+	shownLabels = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
+	selectors   = regexp.MustCompile(`\b(up|(?:godwit|go|process)_[a-z0-9_]+)\{([^}]*)\}`)
+	matchers    = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"`)
+	groupings   = regexp.MustCompile(`\b(?:by|on)\s*\(([^)]*)\)`)
+)
+
+// expressions finds those of a document, whatever surrounds them.
+func expressions(document any) (all []expression) {
+	switch v := document.(type) {
+	case map[string]any:
+		e := expression{}
+		for _, key := range []string{"expr", "query", "definition"} {
+			if text, ok := v[key].(string); ok && metricNames.MatchString(text) {
+				e.text = text
+			}
+		}
+		if e.text != "" {
+			shown := fmt.Sprint(v["legendFormat"], v["annotations"])
+			for _, found := range shownLabels.FindAllStringSubmatch(shown, -1) {
+				e.shown = append(e.shown, found[1])
+			}
+			return []expression{e}
+		}
+		for _, value := range v {
+			all = append(all, expressions(value)...)
+		}
+	case []any:
+		for _, value := range v {
+			all = append(all, expressions(value)...)
+		}
+	}
+	return all
+}
+
+// check holds an expression against the labels that each metric has.
+func (e expression) check(t *testing.T, known map[string]map[string]bool) {
+	t.Helper()
+	all := map[string]bool{}
+	for _, name := range metricNames.FindAllString(e.text, -1) {
+		if known[name] == nil {
+			t.Errorf("there is no %s, of %s", name, e.text)
+		}
+		maps.Copy(all, known[name])
+	}
+	for _, found := range selectors.FindAllStringSubmatch(e.text, -1) {
+		for _, m := range matchers.FindAllStringSubmatch(found[2], -1) {
+			if !known[found[1]][m[1]] {
+				t.Errorf("%s has no label %s, of %s", found[1], m[1], e.text)
+			}
+		}
+	}
+	result := all
+	for i, found := range groupings.FindAllStringSubmatch(e.text, -1) {
+		kept := map[string]bool{}
+		for label := range strings.SplitSeq(found[1], ",") {
+			if kept[strings.TrimSpace(label)] = true; !all[strings.TrimSpace(label)] {
+				t.Errorf("nothing has the label %s, of %s", label, e.text)
+			}
+		}
+		if i == 0 {
+			result = kept
+		}
+	}
+	for _, label := range e.shown {
+		if !result[label] {
+			t.Errorf("the label %s is shown, and is not in the result of %s", label, e.text)
+		}
+	}
+}
 
 // TestDeployedFiles: the dashboard and the alert rules can be read, and name
-// metrics that are there.
+// metrics and labels that are there.
 func TestDeployedFiles(t *testing.T) {
 	endpoint := startCounting(t)
 	traffic(t, endpoint)
-	known := map[string]bool{}
-	for name := range scrape(t, endpoint) {
-		name, _, _ = strings.Cut(name, "{")
-		known[name] = true
-	}
-	var expressions []string
-	var collect func(v any)
-	collect = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for key, value := range v {
-				if text, ok := value.(string); ok && slices.Contains([]string{"expr", "query", "definition"}, key) {
-					expressions = append(expressions, text)
-				}
-				collect(value)
-			}
-		case []any:
-			for _, value := range v {
-				collect(value)
-			}
+	scraped := map[string]bool{"instance": true, "job": true} // which Prometheus adds
+	known := map[string]map[string]bool{"up": scraped}
+	for sample := range scrape(t, endpoint) {
+		name, labels, _ := strings.Cut(sample, "{")
+		if known[name] == nil {
+			known[name] = maps.Clone(scraped)
+		}
+		for _, m := range matchers.FindAllStringSubmatch(labels, -1) {
+			known[name][m[1]] = true
 		}
 	}
 	read := func(name string, unmarshal func([]byte, any) error) any {
@@ -175,21 +259,17 @@ func TestDeployedFiles(t *testing.T) {
 		}
 		return v
 	}
-	collect(read("grafana/godwit.json", json.Unmarshal))
-	if len(expressions) < 30 {
-		t.Errorf("%d expressions in the dashboard", len(expressions))
-	}
-	rules := read("prometheus/alerts.yml", yaml.Unmarshal)
-	before := len(expressions)
-	collect(rules)
-	if len(expressions)-before < 8 {
-		t.Errorf("%d alert rules", len(expressions)-before)
-	}
-	for _, e := range expressions {
-		for _, name := range metricNames.FindAllString(e, -1) {
-			if !known[name] {
-				t.Errorf("there is no %s, of %s", name, e)
-			}
+	for name, least := range map[string]int{"grafana/godwit.json": 30, "prometheus/alerts.yml": 8} {
+		unmarshal := json.Unmarshal
+		if strings.HasSuffix(name, ".yml") {
+			unmarshal = yaml.Unmarshal
+		}
+		found := expressions(read(name, unmarshal))
+		if len(found) < least {
+			t.Errorf("%d expressions in %s", len(found), name)
+		}
+		for _, e := range found {
+			e.check(t, known)
 		}
 	}
 	settings := read("godwit.yaml", yaml.Unmarshal)
@@ -207,7 +287,7 @@ func TestDeployedFiles(t *testing.T) {
 		}
 	}
 	for _, name := range metricNames.FindAllString(string(guide), -1) {
-		if !known[name] && !known[name+"_bucket"] {
+		if known[name] == nil && known[name+"_bucket"] == nil {
 			t.Errorf("docs/monitoring.md names %s, which is not there", name)
 		}
 	}

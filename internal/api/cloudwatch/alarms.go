@@ -1,11 +1,12 @@
 package cloudwatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/alarm"
@@ -22,9 +23,13 @@ const (
 	defaultRecords = 50
 	maxReason      = 1023
 	maxReasonData  = 4000
+	maxAction      = 1024
 )
 
-var alarmTypes = []string{"CompositeAlarm", "MetricAlarm"}
+var (
+	alarmTypes  = []string{"CompositeAlarm", "MetricAlarm"}
+	stateValues = []string{"INSUFFICIENT_DATA", "ALARM", "OK"}
+)
 
 func checkNames(names []string) error {
 	if len(names) > maxNames {
@@ -42,13 +47,10 @@ func alarmIDs(call *api.Call, names []string) []alarms.ID {
 }
 
 func readRecords(n *int, otherwise int) (int, error) {
-	if n != nil && (*n < 1 || *n > maxRecords) {
-		return 0, breaks(strconv.Itoa(*n), "maxRecords", fmt.Sprintf("Member must have value between 1 and %d", maxRecords))
+	if n == nil {
+		return otherwise, nil
 	}
-	if n != nil {
-		return *n, nil
-	}
-	return otherwise, nil
+	return *n, checkNumber("maxRecords", n, 1, maxRecords)
 }
 
 // wantsMetricAlarms reports whether types, all if there are none, hold alarms on
@@ -65,6 +67,7 @@ func wantsMetricAlarms(types []string) (bool, error) {
 // describeAlarms answers DescribeAlarms, in the order of names.
 func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *DescribeAlarmsInput) (*DescribeAlarmsOutput, error) {
 	limit, err := readRecords(in.MaxRecords, defaultRecords)
+	err = cmp.Or(err, checkLength("alarmNamePrefix", in.AlarmNamePrefix, 1, maxName), checkLength("actionPrefix", in.ActionPrefix, 1, maxAction))
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +76,14 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 		return nil, err
 	}
 	switch {
-	case in.ChildrenOfAlarmName != nil || in.ParentsOfAlarmName != nil:
-		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children or parents.")
+	case in.ChildrenOfAlarmName != nil:
+		return nil, unfit("Composite alarms are not supported yet, and so no alarm has children.")
 	case len(in.AlarmNames) > 0 && in.AlarmNamePrefix != nil:
 		return nil, unfit("The parameters AlarmNames and AlarmNamePrefix are mutually exclusive and you have specified both.")
-	case in.StateValue != nil && !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
-		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
+	case in.StateValue != nil && !slices.Contains(stateValues, *in.StateValue):
+		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
 	}
+	wanted = wanted && in.ParentsOfAlarmName == nil // which would be composite alarms
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
@@ -137,6 +141,12 @@ func showAlarm(a *alarm.Alarm) MetricAlarm {
 
 // describeAlarmsForMetric answers DescribeAlarmsForMetric.
 func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in *DescribeAlarmsForMetricInput) (*DescribeAlarmsForMetricOutput, error) {
+	if err := cmp.Or(
+		checkLength("namespace", in.Namespace, 1, maxName), checkLength("metricName", in.MetricName, 1, maxName),
+		checkNumber("period", in.Period, 1, math.MaxInt32),
+	); err != nil {
+		return nil, err
+	}
 	dimensions, err := readDimensions("Dimensions", in.Dimensions)
 	if err != nil {
 		return nil, unfit("%s", err)
@@ -167,7 +177,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 // asked otherwise.
 func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *DescribeAlarmHistoryInput) (*DescribeAlarmHistoryOutput, error) {
 	limit, err := readRecords(in.MaxRecords, maxRecords)
-	if err != nil {
+	if err := cmp.Or(err, checkLength("alarmName", in.AlarmName, 1, maxName)); err != nil {
 		return nil, err
 	}
 	wanted, err := wantsMetricAlarms(in.AlarmTypes)
@@ -216,12 +226,24 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	return out, nil
 }
 
-// deleteAlarms answers DeleteAlarms: it deletes all or none.
+// deleteAlarms answers DeleteAlarms. Of names of which some are wrong it deletes the
+// others.
 func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
-	return nil, s.alarms.Delete(alarmIDs(call, in.AlarmNames))
+	ids := alarmIDs(call, in.AlarmNames)
+	there := slices.DeleteFunc(slices.Clone(ids), func(id alarms.ID) bool {
+		_, ok := s.alarms.Get(id)
+		return !ok
+	})
+	if err := s.alarms.Delete(there); err != nil {
+		return nil, err
+	}
+	if len(there) < len(ids) {
+		return nil, fault.New(fault.NotFound, "")
+	}
+	return nil, nil
 }
 
 // enableAlarmActions answers EnableAlarmActions. Alarms that are not there are
@@ -244,13 +266,14 @@ func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *Dis
 // setAlarmState answers SetAlarmState.
 func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
 	data := deref(in.StateReasonData)
+	if err := cmp.Or(
+		checkLength("stateReason", in.StateReason, 0, maxReason), checkLength("stateReasonData", in.StateReasonData, 0, maxReasonData),
+	); err != nil {
+		return nil, err
+	}
 	switch {
-	case !slices.Contains(alarm.States, alarm.State(*in.StateValue)):
-		return nil, notInEnum(*in.StateValue, "stateValue", texts(alarm.States))
-	case len(*in.StateReason) > maxReason:
-		return nil, breaks(*in.StateReason, "stateReason", fmt.Sprintf("Member must have length less than or equal to %d", maxReason))
-	case len(data) > maxReasonData:
-		return nil, breaks(data, "stateReasonData", fmt.Sprintf("Member must have length less than or equal to %d", maxReasonData))
+	case !slices.Contains(stateValues, *in.StateValue):
+		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
 	case data != "" && !json.Valid([]byte(data)):
 		return nil, fault.New(fault.InvalidFormat, "")
 	}

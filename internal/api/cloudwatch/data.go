@@ -37,9 +37,9 @@ type query struct {
 }
 
 // getMetricData answers GetMetricData: a result for each query, those without
-// data too, the newest value first unless asked otherwise. Periods begin at
-// multiples of their length. With more values than are asked for the answer ends
-// where they do, within a query if need be, and its token goes on from there.
+// data too, the newest value first unless asked otherwise. Periods begin as those of
+// GetMetricStatistics do. With more values than are asked for the answer ends where
+// they do, within a query if need be, and its token goes on from there.
 func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
 	queries, err := readQueries(call, in)
 	if err != nil {
@@ -50,12 +50,12 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		return nil, fault.New(fault.ValidationFailed, err.Error())
 	}
 	ascending := deref(in.ScanBy) == scanOrders[1]
+	if err := checkNumber("maxDatapoints", in.MaxDatapoints, 1, maxDataPoints); err != nil {
+		return nil, err
+	}
 	room := maxDataPoints
-	if n := in.MaxDatapoints; n != nil {
-		if *n < 1 || *n > maxDataPoints {
-			return nil, breaks(strconv.Itoa(*n), "maxDatapoints", fmt.Sprintf("Member must have a value between 1 and %d", maxDataPoints))
-		}
-		room = *n
+	if in.MaxDatapoints != nil {
+		room = *in.MaxDatapoints
 	}
 	list := tokenList(in, queries)
 	place, ok := readToken(list, in.NextToken)
@@ -73,7 +73,8 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, beyond))
 			break
 		}
-		result, err := s.answer(q, from, to, ascending)
+		start, end := span(call.Time, from, to, q.period)
+		result, err := s.answer(q, start, end, ascending)
 		if err != nil {
 			return nil, err
 		}
@@ -91,36 +92,35 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	return out, nil
 }
 
-// answer computes the values of a query.
-func (s *Service) answer(q *query, from, to time.Time, ascending bool) (r MetricDataResult, err error) {
-	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete", Messages: []MessageData{}}
-	start, end := span(from, to, q.period)
-	start -= start % q.period
+// answer computes the values of a query, between two moments in epoch seconds. If it
+// asks for no unit the values are those of the first one that there is.
+func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricDataResult, err error) {
+	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete"}
 	units := []string{deref(q.unit)}
 	if q.unit == nil {
 		if units, err = s.metrics.Units(q.metric); err != nil {
 			return r, err
 		}
 	}
-	found := 0
+	var found []string
 	for _, unit := range units {
-		points, err := s.metrics.Read(q.metric, unit, start, end, q.period)
+		some := false
+		err := s.metrics.Each(q.metric, unit, from, to, q.period, func(start int64, set *metrics.Set) {
+			some = true
+			if value, ok := q.stat.Of(set); ok && len(found) == 0 {
+				r.Timestamps = append(r.Timestamps, api.TimeOf(time.Unix(start, 0)))
+				r.Values = append(r.Values, value)
+			}
+		})
 		if err != nil {
 			return r, err
 		}
-		if len(points) == 0 {
-			continue
+		if some {
+			found = append(found, unit)
 		}
-		if found++; found > 1 {
-			r.Messages = append(r.Messages, MessageData{"MultipleUnits", "The metric has data in several units, of which one is returned. Specify a unit."})
-			break
-		}
-		for i := range points {
-			if value, ok := q.stat.Of(&points[i].Set); ok {
-				r.Timestamps = append(r.Timestamps, api.TimeOf(time.Unix(points[i].Start, 0)))
-				r.Values = append(r.Values, value)
-			}
-		}
+	}
+	if len(found) > 1 {
+		r.Messages = []MessageData{{"MultipleUnits", "Multiple units returned: '[" + strings.Join(found, ", ") + "]'"}}
 	}
 	if !ascending {
 		slices.Reverse(r.Timestamps)

@@ -85,7 +85,7 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 		return d, err
 	}
 	if r := in.StorageResolution; r != nil && *r != 1 && *r != 60 {
-		return d, invalid("The parameter %sStorageResolution must be 1 or 60.", at)
+		return d, invalid("The parameter %sStorageResolution must be a value in the set [ 1, 60 ].", at)
 	}
 	when := call.Time
 	if in.Timestamp != nil {
@@ -118,7 +118,7 @@ func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 	case in.StatisticValues != nil && len(in.Values) > 0:
 		return nil, exclusive(at+"StatisticValues", at+"Values")
 	case in.Value != nil:
-		value := *in.Value
+		value := float64(*in.Value)
 		return func(s *metrics.Set) { s.Add(value, 1) }, checkValue(at+"Value", value)
 	case in.StatisticValues != nil:
 		return readStatistics(at+"StatisticValues.", in.StatisticValues)
@@ -127,14 +127,14 @@ func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 	case len(in.Values) > maxValues:
 		return nil, tooMany(at+"Values", maxValues)
 	case len(in.Counts) > 0 && len(in.Counts) != len(in.Values):
-		return nil, invalid("The parameters %sValues and %sCounts must have the same size.", at, at)
+		return nil, invalid("The parameters %sValues and %sCounts must be of the same size.", at, at)
 	}
 	for i, value := range in.Values {
-		if err := checkValue(fmt.Sprintf("%sValues.member.%d", at, i+1), value); err != nil {
+		if err := checkValue(fmt.Sprintf("%sValues.member.%d", at, i+1), float64(value)); err != nil {
 			return nil, err
 		}
 		if len(in.Counts) > 0 {
-			if count := in.Counts[i]; !(count > 0 && count <= largest) {
+			if count := float64(in.Counts[i]); !(count > 0 && count <= largest) {
 				return nil, invalid("The value %v for parameter %sCounts.member.%d is invalid.", count, at, i+1)
 			}
 		}
@@ -143,28 +143,31 @@ func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 		for i, value := range in.Values {
 			count := 1.0
 			if len(in.Counts) > 0 {
-				count = in.Counts[i]
+				count = float64(in.Counts[i])
 			}
-			s.Add(value, count)
+			s.Add(float64(value), count)
 		}
 	}, nil
 }
 
 func readStatistics(at string, in *StatisticSet) (func(*metrics.Set), error) {
-	for i, value := range []*float64{in.SampleCount, in.Sum, in.Minimum, in.Maximum} {
+	var values [4]float64
+	for i, value := range []*api.Double{in.SampleCount, in.Sum, in.Minimum, in.Maximum} {
 		name := at + []string{"SampleCount", "Sum", "Minimum", "Maximum"}[i]
 		if value == nil {
 			return nil, missing(name)
 		}
-		if err := checkValue(name, *value); err != nil {
+		values[i] = float64(*value)
+		if err := checkValue(name, values[i]); err != nil {
 			return nil, err
 		}
 	}
-	if *in.SampleCount <= 0 {
-		return nil, invalid("The value %v for parameter %sSampleCount is invalid.", *in.SampleCount, at)
+	count, sum, least, most := values[0], values[1], values[2], values[3]
+	if count <= 0 {
+		return nil, invalid("The value %v for parameter %sSampleCount is invalid.", count, at)
 	}
-	if *in.Minimum > *in.Maximum {
-		return nil, invalid("The parameter %sMinimum must not be greater than %sMaximum.", at, at)
+	if least > most {
+		return nil, invalid("The parameter %sMaximum must be greater than %sMinimum.", at, at)
 	}
-	return func(s *metrics.Set) { s.AddStatistics(*in.SampleCount, *in.Sum, *in.Minimum, *in.Maximum) }, nil
+	return func(s *metrics.Set) { s.AddStatistics(count, sum, least, most) }, nil
 }

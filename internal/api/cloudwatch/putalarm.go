@@ -3,11 +3,9 @@ package cloudwatch
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api"
@@ -32,7 +30,7 @@ func (s *Service) putMetricAlarm(_ context.Context, call *api.Call, in *PutMetri
 	if err := checkAlarmName(*in.AlarmName); err != nil {
 		return nil, err
 	}
-	config, err := readConfig(in)
+	config, err := readConfig(call, in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +45,8 @@ func (s *Service) putMetricAlarm(_ context.Context, call *api.Call, in *PutMetri
 }
 
 func checkAlarmName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return breaks(name, "alarmName", fmt.Sprintf("Member must have length between 1 and %d", maxName))
+	if err := checkLength("alarmName", &name, 1, maxName); err != nil {
+		return err
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return unfit("The parameter AlarmName must not contain control characters.")
@@ -60,7 +58,7 @@ func null(member string) error {
 	return unfit("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-func readConfig(in *PutMetricAlarmInput) (c alarm.Config, err error) {
+func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err error) {
 	switch {
 	case len(in.Metrics) > 0 || in.ThresholdMetricId != nil:
 		return c, unfit("Alarms on Metrics, with metric math or anomaly detection, are not supported yet: name a metric with Namespace and MetricName.")
@@ -78,8 +76,16 @@ func readConfig(in *PutMetricAlarmInput) (c alarm.Config, err error) {
 		return c, null("threshold")
 	case in.ComparisonOperator == nil:
 		return c, null("comparisonOperator")
-	case utf8.RuneCountInString(deref(in.AlarmDescription)) > maxDescription:
-		return c, breaks(*in.AlarmDescription, "alarmDescription", fmt.Sprintf("Member must have length less than or equal to %d", maxDescription))
+	case !isASCII(*in.MetricName):
+		return c, unfit("MetricName must not contain Non-ASCII characters.")
+	case !isASCII(*in.Namespace):
+		return c, unfit("Namespace must not contain Non-ASCII characters.")
+	}
+	if err := cmp.Or(
+		checkLength("alarmDescription", in.AlarmDescription, 0, maxDescription), checkNumber("evaluationPeriods", in.EvaluationPeriods, 1, math.MaxInt32),
+		checkNumber("datapointsToAlarm", in.DatapointsToAlarm, 1, math.MaxInt32),
+	); err != nil {
+		return c, err
 	}
 	for _, err := range []error{
 		checkNamespace("Namespace", in.Namespace), checkText("MetricName", in.MetricName, maxName), checkUnit("Unit", in.Unit),
@@ -96,7 +102,7 @@ func readConfig(in *PutMetricAlarmInput) (c alarm.Config, err error) {
 		OKActions: in.OKActions, AlarmActions: in.AlarmActions, InsufficientActions: in.InsufficientDataActions,
 		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: deref(in.Unit), Period: *in.Period,
 		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: deref(in.DatapointsToAlarm),
-		Threshold: *in.Threshold, Comparison: alarm.Comparison(*in.ComparisonOperator),
+		Threshold: float64(*in.Threshold), Comparison: alarm.Comparison(*in.ComparisonOperator),
 		Missing: alarm.Missing(deref(in.TreatMissingData)), LowSamples: deref(in.EvaluateLowSampleCountPercentile),
 	}
 	for _, d := range in.Dimensions {
@@ -108,8 +114,8 @@ func readConfig(in *PutMetricAlarmInput) (c alarm.Config, err error) {
 	if err := readStatistic(&c, in); err != nil {
 		return c, err
 	}
-	return c, cmp.Or(checkActions("oKActions", c.OKActions), checkActions("alarmActions", c.AlarmActions),
-		checkActions("insufficientDataActions", c.InsufficientActions))
+	return c, cmp.Or(checkActions(call, "oKActions", c.OKActions), checkActions(call, "alarmActions", c.AlarmActions),
+		checkActions(call, "insufficientDataActions", c.InsufficientActions))
 }
 
 // checkEvaluation checks how an alarm's datapoints are counted.
@@ -121,15 +127,11 @@ func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 	switch {
 	case !short(c.Period) && (c.Period < 60 || c.Period%60 != 0):
 		return unfit("Period must be 10, 20, 30 or a multiple of 60")
-	case c.EvaluationPeriods < 1:
-		return breaks(strconv.Itoa(c.EvaluationPeriods), "evaluationPeriods", "Member must have value greater than or equal to 1")
 	case c.EvaluationPeriods > most || c.Period > most || c.Period*c.EvaluationPeriods > most:
 		if most == maxDay {
-			return unfit("Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= %d).", most)
+			return unfit("Metrics cannot be checked across more than a day (EvaluationPeriods * Period must be <= %d) for alarms using period < 3600", most)
 		}
-		return unfit("Metrics cannot be checked across more than seven days (EvaluationPeriods * Period must be <= %d).", most)
-	case in.DatapointsToAlarm != nil && *in.DatapointsToAlarm < 1:
-		return breaks(strconv.Itoa(*in.DatapointsToAlarm), "datapointsToAlarm", "Member must have value greater than or equal to 1")
+		return unfit("Metrics cannot be checked across more than a week (EvaluationPeriods * Period must be <= %d) for alarms using period >= 3600", most)
 	case c.DatapointsToAlarm > c.EvaluationPeriods:
 		return unfit("DatapointsToAlarm must be less than or equal to EvaluationPeriods")
 	case !alarm.Finite(c.Threshold):
@@ -185,18 +187,21 @@ func readStatistic(c *alarm.Config, in *PutMetricAlarmInput) error {
 }
 
 // checkActions checks that actions are such as can be executed.
-func checkActions(parameter string, actions []string) error {
+func checkActions(call *api.Call, parameter string, actions []string) error {
 	if len(actions) > maxActions {
 		return unfit("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)
 	}
 	for _, action := range actions {
 		a, err := arn.Parse(action)
+		topic := a.Service == "sns" && !strings.Contains(a.Resource, ":") && !a.FIFO()
+		function := a.Service == "lambda" && strings.HasPrefix(a.Resource, "function:")
 		switch {
 		case err != nil || a.Region == "" || a.Account == "" || a.Resource == "":
 			return unfit("Invalid arn syntax: %s", shorten(action))
-		case a.Service == "sns" && !strings.Contains(a.Resource, ":") && !a.FIFO(), a.Service == "lambda" && strings.HasPrefix(a.Resource, "function:"):
-		default:
+		case !topic && !function:
 			return unfit("The action %s is not supported: actions are standard SNS topics and Lambda functions.", shorten(action))
+		case a.Region != call.Region:
+			return unfit("Invalid region %s specified. Only %s is supported.", shorten(a.Region), call.Region)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // *metrics.Store.
 type Metrics interface {
 	Put(m metrics.Metric, unit string, second int64, fine bool, f func(*metrics.Set)) error
-	Read(m metrics.Metric, unit string, from, to, period int64) ([]metrics.Point, error)
+	Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error
 	Units(m metrics.Metric) ([]string, error)
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
 }

@@ -17,10 +17,10 @@ type Metric struct {
 
 // StatisticSet are the statistics of values that are not known themselves.
 type StatisticSet struct {
-	SampleCount *float64
-	Sum         *float64
-	Minimum     *float64
-	Maximum     *float64
+	SampleCount *api.Double
+	Sum         *api.Double
+	Minimum     *api.Double
+	Maximum     *api.Double
 }
 
 // MetricDatum is what is put into a metric.
@@ -28,10 +28,10 @@ type MetricDatum struct {
 	MetricName        *string
 	Dimensions        []Dimension
 	Timestamp         *api.Time
-	Value             *float64
+	Value             *api.Double
 	StatisticValues   *StatisticSet
-	Values            []float64
-	Counts            []float64
+	Values            []api.Double
+	Counts            []api.Double
 	Unit              *string
 	StorageResolution *int
 }

@@ -35,7 +35,7 @@ type PutMetricAlarmInput struct {
 	Unit                             *string
 	EvaluationPeriods                *int
 	DatapointsToAlarm                *int
-	Threshold                        *float64
+	Threshold                        *api.Double
 	ComparisonOperator               *string
 	TreatMissingData                 *string
 	EvaluateLowSampleCountPercentile *string

@@ -26,7 +26,7 @@ func atLeastOne(a, b string) error {
 
 // getMetricStatistics answers GetMetricStatistics: a datapoint for each period
 // with data, and for each unit if none is asked for, in the order of time. Periods
-// begin at StartTime, to the minute, or a shorter period, below.
+// begin at StartTime, rounded down as its age and the period ask for.
 func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *GetMetricStatisticsInput) (*GetMetricStatisticsOutput, error) {
 	m, stats, err := readStatisticsQuery(call, in)
 	if err != nil {
@@ -52,16 +52,14 @@ func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *Get
 		}
 	}
 	out := &GetMetricStatisticsOutput{Label: m.Name, Datapoints: []Datapoint{}}
+	start, end := span(call.Time, from, to, period)
 	for _, unit := range wanted {
-		start, end := span(from, to, period)
-		points, err := s.metrics.Read(m, unit, start, end, period)
-		if err != nil {
-			return nil, err
-		}
-		for i := range points {
-			if point, ok := datapoint(&points[i], unit, stats); ok {
+		if err := s.metrics.Each(m, unit, start, end, period, func(start int64, set *metrics.Set) {
+			if point, ok := datapoint(start, set, unit, stats); ok {
 				out.Datapoints = append(out.Datapoints, point)
 			}
+		}); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(out.Datapoints, func(a, b Datapoint) int { return int(a.Timestamp/1000 - b.Timestamp/1000) })
@@ -118,7 +116,10 @@ func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metric
 // readRange checks a range of time.
 func readRange(start, end *api.Time) (from, to time.Time, err error) {
 	from, to = start.Std(), end.Std()
-	if !from.Before(to) {
+	switch {
+	case from.Equal(to):
+		return from, to, invalid("The parameter StartTime must not equal parameter EndTime.")
+	case to.Before(from):
 		return from, to, invalid("The parameter StartTime must be less than the parameter EndTime.")
 	}
 	if first := time.Unix(0, 0); from.Before(first) {
@@ -127,21 +128,23 @@ func readRange(start, end *api.Time) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// span is what is read for a range of time, in epoch seconds: from the minute in
-// which it begins to the end of that in which it ends. For periods below a minute
-// both ends go back to the multiple of the period before them.
-func span(from, to time.Time, period int64) (start, end int64) {
+// span is what is read for a range of time, in epoch seconds: from the minute, or for
+// its age the five minutes or the hour, in which it begins to the end of the minute in
+// which it ends. For periods below a minute both ends go back to the multiple of the
+// period before them.
+func span(now, from, to time.Time, period int64) (start, end int64) {
 	if period%60 != 0 {
 		return from.Unix() / period * period, to.Unix() / period * period
 	}
-	return metrics.Minute(from) * 60, metrics.Minute(to.Add(time.Minute-1)) * 60
+	return metrics.Kept(metrics.Minute(from), metrics.Minute(now)) * 60, metrics.Minute(to.Add(time.Minute-1)) * 60
 }
 
-// datapoint computes statistics; ok is false if there is none of them.
-func datapoint(p *metrics.Point, unit string, stats []metrics.Statistic) (point Datapoint, ok bool) {
-	point = Datapoint{Timestamp: api.TimeOf(time.Unix(p.Start, 0)), Unit: unit}
+// datapoint computes statistics of a period that begins at a second; ok is false if
+// there is none of them.
+func datapoint(start int64, set *metrics.Set, unit string, stats []metrics.Statistic) (point Datapoint, ok bool) {
+	point = Datapoint{Timestamp: api.TimeOf(time.Unix(start, 0)), Unit: unit}
 	for _, stat := range stats {
-		value, there := stat.Of(&p.Set)
+		value, there := stat.Of(set)
 		if !there {
 			continue
 		}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -67,6 +69,32 @@ func breaks(value, member, constraint string) error {
 		"1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, constraint)
 }
 
+// checkLength checks how many characters a text has, if there is one.
+func checkLength(member string, value *string, least, most int) error {
+	if value == nil {
+		return nil
+	}
+	switch n := utf8.RuneCountInString(*value); {
+	case n < least:
+		return breaks(*value, member, fmt.Sprintf("Member must have length greater than or equal to %d", least))
+	case n > most:
+		return breaks(*value, member, fmt.Sprintf("Member must have length less than or equal to %d", most))
+	}
+	return nil
+}
+
+// checkNumber checks a number, if there is one.
+func checkNumber(member string, value *int, least, most int) error {
+	switch {
+	case value == nil:
+	case *value < least:
+		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value greater than or equal to %d", least))
+	case *value > most:
+		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value less than or equal to %d", most))
+	}
+	return nil
+}
+
 func notInEnum(value, member string, set []string) error {
 	return breaks(value, member, fmt.Sprintf("Member must satisfy enum value set: [%s]", strings.Join(set, ", ")))
 }
@@ -80,13 +108,21 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// checkText checks a text of 1 to most bytes without control characters.
+// isASCII reports whether a text has ASCII characters only, control characters
+// included.
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// checkText checks a text of 1 to most ASCII characters without control characters.
 func checkText(parameter string, value *string, most int) error {
 	switch {
 	case value == nil:
 		return missing(parameter)
 	case *value == "":
 		return invalid("The value  for parameter %s is invalid. It must not be empty.", parameter)
+	case !isASCII(*value):
+		return invalid("The value for parameter %s contains non-ASCII characters.", parameter)
 	case len(*value) > most:
 		return invalid("The parameter %s must be shorter than %d characters.", parameter, most+1)
 	case strings.ContainsFunc(*value, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -122,8 +158,13 @@ func readDimensions(parameter string, all []Dimension) (string, error) {
 		if err := checkText(at+"Value", d.Value, maxDimensionValue); err != nil {
 			return "", err
 		}
-		if strings.HasPrefix(*d.Name, ":") {
+		switch {
+		case strings.HasPrefix(*d.Name, ":"):
 			return "", invalid("The value %s for parameter %sName is invalid. It must not begin with a colon.", shorten(*d.Name), at)
+		case strings.TrimSpace(*d.Name) == "":
+			return "", invalid("The value %s for parameter %sName is invalid. It must have a character that is no whitespace.", shorten(*d.Name), at)
+		case strings.TrimSpace(*d.Value) == "":
+			return "", invalid("The value %s for parameter %sValue is invalid. It must have a character that is no whitespace.", shorten(*d.Value), at)
 		}
 		if slices.ContainsFunc(read[:i], func(o metrics.Dimension) bool { return o.Name == *d.Name }) {
 			return "", invalid("The dimension %s is given more than once in %s.", shorten(*d.Name), parameter)
@@ -150,11 +191,11 @@ func checkUnit(parameter string, unit *string) error {
 	return nil
 }
 
-// largest is the greatest value that a metric takes, of either sign: 2^360.
-var largest = math.Ldexp(1, 360)
+// The values that a metric takes, of either sign, beside zero: 2^-360 to 2^360.
+var smallest, largest = math.Ldexp(1, -360), math.Ldexp(1, 360)
 
 func checkValue(parameter string, value float64) error {
-	if math.IsNaN(value) || math.Abs(value) > largest {
+	if size := math.Abs(value); value != 0 && !(size >= smallest && size <= largest) {
 		return invalid("The value %v for parameter %s is invalid.", value, parameter)
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *configuring) check(c *constraints) {
 		c.enum("snapStart.applyOn", s.SnapStart.ApplyOn, "PublishedVersions", "None")
 	}
 	if l := s.Logging; l != nil {
-		c.enum("loggingConfig.logFormat", l.LogFormat, "JSON", "Text")
+		c.enum("loggingConfig.logFormat", l.LogFormat, function.JSONLogs, function.TextLogs)
 		c.enum("loggingConfig.applicationLogLevel", l.ApplicationLogLevel, "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 		c.enum("loggingConfig.systemLogLevel", l.SystemLogLevel, "DEBUG", "INFO", "WARN")
 		c.length("loggingConfig.logGroup", l.LogGroup, 1, 512)
@@ -152,7 +152,7 @@ func applyLogging(config *function.Logging, set *LoggingConfig) error {
 	}
 	change(&config.Format, set.LogFormat)
 	change(&config.Group, set.LogGroup)
-	if config.Format == "Text" {
+	if config.Format == function.TextLogs {
 		if set.ApplicationLogLevel != nil || set.SystemLogLevel != nil {
 			return invalid("To use ApplicationLogLevel or SystemLogLevel, you must set LogFormat to JSON.")
 		}

@@ -357,7 +357,7 @@ func nonEmpty(text *string) *string {
 func defaults(fn arn.ARN, kind *string) function.Config {
 	config := function.Config{
 		Package: packageZip, TimeoutS: 3, MemoryMB: 128, EphemeralMB: 512, Tracing: "PassThrough", Architecture: "x86_64",
-		Logging: function.Logging{Format: "Text", Group: "/aws/lambda/" + fn.FunctionName()},
+		Logging: function.Logging{Format: function.TextLogs, Group: "/aws/lambda/" + fn.FunctionName()},
 	}
 	if kind != nil {
 		config.Package = *kind

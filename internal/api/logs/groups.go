@@ -215,10 +215,8 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 	if len(in.TagKeys) > logs.MaxTags {
 		return nil, constraint("tagKeys", len(in.TagKeys), fmt.Sprintf(atMost, logs.MaxTags))
 	}
-	for _, k := range in.TagKeys {
-		if err := checkTagKey("tagKeys", k); err != nil {
-			return nil, err
-		}
+	if err := checkTagKeys("tagKeys", in.TagKeys); err != nil {
+		return nil, err
 	}
 	return nil, s.store.Untag(ctx, a, in.TagKeys)
 }
@@ -254,6 +252,12 @@ func (s *Service) tagLogGroup(ctx context.Context, call *api.Call, in *TagLogGro
 func (s *Service) untagLogGroup(ctx context.Context, call *api.Call, in *UntagLogGroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
+		return nil, err
+	}
+	if len(in.Tags) == 0 {
+		return nil, constraint("tags", "[]", fmt.Sprintf(atLeast, 1))
+	}
+	if err := checkTagKeys("tags", in.Tags); err != nil {
 		return nil, err
 	}
 	return nil, s.store.Untag(ctx, a, in.Tags)

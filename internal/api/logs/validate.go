@@ -174,6 +174,15 @@ func checkTagKey(member, key string) error {
 	return nil
 }
 
+func checkTagKeys(member string, keys []string) error {
+	for _, k := range keys {
+		if err := checkTagKey(member, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkTags(tags map[string]string) error {
 	if len(tags) == 0 {
 		return constraint("tags", "{}", fmt.Sprintf(atLeast, 1))

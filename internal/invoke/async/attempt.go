@@ -68,7 +68,7 @@ func (a *attempt) run() {
 		a.refused(err)
 		return
 	}
-	a.tell(invoke.AsyncEventAge, float64(began.Sub(a.ev.Accepted).Milliseconds()))
+	a.tellAt(began, invoke.AsyncEventAge, float64(began.Sub(a.ev.Accepted).Milliseconds()))
 	p.Attempts++
 	p.Refusals, p.Refusal, p.Status = 0, "", 0
 	p.Response = &function.Response{Version: a.target.Version, Error: out.FunctionError}
@@ -119,10 +119,12 @@ func (a *attempt) tooOld(at time.Time) bool {
 }
 
 // tell tells of something that happened to the function.
-func (a *attempt) tell(kind invoke.EventKind, value float64) {
+func (a *attempt) tell(kind invoke.EventKind, value float64) { a.tellAt(a.clock.Now(), kind, value) }
+
+func (a *attempt) tellAt(at time.Time, kind invoke.EventKind, value float64) {
 	if a.options.Events != nil {
 		a.options.Events(invoke.Event{
-			Function: a.ev.Function, Qualifier: a.ev.Qualifier, Version: a.target.Version, Kind: kind, At: a.clock.Now(), Value: value,
+			Function: a.ev.Function, Qualifier: a.ev.Qualifier, Version: a.target.Version, Kind: kind, At: at, Value: value,
 		})
 	}
 }

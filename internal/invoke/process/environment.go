@@ -284,6 +284,9 @@ func (e *environment) variables(api, task, lib string) []string {
 		"LAMBDA_RUNTIME_DIR":              lib,
 	}
 	own["AWS_LAMBDA_LOG_GROUP_NAME"], own["AWS_LAMBDA_LOG_STREAM_NAME"] = e.out.Stream()
+	if own["AWS_LAMBDA_LOG_FORMAT"] = t.Logging.Format; t.Logging.Format == function.JSONLogs {
+		own["AWS_LAMBDA_LOG_LEVEL"] = t.Logging.ApplicationLevel
+	}
 	if e.language.managed {
 		own["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + t.Runtime
 	}

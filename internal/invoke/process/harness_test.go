@@ -141,8 +141,8 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	t := function.Target{
 		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
 		Runtime: runtime, Handler: handler, MemoryMB: 128, Timeout: 3 * time.Second,
-		Environment: map[string]string{},
-		Code:        function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
+		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
+		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
 	}
 	for i := 0; i < len(environment); i += 2 {
 		t.Environment[environment[i]] = environment[i+1]

@@ -37,23 +37,6 @@ type Reader interface {
 	Units(m metrics.Metric) ([]string, error)
 }
 
-// Executor executes an action.
-type Executor interface {
-	// Execute does what an action says, durably. The errors Unavailable, Throttled
-	// and InsufficientStorage say that it may be done later, others that it never
-	// will.
-	Execute(ctx context.Context, a Action) error
-}
-
-// Action is an action that is due.
-type Action struct {
-	ARN     string // of what is to be told: a topic or a function
-	Source  string // the ARN of the alarm
-	Account string // whose alarm it is
-	Subject string // of a notification
-	Message string // a notification's, or an event
-}
-
 // Options are what an Engine is made of.
 type Options struct {
 	Store    store.Store
@@ -63,6 +46,10 @@ type Options struct {
 	Executor Executor
 	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
 	MaxAlarms int
+	// MaxWaiting is how many actions of an account's alarms in a region may wait for
+	// what cannot execute them now; 0 means 10,000. Beyond it the oldest of the
+	// longest line is given up.
+	MaxWaiting int
 	// Wake is called when there is an alarm that Tick should evaluate, and WakeShort
 	// when there is one for TickShort.
 	Wake, WakeShort func()
@@ -80,17 +67,9 @@ type Engine struct {
 	counts   map[metrics.Owner]int
 	sequence uint32    // tells apart what happens in a millisecond
 	latest   time.Time // of what was written
-	pending  []pending
+	lines    lines
 
 	executing sync.Mutex // held by whoever executes actions
-}
-
-// pending is an action that is due, under its key.
-type pending struct {
-	key   []byte
-	ID    ID
-	Since time.Time // of the state
-	Action
 }
 
 // The keys of this package: the prefix of all, and what follows it.
@@ -115,7 +94,10 @@ func (id ID) key(kind byte) []byte { return append(append(ownerKey(kind, id.owne
 
 // Open reads the alarms of o.Store.
 func Open(o Options) (*Engine, error) {
-	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}}
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = 10_000
+	}
+	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines()}
 	err := each(o.Store, []byte{prefix, kindAlarm}, func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil {
@@ -139,9 +121,12 @@ func Open(o Options) (*Engine, error) {
 	}
 	if err == nil {
 		err = each(o.Store, []byte{prefix, kindPending}, func(key, value []byte) error {
-			p := pending{key: bytes.Clone(key)}
-			e.pending = append(e.pending, p)
-			return decode(value, &e.pending[len(e.pending)-1])
+			var p pending
+			if err := decode(value, &p); err != nil {
+				return err
+			}
+			e.lines.add(p.line(), bytes.Clone(key))
+			return nil
 		})
 	}
 	if err != nil {
@@ -208,7 +193,7 @@ func (e *Engine) hasShort() bool {
 func (e *Engine) busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.alarms) > 0 || len(e.pending) > 0
+	return len(e.alarms) > 0 || len(e.lines.all) > 0
 }
 
 func (e *Engine) now() time.Time { return e.options.Clock.Now().Truncate(time.Millisecond) }
@@ -218,7 +203,13 @@ type commit struct {
 	e     *Engine
 	now   time.Time
 	batch mutation.Batch
-	due   []pending
+	due   []due
+}
+
+// due is an action that the change makes due.
+type due struct {
+	line lineID
+	key  []byte
 }
 
 func (e *Engine) begin() *commit { return &commit{e: e, now: e.now()} }
@@ -256,14 +247,15 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 	if a.Enter(s, c.now) {
 		c.note(idOf(a), a.Changed(before))
 		for _, action := range a.Actions(a.State) {
-			p := pending{key: c.stamp([]byte{prefix, kindPending}), ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Source: a.ARN(), Account: a.Account}}
+			p := pending{ID: idOf(a), Since: a.Updated, Action: Action{ARN: action, Source: a.ARN(), Account: a.Account}}
 			if isFunction(action) {
 				p.Message = a.Event(before, since)
 			} else {
 				p.Subject, p.Message = a.Subject(), a.Notification(before.State)
 			}
-			c.batch.Set(p.key, encode(p))
-			c.due = append(c.due, p)
+			key := c.stamp([]byte{prefix, kindPending})
+			c.batch.Set(key, encode(p))
+			c.due = append(c.due, due{p.line(), key})
 		}
 	}
 	c.put(a)
@@ -280,7 +272,9 @@ func (c *commit) apply() error {
 	if err := c.e.options.Store.Apply(true, &c.batch); err != nil {
 		return fmt.Errorf("alarms cannot be written: %w", err)
 	}
-	c.e.pending = append(c.e.pending, c.due...)
+	for _, d := range c.due {
+		c.e.lines.add(d.line, d.key)
+	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now
 	}

@@ -1,7 +1,9 @@
 package alarms
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,11 +31,34 @@ func id(name string) ID { return ID{owner.Account, owner.Region, name} }
 type executed struct {
 	actions []string
 	fail    error
+	failing map[string]error // by what is to be told
 }
 
 func (x *executed) Execute(_ context.Context, a Action) error {
-	x.actions = append(x.actions, a.ARN+" "+a.Subject)
-	return x.fail
+	subject := a.Subject
+	if isFunction(a.ARN) {
+		var event struct {
+			Data struct{ State struct{ Value string } } `json:"alarmData"`
+		}
+		if err := json.Unmarshal([]byte(a.Message), &event); err != nil {
+			return err
+		}
+		subject = event.Data.State.Value + ":"
+	}
+	x.actions = append(x.actions, a.ARN+" "+subject)
+	return cmp.Or(x.failing[a.ARN], x.fail)
+}
+
+// told are the states that it was tried to tell somebody of, in order.
+func (x *executed) told(arn string) string {
+	var states []string
+	for _, action := range x.actions {
+		if subject, ok := strings.CutPrefix(action, arn+" "); ok {
+			state, _, _ := strings.Cut(subject, ":")
+			states = append(states, state)
+		}
+	}
+	return strings.Join(states, " ")
 }
 
 // stopping is a store that fails from some write on, as a process that is killed.
@@ -59,6 +84,7 @@ type world struct {
 	executor   *executed
 	wokenShort int
 	woken      int
+	waiting    int // Options.MaxWaiting
 }
 
 func newWorld(t *testing.T) *world {
@@ -74,7 +100,7 @@ func (w *world) open(st store.Store) *Engine {
 	w.Helper()
 	e, err := Open(Options{
 		Store: st, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
-		MaxAlarms: 3, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
+		MaxAlarms: 3, MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
 	if err != nil {
 		w.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
@@ -16,6 +15,9 @@ import (
 // executes the actions of those whose state has become another. It asks for more
 // while there are alarms.
 func (e *Engine) Tick(at time.Time) (more bool, err error) {
+	e.mu.Lock()
+	e.lines.retry()
+	e.mu.Unlock()
 	err = e.evaluateAll(at, false)
 	return e.busy(), err
 }
@@ -119,49 +121,6 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 		}
 	}
 	return points, nil
-}
-
-// Execute executes the actions that are due.
-func (e *Engine) Execute(ctx context.Context) error {
-	e.executing.Lock()
-	defer e.executing.Unlock()
-	for {
-		e.mu.Lock()
-		if len(e.pending) == 0 {
-			e.mu.Unlock()
-			return nil
-		}
-		p := e.pending[0]
-		e.mu.Unlock()
-		failure := ""
-		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
-			switch fault.KindOf(err) {
-			case fault.Unavailable, fault.Throttled, fault.InsufficientStorage:
-				return nil // it is due still
-			default:
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			failure = err.Error()
-			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
-		}
-		if err := e.executed(p, failure); err != nil {
-			return err
-		}
-	}
-}
-
-// executed takes an action off the store and notes it in the history.
-func (e *Engine) executed(p pending, failure string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pending = e.pending[1:]
-	c := e.begin()
-	c.batch.Delete(p.key)
-	a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-	c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
-	return c.apply()
 }
 
 // The history is kept for 30 days.

@@ -51,8 +51,8 @@ func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next str
 		return nil, "", err
 	}
 	to := q.To
-	if to != nil && *to >= 0 {
-		behind := *to + 1
+	if to != nil {
+		behind := max(*to, *to+1) // nothing is behind the greatest
 		to = &behind
 	}
 	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}}
@@ -288,7 +288,7 @@ func readFilterToken(text string, group uint64) (p position, err error) {
 	if err == nil {
 		_, err = fmt.Sscanf(string(plain), "1.%d.%d.%d", &of, &p.time, &p.sequence)
 	}
-	if err != nil || of != group || filterToken(group, p) != text {
+	if err != nil || filterToken(group, p) != text { // also if it is of another group
 		return p, fault.New(fault.InvalidParameter, "The specified nextToken is invalid.")
 	}
 	return p, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 
@@ -243,6 +244,7 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		low = append(low, 0)
 	}
 	at, looked := "", 0
+	var failed error
 	err = l.each(low, behind(append(bytes.Clone(all), prefix...)), func(k, v []byte) bool {
 		if len(found) == p.Limit || looked == maxLooked {
 			next = at
@@ -262,8 +264,11 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 			return true
 		}
 		t, err := l.totals(g.id)
-		if err != nil { // removed meanwhile
+		if errors.Is(err, errNoGroup) { // removed meanwhile
 			return true
+		}
+		if failed = err; err != nil {
+			return false
 		}
 		found = append(found, Group{
 			ARN: groupOf(k), Created: g.created, Retention: int(t.retention), StoredBytes: t.stored(),
@@ -271,5 +276,5 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		})
 		return true
 	})
-	return found, next, err
+	return found, next, errors.Join(failed, err)
 }

@@ -129,6 +129,12 @@ func TestTokens(t *testing.T) {
 	put(t, l, "s", Event{at(time.Minute), "new"})
 	same(t, "what came meanwhile", []string{"new"}, texts(events(t, l, EventsQuery{Stream: "s", Token: g.Forward}).Events))
 
+	for _, head := range []bool{true, false} { // a start in nanoseconds
+		far := events(t, l, EventsQuery{Stream: "s", From: new(at(0) * 1e6), FromHead: head})
+		again := events(t, l, EventsQuery{Stream: "s", From: new(at(0) * 1e6), Token: far.Forward})
+		same(t, "nothing so late", [2]any{0, far.Forward}, [2]any{len(again.Events), again.Forward})
+	}
+
 	for _, bad := range []string{"x", f.Forward[1:], "n" + f.Forward[1:], f.Forward + "0", "f/" + strings.Repeat("x", 56)} {
 		if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "s", Limit: 1, Token: bad}); fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("token %s: %v", bad, err)
@@ -290,6 +296,8 @@ func TestPutRejects(t *testing.T) {
 	r := put(t, l, "s", Event{at(-15 * day), "old"}, Event{at(-time.Minute), "a"}, Event{at(2 * time.Hour), "b"}, Event{at(3 * time.Hour), "new"})
 	same(t, "rejected", Rejected{TooOld: new(1), TooNew: new(3)}, r)
 	same(t, "kept", []string{"a", "b"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	same(t, "the oldest and the newest", Rejected{}, put(t, l, "s", Event{at(-14 * day), "x"}))
+	same(t, "the newest", Rejected{}, put(t, l, "s", Event{at(2 * time.Hour), "x"}))
 	check(t, l.Retain(t.Context(), group, 7))
 	r = put(t, l, "s", Event{at(-15 * day), "old"}, Event{at(-8 * day), "expired"}, Event{at(0), "c"})
 	same(t, "rejected", Rejected{TooOld: new(1), Expired: new(2)}, r)
@@ -365,6 +373,58 @@ func TestRetention(t *testing.T) {
 	check(t, l.Close())
 }
 
+// What expires later does not hold up what expires first.
+func TestRetentionOfTwoGroups(t *testing.T) {
+	l, c := open(t, memory.New(), nil)
+	with(t, l, "s")
+	other := arn.LogGroup("us-east-1", "000000000000", "other")
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
+	check(t, l.CreateStream(t.Context(), other, "s"))
+	for g, days := range map[arn.ARN]int{group: 1, other: 7} {
+		check(t, l.Retain(t.Context(), g, days))
+	}
+	for _, g := range []arn.ARN{group, other} {
+		_, err := l.Put(t.Context(), g, "s", []Event{{at(0), "x"}})
+		check(t, err)
+	}
+	for days, want := range []int{2, 1, 1, 1, 1, 1, 1, 0} {
+		same(t, fmt.Sprintf("after %d days", days), want, kept(t, l, kindEvent))
+		_, err := c.Advance(t.Context(), 25*time.Hour)
+		check(t, err)
+	}
+}
+
+// An event that is older than all others is the next to expire, and an answer that
+// goes on shows what is within the bounds of its own query, and of the retention.
+func TestRetentionOfOlderEvents(t *testing.T) {
+	l, c := open(t, memory.New(), nil)
+	with(t, l, "s")
+	day := 24 * time.Hour
+	check(t, l.Retain(t.Context(), group, 7))
+	put(t, l, "s", Event{at(0), "new"})
+	put(t, l, "s", Event{at(-6 * day), "old"}, Event{at(-6*day + time.Second), "older than new"})
+	_, token, err := l.Filter(t.Context(), FilterQuery{Group: group, Limit: 1})
+	check(t, err)
+	filter := func(q FilterQuery) (all []string) {
+		t.Helper()
+		q.Group, q.Token, q.Limit = group, token, 10
+		found, _, err := l.Filter(t.Context(), q)
+		check(t, err)
+		return texts(found)
+	}
+	same(t, "the rest", []string{"older than new", "new"}, filter(FilterQuery{}))
+	same(t, "from a later time on", []string{"new"}, filter(FilterQuery{From: new(at(-day))}))
+	_, err = c.Advance(t.Context(), day+2*time.Hour)
+	check(t, err)
+	same(t, "within the retention", []string{"new"}, filter(FilterQuery{}))
+	same(t, "events kept", 1, kept(t, l, kindEvent))
+	other := arn.LogGroup("us-east-1", "000000000000", "other")
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
+	if _, _, err := l.Filter(t.Context(), FilterQuery{Group: other, Token: token, Limit: 1}); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("another group's token: %v", err)
+	}
+}
+
 // The oldest events of all groups go when there are too many.
 func TestMaxBytes(t *testing.T) {
 	for _, span := range []time.Duration{0, 10 * time.Hour, 100 * time.Hour} { // one bucket, a few, or many small ones
@@ -417,6 +477,9 @@ func TestSink(t *testing.T) {
 	l.LogJSON(group, "json", began, map[string]int{"a": 1})
 	l.Log(group, "s", began, nil) // nothing
 	same(t, "written before they are read", []string{"2", "1", "0"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	streams, _, err := l.Streams(t.Context(), group, StreamOrder{Prefix: "s"}, Page{Limit: 1})
+	check(t, err)
+	same(t, "the first and the last", []int64{at(-2 * time.Second), at(0)}, []int64{*streams[0].First, *streams[0].Last})
 	same(t, "JSON", []string{`{"a":1}`}, texts(events(t, l, EventsQuery{Stream: "json"}).Events))
 	big := make([]byte, 3<<20)
 	for i := range big {
@@ -432,6 +495,12 @@ func TestSink(t *testing.T) {
 	if len(page.Events) != 1 || len(page.Events[0].Message) != 1<<20-eventOverhead {
 		t.Errorf("%d events in the first page", len(page.Events))
 	}
+	dropped := l.Dropped()
+	l.Full = func() bool { return true }
+	l.Log(group, "last", began, []byte("without room"))
+	l.sink.flush()
+	same(t, "dropped on a full disk", dropped+1, l.Dropped())
+	l.Full = nil
 	l.Log(group, "last", began, []byte("at the end"))
 	check(t, l.Close())
 	l.Log(group, "last", began, []byte("too late"))
@@ -489,16 +558,33 @@ func TestStreamsAndGroups(t *testing.T) {
 			}
 		}
 	}
+	// A place behind or before the list, as nobody was told it.
+	for _, tt := range []struct {
+		o     StreamOrder
+		after string
+		want  int
+	}{{StreamOrder{Prefix: "a"}, "b", 0}, {StreamOrder{Prefix: "b"}, "a", 1}, {StreamOrder{Prefix: "a", Descending: true}, "z", 2}, {StreamOrder{Prefix: "b", Descending: true}, "a", 0}} {
+		found, _, err := l.Streams(t.Context(), group, tt.o, Page{After: tt.after, Limit: 9})
+		check(t, err)
+		same(t, fmt.Sprintf("%+v behind %s", tt.o, tt.after), tt.want, len(found))
+	}
 	for limit := 1; limit <= 4; limit++ {
 		same(t, "all", []string{"/app", "/app/x", "/z"}, names("", "", limit))
 		same(t, "prefix", []string{"/app", "/app/x"}, names("/app", "", limit))
 		same(t, "part", []string{"/app/x"}, names("", "pp/", limit))
 	}
+	g, err := l.find(group)
+	check(t, err)
+	check(t, l.deleteStream(g.id, "b")) // which is not swept yet
+	check(t, l.Retain(t.Context(), group, 7))
 	check(t, l.DeleteGroup(t.Context(), group))
 	if _, err := l.find(group); !errors.Is(err, errNoGroup) {
 		t.Error(err)
 	}
-	same(t, "left of the group", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindStream), kept(t, l, kindOldest), kept(t, l, kindLatest)})
+	for _, kind := range []byte{kindEvent, kindIndex, kindStream, kindName, kindOldest, kindLatest, kindBucket, kindDoomed, kindDue} {
+		same(t, "left of the group under "+string(kind), 0, kept(t, l, kind))
+	}
+	same(t, "bytes", int64(0), l.DiskBytes())
 	with(t, l, "a")
 	same(t, "a new group is empty", 0, len(events(t, l, EventsQuery{Stream: "a"}).Events))
 }

@@ -20,6 +20,10 @@ const (
 	chunk     = 256     // events that are read at once
 )
 
+// maxTime is the greatest time that a token has room for, in epoch milliseconds: no
+// event is as late.
+const maxTime = 99_999_999_999_999_999
+
 // Found is an event that was found.
 type Found struct {
 	ID       string
@@ -98,7 +102,7 @@ func (l *Logs) bounds(t totals, from, to *int64) (low, high position) {
 		high = position{time: uint64(max(*to, 0))}
 	}
 	if from != nil {
-		low.time = uint64(max(*from, 0))
+		low.time = uint64(min(max(*from, 0), maxTime))
 	}
 	if t.retention > 0 {
 		if kept := t.retention * 24 * hour; l.now() > kept {

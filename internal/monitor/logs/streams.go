@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -130,6 +131,7 @@ func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) 
 		walk = l.eachDown
 	}
 	at, more := "", false
+	var failed error
 	err = walk(low, high, func(k, v []byte) bool {
 		if len(found) == p.Limit {
 			more = true
@@ -138,7 +140,7 @@ func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) 
 		name := string(k[10:])
 		if o.ByLast {
 			name = string(v)
-			if v, _, err = l.Store.Get(nil, textKey(kindStream, g.id, name)); err != nil {
+			if v, _, failed = l.Store.Get(nil, textKey(kindStream, g.id, name)); failed != nil {
 				return false
 			}
 		}
@@ -153,7 +155,7 @@ func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) 
 	if more {
 		next = at
 	}
-	return found, next, err
+	return found, next, errors.Join(failed, err)
 }
 
 func (s streamRecord) stream(name string) Stream {

@@ -124,7 +124,7 @@ func (s *Store) unlist(now int64) error {
 	}
 	var batch mutation.Batch
 	for it.Next() && batch.Size() < flushBytes {
-		if len(it.Value()) == 4 && int64(binary.BigEndian.Uint32(it.Value())) < now-Retention {
+		if seenIn(it.Value()) < now-Retention {
 			batch.Delete(it.Key())
 		}
 	}

@@ -2,9 +2,9 @@ package metrics
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"slices"
+	"unique"
 
 	"godwit.dev/godwit/internal/store"
 )
@@ -18,21 +18,25 @@ type Point struct {
 // Read gives what there is of a series in the periods, of so many seconds, that
 // begin at from and the multiples of period behind it, below to; in ascending
 // order, without the empty ones. Times are epoch seconds. A period of 60 or a
-// multiple begins with a minute. Shorter ones have what was put by the second in
-// the last three hours, and what was not at the start of its minute.
-func (s *Store) Read(m Metric, unit string, from, to, period int64) ([]Point, error) {
+// multiple begins with a minute; of what is kept more coarsely than that for its age
+// there is only what makes up whole periods. Shorter ones have what was put by the
+// second in the last three hours, and what was not at the start of its minute.
+func (s *Store) Read(m Metric, unit string, from, to, period int64) (points []Point, err error) {
+	err = s.Each(m, unit, from, to, period, func(start int64, set *Set) {
+		points = append(points, Point{start, *set})
+	})
+	return points, err
+}
+
+// Each calls f with the points that Read gives, one after the other, so that not all
+// of their distributions are in memory at once. The set is f's.
+func (s *Store) Each(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
 	if period%perMinute != 0 {
-		return s.seconds(m, unit, from, to, period)
+		return s.seconds(m, unit, from, to, period, f)
 	}
-	read, err := s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute)
-	if err != nil {
-		return nil, err
-	}
-	points := make([]Point, len(read))
-	for i := range read {
-		points[i] = Point{read[i].at * perMinute, read[i].set}
-	}
-	return points, nil
+	return s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute, func(minute int64, set *Set) {
+		f(minute*perMinute, set)
+	})
 }
 
 // point is a set of a time, in the units of its resolution.
@@ -41,30 +45,50 @@ type point struct {
 	set Set
 }
 
-// minutes is Read in minutes.
-func (s *Store) minutes(m Metric, unit string, from, to, period int64) ([]point, error) {
+// merger puts points together into periods, which it hands to f.
+type merger struct {
+	from, period int64
+	f            func(start int64, set *Set)
+	at           int64
+	set          *Set // of the period that begins at at; nil: there is none yet
+}
+
+// add takes the next point, in ascending order.
+func (m *merger) add(at int64, set *Set) {
+	start := m.from + (at-m.from)/m.period*m.period
+	if m.set == nil || m.at != start {
+		m.end()
+		m.at, m.set = start, &Set{}
+	}
+	m.set.Merge(set)
+}
+
+// end hands over the last period.
+func (m *merger) end() {
+	if m.set != nil {
+		m.f(m.at, m.set)
+		m.set = nil
+	}
+}
+
+// minutes is Each in minutes.
+func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
 	now := Minute(s.options.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
+	last = min(last, s.furthest.Load()+1)           // a range may end in any future
 	recent, err := s.recent(m, unit, series, false, from, last)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var points []point
+	merged := merger{from: from, period: period, f: f}
 	add := func(minute int64, set *Set) {
-		if minute < now-Retention {
+		if minute < now-Retention || period%stepOf(minute, now) != 0 {
 			return
 		}
-		start := rounded(minute, now)
-		if start = from + floorDiv(start-from, period)*period; start < from {
-			start = from // a coarse point that begins before
-		}
-		if n := len(points); n == 0 || points[n-1].at != start {
-			points = append(points, point{at: start})
-		}
-		points[len(points)-1].set.Merge(set)
+		merged.add(max(Kept(minute, now), from), set) // a coarse point may begin before
 	}
-	err = s.stored(series, from, last, func(minute int64, value []byte) error {
+	err = s.stored(series, max(from, now-Retention), last, func(minute int64, value []byte) error {
 		for len(recent) > 0 && recent[0].at < minute {
 			add(recent[0].at, &recent[0].set)
 			recent = recent[1:]
@@ -79,31 +103,27 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64) ([]point,
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range recent {
 		add(recent[i].at, &recent[i].set)
 	}
-	return points, nil
+	merged.end()
+	return nil
 }
 
-// rounded is the start of what is kept of a minute by its age, whether it has
-// been summed up already or not.
-func rounded(minute, now int64) int64 {
+// Kept is the start of what is kept of a minute by its age, whether it has been
+// summed up already or not.
+func Kept(minute, now int64) int64 { return minute - minute%stepOf(minute, now) }
+
+// stepOf is how many minutes are kept as one by their age.
+func stepOf(minute, now int64) int64 {
 	for res := len(resolutions) - 1; res > 0; res-- {
 		if minute < now-resolutions[res-1].keep {
-			return minute - minute%resolutions[res].step
+			return resolutions[res].step
 		}
 	}
-	return minute
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	return 1
 }
 
 // recent are copies of what memory has of a series in [from, to), in order.
@@ -115,7 +135,7 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 	r := found.(*Resource)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.metric(m.Name, unit, fine)
+	of := r.metric(seriesName{m.Name, unit, fine})
 	if of == nil {
 		return nil, nil
 	}
@@ -138,7 +158,6 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 func (s *Store) stored(series id, from, to int64, f func(minute int64, value []byte) error) (err error) {
 	snapshot := s.options.Store.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
-	end := int64(1 << 32)
 	starts := [len(resolutions)]int64{}
 	for res := range byte(len(resolutions) - 1) {
 		if starts[res], err = readFloor(snapshot, res); err != nil {
@@ -147,12 +166,11 @@ func (s *Store) stored(series id, from, to int64, f func(minute int64, value []b
 	}
 	for res := len(resolutions) - 1; res >= 0; res-- {
 		r := &resolutions[res]
-		start, upTo := starts[res], end
-		if res > 0 {
-			upTo = starts[res-1]
-		}
 		// A coarse point may begin before from and reach into it.
-		start, upTo = max(start, from-from%r.step), min(upTo, to)
+		start, upTo := max(starts[res], from-from%r.step), to
+		if res > 0 {
+			upTo = min(upTo, starts[res-1])
+		}
 		for bucket := start / r.bucket; start < upTo && bucket*r.bucket < upTo; bucket++ {
 			low := max(start, bucket*r.bucket)
 			high := min(upTo, (bucket+1)*r.bucket)
@@ -197,16 +215,18 @@ func (s *Store) Units(m Metric) ([]string, error) {
 		if stored, err = s.storedUnits(m); err != nil {
 			return nil, err
 		}
-		if r.units == nil {
-			r.units = map[string][]string{}
-		}
-		r.units[m.Name] = stored
 	}
 	units := slices.Clone(stored)
 	for i := range r.metrics {
 		if r.metrics[i].name == m.Name {
 			units = append(units, r.metrics[i].unit)
 		}
+	}
+	if !known && len(units) > 0 { // not of whatever name somebody asks for
+		if r.units == nil {
+			r.units = map[string][]string{}
+		}
+		r.units[unique.Make(m.Name).Value()] = stored
 	}
 	slices.Sort(units)
 	return slices.Compact(units), nil
@@ -224,6 +244,27 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	return units, it.Close()
 }
 
+// Owners are those who have metrics, in order. Each costs a seek.
+func (s *Store) Owners() (owners []Owner, err error) {
+	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
+	for {
+		it, err := s.options.Store.Iter(low, high)
+		if err != nil {
+			return nil, err
+		}
+		if !it.Next() {
+			return owners, it.Close()
+		}
+		m, _, ok := splitSeries(it.Key())
+		if err := it.Close(); err != nil || !ok {
+			return owners, err
+		}
+		owners = append(owners, m.Owner)
+		low = namePrefix(m.Owner)
+		low[len(low)-1]++
+	}
+}
+
 // Filter is what List looks for. Empty members ask for nothing.
 type Filter struct {
 	Owner
@@ -239,8 +280,10 @@ const maxLooked = 20_000
 // after, in order, each once, until f does not take one. next is the place to go
 // on from; nil: there are no others. Where few pass, it may end early with a next.
 func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool)) (next []byte, err error) {
-	if _, err := s.flush(all); err != nil { // what has just come for the first time
-		return nil, err
+	if s.fresh.Load() { // something has just come for the first time
+		if _, err := s.flush(all); err != nil {
+			return nil, err
+		}
 	}
 	low := namePrefix(filter.Owner)
 	if filter.Namespace != "" {
@@ -280,7 +323,7 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 }
 
 func (f *Filter) passes(m *Metric, seen []byte) bool {
-	if f.Name != "" && m.Name != f.Name || len(seen) != 4 || int64(binary.BigEndian.Uint32(seen)) < f.Since {
+	if f.Name != "" && m.Name != f.Name || seenIn(seen) < f.Since {
 		return false
 	}
 	if len(f.Dimensions) == 0 {

@@ -1,7 +1,10 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
+	"sync/atomic"
+	"unique"
 )
 
 // Resource is what metrics are about: a queue, a topic, a function, or whatever
@@ -16,8 +19,18 @@ type Resource struct {
 	gone    bool // the store does not know it any more
 	dirty   bool // the shard has it on its list
 	metrics []metric
-	units   map[string][]string // of the metrics that were asked for, those that the store had
+	places  map[seriesName]int  // of the metrics, once there are many
+	units   map[string][]string // of those of the metrics that were asked for, those that the store had
 }
+
+// seriesName tells the series of a resource apart.
+type seriesName struct {
+	name, unit string
+	fine       bool // it is by the second, beside the one by the minute
+}
+
+// manyMetrics is how many metrics of a resource are no longer looked through.
+const manyMetrics = 16
 
 // about is a Metric without its name.
 type about struct {
@@ -25,13 +38,23 @@ type about struct {
 	Namespace, Dimensions string
 }
 
+// own copies the texts, which may be pieces of a request, all of which they would
+// keep in memory.
+func (a about) own() about {
+	return about{
+		Owner{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
+		unique.Make(a.Namespace).Value(), strings.Clone(a.Dimensions),
+	}
+}
+
 // metric is one series of a resource.
 type metric struct {
-	name, unit string
-	fine       bool  // it is by the second, beside the one by the minute
-	latest     int64 // the last minute that has been added to
-	listed     int64 // the minute in which the list of series was last told; 0: never
-	slots      []slot
+	seriesName
+	put    bool  // by a client
+	latest int64 // the last minute that has been added to
+	listed int64 // the minute in which the list of series was last told; 0: never
+	slots  []slot
+	at     map[int64]int // where the slots of which times are, once there are many
 }
 
 // minuteOf is the minute of one of the metric's times.
@@ -75,7 +98,7 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		r.slot(data[i].Name, data[i].Unit, false, minute, false).set.Add(data[i].Value, 1)
+		r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false).set.Add(data[i].Value, 1)
 	}
 	r.soil()
 	return true
@@ -90,12 +113,20 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		if s := r.slot(data[i].Name, data[i].Unit, false, minute, false); s.set.Count == 0 {
+		if s := r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
 		}
 	}
 	r.soil()
 	return true
+}
+
+// Forgotten reports that the store has let go of the resource, to which nothing can
+// be added any more.
+func (r *Resource) Forgotten() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
 }
 
 // add gives f the set of the minute of any second to add to, and, if it is to be
@@ -106,9 +137,9 @@ func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set))
 	if r.gone {
 		return false
 	}
-	f(&r.slot(name, unit, false, second/perMinute, true).set)
+	f(&r.slot(seriesName{name, unit, false}, second/perMinute, true).set)
 	if fine {
-		f(&r.slot(name, unit, true, second, true).set)
+		f(&r.slot(seriesName{name, unit, true}, second, true).set)
 	}
 	r.soil()
 	return true
@@ -126,38 +157,105 @@ func (r *Resource) soil() {
 	r.store.wake()
 }
 
-func (r *Resource) metric(name, unit string, fine bool) *metric {
+func (r *Resource) metric(name seriesName) *metric {
+	if r.places != nil {
+		if i, ok := r.places[name]; ok {
+			return &r.metrics[i]
+		}
+		return nil
+	}
 	for i := range r.metrics {
-		if m := &r.metrics[i]; m.name == name && m.unit == unit && m.fine == fine {
-			return m
+		if r.metrics[i].seriesName == name {
+			return &r.metrics[i]
 		}
 	}
 	return nil
 }
 
-// slot finds or makes the slot of a minute, or a second, and marks it as changed.
-// One that may lie ahead of the clock may be in the store from before the start.
-func (r *Resource) slot(name, unit string, fine bool, at int64, ahead bool) *slot {
-	m := r.metric(name, unit, fine)
-	if m == nil {
-		r.metrics = append(r.metrics, metric{name: name, unit: unit, fine: fine})
-		m = &r.metrics[len(r.metrics)-1]
+// newMetric makes a metric, which a client has put or not. A client's names are not
+// ours to keep.
+func (r *Resource) newMetric(name seriesName, put bool) *metric {
+	if put {
+		name.name, name.unit = unique.Make(name.name).Value(), unique.Make(name.unit).Value()
 	}
-	for i := len(m.slots) - 1; i >= 0; i-- {
-		if s := &m.slots[i]; s.at == at {
-			s.dirty = true
-			return s
+	r.metrics = append(r.metrics, metric{seriesName: name, put: put})
+	switch n := len(r.metrics); {
+	case n < manyMetrics:
+	case r.places == nil:
+		r.places = make(map[seriesName]int, 2*manyMetrics)
+		for i := range r.metrics {
+			r.places[r.metrics[i].seriesName] = i
 		}
+	default:
+		r.places[name] = n - 1
+	}
+	if put {
+		r.store.series.Add(1)
+	}
+	r.store.fresh.Store(true)
+	return &r.metrics[len(r.metrics)-1]
+}
+
+// slot finds or makes the slot of a minute, or a second, and marks it as changed.
+// What a client puts may lie ahead of the clock, and so be in the store from before
+// the start.
+func (r *Resource) slot(name seriesName, at int64, put bool) *slot {
+	m := r.metric(name)
+	if m == nil {
+		m = r.newMetric(name, put)
+	}
+	if s := m.slot(at); s != nil {
+		s.dirty = true
+		return s
 	}
 	minute := m.minuteOf(at)
-	partial := ahead || minute <= max(m.latest, r.store.uncertain.Load())
+	partial := put || minute <= max(m.latest, r.store.uncertain.Load())
 	m.latest = max(m.latest, minute)
+	raise(&r.store.furthest, minute)
 	r.store.slots.Add(1)
-	m.slots = append(m.slots, slot{at: at, dirty: true, partial: partial})
+	return m.newSlot(slot{at: at, dirty: true, partial: partial})
+}
+
+// manySlots is how many slots of a metric are no longer looked through.
+const manySlots = 32
+
+func (m *metric) slot(at int64) *slot {
+	if m.at != nil {
+		if i, ok := m.at[at]; ok {
+			return &m.slots[i]
+		}
+		return nil
+	}
+	for i := len(m.slots) - 1; i >= 0; i-- {
+		if m.slots[i].at == at {
+			return &m.slots[i]
+		}
+	}
+	return nil
+}
+
+func (m *metric) newSlot(s slot) *slot {
+	m.slots = append(m.slots, s)
+	switch n := len(m.slots); {
+	case n < manySlots:
+	case m.at == nil:
+		m.at = make(map[int64]int, 2*manySlots)
+		for i := range m.slots {
+			m.at[m.slots[i].at] = i
+		}
+	default:
+		m.at[s.at] = n - 1
+	}
 	return &m.slots[len(m.slots)-1]
 }
 
 // metricOf names one of the resource's metrics.
 func (r *Resource) metricOf(name string) Metric {
 	return Metric{r.about.Owner, r.about.Namespace, name, r.about.Dimensions}
+}
+
+// raise sets a number to at least to.
+func raise(number *atomic.Int64, to int64) {
+	for now := number.Load(); now < to && !number.CompareAndSwap(now, to); now = number.Load() {
+	}
 }

@@ -25,43 +25,37 @@ func secondKey(series id, second int64) []byte {
 	return binary.BigEndian.AppendUint32(k, uint32(second))
 }
 
-// seconds is Read for periods that are shorter than a minute.
-func (s *Store) seconds(m Metric, unit string, from, to, period int64) ([]Point, error) {
+// seconds is Each for periods that are shorter than a minute.
+func (s *Store) seconds(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
+	last = min(last, (s.furthest.Load()+1)*perMinute)
 	low := max(from, s.options.Clock.Now().Unix()-keepSeconds)
 	if low >= last {
-		return nil, nil
+		return nil
 	}
 	fine, err := s.fine(m, unit, series, low, last)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	minutes, err := s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1)
-	if err != nil {
-		return nil, err
-	}
-	var points []Point
-	add := func(second int64, set *Set) {
-		start := from + (second-from)/period*period
-		if n := len(points); n == 0 || points[n-1].Start != start {
-			points = append(points, Point{Start: start})
-		}
-		points[len(points)-1].Set.Merge(set)
-	}
-	for i := range minutes {
-		start := minutes[i].at * perMinute
+	merged := merger{from: from, period: period, f: f}
+	err = s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1, func(minute int64, set *Set) {
+		start := minute * perMinute
 		for ; len(fine) > 0 && fine[0].at < start; fine = fine[1:] {
-			add(fine[0].at, &fine[0].set)
+			merged.add(fine[0].at, &fine[0].set)
 		}
 		if len(fine) == 0 || fine[0].at >= start+perMinute {
-			add(start, &minutes[i].set)
+			merged.add(start, set)
 		}
+	})
+	if err != nil {
+		return err
 	}
 	for i := range fine {
-		add(fine[i].at, &fine[i].set)
+		merged.add(fine[i].at, &fine[i].set)
 	}
-	return points, nil
+	merged.end()
+	return nil
 }
 
 // fine is what there is by the second of a series in [from, to), in order.

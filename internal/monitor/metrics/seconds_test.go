@@ -115,6 +115,12 @@ func TestSecondsGo(t *testing.T) {
 		}
 		return n
 	}
+	if err := s.Put(m, "Count", c.Now().Unix()-keepSeconds-60, true, func(set *Set) { set.Add(1, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.flush(squeeze); err != nil || kept() > 0 {
+		t.Errorf("%d seconds are kept that nobody can ask for, %v", kept(), err)
+	}
 	for range 300 {
 		if err := s.Put(m, "Count", c.Now().Unix(), true, func(set *Set) { set.Add(1, 1) }); err != nil {
 			t.Fatal(err)
@@ -132,7 +138,7 @@ func TestSecondsGo(t *testing.T) {
 	if !slices.Equal(counts[1:], []int{300, 300, 300, 0, 0}) {
 		t.Errorf("of 300 seconds there are %v, by the hour", counts[1:])
 	}
-	if got := sums(t, s, m, 1); got != "05-26 14:20 30\n05-26 14:21 60\n05-26 14:22 60\n05-26 14:23 60\n05-26 14:24 60\n05-26 14:25 30\n" {
+	if got := sums(t, s, m, 1); got != "05-26 11:19 1\n05-26 14:20 30\n05-26 14:21 60\n05-26 14:22 60\n05-26 14:23 60\n05-26 14:24 60\n05-26 14:25 30\n" {
 		t.Errorf("got\n%s", got)
 	}
 }

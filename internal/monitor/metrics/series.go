@@ -89,6 +89,15 @@ func namePrefix(o Owner, rest ...string) []byte {
 	return k
 }
 
+// seenIn reads the value under such a key: the minute in which the series was last
+// seen, as far as it has been told; 0: never.
+func seenIn(value []byte) int64 {
+	if len(value) != 4 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint32(value))
+}
+
 // splitSeries reads a key that seriesKey made.
 func splitSeries(key []byte) (m Metric, unit string, ok bool) {
 	parts := strings.Split(string(key[2:]), string(between))

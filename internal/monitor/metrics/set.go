@@ -54,13 +54,14 @@ func (s *Set) Add(value, count float64) {
 	s.total(count, value*count, value, value)
 }
 
-// AddStatistics adds values of which only the statistics are known.
+// AddStatistics adds values of which only the statistics are known. Their
+// distribution is so, too, if they are all alike.
 func (s *Set) AddStatistics(count, sum, least, most float64) {
 	if least == most {
-		s.Add(least, count)
-		return
+		s.distribute(least, count)
+	} else {
+		s.exact, s.sketch, s.opaque = nil, nil, true
 	}
-	s.exact, s.sketch, s.opaque = nil, nil, true
 	s.total(count, sum, least, most)
 }
 

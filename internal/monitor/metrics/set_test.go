@@ -99,6 +99,18 @@ func TestUnknownStatistics(t *testing.T) {
 	}
 }
 
+// Statistics of values that are all alike have a distribution, and the sum that was
+// told.
+func TestAlikeStatistics(t *testing.T) {
+	var s Set
+	s.AddStatistics(3, 6.5, 2, 2)
+	s.Add(5, 1)
+	p50, _ := ParseStatistic("p50")
+	if value, ok := p50.Of(&s); !ok || value != 2 || s.Sum != 11.5 || s.Count != 4 || s.Min != 2 || s.Max != 5 {
+		t.Errorf("%v, %v of %+v", value, ok, s)
+	}
+}
+
 // Of statistics alone, and of negative values, there are no percentiles.
 func TestNoDistribution(t *testing.T) {
 	var opaque, alike Set

@@ -22,8 +22,9 @@ type Options struct {
 	// Wake is called when there is something that Flush should write; it is called
 	// under locks, and must not call the store. May be nil.
 	Wake func()
-	// MaxPending is how many minutes of series may wait in memory before what
-	// clients put is written early; 0 means 100,000.
+	// MaxPending is how many minutes of series may wait in memory, and how many
+	// series of clients may be there, before what clients put is written early and
+	// let go; 0 means 100,000.
 	MaxPending int
 }
 
@@ -33,12 +34,14 @@ type Store struct {
 	shards  [16]shard
 	seed    maphash.Seed
 	slots   atomic.Int64
+	series  atomic.Int64 // those in memory that clients have put
+	fresh   atomic.Bool  // there may be series that are not in the list yet
 	// uncertain is the last minute of which the store may have more than memory
 	// remembers: that in which the process began, or forgot a series.
 	uncertain atomic.Int64
+	furthest  atomic.Int64 // the last minute of which there ever was anything
 	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	flushing  sync.Mutex   // held by whoever writes
-	furthest  int64        // the last minute that was ever written; under flushing
 	maintain  int64        // the minute of the last look for what is too old; under flushing
 	unlisted  int64        // the minute of the last look for series without points; under flushing
 
@@ -71,6 +74,7 @@ func Open(o Options) (*Store, error) {
 	s.uncertain.Store(Minute(o.Clock.Now()))
 	if latest, furthest, ok := decodeLatest(v); ok {
 		s.latest.Store(latest)
+		s.furthest.Store(furthest)
 		s.uncertain.Store(max(s.uncertain.Load(), furthest))
 	}
 	return s, nil
@@ -95,6 +99,7 @@ func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
 	if found, ok := sh.resources.Load(a); ok {
 		return found.(*Resource)
 	}
+	a = a.own()
 	found, _ := sh.resources.LoadOrStore(a, &Resource{store: s, shard: sh, about: a})
 	return found.(*Resource)
 }
@@ -103,13 +108,15 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Put adds what f adds to the minute of a second of a metric and, with fine, to the
-// second itself, for which f is called again. Where much waits to be written it
-// writes first, so that memory stays bounded. The error is of the store.
+// Put adds what f adds to the minute of a second of a metric and, with fine and as
+// long as seconds are kept, to the second itself, for which f is called again. Where
+// much waits to be written it writes first, so that memory stays bounded. The error is
+// of the store.
 func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)) error {
+	fine = fine && second >= s.options.Clock.Now().Unix()-keepSeconds
 	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, second, fine, f) {
 	}
-	if s.slots.Load() >= int64(s.options.MaxPending) {
+	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
 		_, err := s.flush(squeeze)
 		return err
 	}
@@ -178,7 +185,7 @@ type extent byte
 const (
 	due     extent = iota // the minutes that are over
 	all                   // everything, and keeps the minutes that are not over
-	squeeze               // everything, and keeps nothing
+	squeeze               // everything, and keeps nothing, not even the series
 )
 
 const (
@@ -196,6 +203,12 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	defer s.flushing.Unlock()
 	at := s.options.Clock.Now()
 	now := Minute(at)
+	fresh := s.fresh.Swap(false)
+	defer func() {
+		if err != nil && fresh {
+			s.fresh.Store(true)
+		}
+	}()
 	w := writer{s: s, now: now, what: what}
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -214,8 +227,7 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	}
 	if w.wrote {
 		// The next start must know how far the points go.
-		s.furthest = max(s.furthest, w.latest, s.uncertain.Load())
-		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), s.furthest))
+		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), max(s.furthest.Load(), s.uncertain.Load())))
 		s.latest.Store(at.UnixMilli())
 		if err := s.options.Store.Apply(what == squeeze, &w.batch); err != nil {
 			return true, fmt.Errorf("metrics cannot be written: %w", err)
@@ -239,7 +251,6 @@ type writer struct {
 	what    extent
 	batch   mutation.Batch
 	wrote   bool
-	latest  int64 // the last minute that is written
 	written []*Resource
 }
 
@@ -268,12 +279,19 @@ func (w *writer) resource(r *Resource) error {
 				r.mu.Unlock()
 				return err
 			}
-			w.latest = max(w.latest, m.minuteOf(sl.at))
 			w.batch.Set(at, sl.set.appendTo(nil))
 			sl.dirty = false
 		}
 		if m.fine {
 			continue // the one by the minute is listed
+		}
+		if m.listed == 0 {
+			seen, _, err := w.s.options.Store.Get(nil, key)
+			if err != nil {
+				r.mu.Unlock()
+				return fmt.Errorf("metrics cannot be read: %w", err)
+			}
+			m.listed = seenIn(seen)
 		}
 		if m.listed == 0 || m.latest >= m.listed+relist {
 			w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
@@ -281,10 +299,11 @@ func (w *writer) resource(r *Resource) error {
 		}
 	}
 	// Until nothing has come for a while the resource is looked at each time.
-	r.dirty = rest || !idle
+	again := rest || !idle && w.what != squeeze
+	r.dirty = again
 	r.mu.Unlock()
 	w.written = append(w.written, r)
-	if r.dirty {
+	if again {
 		r.shard.mu.Lock()
 		r.shard.dirty = append(r.shard.dirty, r)
 		r.shard.mu.Unlock()
@@ -314,9 +333,12 @@ func (w *writer) apply() error {
 }
 
 func (w *writer) release(r *Resource) {
-	kept, latest := 0, w.now
+	kept, latest, put := 0, w.now, int64(0)
 	for i := range r.metrics {
 		m := &r.metrics[i]
+		if m.put {
+			put++
+		}
 		n := 0
 		for _, sl := range m.slots {
 			if sl.dirty || m.minuteOf(sl.at) >= w.now && w.what != squeeze {
@@ -326,6 +348,7 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
+		m.at = nil // made anew by the next one, if there still are many
 		if m.slots = m.slots[:n]; n == 0 {
 			m.slots = nil // of many queues, what is written leaves memory
 		}
@@ -335,6 +358,7 @@ func (w *writer) release(r *Resource) {
 	if kept == 0 && !r.dirty {
 		// Whoever gets it anew does not know what has been written until now.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
+		w.s.series.Add(-put)
 		r.gone = true
 		r.shard.resources.Delete(r.about)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -101,19 +102,18 @@ func TestStoreKeepsEverything(t *testing.T) {
 							want[from+(k.minute-from)/period*period] += v
 						}
 					}
-					points, err := s.minutes(metricOf(name), "Count", from, to, period)
-					if err != nil {
-						t.Fatal(err)
-					}
-					got := map[int64]float64{}
-					for i, p := range points {
-						if i > 0 && points[i-1].at >= p.at {
-							t.Fatalf("not in order: %v", points)
+					got, last := map[int64]float64{}, int64(-1)
+					if err := s.minutes(metricOf(name), "Count", from, to, period, func(at int64, set *Set) {
+						if at <= last {
+							t.Fatalf("%d follows %d", at, last)
 						}
+						last = at
 						// At the end of retention a point goes with its hour, not before.
-						if _, ok := want[p.at]; ok || p.at+period > now-Retention+hour {
-							got[p.at] = p.set.Sum
+						if _, ok := want[at]; ok || at+period > now-Retention+hour {
+							got[at] = set.Sum
 						}
+					}); err != nil {
+						t.Fatal(err)
 					}
 					edge := from + (now-Retention+hour-from)/period*period
 					delete(got, edge)
@@ -130,12 +130,10 @@ func TestStoreKeepsEverything(t *testing.T) {
 func sums(t *testing.T, s *Store, m Metric, period int64) (lines string) {
 	t.Helper()
 	now := Minute(s.options.Clock.Now())
-	points, err := s.minutes(m, "Count", (now-Retention)/hour*hour, now+hour, period)
-	if err != nil {
+	if err := s.minutes(m, "Count", (now-Retention)/hour*hour, now+hour, period, func(at int64, set *Set) {
+		lines += fmt.Sprintf("%s %v\n", time.Unix(at*60, 0).UTC().Format("01-02 15:04"), set.Sum)
+	}); err != nil {
 		t.Fatal(err)
-	}
-	for _, p := range points {
-		lines += fmt.Sprintf("%s %v\n", time.Unix(p.at*60, 0).UTC().Format("01-02 15:04"), p.set.Sum)
 	}
 	return lines
 }
@@ -162,21 +160,27 @@ func TestAge(t *testing.T) {
 			}
 		}
 		pass(14 * 24 * time.Hour)
+		expect := func(days int, period int64, want string) {
+			t.Helper()
+			if got := sums(t, s, m, period); got != want {
+				t.Errorf("after %d days, by %d minutes:\n%swant\n%s", days, period, got, want)
+			}
+		}
 		if got, want := strings.Count(sums(t, s, m, 1), "\n"), 7; got != want {
 			t.Errorf("%d minutes, want %d", got, want)
 		}
 		pass(2 * 24 * time.Hour)
-		if got, want := sums(t, s, m, 1), "01-01 00:05 3\n01-01 00:10 4\n"; got != want {
-			t.Errorf("after 16 days:\n%s", got)
-		}
+		expect(16, 1, "")
+		expect(16, 4, "")
+		expect(16, 5, "01-01 00:05 3\n01-01 00:10 4\n")
+		expect(16, 10, "01-01 00:00 3\n01-01 00:10 4\n")
 		pass(56 * 24 * time.Hour)
-		if got, want := sums(t, s, m, 1), "01-01 00:00 7\n"; got != want {
-			t.Errorf("after 72 days:\n%s", got)
-		}
+		expect(72, 5, "")
+		expect(72, 90, "")
+		expect(72, hour, "01-01 00:00 7\n")
+		expect(72, day, "01-01 00:00 7\n")
 		pass(400 * 24 * time.Hour)
-		if got := sums(t, s, m, 1); got != "" {
-			t.Errorf("after 472 days:\n%s", got)
-		}
+		expect(472, day, "")
 		if tick {
 			pass(40 * 24 * time.Hour)
 			it, err := s.options.Store.Iter([]byte{prefix, kindPoints}, []byte{prefix, kindSeries + 1})
@@ -259,6 +263,118 @@ func TestPutBoundsMemory(t *testing.T) {
 		}
 		if got := s.slots.Load(); got > 50 {
 			t.Fatalf("%d slots", got)
+		}
+		if got := known(s); got > 51 {
+			t.Fatalf("%d resources", got)
+		}
+	}
+	// Those whose minutes have been written count, too.
+	for n := range 500 {
+		m := Metric{owner, "n", "b", Dimensions(Dimension{"N", fmt.Sprint(n)})}
+		if err := s.Put(m, "Count", c.Now().Unix()-120, false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		if n%40 == 0 {
+			if _, err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := known(s); got > 51 {
+			t.Fatalf("%d resources", got)
+		}
+	}
+	points, err := s.Read(Metric{owner, "n", "b", Dimensions(Dimension{"N", "7"})}, "Count", c.Now().Unix()-600, c.Now().Unix(), 600)
+	if err != nil || len(points) != 1 || points[0].Set.Sum != 1 {
+		t.Errorf("one of those that were let go: %v, %v", points, err)
+	}
+}
+
+// known is how many resources are in memory.
+func known(s *Store) (n int) {
+	for i := range s.shards {
+		s.shards[i].resources.Range(func(_, _ any) bool {
+			n++
+			return true
+		})
+	}
+	return n
+}
+
+// When a metric was last seen does not go back when older data are put.
+func TestListAfterBackfill(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	put := func(ago time.Duration) {
+		t.Helper()
+		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Add(-ago).Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		for range 12 { // until it has left memory
+			advance(t, c, time.Minute)
+			if _, err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(0)
+	put(13 * 24 * time.Hour)
+	seen := 0
+	if _, err := s.List(Filter{Owner: owner, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+		t.Errorf("listed %d times, %v", seen, err)
+	}
+}
+
+// Pages of a list write nothing once all that is new is listed.
+func TestListWritesOnce(t *testing.T) {
+	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
+	s := open(t, st, c)
+	list := func() int64 {
+		t.Helper()
+		before, seen := st.written.Load(), 0
+		if _, err := s.List(Filter{Owner: owner}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
+			t.Errorf("listed %d times, %v", seen, err)
+		}
+		return st.written.Load() - before
+	}
+	for n := range 3 {
+		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+		if wrote := list(); wrote > 0 != (n == 0) {
+			t.Errorf("%d writes for list %d", wrote, n+1)
+		}
+	}
+}
+
+// A range may end in any future, and begin in any past.
+func TestReadFarRanges(t *testing.T) {
+	c := clock.NewVirtual(start)
+	st := &counting{Store: memory.New()}
+	s := open(t, st, c)
+	m := Metric{owner, "n", "a", ""}
+	for _, ahead := range []time.Duration{0, 2 * time.Hour} {
+		if err := s.Put(m, "Count", c.Now().Add(ahead).Unix(), true, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).Unix()
+	for _, when := range []string{"in memory", "in the store", "behind a restart"} {
+		for _, period := range []int64{1, 30, 60, 3600} {
+			st.sought.Store(0)
+			points, err := s.Read(m, "Count", 0, end, period)
+			if err != nil || len(points) != 2 {
+				t.Errorf("%s, by %d s: %d points, %v", when, period, len(points), err)
+			}
+			if n := st.sought.Load(); n > 1000 {
+				t.Errorf("%s, by %d s: %d seeks", when, period, n)
+			}
+		}
+		if when == "in memory" {
+			if _, err := s.flush(squeeze); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			s = open(t, st, c)
 		}
 	}
 }
@@ -361,17 +477,14 @@ func TestConcurrency(t *testing.T) {
 					s.flush(squeeze)
 					continue
 				}
-				points, err := s.minutes(Metric{owner, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1)
-				if err != nil {
+				if err := s.minutes(Metric{owner, "n", "a", ""}, "Count", Minute(start), Minute(start)+1, 1, func(_ int64, set *Set) {
+					if set.Sum < last || set.Sum > writers*each {
+						t.Errorf("%v follows %v", set.Sum, last)
+					}
+					last = set.Sum
+				}); err != nil {
 					t.Error(err)
 					return
-				}
-				if len(points) > 0 {
-					if points[0].set.Sum < last || points[0].set.Sum > writers*each {
-						t.Errorf("%v follows %v", points[0].set.Sum, last)
-						return
-					}
-					last = points[0].set.Sum
 				}
 			}
 		})
@@ -428,10 +541,102 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// Asking for metrics that are not there leaves nothing in memory.
+func TestUnitsOfNothing(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	r := s.Resource(owner, "n", "")
+	r.Record(Minute(c.Now()), Datum{"a", "Count", 1})
+	for n := range 100 {
+		if units, err := s.Units(Metric{owner, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
+			t.Fatal(units, err)
+		}
+	}
+	if len(r.units) > 0 {
+		t.Errorf("%d names are remembered", len(r.units))
+	}
+}
+
+// A resource with many metrics finds each of them.
+func TestManyMetrics(t *testing.T) {
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	s.options.MaxPending = 1000
+	for range 2 {
+		for n := range 3 * manyMetrics {
+			if err := s.Put(Metric{owner, "n", fmt.Sprint(n), ""}, "Count", c.Now().Unix(), n%2 == 0, func(set *Set) { set.Add(float64(n), 1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got, want := s.slots.Load(), int64(3*manyMetrics*3/2); got != want {
+		t.Errorf("%d slots, want %d", got, want)
+	}
+	for n := range 3 * manyMetrics {
+		for _, period := range []int64{1, 60} {
+			points, err := s.Read(Metric{owner, "n", fmt.Sprint(n), ""}, "Count", start.Unix()-30, start.Unix()+30, period)
+			if err != nil || len(points) != 1 || points[0].Set.Sum != float64(2*n) {
+				t.Errorf("metric %d by %d s: %v, %v", n, period, points, err)
+			}
+		}
+	}
+}
+
+// A metric of which many minutes are in memory finds each of them, also when some
+// have left it.
+func TestManyMinutes(t *testing.T) {
+	const many = 3 * manySlots
+	c := clock.NewVirtual(start)
+	s := open(t, memory.New(), c)
+	s.options.MaxPending = 1000
+	m := Metric{owner, "n", "a", ""}
+	minute := func(n int) int64 { return Minute(start) + int64(n) - many/2 }
+	for round := range 3 {
+		for n := range many {
+			if err := s.Put(m, "Count", minute(n)*60, false, func(set *Set) { set.Add(float64(n), 1) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round == 0 {
+			if got := s.slots.Load(); got != many {
+				t.Errorf("%d slots, want %d", got, many)
+			}
+		} else if _, err := s.Flush(); err != nil { // the minutes that are over
+			t.Fatal(err)
+		}
+	}
+	points, err := s.Read(m, "Count", minute(0)*60, minute(many)*60, 60)
+	if err != nil || len(points) != many {
+		t.Fatal(len(points), err)
+	}
+	for n, p := range points {
+		if p.Set.Sum != float64(3*n) {
+			t.Errorf("minute %d has %v, want %d", n, p.Set.Sum, 3*n)
+		}
+	}
+}
+
 // counting counts what is asked of a store.
 type counting struct {
 	store.Store
-	written, synced atomic.Int64
+	written, synced, sought atomic.Int64
+}
+
+func (s *counting) Iter(lower, upper []byte) (store.Iterator, error) {
+	s.sought.Add(1)
+	return s.Store.Iter(lower, upper)
+}
+
+func (s *counting) Snapshot() store.Snapshot { return countingSnapshot{s.Store.Snapshot(), s} }
+
+type countingSnapshot struct {
+	store.Snapshot
+	of *counting
+}
+
+func (s countingSnapshot) Iter(lower, upper []byte) (store.Iterator, error) {
+	s.of.sought.Add(1)
+	return s.Snapshot.Iter(lower, upper)
 }
 
 func (s *counting) Apply(sync bool, batches ...*mutation.Batch) error {
@@ -491,5 +696,37 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		expect("closed", 3)
 		pass(time.Second)
 		expect("long closed", 3)
+	})
+}
+
+// A name that is kept is no piece of a request, all of which it would keep.
+func TestNamesAreOwned(t *testing.T) {
+	s := open(t, memory.New(), clock.NewVirtual(start))
+	request := "000000000000 us-east-1 namespace name Count d\x01v\x01" + strings.Repeat("x", 1000)
+	piece := func(of string) string {
+		at := strings.Index(request, of)
+		return request[at : at+len(of)]
+	}
+	m := Metric{Owner{piece("000000000000"), piece("us-east-1")}, piece("namespace"), piece("name"), piece("d\x01v\x01")}
+	if err := s.Put(m, piece("Count"), start.Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Units(m); err != nil {
+		t.Fatal(err)
+	}
+	s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Range(func(key, value any) bool {
+		a, r := key.(about), value.(*Resource)
+		kept := []string{a.Account, a.Region, a.Namespace, a.Dimensions, r.about.Account, r.about.Region, r.about.Namespace, r.about.Dimensions, r.metrics[0].name, r.metrics[0].unit}
+		for name := range r.units {
+			kept = append(kept, name)
+		}
+		for _, text := range kept {
+			for at := range len(request) {
+				if unsafe.StringData(text) == unsafe.StringData(request[at:]) {
+					t.Errorf("%q is a piece of the request", text)
+				}
+			}
+		}
+		return true
 	})
 }

@@ -6,8 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -130,22 +132,13 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string), count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	for _, name := range m.queues.all() {
 		if name != other && m.options.Queue != nil {
-			g, gone := m.options.Queue(name)
-			if gone {
+			g, err := m.options.Queue(name)
+			if fault.KindOf(err) == fault.QueueDoesNotExist {
 				m.queues.forget(name)
 				continue
 			}
-			states := func(d *prometheus.Desc, c queue.Counts) {
-				for state, n := range map[string]int64{"visible": c.Visible, "in-flight": c.InFlight, "delayed": c.Delayed} {
-					gauge(d, float64(n), name.Account, name.Region, name.Resource, state)
-				}
-			}
-			states(queueMessages, g.Counts)
-			gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
-			if !name.FIFO() {
-				gauge(noisyGroups, float64(g.NoisyGroups), labels(name)...)
-				states(quietMessages, g.Quiet)
-				gauge(quietAge, g.QuietOldestAge.Seconds(), labels(name)...)
+			if err == nil {
+				gaugeQueue(gauge, name, &g)
 			}
 		}
 		c := m.queues.get(name)
@@ -158,10 +151,29 @@ func (m *Metrics) collectQueues(gauge func(*prometheus.Desc, float64, ...string)
 	}
 }
 
+func gaugeQueue(gauge func(*prometheus.Desc, float64, ...string), name arn.ARN, g *shard.QueueGauges) {
+	states := func(d *prometheus.Desc, c queue.Counts) {
+		for state, n := range map[string]int64{"visible": c.Visible, "in-flight": c.InFlight, "delayed": c.Delayed} {
+			gauge(d, float64(n), append(labels(name), state)...)
+		}
+	}
+	states(queueMessages, g.Counts)
+	gauge(queueAge, g.OldestAge.Seconds(), labels(name)...)
+	if !name.FIFO() {
+		gauge(noisyGroups, float64(g.NoisyGroups), labels(name)...)
+		states(quietMessages, g.Quiet)
+		gauge(quietAge, g.QuietOldestAge.Seconds(), labels(name)...)
+	}
+}
+
 func labels(name arn.ARN) []string { return []string{name.Account, name.Region, name.Resource} }
 
 func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	for _, name := range m.topics.all() {
+		if name != other && m.options.Topic != nil && !m.options.Topic(name) {
+			m.topics.forget(name)
+			continue
+		}
 		c := m.topics.get(name)
 		if c == nil {
 			continue
@@ -170,16 +182,31 @@ func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...s
 		count(publishedBytes, &c.publishedBytes, labels(name)...)
 		count(filteredOut, &c.filteredOut, labels(name)...)
 		for p := range topic.Protocol(topic.Protocols) {
-			for o := range c.attempts[p] {
-				if n := &c.attempts[p][o]; n.Load() > 0 {
-					count(attempts, n, append(labels(name), p.String(), outcomeNames[o])...)
-				}
-			}
-			for e := range c.ends[p] {
-				if n := &c.ends[p][e]; n.Load() > 0 {
-					count(deliveries, n, append(labels(name), p.String(), endNames[e])...)
-				}
-			}
+			c.collect(p, labels(name), count)
 		}
+	}
+}
+
+// collect tells what came of deliveries over a protocol, once anything has: all that
+// may come of them, since a rate does not see how a counter appears.
+func (c *topicCounts) collect(p topic.Protocol, of []string, count func(*prometheus.Desc, *atomic.Int64, ...string)) {
+	var used int64
+	for o := range c.attempts[p] {
+		used += c.attempts[p][o].Load()
+	}
+	for e := range c.ends[p] {
+		used += c.ends[p][e].Load()
+	}
+	if used == 0 {
+		return
+	}
+	of = append(of, p.String(), "")
+	for o := range c.attempts[p] {
+		of[len(of)-1] = outcomeNames[o]
+		count(attempts, &c.attempts[p][o], of...)
+	}
+	for e := range c.ends[p] {
+		of[len(of)-1] = endNames[e]
+		count(deliveries, &c.ends[p][e], of...)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 )
 
 // FunctionGauges are what a function has at a moment.
@@ -100,14 +101,16 @@ func (m *Metrics) collectFunctions(out chan<- prometheus.Metric, gauge func(*pro
 		if name == other {
 			of[2] = other.Resource
 		} else if m.options.Function != nil {
-			g, gone := m.options.Function(name)
-			if gone {
+			g, err := m.options.Function(name)
+			if fault.KindOf(err) == fault.ResourceNotFound {
 				m.functions.forget(name)
 				continue
 			}
-			gauge(functionRunning, float64(g.Running), of...)
-			for state, n := range map[string]int64{"due": g.Due, "waiting": g.Waiting, "in-flight": g.InFlight} {
-				gauge(functionEvents, float64(n), append(of, state)...)
+			if err == nil {
+				gauge(functionRunning, float64(g.Running), of...)
+				for state, n := range map[string]int64{"due": g.Due, "waiting": g.Waiting, "in-flight": g.InFlight} {
+					gauge(functionEvents, float64(n), append(of, state)...)
+				}
 			}
 		}
 		c := m.functions.get(name)

@@ -31,16 +31,24 @@ type Options struct {
 	Series int
 	// Store tells how the store is; nil: it has nothing to tell.
 	Store func() store.Stats
-	// Queue tells how many messages a queue holds; it is asked when Prometheus
-	// asks, about the queues that have series. gone says that there is none.
-	Queue func(arn.ARN) (g shard.QueueGauges, gone bool)
-	// Function tells the same of functions.
-	Function func(arn.ARN) (g FunctionGauges, gone bool)
+	Gauges
 	// Low reports that the disk is short of space; may be nil.
 	Low func() bool
 	// Logs tells how much the log groups hold, about, in bytes, and how many of
 	// the server's own events were dropped.
 	Logs func() (bytes, dropped int64)
+}
+
+// Gauges are asked when Prometheus asks, about what has series. One that is nil
+// has nothing to tell.
+type Gauges struct {
+	// Queue tells what a queue holds. The error QueueDoesNotExist says that it is
+	// gone, others that nobody can tell now.
+	Queue func(arn.ARN) (shard.QueueGauges, error)
+	// Function tells the same of a function, with ResourceNotFound.
+	Function func(arn.ARN) (FunctionGauges, error)
+	// Topic says whether there is a topic.
+	Topic func(arn.ARN) bool
 }
 
 // Metrics take events, and answer Prometheus.
@@ -93,9 +101,7 @@ func New(o Options) *Metrics {
 
 // Watch sets what is asked when Prometheus asks: it is there later than the first
 // events.
-func (m *Metrics) Watch(queue func(arn.ARN) (g shard.QueueGauges, gone bool), function func(arn.ARN) (g FunctionGauges, gone bool)) {
-	m.options.Queue, m.options.Function = queue, function
-}
+func (m *Metrics) Watch(g Gauges) { m.options.Gauges = g }
 
 // Handler answers Prometheus.
 func (m *Metrics) Handler() http.Handler {
@@ -131,7 +137,7 @@ func (c *capped[V]) of(name arn.ARN) *V {
 			c.named = map[arn.ARN]*V{}
 		}
 		v = new(V)
-		c.named[name] = v
+		c.named[name.Own()] = v
 	}
 	return v
 }

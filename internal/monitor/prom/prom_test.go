@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -37,12 +38,14 @@ func sent(name string, n int) shard.QueueEvent {
 	return shard.QueueEvent{Queue: arn.Queue("r", "a", name), Kind: shard.MessagesSent, Messages: n, Bytes: 10 * n}
 }
 
-// Beyond the bound, queues and topics are counted as one; a queue that is gone
-// makes room.
+// Beyond the bound, queues and topics are counted as one; what is gone makes room.
 func TestSeriesAreBounded(t *testing.T) {
-	gone := map[string]bool{}
-	m := New(Options{Series: 2, Queue: func(a arn.ARN) (g shard.QueueGauges, missing bool) {
-		return shard.QueueGauges{Counts: queue.Counts{Visible: 7}, OldestAge: time.Minute}, gone[a.Resource]
+	errs := map[string]error{}
+	m := New(Options{Series: 2, Gauges: Gauges{
+		Queue: func(a arn.ARN) (shard.QueueGauges, error) {
+			return shard.QueueGauges{Counts: queue.Counts{Visible: 7}, OldestAge: time.Minute}, errs[a.Resource]
+		},
+		Topic: func(a arn.ARN) bool { return errs[a.Resource] == nil },
 	}})
 	for i := range 5 {
 		m.Queue(sent(fmt.Sprint("q", i), i+1))
@@ -67,19 +70,29 @@ func TestSeriesAreBounded(t *testing.T) {
 		`godwit_sqs_oldest_message_age_seconds{account="a",queue="q0",region="r"}`: "60",
 		`godwit_sns_messages_published_total{account="",region="",topic="other"}`:  "3",
 	})
-	gone["q0"] = true
+	errs["q0"], errs["q1"], errs["t0"] = fault.New(fault.QueueDoesNotExist, ""), fault.New(fault.Unavailable, ""), fault.New(fault.NotFound, "")
 	scrape(t, m)
 	m.Queue(sent("q4", 1))
+	m.Published(arn.Topic("r", "a", "t4"), 1, 5, 0, 0)
 	got = scrape(t, m)
-	check(got, map[string]string{fmt.Sprintf(sentOf, "a", "q0", "r"): "", fmt.Sprintf(sentOf, "a", "q4", "r"): "1"})
+	check(got, map[string]string{
+		fmt.Sprintf(sentOf, "a", "q0", "r"):                                       "",
+		fmt.Sprintf(sentOf, "a", "q1", "r"):                                       "2",
+		`godwit_sqs_messages{account="a",queue="q1",region="r",state="visible"}`:  "", // its owner does not tell
+		fmt.Sprintf(sentOf, "a", "q4", "r"):                                       "1",
+		`godwit_sns_messages_published_total{account="a",region="r",topic="t0"}`:  "",
+		`godwit_sns_messages_published_total{account="a",region="r",topic="t1"}`:  "1",
+		`godwit_sns_messages_published_total{account="a",region="r",topic="t4"}`:  "1",
+		`godwit_sns_messages_published_total{account="",region="",topic="other"}`: "3",
+	})
 }
 
 // Functions are bounded likewise, and have histograms of their own.
 func TestFunctions(t *testing.T) {
-	gone := map[string]bool{}
-	m := New(Options{Series: 2, Function: func(fn arn.ARN) (g FunctionGauges, missing bool) {
-		return FunctionGauges{Running: 3, Due: 1, Waiting: 2}, gone[fn.FunctionName()]
-	}})
+	errs := map[string]error{}
+	m := New(Options{Series: 2, Gauges: Gauges{Function: func(fn arn.ARN) (FunctionGauges, error) {
+		return FunctionGauges{Running: 3, Due: 1, Waiting: 2}, errs[fn.FunctionName()]
+	}}})
 	for i := range 4 {
 		fn := arn.Function("r", "a", fmt.Sprint("f", i))
 		m.Function(fn, "Invocations", 1)
@@ -108,11 +121,32 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
 	}
-	gone["f0"] = true
+	errs["f0"] = fault.New(fault.ResourceNotFound, "")
 	scrape(t, m)
 	m.Function(arn.Function("r", "a", "f3"), "Errors", 1)
 	if got = scrape(t, m); got[of("errors_total", "f3", "")] != "1" || got[of("invocations_total", "f0", "")] != "" {
 		t.Error("a function that is gone makes no room")
+	}
+}
+
+// Once anything happens over a protocol, all that may come of it is there, from 0 on:
+// a rate does not see how a counter appears.
+func TestOutcomesBeginAtZero(t *testing.T) {
+	m := New(Options{Series: 1})
+	m.Attempt(arn.Topic("r", "a", "t"), topic.HTTP, Success, time.Millisecond)
+	got := scrape(t, m)
+	of := func(name, outcome, protocol string) string {
+		return fmt.Sprintf(`godwit_sns_%s{account="a",outcome="%s",protocol="%s",region="r",topic="t"}`, name, outcome, protocol)
+	}
+	for name, want := range map[string]string{
+		of("delivery_attempts_total", "success", "http"): "1", of("delivery_attempts_total", "client-error", "http"): "0",
+		of("delivery_attempts_total", "server-error", "http"): "0", of("deliveries_total", "delivered", "http"): "0",
+		of("deliveries_total", "dead-letter", "http"): "0", of("deliveries_total", "dropped", "http"): "0",
+		of("deliveries_total", "dropped", "sqs"): "",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
 	}
 }
 

@@ -105,6 +105,8 @@ func token(got string) string {
 		return "BOOLEAN_VALUE"
 	case "number":
 		return "NUMBER_VALUE"
+	case "null":
+		return "NULL_VALUE"
 	default:
 		return "STRING_VALUE"
 	}

@@ -63,31 +63,40 @@ var and, equals = []byte("&"), []byte("=")
 // unescape writes what the escapes of a form stand for, and reports whether
 // they are valid.
 func unescape(to *strings.Builder, s []byte) (ok bool) {
-	for {
-		// Most of a text stands for itself: it is copied in runs.
-		i := 0
-		for i < len(s) && s[i] != '%' && s[i] != '+' {
-			i++
-		}
-		to.Write(s[:i])
-		if i == len(s) {
+	// Most of a text stands for itself: it is copied in runs. What is looked for is
+	// looked for once, however often the other one comes before it.
+	plus, percent := next(s, 0, '+'), next(s, 0, '%')
+	for from := 0; ; {
+		i := min(plus, percent)
+		to.Write(s[from:i])
+		switch {
+		case i == len(s):
 			return true
-		}
-		if s[i] == '+' {
+		case i == plus:
 			to.WriteByte(' ')
-			s = s[i+1:]
-			continue
+			from = i + 1
+			plus = next(s, from, '+')
+		default:
+			if len(s) < i+3 {
+				return false
+			}
+			high, low := digits[s[i+1]], digits[s[i+2]]
+			if high < 0 || low < 0 {
+				return false
+			}
+			to.WriteByte(byte(high)<<4 | byte(low))
+			from = i + 3
+			percent = next(s, from, '%')
 		}
-		if len(s) < i+3 {
-			return false
-		}
-		high, low := digits[s[i+1]], digits[s[i+2]]
-		if high < 0 || low < 0 {
-			return false
-		}
-		to.WriteByte(byte(high)<<4 | byte(low))
-		s = s[i+3:]
 	}
+}
+
+// next is where c comes next in s[from:], or the end of s.
+func next(s []byte, from int, c byte) int {
+	if i := bytes.IndexByte(s[from:], c); i >= 0 {
+		return from + i
+	}
+	return len(s)
 }
 
 // digits are the values of hexadecimal digits; of other bytes -1.

@@ -86,7 +86,7 @@ func decodeValue(document any, t *shape.Type, v reflect.Value) error {
 		}
 		list := reflect.MakeSlice(t.Go, len(elements), len(elements))
 		for i, element := range elements {
-			if element == nil {
+			if element == nil && t.Elem.Kind == shape.Struct {
 				continue
 			}
 			if err := decodeValue(element, t.Elem, list.Index(i)); err != nil {
@@ -197,6 +197,8 @@ func wanted(k shape.Kind) string {
 
 func found(document any) string {
 	switch document.(type) {
+	case nil:
+		return "null"
 	case string:
 		return "a text string"
 	case []byte:

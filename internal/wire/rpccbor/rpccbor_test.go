@@ -89,6 +89,7 @@ func TestDecodeForms(t *testing.T) {
 		"a163426967fb4024000000000000":     {Big: 10},                    // a double that is whole
 		"a1654e616d65738261617f61626163ff": {Names: []string{"a", "bc"}}, // a text in pieces
 		"a16554696d657381c101":             {Times: []api.Time{1000}},    // whole seconds
+		"a1654974656d7381f6":               {Items: []inner{{}}},         // null for a map that has nothing
 	} {
 		body, err := hex.DecodeString(text)
 		if err != nil {
@@ -120,6 +121,8 @@ func TestRefusals(t *testing.T) {
 		"a164466c616700":                   "Expected a boolean, found a number.",
 		"a1654e616d6573a0":                 "Expected a list, found a map.",
 		"a1654974656d738100":               "Expected a map, found a number.",
+		"a1655265616c7381f6":               "Expected a number, found null.",
+		"a1654e616d657381f6":               "Expected a text string, found null.",
 		"a1" + "65" + "4974656d73" + strings.Repeat("81", 40) + "00": "The request body is not valid CBOR.",
 	} {
 		body, err := hex.DecodeString(text)

@@ -26,12 +26,41 @@ function call(method, where, body, headers = {}) {
 
 let requestId = "undefined";
 
-// What is printed has the time, the request and the level before it.
+const jsonLogs = process.env.AWS_LAMBDA_LOG_FORMAT === "JSON";
+const levels = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+const leastLevel = jsonLogs ? levels.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL) : 0;
+
+// What is printed has the time, the request and the level before it, or is a member
+// of an object that has them.
 for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "DEBUG", warn: "WARN", error: "ERROR", trace: "TRACE" })) {
   console[name] = (...args) => {
-    const text = util.format(...args).replace(/\n/g, "\r");
-    fs.writeSync(1, `${new Date().toISOString()}\t${requestId}\t${level}\t${text}\n`);
+    if (levels.indexOf(level) < leastLevel) return;
+    const timestamp = new Date().toISOString();
+    if (jsonLogs) {
+      fs.writeSync(1, jsonLine({ timestamp, level, requestId }, args) + "\n");
+    } else {
+      fs.writeSync(1, `${timestamp}\t${requestId}\t${level}\t${util.format(...args).replace(/\n/g, "\r")}\n`);
+    }
   };
+}
+
+// jsonLine is what console was given: one thing as itself, several as text, with the
+// error among them.
+function jsonLine(line, args) {
+  const plain = (_, value) => (value instanceof Error ? traced(value) : typeof value === "bigint" ? String(value) : value);
+  if (args.length === 1) {
+    try {
+      return JSON.stringify({ ...line, message: args[0] }, plain);
+    } catch {
+      // circular
+    }
+  }
+  const err = args.length > 1 && args.find((a) => a instanceof Error);
+  return JSON.stringify({ ...line, message: util.format(...args), ...(err ? traced(err) : {}) });
+}
+
+function traced(err) {
+  return { errorType: err.constructor?.name ?? "UnknownError", errorMessage: err.message, stackTrace: (err.stack ?? "").split("\n") };
 }
 
 function describe(err) {
@@ -41,9 +70,15 @@ function describe(err) {
   return { errorType: typeof err, errorMessage: typeof err === "string" ? err : util.inspect(err), trace: [] };
 }
 
+// report prints a failure.
+function report(what, { errorType, errorMessage, trace }) {
+  if (jsonLogs) console.error({ errorType, errorMessage, stackTrace: trace });
+  else console.error(what, "\t", JSON.stringify({ errorType, errorMessage, trace }));
+}
+
 async function fail(where, err) {
   const body = describe(err);
-  console.error(where === "init/error" ? "Uncaught Exception" : "Invoke Error", "\t", JSON.stringify(body));
+  report(where === "init/error" ? "Uncaught Exception" : "Invoke Error", body);
   await call("POST", where, JSON.stringify(body), {
     "Content-Type": "application/json", "Lambda-Runtime-Function-Error-Type": body.errorType,
   });
@@ -134,11 +169,11 @@ try {
 }
 
 process.on("uncaughtException", (err) => {
-  console.error("Uncaught Exception", "\t", JSON.stringify(describe(err)));
+  report("Uncaught Exception", describe(err));
   process.exit(129);
 });
 process.on("unhandledRejection", (reason) => {
-  console.error("Unhandled Promise Rejection", "\t", JSON.stringify(describe(reason)));
+  report("Unhandled Promise Rejection", describe(reason));
   process.exit(128);
 });
 

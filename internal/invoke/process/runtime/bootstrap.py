@@ -10,6 +10,9 @@ import time
 import traceback
 
 BASE = "/2018-06-01/runtime/"
+JSON_LOGS = os.environ.get("AWS_LAMBDA_LOG_FORMAT") == "JSON"
+LEVELS = {"TRACE": logging.NOTSET, "DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING,
+          "ERROR": logging.ERROR, "FATAL": logging.CRITICAL}
 
 
 class Context:
@@ -54,14 +57,44 @@ class RequestFilter(logging.Filter):
         return True
 
 
+class TextFormatter(logging.Formatter):
+    converter = time.gmtime
+
+    def __init__(self):
+        super().__init__(
+            "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s", "%Y-%m-%dT%H:%M:%S"
+        )
+
+
+class JSONFormatter(logging.Formatter):
+    """Writes a record as one object, with what it was given as extra."""
+
+    OWN = set(logging.makeLogRecord({}).__dict__) | {"aws_request_id", "message", "asctime"}
+
+    def format(self, record):
+        fields = {
+            "timestamp": now(record.created),
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "logger": record.name,
+        }
+        if record.exc_info and record.exc_info[0]:
+            kind, error, trace = record.exc_info
+            fields["stackTrace"] = traceback.format_list(traceback.extract_tb(trace))
+            fields["errorType"], fields["errorMessage"] = kind.__name__, str(error)
+        fields["requestId"] = record.aws_request_id
+        fields.update((k, v) for k, v in record.__dict__.items() if k not in self.OWN and k not in fields)
+        return json.dumps(fields, ensure_ascii=False, default=str)
+
+
+def now(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
+
+
 class Handler(logging.StreamHandler):
     def __init__(self):
         super().__init__(sys.stdout)
-        formatter = logging.Formatter(
-            "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s", "%Y-%m-%dT%H:%M:%S"
-        )
-        formatter.converter = time.gmtime
-        self.setFormatter(formatter)
+        self.setFormatter(JSONFormatter() if JSON_LOGS else TextFormatter())
         self.addFilter(RequestFilter())
 
 
@@ -93,7 +126,10 @@ def describe(error, request_id):
         "requestId": request_id,
         "stackTrace": traceback.format_list(frames),
     }
-    print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"])), end="\n")
+    if JSON_LOGS:
+        print(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text}))
+    else:
+        print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"])), end="\n")
     return kind, json.dumps(text)
 
 
@@ -124,6 +160,8 @@ def load():
 def main():
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
     logging.getLogger().addHandler(Handler())
+    if JSON_LOGS:
+        logging.getLogger().setLevel(LEVELS.get(os.environ.get("AWS_LAMBDA_LOG_LEVEL"), logging.INFO))
     try:
         handler = load()
     except BaseException as e:  # SystemExit too: the function cannot run

@@ -77,9 +77,12 @@ func holdAll(tests []func(string) bool, fields []string) bool {
 }
 
 // parseField reads a field's name and its conditions, each of which repeats the
-// name.
+// name. A field without a name may be anything.
 func parseField(s *scanner) (func(string) bool, error) {
 	s.space()
+	if r := s.peek(); r == ',' || r == ']' {
+		return func(string) bool { return true }, nil
+	}
 	name, free := "", false
 	test, err := conditions(s, 0, func() (func(string) bool, error) {
 		s.space()

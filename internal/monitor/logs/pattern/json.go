@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,55 +73,66 @@ func parseProperty(s *scanner) (func(any) bool, error) {
 	return some(c.value), nil
 }
 
-// step is one step of a selector: a member of an object, an element of an array,
-// or all elements.
+// step is one step of a selector: a member of an object or an element of an array,
+// or all of them.
 type step struct {
 	name  string
-	index int // when name is empty; wild: all
+	index int // when name is empty
 }
 
-const wild = -1
+// What index says beside a number.
+const (
+	elements = -1 // all those of an array
+	members  = -2 // all those of an object
+)
 
 type path []step
 
-var errWild = invalid("a selector has one wildcard at most")
+var (
+	errWild      = invalid("a selector has one wildcard at most")
+	errWildcards = invalid("it has more than 3 wildcards in selectors")
+)
 
-// selector reads $.a.b[0].['a.b'][*].
+// selector reads $.a.b[0].['a.b'][*].*.
 func (s *scanner) selector() (p path, err error) {
 	if !s.take("$") {
 		return nil, s.unexpected()
 	}
-	wildcards := 0
+	wild := false
 	for {
 		dot := s.peek() == '.'
 		if dot {
 			s.next()
 		}
+		var st step
 		switch {
 		case s.peek() == '[':
 			s.next()
-			st, err := s.subscript()
-			if err != nil {
+			if st, err = s.subscript(); err != nil {
 				return nil, err
 			}
-			if st.name == "" && st.index == wild {
-				wildcards++
-			}
-			if wildcards > 1 {
-				return nil, errWild
-			}
-			p = append(p, st)
+		case dot && s.peek() == '*':
+			s.next()
+			st.index = members
 		case dot:
-			name := s.while(func(r rune) bool { return isWord(r) || strings.ContainsRune("-:/@#", r) })
-			if name == "" {
+			if st.name = s.while(func(r rune) bool { return isWord(r) || strings.ContainsRune("-:/@#", r) }); st.name == "" {
 				return nil, s.unexpected()
 			}
-			p = append(p, step{name: name})
 		case len(p) == 0:
 			return nil, s.unexpected()
 		default:
 			return p, nil
 		}
+		if st.index < 0 {
+			if wild {
+				return nil, errWild
+			}
+			if wild = true; s.wildcards == maxWildcards {
+				return nil, errWildcards
+			}
+			s.wildcards++
+		}
+		p = append(p, st)
 	}
 }
 
@@ -133,7 +145,7 @@ func (s *scanner) subscript() (st step, err error) {
 		}
 	case '*':
 		s.next()
-		st.index = wild
+		st.index = elements
 	default:
 		digits := s.while(func(r rune) bool { return r >= '0' && r <= '9' })
 		if st.index, err = strconv.Atoi(digits); err != nil {
@@ -159,10 +171,13 @@ func (p path) find(v any, holds func(any) bool) bool {
 			if v, ok = object[st.name]; !ok {
 				return false
 			}
-		case st.index == wild:
+		case st.index == elements:
 			list, _ := v.([]any)
-			for _, element := range list {
-				if p[i+1:].find(element, holds) {
+			return slices.ContainsFunc(list, func(element any) bool { return p[i+1:].find(element, holds) })
+		case st.index == members:
+			object, _ := v.(map[string]any)
+			for _, member := range object {
+				if p[i+1:].find(member, holds) {
 					return true
 				}
 			}

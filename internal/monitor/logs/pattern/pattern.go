@@ -17,8 +17,11 @@ import (
 // MaxLength bounds a pattern, in characters.
 const MaxLength = 1024
 
-// maxRegexps bounds the regular expressions of a JSON or space-delimited pattern.
-const maxRegexps = 2
+// The bounds of a JSON or space-delimited pattern.
+const (
+	maxRegexps   = 2
+	maxWildcards = 3 // of selectors
+)
 
 // Pattern says which events are wanted.
 type Pattern struct{ match func(message string) bool }
@@ -62,9 +65,9 @@ func (c badCharacter) Error() string { return "Invalid character(s) in term '" +
 
 // scanner walks through a pattern.
 type scanner struct {
-	text    string
-	at      int
-	regexps int // so far
+	text               string
+	at                 int
+	regexps, wildcards int // so far
 }
 
 const end = -1 // what peek says behind the text
@@ -158,10 +161,12 @@ func (s *scanner) quoted() (string, error) {
 	}
 }
 
-// regex reads %an expression%.
+// regex reads %an expression%. Spaces are not among the characters that AWS lists,
+// and stand in its examples.
 func (s *scanner) regex() (*regexp.Regexp, error) {
 	s.next() // %
 	var b strings.Builder
+	inClass := false
 	for {
 		r := s.peek()
 		switch {
@@ -181,8 +186,16 @@ func (s *scanner) regex() (*regexp.Regexp, error) {
 				return nil, s.unexpected()
 			}
 			b.WriteByte('\\')
-		case r >= utf8.RuneSelf || !isWord(r) && !strings.ContainsRune(":_#=@/;,-^$?[]{}|*+.", r):
+		case r >= utf8.RuneSelf || !isWord(r) && !strings.ContainsRune(" :_#=@/;,-^$?[]{}|*+.", r):
 			return nil, s.unexpected()
+		case r == '{' && !inClass && strings.HasPrefix(s.text[s.at:], "{,"):
+			s.next()
+			b.WriteString("{0") // as Go wants it
+			continue
+		case r == '[':
+			inClass = true
+		case r == ']':
+			inClass = false
 		}
 		b.WriteRune(s.next())
 	}

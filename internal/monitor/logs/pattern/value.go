@@ -30,8 +30,7 @@ var operators = []struct {
 type comparison struct {
 	op     operator
 	text   string         // may hold wildcards
-	quoted bool           // so that text is no number
-	number *float64       // what text is, if it is a number
+	number *float64       // what text is, if it is a number without quotes
 	re     *regexp.Regexp // instead of text; may be nil
 }
 
@@ -53,7 +52,6 @@ func (s *scanner) comparison(stop string) (c *comparison, ok bool, err error) {
 	s.space()
 	switch s.peek() {
 	case '"', '\'':
-		c.quoted = true
 		c.text, err = s.quoted()
 	case '%':
 		if s.regexps == maxRegexps {
@@ -103,7 +101,7 @@ func (c *comparison) field(text string) bool {
 }
 
 // value compares a value of a JSON event. Only scalars compare, whatever the
-// operator.
+// operator; what is no text is compared by its text.
 func (c *comparison) value(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -113,9 +111,9 @@ func (c *comparison) value(v any) bool {
 			f, err := v.Float64()
 			return err == nil && c.compare(f)
 		}
-		return c.op < less && (!c.quoted && c.same(v.String())) == (c.op == equal)
+		return c.op < less && c.same(v.String()) == (c.op == equal)
 	case bool:
-		return c.op < less && (!c.quoted && c.same(strconv.FormatBool(v))) == (c.op == equal)
+		return c.op < less && c.same(strconv.FormatBool(v)) == (c.op == equal)
 	default:
 		return false
 	}

@@ -1,0 +1,28 @@
+package api
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+)
+
+// Double is a number in an operation's input that may be none, or infinite: JSON has
+// a text for these. Whoever cannot use them has to refuse them.
+type Double float64
+
+// UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity".
+func (d *Double) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "null": // in a list; a member that is null is absent
+		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[float64]()}
+	case `"NaN"`:
+		*d = Double(math.NaN())
+	case `"Infinity"`:
+		*d = Double(math.Inf(1))
+	case `"-Infinity"`:
+		*d = Double(math.Inf(-1))
+	default:
+		return json.Unmarshal(text, (*float64)(d))
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package invoke
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/function"
+)
+
+// level is how much a line of a function's log matters, where it has a level: in
+// the JSON format. Source: the Lambda developer guide, "Log-level filtering".
+type level int8
+
+const (
+	levelTrace level = iota
+	levelDebug
+	levelInfo
+	levelWarn
+	levelError
+	levelFatal
+)
+
+// levels are the names of levels, Python's among them.
+var levels = map[string]level{
+	"TRACE": levelTrace, "DEBUG": levelDebug, "INFO": levelInfo, "WARN": levelWarn, "WARNING": levelWarn,
+	"ERROR": levelError, "CRITICAL": levelFatal, "FATAL": levelFatal,
+}
+
+// levelOr reads the name of a level, in any case.
+func levelOr(name string, other level) level {
+	if l, ok := levels[strings.ToUpper(name)]; ok {
+		return l
+	}
+	return other
+}
+
+// filter says which lines of a log in the JSON format are kept: those of at least
+// these levels.
+type filter struct{ application, system level }
+
+// newFilter makes the filter of a function; nil: its log is text, and all is kept.
+func newFilter(l function.Logging) *filter {
+	if l.Format != function.JSONLogs {
+		return nil
+	}
+	return &filter{levelOr(l.ApplicationLevel, levelInfo), levelOr(l.SystemLevel, levelInfo)}
+}
+
+// stamped are the members that tell the level and the time of what is printed, by
+// the names that runtimes and their libraries give them.
+type stamped struct {
+	Level      json.RawMessage `json:"level"`
+	LogLevel   json.RawMessage `json:"log_level"`
+	Timestamp  json.RawMessage `json:"timestamp"`
+	AtTime     json.RawMessage `json:"@timestamp"`
+	Time       json.RawMessage `json:"time"`
+	ShortStamp json.RawMessage `json:"ts"`
+}
+
+// line is what is kept of a line that the function printed; nil: nothing. A line has
+// a level and a time if it is a JSON object that tells both; what does not is INFO,
+// and an object without a time is given one.
+func (f *filter) line(line []byte, now time.Time) []byte {
+	var told stamped
+	object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) && json.Unmarshal(line, &told) == nil
+	of, timed := levelInfo, false
+	if object {
+		for _, at := range []json.RawMessage{told.Timestamp, told.AtTime, told.Time, told.ShortStamp} {
+			_, err := time.Parse(time.RFC3339Nano, text(at))
+			timed = timed || err == nil
+		}
+		if timed {
+			of = levelOr(text(told.Level), levelOr(text(told.LogLevel), levelInfo))
+		}
+	}
+	switch {
+	case of < f.application:
+		return nil
+	case !object || timed || told.Timestamp != nil:
+		return line
+	}
+	members := line[bytes.IndexByte(line, '{')+1:]
+	stamp := append([]byte(`{"timestamp":"`), now.UTC().Format(recordTime)...)
+	stamp = append(stamp, '"')
+	if bytes.TrimLeft(members, " \t\r\n")[0] != '}' {
+		stamp = append(stamp, ',')
+	}
+	return append(stamp, members...)
+}
+
+// text is a member's, if it is a string.
+func text(member json.RawMessage) (s string) {
+	_ = json.Unmarshal(member, &s) // what is no string is no name and no time
+	return s
+}
+
+const recordTime = "2006-01-02T15:04:05.000Z"
+
+// record is a line of the platform in the JSON format. Source: the Lambda developer
+// guide, "Lambda Telemetry API Event schema reference".
+type record struct {
+	Time   string `json:"time"`
+	Type   string `json:"type"`
+	Record any    `json:"record"`
+}
+
+type startRecord struct {
+	RequestID   string `json:"requestId"`
+	FunctionARN string `json:"functionArn"`
+	Version     string `json:"version"`
+}
+
+// doneRecord is of platform.runtimeDone and of platform.report.
+type doneRecord struct {
+	RequestID string        `json:"requestId"`
+	Metrics   recordMetrics `json:"metrics"`
+	Status    string        `json:"status"`
+	ErrorType string        `json:"errorType,omitempty"`
+}
+
+// recordMetrics are in milliseconds, MB and bytes.
+type recordMetrics struct {
+	Duration float64 `json:"durationMs"`
+	Produced *int    `json:"producedBytes,omitempty"` // of runtimeDone
+	Billed   *int64  `json:"billedDurationMs,omitempty"`
+	Memory   *int    `json:"memorySizeMB,omitempty"`
+	Used     *int    `json:"maxMemoryUsedMB,omitempty"`
+	Init     float64 `json:"initDurationMs,omitempty"`
+}
+
+// record writes a line of the platform, if its level is kept.
+func (s *stream) record(of level, kind string, content any) {
+	if of < s.filter.system {
+		return
+	}
+	line, _ := json.Marshal(record{s.clock.Now().UTC().Format(recordTime), kind, content}) // strings and numbers always marshal
+	s.put(append(line, '\n'))
+}
+
+// startRecord tells that an invocation begins.
+func (s *stream) startRecord(in *Invocation) {
+	s.record(levelInfo, "platform.start", startRecord{in.RequestID, in.Target.ARN().String(), in.Target.Version})
+}
+
+// endRecords tell what came of an invocation.
+func (s *stream) endRecords(in *Invocation, r *Result, billed time.Duration) {
+	done := doneRecord{RequestID: in.RequestID, Metrics: recordMetrics{Duration: milliseconds(r.Duration), Produced: new(len(r.Payload))}, Status: "success"}
+	doneLevel, reportLevel := levelDebug, levelInfo
+	if f := r.Failure; f != nil {
+		doneLevel, reportLevel = levelWarn, levelWarn
+		done.Status, done.ErrorType = f.Status, f.Type
+		if f.Status == "" {
+			done.Status = StatusError
+		}
+	}
+	s.record(doneLevel, "platform.runtimeDone", done)
+	done.Metrics = recordMetrics{
+		Duration: done.Metrics.Duration, Billed: new(billed.Milliseconds()), Memory: &in.Target.MemoryMB, Used: &r.MemoryMB, Init: milliseconds(r.Init),
+	}
+	s.record(reportLevel, "platform.report", done)
+}
+
+// milliseconds of a duration, to the microsecond.
+func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }

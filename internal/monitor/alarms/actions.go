@@ -1,0 +1,232 @@
+package alarms
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// Executor executes an action.
+type Executor interface {
+	// Execute does what an action says, durably. The errors Unavailable, Throttled
+	// and InsufficientStorage say that it may be done later, others that it never
+	// will.
+	Execute(ctx context.Context, a Action) error
+}
+
+// Action is an action that is due.
+type Action struct {
+	ARN     string // of what is to be told: a topic or a function
+	Source  string // the ARN of the alarm
+	Account string // whose alarm it is
+	Subject string // of a notification
+	Message string // a notification's, or an event
+}
+
+// pending is an action that is due, as the store has it.
+type pending struct {
+	ID    ID
+	Since time.Time // of the state
+	Action
+}
+
+// lineID names a line.
+type lineID struct {
+	ID            // of the alarm
+	target string // what it tells
+}
+
+func (p *pending) line() lineID { return lineID{p.ID, p.ARN} }
+
+// line are the actions by which an alarm tells one target, of which the later ones
+// wait for the first. Lines do not wait for each other.
+type line struct {
+	lineID
+	keys [][]byte // in the store, of the actions, the oldest first
+}
+
+// lines are those that have actions, each of them in ready or in later. Of an action
+// that waits memory keeps the key.
+type lines struct {
+	all   map[lineID]*line
+	sizes map[metrics.Owner]int // actions
+	ready []*line               // to be executed, the first one now
+	later []*line               // to be tried again from the next minute on
+}
+
+func newLines() lines { return lines{all: map[lineID]*line{}, sizes: map[metrics.Owner]int{}} }
+
+func (ls *lines) add(id lineID, key []byte) {
+	l := ls.all[id]
+	if l == nil {
+		l = &line{lineID: id}
+		ls.all[id] = l
+		ls.ready = append(ls.ready, l)
+	}
+	l.keys = append(l.keys, key)
+	ls.sizes[id.owner()]++
+}
+
+// retry makes the lines ready that were put off.
+func (ls *lines) retry() { ls.ready, ls.later = append(ls.ready, ls.later...), nil }
+
+// shorten takes the oldest action off a line.
+func (ls *lines) shorten(l *line) {
+	l.keys = l.keys[1:]
+	o := l.owner()
+	if ls.sizes[o]--; ls.sizes[o] == 0 {
+		delete(ls.sizes, o)
+	}
+	if len(l.keys) > 0 {
+		if len(ls.ready) > 0 && ls.ready[0] == l {
+			ls.ready = append(ls.ready[1:], l) // in turn with the others
+		}
+		return
+	}
+	delete(ls.all, l.lineID)
+	for _, list := range []*[]*line{&ls.ready, &ls.later} {
+		if i := slices.Index(*list, l); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
+	}
+}
+
+// longest is the line of an owner with the most actions; of several, that with the
+// oldest one. There is a line.
+func (ls *lines) longest(o metrics.Owner) (longest *line) {
+	for _, l := range ls.all {
+		if l.owner() != o {
+			continue
+		}
+		if longest == nil || cmp.Or(cmp.Compare(len(longest.keys), len(l.keys)), bytes.Compare(l.keys[0], longest.keys[0])) < 0 {
+			longest = l
+		}
+	}
+	return longest
+}
+
+// Execute executes the actions that are due. A line whose oldest cannot be executed
+// now waits for the next Tick.
+func (e *Engine) Execute(ctx context.Context) error {
+	e.executing.Lock()
+	defer e.executing.Unlock()
+	for {
+		l, key := e.first()
+		if l == nil {
+			return e.giveUp()
+		}
+		p, err := e.pending(key)
+		if err != nil {
+			return err
+		}
+		failure := ""
+		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
+			if ctx.Err() != nil {
+				return nil // it is due still
+			}
+			switch fault.KindOf(err) {
+			case fault.Unavailable, fault.Throttled, fault.InsufficientStorage:
+				e.putOff(l)
+				continue
+			default:
+			}
+			failure = err.Error()
+			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
+		}
+		if err := e.end(l, &p, failure); err != nil {
+			return err
+		}
+	}
+}
+
+// first is the first line that is ready, and the key of its oldest action; nil:
+// there is none.
+func (e *Engine) first() (l *line, key []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.lines.ready) == 0 {
+		return nil, nil
+	}
+	l = e.lines.ready[0]
+	return l, l.keys[0]
+}
+
+// pending reads an action.
+func (e *Engine) pending(key []byte) (p pending, err error) {
+	value, ok, err := e.options.Store.Get(nil, key)
+	if err == nil && !ok {
+		err = errNoAction
+	}
+	if err == nil {
+		err = decode(value, &p)
+	}
+	if err != nil {
+		return p, fmt.Errorf("an alarm's action cannot be read: %w", err)
+	}
+	return p, nil
+}
+
+var errNoAction = errors.New("it is not there")
+
+// putOff has the first line that is ready wait.
+func (e *Engine) putOff(l *line) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines.ready = e.lines.ready[1:]
+	e.lines.later = append(e.lines.later, l)
+}
+
+// end takes the oldest action of a line off the store and notes it in the history.
+func (e *Engine) end(l *line, p *pending, failure string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.begin()
+	c.batch.Delete(l.keys[0])
+	a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+	c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+	if err := c.apply(); err != nil {
+		return err
+	}
+	e.lines.shorten(l)
+	return nil
+}
+
+// giveUp ends actions that wait where an owner has more than may.
+func (e *Engine) giveUp() error {
+	for {
+		l, key := e.excess()
+		if l == nil {
+			return nil
+		}
+		p, err := e.pending(key)
+		if err != nil {
+			return err
+		}
+		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", p.ID.Name, "action", p.ARN)
+		if err := e.end(l, &p, "It could not be executed, and too many actions wait."); err != nil {
+			return err
+		}
+	}
+}
+
+// excess is the longest line of an owner that has too many actions, and the key of
+// its oldest; nil: nobody has.
+func (e *Engine) excess() (l *line, key []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o, n := range e.lines.sizes {
+		if n > e.options.MaxWaiting {
+			l = e.lines.longest(o)
+			return l, l.keys[0]
+		}
+	}
+	return nil, nil
+}

@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestCrash has clients send, publish, receive, delete and let messages come
+// TestCrash has clients send, publish, receive, delete, purge and let messages come
 // to the dead-letter queue, all at once, and meanwhile takes what a crash of
 // the machine would leave on disk, again and again: all that was synced and a
 // random part of the rest. An engine that is opened on it accounts for every
@@ -51,7 +51,8 @@ var (
 	crashAnswers = unraced(3000, 700) // that a run lasts for
 	crashes      = unraced(10, 4)
 
-	senderQueues = []string{"q0", "q1", "q2", "q3.fifo"} // the messages of q1 and q3.fifo have groups
+	emptyQueues  = []string{"e0", "e1.fifo"}                                     // are purged, or deleted and made anew
+	senderQueues = append([]string{"q0", "q1", "q2", "q3.fifo"}, emptyQueues...) // the messages of q1 and *.fifo have groups
 	fanQueues    = []string{"f0", "f1", "f2", "f3"}
 	orderQueues  = []string{"o0.fifo", "o1.fifo", "o2"} // of a FIFO topic
 	crashQueues  = slices.Concat([]string{"dead", "dead.fifo"}, senderQueues, fanQueues, orderQueues)
@@ -76,6 +77,7 @@ type crashWorld struct {
 	engine  *Engine
 	ledger  *ledger
 	late    lateness
+	emptied sync.RWMutex // held for writing while one of emptyQueues is
 	carrier *carrier
 	ids     atomic.Int64
 
@@ -139,16 +141,7 @@ func (w *crashWorld) setup() {
 		}
 	}
 	for _, name := range crashQueues {
-		spec := QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
-		dead := "dead"
-		if spec.ARN.FIFO() {
-			dead = "dead.fifo"
-			spec.Attributes["FifoQueue"] = "true"
-		}
-		if name != dead {
-			spec.Attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN(dead))
-		}
-		must(w.engine.CreateQueue(ctx, spec))
+		must(w.engine.CreateQueue(ctx, crashQueue(name)))
 	}
 	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("fan")}))
 	for i, name := range fanQueues {
@@ -158,6 +151,21 @@ func (w *crashWorld) setup() {
 	for i, name := range orderQueues {
 		subscribe(w.t, w.engine, "order.fifo", name, fmt.Sprintf("00000000-0000-4000-9000-%012d", i))
 	}
+}
+
+// crashQueue is one of crashQueues. What is emptied has no dead letters, which would
+// be in another queue.
+func crashQueue(name string) QueueSpec {
+	spec := QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+	dead := "dead"
+	if spec.ARN.FIFO() {
+		dead = "dead.fifo"
+		spec.Attributes["FifoQueue"] = "true"
+	}
+	if name != dead && !slices.Contains(emptyQueues, name) {
+		spec.Attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN(dead))
+	}
+	return spec
 }
 
 // answered notes an answer and takes a crash when it is time.
@@ -199,6 +207,12 @@ func (w *crashWorld) crash() {
 // deleted but by a consumer of the dead-letter queue.
 func (w *crashWorld) act(r *rand.Rand) {
 	ctx := context.Background()
+	if r.IntN(50) == 0 {
+		w.empty(r)
+		return
+	}
+	w.emptied.RLock()
+	defer w.emptied.RUnlock()
 	switch n := r.IntN(10); {
 	case n < 3:
 		name := senderQueues[r.IntN(len(senderQueues))]
@@ -231,6 +245,9 @@ func (w *crashWorld) act(r *rand.Rand) {
 			for _, id := range ids {
 				p.sent[id] = struct{}{}
 			}
+			if slices.Contains(emptyQueues, name) {
+				p.filled[name] = append(slices.Clip(p.filled[name]), ids...)
+			}
 		})
 	case n < 4 && r.IntN(2) == 0:
 		w.publishInOrder(r)
@@ -244,6 +261,41 @@ func (w *crashWorld) act(r *rand.Rand) {
 		w.answered(func(p *promises) { p.answers++; p.published[body] = true })
 	default:
 		w.consume(r, crashQueues[r.IntN(len(crashQueues))])
+	}
+}
+
+// empty purges a queue, or deletes it and makes it anew, while nobody else does
+// anything.
+func (w *crashWorld) empty(r *rand.Rand) {
+	w.emptied.Lock()
+	defer w.emptied.Unlock()
+	ctx, name := context.Background(), emptyQueues[r.IntN(len(emptyQueues))]
+	purge := r.IntN(2) == 0
+	var n, answers int
+	w.ledger.note(func(p *promises) {
+		n, answers = len(p.emptied), p.answers
+		p.emptied = append(p.emptied, emptying{ids: p.filled[name]})
+		delete(p.filled, name)
+	})
+	if r.IntN(10) == 0 { // else few crashes would be near one
+		w.mu.Lock()
+		w.next = min(w.next, answers)
+		w.mu.Unlock()
+	}
+	var err error
+	if purge {
+		err = w.engine.PurgeQueue(ctx, queueARN(name))
+	} else {
+		err = w.engine.DeleteQueue(ctx, queueARN(name))
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.answered(func(p *promises) { p.answers++; p.emptied[n].answered = true })
+	if !purge {
+		if err := w.engine.CreateQueue(ctx, crashQueue(name)); err != nil {
+			w.t.Error(err)
+		}
 	}
 }
 
@@ -356,6 +408,11 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	e.log.flush()
 	if n := countKeys(t, s, 'X', 0); n > 0 {
 		t.Errorf("%d transfers are not settled after the start", n)
+	}
+	for _, name := range emptyQueues { // the crash may have come before it was made anew
+		if err := e.CreateQueue(context.Background(), crashQueue(name)); err != nil {
+			t.Error(err)
+		}
 	}
 	p := &pump{engine: e, newID: w.nextID}
 	if have, records := holding(t, e), countKeys(t, s, 'D', 'm'); have != records {

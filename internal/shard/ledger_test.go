@@ -2,6 +2,7 @@ package shard
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,13 +24,21 @@ type promises struct {
 	ordered   map[string]bool      // the same of the FIFO topic
 	deleting  map[string]struct{}  // deletes that were called
 	deleted   map[string]time.Time // and when they were answered
+	filled    map[string][]string  // by queue: what was sent since it was emptied
+	emptied   []emptying           // in the order of the calls
 	answers   int
+}
+
+// emptying is a purge or deletion of a queue that held some messages.
+type emptying struct {
+	ids      []string
+	answered bool
 }
 
 func newLedger() *ledger {
 	return &ledger{promises: promises{
 		begun: map[string]struct{}{}, sent: map[string]struct{}{}, published: map[string]bool{}, ordered: map[string]bool{},
-		deleting: map[string]struct{}{}, deleted: map[string]time.Time{},
+		deleting: map[string]struct{}{}, deleted: map[string]time.Time{}, filled: map[string][]string{},
 	}}
 }
 
@@ -47,7 +56,8 @@ func (l *ledger) copy() promises {
 	defer l.mu.Unlock()
 	return promises{
 		begun: maps.Clone(l.begun), sent: maps.Clone(l.sent), published: maps.Clone(l.published), ordered: maps.Clone(l.ordered),
-		deleting: maps.Clone(l.deleting), deleted: maps.Clone(l.deleted), answers: l.answers,
+		deleting: maps.Clone(l.deleting), deleted: maps.Clone(l.deleted),
+		emptied: slices.Clone(l.emptied), answers: l.answers,
 	}
 }
 
@@ -69,8 +79,9 @@ func (before promises) check(t *testing.T, after promises, crashed time.Time, la
 			t.Errorf("%s is back, which was deleted %v before the crash", id, crashed.Sub(at))
 		}
 	}
+	emptied := before.checkEmptied(t, after, found)
 	for id := range before.sent {
-		if _, maybe := after.deleting[id]; !maybe && found[id] == 0 {
+		if _, maybe := after.deleting[id]; !maybe && !emptied[id] && found[id] == 0 {
 			t.Errorf("%s was acknowledged and is lost", id)
 		}
 	}
@@ -82,6 +93,33 @@ func (before promises) check(t *testing.T, after promises, crashed time.Time, la
 			t.Errorf("%s was never sent", id)
 		}
 	}
+}
+
+// checkEmptied checks that queues are emptied altogether or not at all, and stay so
+// once it was answered. It returns the messages that may be gone.
+func (before promises) checkEmptied(t *testing.T, after promises, found map[string]int) (emptied map[string]bool) {
+	t.Helper()
+	emptied = map[string]bool{}
+	for i, e := range after.emptied {
+		there, gone := 0, 0
+		for _, id := range e.ids {
+			emptied[id] = true
+			_, maybe := after.deleting[id]
+			switch {
+			case found[id] > 0:
+				there++
+			case !maybe:
+				gone++
+			}
+		}
+		if there > 0 && gone > 0 {
+			t.Errorf("half of a queue is emptied: %d messages are there and %d not", there, gone)
+		}
+		if there > 0 && i < len(before.emptied) && before.emptied[i].answered {
+			t.Errorf("%d messages are back in a queue that was emptied", there)
+		}
+	}
+	return emptied
 }
 
 // checkFanout holds what came to the subscribers of a topic against what was

@@ -33,13 +33,14 @@ const (
 	rawQueue      = "raw"      // publishes, bare
 	envelopeQueue = "envelope" // publishes
 	filteredQueue = "filtered" // publishes of two kinds of three
+	purgedQueue   = "purged"   // sends; nobody receives, it is purged
 )
 
 // Accounting of an entry is by the queue that a message first comes to, so
 // that of work-dlq is work's.
 var originOf = map[string]string{
 	plainQueue: plainQueue, workQueue: workQueue, deadQueue: workQueue,
-	rawQueue: rawQueue, envelopeQueue: envelopeQueue, filteredQueue: filteredQueue,
+	rawQueue: rawQueue, envelopeQueue: envelopeQueue, filteredQueue: filteredQueue, purgedQueue: purgedQueue,
 }
 
 // publishKinds are the values of the attribute that the filter looks at; the
@@ -60,7 +61,7 @@ type siege struct {
 }
 
 // TestKill9 kills the server at random moments while clients send, publish,
-// receive and delete, and then accounts for every acknowledged id.
+// receive, delete and purge, and then accounts for every acknowledged id.
 func TestKill9(t *testing.T) {
 	t.Logf("go test ./test/e2e -run TestKill9 -seed %d", *seed)
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
@@ -94,6 +95,7 @@ func TestKill9(t *testing.T) {
 
 func (s *siege) prepare(t *testing.T) {
 	s.p.createQueue(t, plainQueue, "VisibilityTimeout", seconds)
+	s.p.createQueue(t, purgedQueue, "VisibilityTimeout", seconds)
 	s.p.createQueue(t, deadQueue, "VisibilityTimeout", seconds)
 	s.p.createQueue(t, workQueue, "VisibilityTimeout", seconds,
 		"RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN(deadQueue)+`","maxReceiveCount":3}`)
@@ -129,14 +131,17 @@ func (s *siege) fight(t *testing.T, place uint64, length time.Duration) {
 		})
 	}
 	for range 2 {
-		run(s.sendOne)
+		run(s.sendOne(plainQueue))
 		run(s.publishOne)
 	}
 	run(s.sendBatch(plainQueue, 10))
 	run(s.sendBatch(workQueue, 2)) // few enough that what is given back has its turn
 	for queue := range originOf {
-		run(s.receiver(queue))
+		if queue != purgedQueue {
+			run(s.receiver(queue))
+		}
 	}
+	run(s.sendAndPurge)
 	run(s.receiver(plainQueue))
 	run(s.receiver(workQueue))
 
@@ -171,17 +176,35 @@ func delay(r *rand.Rand) int {
 	return 0
 }
 
-func (s *siege) sendOne(ctx context.Context, r *rand.Rand) error {
-	body := s.body(r, "send")
-	s.sending(plainQueue, body, false)
-	var out struct{ MessageId string }
-	err := s.p.sqs(ctx, "SendMessage", object{
-		"QueueUrl": s.p.queueURL(plainQueue), "MessageBody": body, "DelaySeconds": delay(r),
-	}, &out)
-	if err != nil {
+// sendOne makes a client that sends messages one by one.
+func (s *siege) sendOne(queue string) func(ctx context.Context, r *rand.Rand) error {
+	return func(ctx context.Context, r *rand.Rand) error {
+		body := s.body(r, "send")
+		s.sending(queue, body, false)
+		var out struct{ MessageId string }
+		err := s.p.sqs(ctx, "SendMessage", object{
+			"QueueUrl": s.p.queueURL(queue), "MessageBody": body, "DelaySeconds": delay(r),
+		}, &out)
+		if err != nil {
+			return err
+		}
+		s.promised(queue, body, out.MessageId)
+		return nil
+	}
+}
+
+// sendAndPurge sends to a queue of its own, and purges it now and then.
+func (s *siege) sendAndPurge(ctx context.Context, r *rand.Rand) error {
+	if r.IntN(5) > 0 {
+		return s.sendOne(purgedQueue)(ctx, r)
+	}
+	bodies := s.deletingAll(purgedQueue)
+	if err := s.p.sqs(ctx, "PurgeQueue", object{"QueueUrl": s.p.queueURL(purgedQueue)}, nil); err != nil {
 		return err
 	}
-	s.promised(plainQueue, body, out.MessageId)
+	for _, body := range bodies {
+		s.deleted(purgedQueue, body)
+	}
 	return nil
 }
 
@@ -347,7 +370,7 @@ func (s *siege) drain(t *testing.T) {
 		return true
 	})
 	// work goes first: what it gives up comes to work-dlq.
-	for _, queue := range []string{workQueue, deadQueue, plainQueue, rawQueue, envelopeQueue, filteredQueue} {
+	for _, queue := range []string{workQueue, deadQueue, plainQueue, rawQueue, envelopeQueue, filteredQueue, purgedQueue} {
 		eventually(t, queue+" is empty", func() (bool, error) {
 			for {
 				got, err := s.take(t.Context(), queue, 0)

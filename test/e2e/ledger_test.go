@@ -164,6 +164,19 @@ func (l *ledger) deleting(queue, body string) {
 	}
 }
 
+// deletingAll is deleting for all that a queue may still hold.
+func (l *ledger) deletingAll(queue string) (bodies []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for body, e := range l.entries[queue] {
+		if e.acked.IsZero() {
+			e.tried, e.triedRound = true, l.round
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies
+}
+
 // deleted notes that the delete was acknowledged.
 func (l *ledger) deleted(queue, body string) {
 	at := time.Now()

@@ -162,6 +162,20 @@ func TestStatusEntries(t *testing.T) {
 			failed + `{` + notification + `,"delivery":{"deliveryId":"ID",` + dlq + `"destination":"` + q + `","providerResponse":"{\"ErrorCode\":\"AWS.SimpleQueueService.NonExistentQueue\",\"ErrorMessage\":\"The specified queue does not exist or you do not have access to it.\",\"sqsRequestId\":\"Unrecoverable\"}","dwellTimeMs":1500,"attempts":2,"statusCode":400},"status":"FAILURE"}`,
 			ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"sqsRequestId\":\"` + requestID(message.ID{2}) + `\",\"sqsMessageId\":\"02000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1700,"attempts":1,"statusCode":200},"status":"SUCCESS"}`,
 		}},
+		{"a function", topic.Lambda, func(e *Event) {
+			e.State, e.Provider = shard.DeliveryDelivered, Provider{Service: Lambda, Status: 202, ID: message.ID{3}}
+		}, []string{ok + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"` + q + `","providerResponse":"{\"lambdaRequestId\":\"03000000-0000-0000-0000-000000000000\"}","dwellTimeMs":1500,"attempts":2,"statusCode":202},"status":"SUCCESS"}`}},
+		{"a dead letter that its queue does not take", topic.HTTP, func(e *Event) {
+			e.State, e.Made, e.DeadLetter, e.Redrive = shard.DeliveryPending, false, testDLQ, TransferOutcome(fault.New(fault.QueueDoesNotExist, "")).Provider
+		}, []string{failed + `{` + notification + `,"delivery":{"deliveryId":"ID","destination":"arn:aws:sqs:us-east-1:000000000000:dlq","providerResponse":"{\"ErrorCode\":\"AWS.SimpleQueueService.NonExistentQueue\",\"ErrorMessage\":\"The specified queue does not exist or you do not have access to it.\",\"sqsRequestId\":\"Unrecoverable\"}","dwellTimeMs":1700,"attempts":1,"statusCode":400},"status":"FAILURE"}`}},
+		{"the same of a topic that wants only successes", topic.HTTP, func(e *Event) {
+			e.State, e.Made, e.DeadLetter, e.Redrive = shard.DeliveryPending, false, testDLQ, TransferOutcome(fault.New(fault.QueueDoesNotExist, "")).Provider
+			e.Feedback.Failure = false
+		}, nil},
+		{"a dead letter of a topic that wants only failures", topic.HTTP, func(e *Event) {
+			e.State, e.Made, e.DeadLetter, e.Redrive = shard.DeliveryDeadLetter, false, testDLQ, Provider{Status: 200}
+			e.Feedback.Success = false
+		}, nil},
 		{"only failures", topic.HTTP, func(e *Event) {
 			e.State, e.Attempt.Status, e.Feedback.Success = shard.DeliveryDelivered, 200, false
 		}, nil},

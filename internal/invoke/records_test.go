@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +101,29 @@ func TestLevels(t *testing.T) {
 			}
 		}
 	}
+}
+
+func FuzzLine(f *testing.F) {
+	for _, line := range []string{"", "x", "{", "{}", ` { "a" : [{}] } `, `{"timestamp":null}`, `{"level":"WARN","time":"2026-10-08T07:00:00Z"}`} {
+		f.Add(line)
+	}
+	now := time.Date(2026, 10, 8, 7, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, line string) {
+		all := filter{levelTrace, levelTrace}
+		got := string(all.line([]byte(line), now))
+		if got == line {
+			return
+		}
+		var before, after map[string]any
+		if json.Unmarshal([]byte(line), &before) != nil || json.Unmarshal([]byte(got), &after) != nil {
+			t.Fatalf("%q became %q", line, got)
+		}
+		if before == nil {
+			before = map[string]any{}
+		}
+		before["timestamp"] = "2026-10-08T07:00:00.000Z"
+		if d := cmp.Diff(before, after); d != "" {
+			t.Errorf("%q became %q:\n%s", line, got, d)
+		}
+	})
 }

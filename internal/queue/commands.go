@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"cmp"
+
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -69,7 +71,13 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leas
 
 // Remove deletes a message whatever its state. ErrGone says that there is none.
 func (q *Machine) Remove(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (Need, error) {
-	at, s, need := q.locate(lane, seq, true)
+	return q.RemoveExpired(b, now, Expired{Lane: lane, Sequence: seq})
+}
+
+// RemoveExpired is Remove for a message that a sweep found, even if its record
+// cannot be read.
+func (q *Machine) RemoveExpired(b *mutation.Batch, now int64, e Expired) (Need, error) {
+	at, s, need := q.locate(e.Lane, e.Sequence, true)
 	if need.Kind != NeedNothing {
 		return need, nil
 	}
@@ -84,10 +92,11 @@ func (q *Machine) Remove(b *mutation.Batch, now int64, lane layout.Lane, seq uin
 	case isHeld:
 		q.letGo(b, now, s)
 	case isFresh:
-		x := q.lane(lane)
-		x.Fresh.Remove(group.Fresh{Sequence: seq})
+		x := q.lane(e.Lane)
+		x.Fresh.Remove(group.Fresh{Sequence: e.Sequence})
 		q.leave(x)
 	}
+	s.Sent = cmp.Or(e.Sent, s.Sent)
 	q.erase(b, &s.State)
 	q.relist(b)
 	return Need{}, nil

@@ -91,6 +91,16 @@ func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncou
 	return nil
 }
 
+// SetAside keeps a leased message from everybody, as if a move task carried it,
+// which at the next start it does not. A lease that is over changes nothing.
+func (q *Machine) SetAside(b *mutation.Batch, now int64, l Lease) {
+	if s := q.leases.Get(l.Sequence); s != nil && s.Terms() == l {
+		q.unlease(b, now, s)
+		s.Flags |= layout.Moving | layout.Task
+		q.lease(b, now, s, layout.Never)
+	}
+}
+
 // Stay gives back a message that the dead-letter queue would not have: it is
 // delivered here once more.
 func (q *Machine) Stay(b *mutation.Batch, now int64, seq uint64) error {

@@ -199,11 +199,12 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 type Expired struct {
 	Lane     layout.Lane
 	Sequence uint64
+	Sent     int64 // 0: as its record says
 }
 
-// over reports that the retention of a message is.
+// over reports that the retention of a message is, as far as is known.
 func (q *Machine) over(sent, now int64) bool {
-	return !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
+	return sent != 0 && !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
 }
 
 // SweepDue reports whether messages may have expired, and the time before

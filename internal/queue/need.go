@@ -107,10 +107,7 @@ func (q *Machine) Fill(need Need, key, value []byte) error {
 			q.lane(s.Lane).Hold(l)
 		}
 	default:
-		sent, ok := message.RecordSent(value)
-		if !ok {
-			return message.ErrCorrupt
-		}
+		sent, _ := message.RecordSent(value) // of a damaged record unknown
 		q.lane(need.Lane).Fresh.Append(group.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
 	}
 	return nil

@@ -113,12 +113,12 @@ func (s *ageSearch) lane(lane layout.Lane, from *uint64) error {
 		if bad {
 			return true
 		}
-		at, counts, err := s.came(lane, value)
-		if failed = err; err == nil && counts {
+		at, counts := s.came(lane, value)
+		if counts {
 			s.note(at)
 			found = true
 		}
-		return failed == nil && !found
+		return !found
 	})
 	if steps == 0 {
 		*from = s.qs.machine.NextSequence()
@@ -130,20 +130,20 @@ func (s *ageSearch) lane(lane layout.Lane, from *uint64) error {
 	return nil
 }
 
-// came is when a message came into the queue, and whether it counts.
-func (s *ageSearch) came(lane layout.Lane, record []byte) (at int64, counts bool, err error) {
+// came is when a message came into the queue, and whether it counts. A record that
+// cannot be read does not.
+func (s *ageSearch) came(lane layout.Lane, record []byte) (at int64, counts bool) {
 	if lane == layout.MainLane { // without a group, and not moved
-		at, counts = message.RecordSent(record)
-		return at, counts, nil
+		return message.RecordSent(record)
 	}
 	m, err := message.DecodeRecord(record)
 	if err != nil {
-		return 0, false, err
+		return 0, false
 	}
 	if at = m.Sent; m.Moved != 0 {
 		at = m.Moved
 	}
-	return at, !slices.Contains(s.without, layout.GroupLane(m.Group)), nil
+	return at, !slices.Contains(s.without, layout.GroupLane(m.Group))
 }
 
 // groups looks for the oldest message in the lanes of groups.

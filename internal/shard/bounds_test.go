@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -305,4 +306,29 @@ func TestOldestIsFoundAtOnce(t *testing.T) {
 	advance()
 	send(0, 1)
 	expect(2*time.Second, 7, 6)
+}
+
+// TestShardsKeepLittleRoom: what commands that change much leave behind in memory
+// does not add up over the shards.
+func TestShardsKeepLittleRoom(t *testing.T) {
+	ctx := context.Background()
+	e := openEngine(t, Options{Store: memory.New(), Clock: clock.System})
+	defer e.Close()
+	body := strings.Repeat("x", 2*batchRoom)
+	for i := range 2 * Shards {
+		q := queueARN(fmt.Sprint("q", i))
+		if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Send(ctx, q, []Outgoing{{Message: newMessage(i, body)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		if room := sh.batch.Room(); room > batchRoom {
+			t.Errorf("shard %d keeps room for %d bytes", sh.id, room)
+		}
+		sh.mu.Unlock()
+	}
 }

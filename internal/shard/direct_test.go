@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,30 +249,21 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 // order; what does not fit into one goes in several.
 func TestBatchIsOneCommit(t *testing.T) {
 	ctx := context.Background()
-	var mu sync.Mutex
-	commits := 0
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) {
-		mu.Lock()
-		commits++
-		mu.Unlock()
-	}})
+	var commits atomic.Int64
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) { commits.Add(1) }})
 	defer w.Close()
-	publishing := func(bodies ...string) int {
+	publishing := func(bodies ...string) int64 {
 		t.Helper()
 		ps := make([]Publication, len(bodies))
 		for i, body := range bodies {
 			ps[i] = Publication{ID: messageID(i + 1), Body: []byte(body)}
 		}
 		w.log.flush() // what others left
-		mu.Lock()
-		before := commits
-		mu.Unlock()
+		before := commits.Load()
 		if _, err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
 			t.Fatal(err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		return commits - before
+		return commits.Load() - before
 	}
 	if n := publishing("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"); n != 1 {
 		t.Errorf("ten messages to a queue in %d commits", n)

@@ -93,7 +93,7 @@ func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
 }
 
 // findExpired walks the lanes of a queue from their lows for messages sent
-// before cutoff. It returns at most sweepSize of them, the lows from which the
+// before cutoff. It returns about sweepSize of them at most, the lows from which the
 // next walk can start, and the sent time of the oldest message that stays.
 func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expired, mainLow, delayedLow uint64, oldest int64, more bool) {
 	sh.readable()
@@ -105,19 +105,26 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 		}
 	}
 	lane := func(lane layout.Lane, low *uint64) error {
-		span := keys.Lane(lane, *low)
-		return each(sh.engine.store, span, func(key, value []byte) bool {
+		var unknown []queue.Expired // damaged ones, sent before the next that is not
+		return each(sh.engine.store, keys.Lane(lane, *low), func(key, value []byte) bool {
 			sent, ok := message.RecordSent(value)
-			*low = layout.KeySequence(key)
-			if ok && sent > cutoff {
+			e := queue.Expired{Lane: lane, Sequence: layout.KeySequence(key)}
+			if len(unknown) == 0 {
+				*low = e.Sequence
+			}
+			switch {
+			case !ok:
+				unknown = append(unknown, e)
+				return len(unknown) < sweepSize
+			case sent > cutoff:
 				stays(sent)
 				return false
-			}
-			if len(found) == sweepSize {
+			case len(found) >= sweepSize:
 				more = true
 				return false
 			}
-			found = append(found, queue.Expired{Lane: lane, Sequence: *low})
+			found = append(append(found, unknown...), e)
+			unknown = unknown[:0]
 			return true
 		})
 	}
@@ -136,7 +143,7 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 				more = true
 				return false
 			}
-			found = append(found, queue.Expired{Lane: layout.Lane(layout.Number(value)), Sequence: layout.KeySequence(key)})
+			found = append(found, queue.Expired{Lane: layout.Lane(layout.Number(value)), Sequence: layout.KeySequence(key), Sent: sent})
 			return true
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,19 +57,12 @@ func (w *lineWorld) neighbour(format string) arn.ARN {
 // commit, in the order in which they came, and each gets its own answer.
 func TestPublishersGoTogether(t *testing.T) {
 	ctx := context.Background()
-	var mu sync.Mutex
-	commits := 0
-	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) {
-		mu.Lock()
-		commits++
-		mu.Unlock()
-	}})
+	var commits atomic.Int64
+	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) { commits.Add(1) }})
 	defer w.Close()
 	gone := w.neighbour("gone-%d")
 	w.log.flush()
-	mu.Lock()
-	before := commits
-	mu.Unlock()
+	before := commits.Load()
 	accepted := func(id int) func([]SendResult, error) {
 		return func(got []SendResult, err error) {
 			if err != nil || len(got) == 0 || got[0].ID != messageID(id) {
@@ -94,11 +88,9 @@ func TestPublishersGoTogether(t *testing.T) {
 	w.publishLater(topicARN("direct"), accepted(3), publication(3))
 	w.line.leave()
 	w.all.Wait()
-	mu.Lock()
-	if n := commits - before; n != 1 {
+	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
-	mu.Unlock()
 	got, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10})
 	if err != nil {
 		t.Fatal(err)

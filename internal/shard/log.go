@@ -27,6 +27,10 @@ const (
 // errLogClosed reports an append after the log was closed.
 var errLogClosed = errors.New("shard: the log is closed")
 
+// batchRoom bounds the memory that a shard keeps for the batch of its next command,
+// in bytes: all of them 16 MiB. What is larger goes with the commit.
+const batchRoom = 256 << 10
+
 // part is what one command changes in one shard.
 type part struct {
 	shard   *shard
@@ -154,14 +158,18 @@ func (l *commitLog) append(sync bool, parts ...part) *group {
 		i := g.index[p.shard.id]
 		if i == 0 {
 			spare := l.spare.Get().(*mutation.Batch)
-			*spare, *p.batch = *p.batch, *spare
+			if spare.Room() <= batchRoom { // else the shard would keep it
+				*spare, *p.batch = *p.batch, *spare
+			}
 			g.parts = append(g.parts, groupPart{shard: p.shard, batch: spare})
 			i = uint8(len(g.parts))
 			g.index[p.shard.id] = i
 		}
 		gp := &g.parts[i-1]
 		gp.batch.Append(p.batch)
-		p.batch.Reset()
+		if p.batch.Reset(); p.batch.Room() > batchRoom {
+			*p.batch = mutation.Batch{}
+		}
 		for _, qs := range p.touched {
 			gp.count(g, qs)
 		}

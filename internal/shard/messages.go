@@ -208,11 +208,19 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	if found.err != nil {
 		return nil, found.err
 	}
-	received, err := e.deliverable(sh, found)
-	if err == nil {
-		e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
+	received, unreadable, err := e.deliverable(sh, found)
+	if err != nil {
+		return nil, err
 	}
-	return received, err
+	if len(unreadable) > 0 {
+		sh.setAside(found.queue, unreadable)
+		if len(received) == 0 { // what comes behind them need not wait for the next receive
+			req.Wait = 0
+			return e.Receive(ctx, req)
+		}
+	}
+	e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
+	return received, nil
 }
 
 // receiveRounds bounds how long one receive goes on past expired messages and
@@ -334,10 +342,33 @@ func (sh *shard) giveBack(qs *queueState, leases []queue.Lease) {
 	sh.commit(false)
 }
 
+// unreadable is a leased message that nobody can be given, and why.
+type unreadable struct {
+	lease queue.Lease
+	err   error
+}
+
+// setAside keeps messages that cannot be read or signed leased until the next start,
+// so that they are in nobody's way.
+func (sh *shard) setAside(qs *queueState, all []unreadable) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if qs.gone {
+		return
+	}
+	for _, u := range all {
+		qs.machine.SetAside(&sh.batch, sh.now(), u.lease)
+		sh.engine.logger.Error("a message cannot be read, and is set aside until the next start",
+			"queue", qs.arn.String(), "sequence", u.lease.Sequence, "error", u.err)
+	}
+	sh.touch(qs)
+	sh.commit(false)
+}
+
 // deliverable reads the messages of leases; they are durable.
-func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
+func (e *Engine) deliverable(sh *shard, found leased) (out []Received, bad []unreadable, err error) {
 	if len(found.leases) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	qs := found.queue
 	names := layout.NewKeys(sh.id, qs.incarnation)
@@ -351,16 +382,17 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 		return nil
 	}); err != nil {
 		e.fatal(err)
-		return nil, err
+		return nil, nil, err
 	}
-	out := make([]Received, 0, len(found.leases))
+	out = make([]Received, 0, len(found.leases))
 	for i, l := range found.leases {
 		if records[i] == nil {
 			continue
 		}
 		m, err := message.DecodeRecord(records[i])
 		if err != nil {
-			return nil, err
+			bad = append(bad, unreadable{l, err})
+			continue
 		}
 		out = append(out, Received{
 			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.seal(sh.id, qs.incarnation, l),
@@ -370,7 +402,14 @@ func (e *Engine) deliverable(sh *shard, found leased) ([]Received, error) {
 			out[len(out)-1].FirstReceived = m.FirstReceived
 		}
 	}
-	return out, e.sign(out)
+	for i, err := range slices.Backward(e.sign(out)) {
+		if err != nil {
+			at := slices.IndexFunc(found.leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
+			bad = append(bad, unreadable{found.leases[at], err})
+			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out, bad, nil
 }
 
 var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")

@@ -376,7 +376,7 @@ func (sh *shard) sweep(qs *queueState, now int64) {
 	for _, e := range found {
 		// Gone meanwhile is as good as removed.
 		_ = sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.Remove(&sh.batch, now, e.Lane, e.Sequence)
+			return qs.machine.RemoveExpired(&sh.batch, now, e)
 		})
 	}
 	sh.engine.event(QueueEvent{Queue: qs.arn, Kind: MessagesExpired, At: now, Messages: len(found)})

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"errors"
 	"sync"
 
 	"godwit.dev/godwit/internal/queue/layout"
@@ -42,8 +41,9 @@ func (e *Engine) PutSigningKey(id [16]byte, key []byte) error {
 	return nil
 }
 
-// sign completes received messages, those of one receive at the same time.
-func (e *Engine) sign(received []Received) error {
+// sign completes received messages, those of one receive at the same time. It
+// returns an error for each, nil for those that are complete.
+func (e *Engine) sign(received []Received) []error {
 	errs := make([]error, len(received))
 	var wg sync.WaitGroup
 	for i := range received {
@@ -59,5 +59,5 @@ func (e *Engine) sign(received []Received) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return errs
 }

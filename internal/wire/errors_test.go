@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,6 +26,31 @@ func TestEveryKindHasAnError(t *testing.T) {
 				t.Errorf("%s: kind %d: %+v blames the wrong side", s.Name, kind, shape)
 			}
 		}
+	}
+}
+
+// The alert on the server's own errors knows the codes of all of them, and none of
+// what is no mistake of the server.
+func TestAlertKnowsServerErrors(t *testing.T) {
+	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`godwit_requests_total\{code=~"([^"]+)"\}`).FindSubmatch(rules)
+	if found == nil {
+		t.Fatal("there is no such rule")
+	}
+	codes := regexp.MustCompile("^(?:" + string(found[1]) + ")$")
+	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda()} {
+		for kind, shape := range s.errors {
+			// What Lambda answers with 502 is the function's.
+			if ours := shape.Server && shape.Status != http.StatusBadGateway; ours != codes.MatchString(shape.Code) {
+				t.Errorf("%s: kind %d, %d %s: %v", s.Name, kind, shape.Status, shape.Code, !ours)
+			}
+		}
+	}
+	if codes.MatchString(Canceled) || codes.MatchString("") {
+		t.Error("it knows codes that are no errors")
 	}
 }
 

@@ -2,6 +2,8 @@ package sdk_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +67,86 @@ func TestPeriodsByAge(t *testing.T) {
 	expect("after 64 days", 3600, 53*time.Minute, 52*time.Minute, "60:60")
 	advance(t, endpoint, "9432h")
 	expect("after 457 days", 86400, 24*time.Hour, 0, "")
+}
+
+// Data are taken from two weeks ago to two hours ahead.
+func TestTimestampsOfData(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	now := serverTime(t, endpoint)
+	for ago, want := range map[time.Duration]string{
+		14*24*time.Hour - time.Second: "", 14*24*time.Hour + time.Second: "The parameter MetricData.member.1.Timestamp must specify a time within the past two weeks.",
+		-2*time.Hour + time.Second: "", -2*time.Hour - time.Second: "The parameter MetricData.member.1.Timestamp must specify a time no more than two hours in the future.",
+	} {
+		_, err := c.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
+			{MetricName: aws.String("m"), Value: aws.Float64(1), Timestamp: aws.Time(now.Add(-ago))},
+		}})
+		if want != "" {
+			refused(t, err, "InvalidParameterValue", 400, want)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%v ago: %v", ago, err)
+		}
+		at := now.Add(-ago).Truncate(time.Minute)
+		equal(t, fmt.Sprint(ago, " ago"), 1, len(must(c.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+			Namespace: aws.String("n"), MetricName: aws.String("m"), StartTime: &at, EndTime: aws.Time(at.Add(time.Minute)), Period: aws.Int32(60),
+			Statistics: []types.Statistic{types.StatisticSum},
+		}))(t).Datapoints))
+	}
+}
+
+// Values are zero, or from 2^-360 to 2^360 of either sign.
+func TestValuesOfData(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	put := func(value float64) error {
+		_, err := c.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []types.MetricDatum{
+			{MetricName: aws.String("m"), Value: &value},
+			{MetricName: aws.String("m"), Values: []float64{value}, Counts: []float64{0.5}},
+			{MetricName: aws.String("m"), StatisticValues: &types.StatisticSet{SampleCount: aws.Float64(1), Sum: &value, Minimum: &value, Maximum: &value}},
+		}})
+		return err
+	}
+	least, most := math.Ldexp(1, -360), math.Ldexp(1, 360)
+	for _, sign := range []float64{1, -1} {
+		for _, value := range []float64{0, least, 1, most} {
+			if err := put(sign * value); err != nil {
+				t.Errorf("%g: %v", sign*value, err)
+			}
+		}
+		for _, value := range []float64{math.Nextafter(least, 0), math.Nextafter(most, math.MaxFloat64)} {
+			refused(t, put(sign*value), "InvalidParameterValue", 400, fmt.Sprintf("The value %v for parameter MetricData.member.1.Value is invalid.", sign*value))
+		}
+	}
+}
+
+// Data about entities are data.
+func TestEntityMetricData(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	now := serverTime(t, endpoint)
+	in := &cloudwatch.PutMetricDataInput{
+		Namespace: aws.String("n"), StrictEntityValidation: aws.Bool(true),
+		EntityMetricData: []types.EntityMetricData{{
+			Entity:     &types.Entity{KeyAttributes: map[string]string{"Type": "Service", "Name": "shop"}, Attributes: map[string]string{"a": "b"}},
+			MetricData: []types.MetricDatum{{MetricName: aws.String("m"), Value: aws.Float64(5)}},
+		}, {MetricData: []types.MetricDatum{{MetricName: aws.String("m"), Value: aws.Float64(2)}}}},
+	}
+	must(c.PutMetricData(t.Context(), in))(t)
+	in.EntityMetricData[1].MetricData[0].Value = aws.Float64(math.NaN())
+	_, err := c.PutMetricData(t.Context(), in)
+	refused(t, err, "InvalidParameterValue", 400, "The value NaN for parameter EntityMetricData.member.2.MetricData.member.1.Value is invalid.")
+	in.MetricData = slices.Repeat([]types.MetricDatum{{MetricName: aws.String("m"), Value: aws.Float64(1)}}, 999)
+	_, err = c.PutMetricData(t.Context(), in)
+	refused(t, err, "InvalidParameterValue", 400, "The collection MetricData must not have a size greater than 1000.")
+	points := must(c.GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+		Namespace: aws.String("n"), MetricName: aws.String("m"), StartTime: aws.Time(now.Add(-time.Minute)), EndTime: aws.Time(now.Add(time.Minute)), Period: aws.Int32(120),
+		Statistics: []types.Statistic{types.StatisticSum},
+	}))(t).Datapoints
+	if len(points) != 1 || *points[0].Sum != 7 {
+		t.Errorf("%+v", points)
+	}
 }
 
 // A range ends behind its beginning, and may reach beyond all data.

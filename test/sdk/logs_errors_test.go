@@ -112,6 +112,7 @@ func TestLogErrors(t *testing.T) {
 		{"TagResource: ARN", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:x"), Tags: map[string]string{"a": ""}})), invalidParameter, ""},
 		{"TagResource: none", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: goneARN, Tags: map[string]string{"a": ""}})), noLogResource, noGroup},
 		{"TagResource: elsewhere", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:eu-west-1:000000000000:log-group:/app"), Tags: map[string]string{"a": ""}})), noLogResource, noGroup},
+		{"TagResource: of another account", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new("arn:aws:logs:us-east-1:111111111111:log-group:/app"), Tags: map[string]string{"a": ""}})), noLogResource, noGroup},
 		{"TagResource: too many", outcome(c.TagResource(ctx, &cloudwatchlogs.TagResourceInput{ResourceArn: new(logGroupARN + "/app"), Tags: many})), "TooManyTagsException", ""},
 		{"UntagResource: ARN", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: new("x"), TagKeys: []string{"a"}})), invalidParameter, ""},
 		{"UntagResource: none", outcome(c.UntagResource(ctx, &cloudwatchlogs.UntagResourceInput{ResourceArn: goneARN, TagKeys: []string{"a"}})), noLogResource, noGroup},
@@ -122,6 +123,7 @@ func TestLogErrors(t *testing.T) {
 		{"UntagLogGroup: none", outcome(c.UntagLogGroup(ctx, &cloudwatchlogs.UntagLogGroupInput{LogGroupName: missing, Tags: []string{"a"}})), noLogResource, noGroup},        //nolint:staticcheck // clients still use it
 		{"ListTagsLogGroup: none", outcome(c.ListTagsLogGroup(ctx, &cloudwatchlogs.ListTagsLogGroupInput{LogGroupName: missing})), noLogResource, noGroup},                    //nolint:staticcheck // clients still use it
 		{"CreateLogStream: name", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a:b")})), invalidParameter, ""},
+		{"CreateLogStream: a zero", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a\x00b")})), invalidParameter, ""},
 		{"CreateLogStream: none", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: missing, LogStreamName: new("s")})), noLogResource, noGroup},
 		{"CreateLogStream: twice", outcome(c.CreateLogStream(ctx, &cloudwatchlogs.CreateLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("s")})), alreadyExists, "The specified log stream already exists"},
 		{"DeleteLogStream: name", outcome(c.DeleteLogStream(ctx, &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: new("/app"), LogStreamName: new("a*")})), invalidParameter, ""},

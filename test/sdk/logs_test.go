@@ -94,7 +94,7 @@ func TestLogGroups(t *testing.T) {
 	equal(t, "by a part of the name", []types.LogGroup{{LogGroupName: new("/app/a"), CreationTime: &now, Arn: a.Arn}}, out.LogGroups)
 	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupClass: types.LogGroupClassInfrequentAccess}))(t)
 	equal(t, "by class", []types.LogGroup{a}, out.LogGroups)
-	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupIdentifiers: []string{*b.LogGroupArn, "/app/a", "none", "/app/b"}}))(t)
+	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupIdentifiers: []string{*b.LogGroupArn, "/app/a", "none", "/app", "/app/b"}}))(t)
 	equal(t, "by name and ARN", []types.LogGroup{a, b}, out.LogGroups)
 
 	var names []string

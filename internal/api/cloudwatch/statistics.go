@@ -122,9 +122,6 @@ func readRange(start, end *api.Time) (from, to time.Time, err error) {
 	case to.Before(from):
 		return from, to, invalid("The parameter StartTime must be less than the parameter EndTime.")
 	}
-	if first := time.Unix(0, 0); from.Before(first) {
-		from = first // there was nothing
-	}
 	return from, to, nil
 }
 

@@ -197,8 +197,6 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 }
 
 // slot finds or makes the slot of a minute, or a second, and marks it as changed.
-// What a client puts may lie ahead of the clock, and so be in the store from before
-// the start.
 func (r *Resource) slot(name seriesName, at int64, put bool) *slot {
 	m := r.metric(name)
 	if m == nil {
@@ -209,7 +207,7 @@ func (r *Resource) slot(name seriesName, at int64, put bool) *slot {
 		return s
 	}
 	minute := m.minuteOf(at)
-	partial := put || minute <= max(m.latest, r.store.uncertain.Load())
+	partial := minute <= max(m.latest, r.store.uncertain.Load())
 	m.latest = max(m.latest, minute)
 	raise(&r.store.furthest, minute)
 	r.store.slots.Add(1)

@@ -103,8 +103,9 @@ func TestUnknownStatistics(t *testing.T) {
 // told.
 func TestAlikeStatistics(t *testing.T) {
 	var s Set
-	s.AddStatistics(3, 6.5, 2, 2)
+	s.AddStatistics(1, 2.5, 2, 2)
 	s.Add(5, 1)
+	s.AddStatistics(2, 4, 2, 2)
 	p50, _ := ParseStatistic("p50")
 	if value, ok := p50.Of(&s); !ok || value != 2 || s.Sum != 11.5 || s.Count != 4 || s.Min != 2 || s.Max != 5 {
 		t.Errorf("%v, %v of %+v", value, ok, s)

@@ -176,7 +176,7 @@ func edge(value, count float64) float64 {
 
 // quantile is the value whose rank is the share p of all, the first for 0.
 func quantile(bins []bin, count, p float64) float64 {
-	rank, seen := max(ceil(p*count), math.SmallestNonzeroFloat64), 0.0
+	rank, seen := ceil(p*count), 0.0
 	for _, b := range bins {
 		if seen += b.count; seen >= rank {
 			return b.value

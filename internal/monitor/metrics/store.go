@@ -209,7 +209,7 @@ func (s *Store) flush(what extent) (more bool, err error) {
 			s.fresh.Store(true)
 		}
 	}()
-	w := writer{s: s, now: now, what: what}
+	w := writer{s: s, at: at, now: now, what: what}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
@@ -226,14 +226,15 @@ func (s *Store) flush(what extent) (more bool, err error) {
 		return true, err
 	}
 	if w.wrote {
-		// The next start must know how far the points go.
-		w.batch.Set(latestKey, encodeLatest(at.UnixMilli(), max(s.furthest.Load(), s.uncertain.Load())))
 		s.latest.Store(at.UnixMilli())
-		if err := s.options.Store.Apply(what == squeeze, &w.batch); err != nil {
-			return true, fmt.Errorf("metrics cannot be written: %w", err)
-		}
-		if what == due {
+		switch what {
+		case due:
 			s.syncSoon()
+		case squeeze:
+			if err := s.options.Store.Apply(true); err != nil {
+				return true, fmt.Errorf("metrics cannot be written: %w", err)
+			}
+		case all:
 		}
 	}
 	for i := range s.shards {
@@ -247,6 +248,7 @@ func (s *Store) flush(what extent) (more bool, err error) {
 // writer collects a flush.
 type writer struct {
 	s       *Store
+	at      time.Time
 	now     int64
 	what    extent
 	batch   mutation.Batch
@@ -318,6 +320,8 @@ func (w *writer) resource(r *Resource) error {
 func (w *writer) apply() error {
 	if w.batch.Len() > 0 {
 		w.wrote = true
+		// The next start must know how far the points go.
+		w.batch.Set(latestKey, encodeLatest(w.at.UnixMilli(), max(w.s.furthest.Load(), w.s.uncertain.Load())))
 		if err := w.s.options.Store.Apply(false, &w.batch); err != nil {
 			return fmt.Errorf("metrics cannot be written: %w", err)
 		}

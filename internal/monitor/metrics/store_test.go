@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,6 +173,10 @@ func TestAge(t *testing.T) {
 		expect(16, 4, "")
 		expect(16, 5, "01-01 00:05 3\n01-01 00:10 4\n")
 		expect(16, 10, "01-01 00:00 3\n01-01 00:10 4\n")
+		odd := Minute(time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)) // what begins before a range and reaches into it is its beginning
+		if points, err := s.Read(m, "Count", odd*60, (odd+60)*60, 300); err != nil || len(points) != 1 || points[0].Start != odd*60 || points[0].Set.Sum != 7 {
+			t.Errorf("from an odd minute: %+v, %v", points, err)
+		}
 		pass(56 * 24 * time.Hour)
 		expect(72, 5, "")
 		expect(72, 90, "")
@@ -195,29 +198,46 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// After a crash everything is there that a flush has written.
-func TestCrashLosesOneMinute(t *testing.T) {
-	st, c := memory.New(), clock.NewVirtual(start)
-	s := open(t, st, c)
-	m := Metric{owner, "n", "a", ""}
-	record := func() {
-		if !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{"a", "Count", 1}) {
-			t.Fatal("forgotten")
+// Minutes are there for 15 days, five minutes for 63, hours for 455, to the day.
+func TestRetention(t *testing.T) {
+	for _, tick := range []bool{true, false} {
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		c := clock.NewVirtual(at)
+		s := open(t, memory.New(), c)
+		m := Metric{owner, "n", "a", ""}
+		if err := s.Put(m, "Count", at.Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+			t.Fatal(err)
 		}
-	}
-	record()
-	advance(t, c, time.Minute)
-	if more, err := s.Flush(); err != nil || !more {
-		t.Fatal(more, err)
-	}
-	record()
-	s = open(t, st, c)
-	if got := sums(t, s, m, 1); got != "05-26 14:20 1\n" {
-		t.Errorf("after the crash:\n%s", got)
-	}
-	record() // the same minute again: what the store has of it stays
-	if got := sums(t, s, m, 1); got != "05-26 14:20 1\n05-26 14:21 1\n" {
-		t.Errorf("and then:\n%s", got)
+		for _, step := range []struct {
+			after time.Duration
+			want  string // by the minute, five minutes, the hour
+		}{
+			{0, "111"},
+			{15 * 24 * time.Hour, "111"},
+			{15*24*time.Hour + time.Minute, "011"},
+			{63 * 24 * time.Hour, "011"},
+			{63*24*time.Hour + time.Minute, "001"},
+			{455 * 24 * time.Hour, "001"},
+			{455*24*time.Hour + time.Hour, "000"},
+		} {
+			advance(t, c, at.Add(step.after).Sub(c.Now()))
+			if tick {
+				if _, err := s.Flush(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := ""
+			for _, period := range []int64{60, 300, 3600} {
+				points, err := s.Read(m, "Count", at.Unix(), at.Unix()+3600, period)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += fmt.Sprint(len(points))
+			}
+			if got != step.want {
+				t.Errorf("after %v there are %s, want %s", step.after, got, step.want)
+			}
+		}
 	}
 }
 
@@ -283,6 +303,9 @@ func TestPutBoundsMemory(t *testing.T) {
 			t.Fatalf("%d resources", got)
 		}
 	}
+	if _, err := s.flush(squeeze); err != nil || s.series.Load() != 0 || known(s) != 0 {
+		t.Errorf("%d series, %d resources, %v", s.series.Load(), known(s), err)
+	}
 	points, err := s.Read(Metric{owner, "n", "b", Dimensions(Dimension{"N", "7"})}, "Count", c.Now().Unix()-600, c.Now().Unix(), 600)
 	if err != nil || len(points) != 1 || points[0].Set.Sum != 1 {
 		t.Errorf("one of those that were let go: %v, %v", points, err)
@@ -300,49 +323,24 @@ func known(s *Store) (n int) {
 	return n
 }
 
-// When a metric was last seen does not go back when older data are put.
-func TestListAfterBackfill(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	put := func(ago time.Duration) {
-		t.Helper()
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Add(-ago).Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		for range 12 { // until it has left memory
-			advance(t, c, time.Minute)
-			if _, err := s.Flush(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	put(0)
-	put(13 * 24 * time.Hour)
-	seen := 0
-	if _, err := s.List(Filter{Owner: owner, Since: Minute(start)}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
-		t.Errorf("listed %d times, %v", seen, err)
-	}
-}
-
-// Pages of a list write nothing once all that is new is listed.
-func TestListWritesOnce(t *testing.T) {
+// A minute is written when it is over, however often it is flushed before.
+func TestMinutesAreWrittenOnce(t *testing.T) {
 	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
 	s := open(t, st, c)
-	list := func() int64 {
-		t.Helper()
-		before, seen := st.written.Load(), 0
-		if _, err := s.List(Filter{Owner: owner}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
-			t.Errorf("listed %d times, %v", seen, err)
-		}
-		return st.written.Load() - before
-	}
-	for n := range 3 {
+	for range 3 {
 		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
 			t.Fatal(err)
 		}
-		if wrote := list(); wrote > 0 != (n == 0) {
-			t.Errorf("%d writes for list %d", wrote, n+1)
+		if _, err := s.Flush(); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if n := st.written.Load(); n != 1 { // that there is the metric
+		t.Errorf("%d writes before the minute is over", n)
+	}
+	advance(t, c, time.Minute)
+	if _, err := s.Flush(); err != nil || st.written.Load() != 2 {
+		t.Errorf("%d writes, %v", st.written.Load(), err)
 	}
 }
 
@@ -376,75 +374,6 @@ func TestReadFarRanges(t *testing.T) {
 		} else {
 			s = open(t, st, c)
 		}
-	}
-}
-
-func TestList(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	put := func(o Owner, namespace, name, unit string, dimensions ...Dimension) {
-		if err := s.Put(Metric{o, namespace, name, Dimensions(dimensions...)}, unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(owner, "n", "a", "Count")
-	put(owner, "n", "a", "Bytes")
-	put(owner, "n", "a", "Count", Dimension{"X", "1"}, Dimension{"A", "2"})
-	put(owner, "n", "a", "Count", Dimension{"A", "3"})
-	put(owner, "n", "b", "Count")
-	put(owner, "nn", "a", "Count")
-	put(Owner{"111111111111", "us-east-1"}, "n", "a", "Count")
-	list := func(f Filter, limit int) string {
-		f.Owner = owner
-		var all []string
-		var after []byte
-		for pages := 1; ; pages++ {
-			n := 0
-			next, err := s.List(f, after, func(m Metric) bool {
-				if n == limit {
-					return false
-				}
-				n++
-				all = append(all, m.Namespace+"/"+m.Name+fmt.Sprint(SplitDimensions(m.Dimensions)))
-				return true
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if next == nil {
-				return strings.Join(all, " ")
-			}
-			after = slices.Clone(next)
-		}
-	}
-	for _, limit := range []int{1, 2, 100} {
-		for _, tc := range []struct {
-			filter Filter
-			want   string
-		}{
-			{Filter{}, "n/a[] n/a[{A 2} {X 1}] n/a[{A 3}] n/b[] nn/a[]"},
-			{Filter{Namespace: "n"}, "n/a[] n/a[{A 2} {X 1}] n/a[{A 3}] n/b[]"},
-			{Filter{Namespace: "n", Name: "b"}, "n/b[]"},
-			{Filter{Name: "a", Dimensions: []Dimension{{"A", ""}}}, "n/a[{A 2} {X 1}] n/a[{A 3}]"},
-			{Filter{Dimensions: []Dimension{{"A", "2"}, {"X", "1"}}}, "n/a[{A 2} {X 1}]"},
-			{Filter{Dimensions: []Dimension{{"A", "9"}}}, ""},
-			{Filter{Since: Minute(start) + 1}, ""},
-		} {
-			if got := list(tc.filter, limit); got != tc.want {
-				t.Errorf("%+v by %d: %s, want %s", tc.filter, limit, got, tc.want)
-			}
-		}
-	}
-	units, err := s.Units(Metric{owner, "n", "a", ""})
-	if err != nil || fmt.Sprint(units) != "[Bytes Count]" {
-		t.Errorf("%v, %v", units, err)
-	}
-	advance(t, c, 500*24*time.Hour)
-	s.Flush()
-	advance(t, c, 25*time.Hour)
-	s.Flush()
-	if got := list(Filter{}, 9); got != "" {
-		t.Errorf("after the end of retention there are %s", got)
 	}
 }
 
@@ -507,53 +436,6 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Record(minute, Datum{"NumberOfMessagesSent", "Count", 1}, Datum{"SentMessageSize", "Bytes", 1024})
-	}
-}
-
-// The units of a metric are those in memory and those from before the start.
-func TestUnits(t *testing.T) {
-	st, c := memory.New(), clock.NewVirtual(start)
-	m := Metric{owner, "n", "a", ""}
-	s := open(t, st, c)
-	for _, step := range []struct {
-		unit string
-		want []string
-	}{
-		{"Count", []string{"Count"}},
-		{"Bytes", []string{"Bytes", "Count"}},
-		{"", []string{"Bytes", "Count"}}, // a restart
-		{"Seconds", []string{"Bytes", "Count", "Seconds"}},
-		{"Count", []string{"Bytes", "Count", "Seconds"}},
-	} {
-		if step.unit == "" {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s = open(t, st, c)
-		} else if err := s.Put(m, step.unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if got, err := s.Units(m); err != nil || !slices.Equal(got, step.want) {
-				t.Errorf("after %s: %v, %v, want %v", step.unit, got, err, step.want)
-			}
-		}
-	}
-}
-
-// Asking for metrics that are not there leaves nothing in memory.
-func TestUnitsOfNothing(t *testing.T) {
-	c := clock.NewVirtual(start)
-	s := open(t, memory.New(), c)
-	r := s.Resource(owner, "n", "")
-	r.Record(Minute(c.Now()), Datum{"a", "Count", 1})
-	for n := range 100 {
-		if units, err := s.Units(Metric{owner, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
-			t.Fatal(units, err)
-		}
-	}
-	if len(r.units) > 0 {
-		t.Errorf("%d names are remembered", len(r.units))
 	}
 }
 

@@ -150,6 +150,37 @@ func TestOutcomesBeginAtZero(t *testing.T) {
 	}
 }
 
+// A queue that is FIFO has no noisy groups; what is told of the server itself has no
+// labels.
+func TestFIFOAndServer(t *testing.T) {
+	m := New(Options{
+		Series: 2, Low: func() bool { return true }, Logs: func() (bytes, dropped int64) { return 5, 6 },
+		Gauges: Gauges{Queue: func(arn.ARN) (shard.QueueGauges, error) {
+			return shard.QueueGauges{Counts: queue.Counts{Visible: 7}}, nil
+		}},
+	})
+	m.Queue(sent("q", 1))
+	m.Queue(sent("q.fifo", 1))
+	got := scrape(t, m)
+	for name, want := range map[string]string{
+		`godwit_sqs_messages{account="a",queue="q.fifo",region="r",state="visible"}`:       "7",
+		`godwit_sqs_noisy_groups{account="a",queue="q",region="r"}`:                        "0",
+		`godwit_sqs_noisy_groups{account="a",queue="q.fifo",region="r"}`:                   "",
+		`godwit_sqs_quiet_messages{account="a",queue="q.fifo",region="r",state="visible"}`: "",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, sample := range []string{"godwit_disk_low 1", "godwit_logs_bytes 5", "godwit_logs_dropped_total 6"} {
+		if !strings.Contains(w.Body.String(), "\n"+sample+"\n") {
+			t.Errorf("there is no sample %s", sample)
+		}
+	}
+}
+
 // What happens often allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	m := New(Options{Series: 1})

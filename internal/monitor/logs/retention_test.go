@@ -1,0 +1,110 @@
+package logs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// What is past its retention is neither shown nor kept, also if the retention
+// comes late or the store was closed meanwhile.
+func TestRetention(t *testing.T) {
+	st := memory.New()
+	l, c := open(t, st, nil)
+	with(t, l, "s", "t")
+	day := 24 * time.Hour
+	for i := range 10 {
+		put(t, l, "s", Event{at(time.Duration(i-12) * day), fmt.Sprint(i)})
+		put(t, l, "t", Event{at(time.Duration(i-12) * day), fmt.Sprint("t", i)})
+	}
+	check(t, l.Retain(t.Context(), group, 7))
+	same(t, "shown at once", []string{"5", "6", "7", "8", "9"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
+	if _, err := c.Advance(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "events kept", 8, kept(t, l, kindEvent)) // one more day has gone by
+	same(t, "index kept", 8, kept(t, l, kindIndex))
+	same(t, "buckets kept", 4, kept(t, l, kindBucket))
+	same(t, "marks kept", 4, kept(t, l, kindOldest))
+	r, err := c.Advance(t.Context(), 30*day)
+	check(t, err)
+	if r.Ran == 0 || r.Ran > 10 || !r.Next.IsZero() {
+		t.Errorf("%d timers ran, the next is due %s", r.Ran, r.Next)
+	}
+	same(t, "kept", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindBucket), kept(t, l, kindOldest), kept(t, l, kindDue)})
+	same(t, "bytes", int64(0), l.disk.Load())
+
+	_, err = l.Put(t.Context(), group, "s", []Event{{c.Now().UnixMilli(), "late"}})
+	check(t, err)
+	check(t, l.Retain(t.Context(), group, 1))
+	check(t, l.Retain(t.Context(), group, 0))
+	_, err = c.Advance(t.Context(), 5*day)
+	check(t, err)
+	same(t, "without a retention nothing goes", 1, kept(t, l, kindEvent))
+	check(t, l.Retain(t.Context(), group, 30))
+	check(t, l.Close())
+	later := clock.NewVirtual(c.Now().Add(40 * day))
+	l, err = Open(Options{Store: st, Clock: later})
+	check(t, err)
+	_, err = later.Advance(t.Context(), 0)
+	check(t, err)
+	same(t, "gone after the start", 0, kept(t, l, kindEvent))
+	check(t, l.Close())
+}
+
+// What expires later does not hold up what expires first.
+func TestRetentionOfTwoGroups(t *testing.T) {
+	l, c := open(t, memory.New(), nil)
+	with(t, l, "s")
+	other := arn.LogGroup("us-east-1", "000000000000", "other")
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
+	check(t, l.CreateStream(t.Context(), other, "s"))
+	for g, days := range map[arn.ARN]int{group: 1, other: 7} {
+		check(t, l.Retain(t.Context(), g, days))
+	}
+	for _, g := range []arn.ARN{group, other} {
+		_, err := l.Put(t.Context(), g, "s", []Event{{at(0), "x"}})
+		check(t, err)
+	}
+	for days, want := range []int{2, 1, 1, 1, 1, 1, 1, 0} {
+		same(t, fmt.Sprintf("after %d days", days), want, kept(t, l, kindEvent))
+		_, err := c.Advance(t.Context(), 25*time.Hour)
+		check(t, err)
+	}
+}
+
+// An event that is older than all others is the next to expire, and an answer that
+// goes on shows what is within the bounds of its own query, and of the retention.
+func TestRetentionOfOlderEvents(t *testing.T) {
+	l, c := open(t, memory.New(), nil)
+	with(t, l, "s")
+	day := 24 * time.Hour
+	check(t, l.Retain(t.Context(), group, 7))
+	put(t, l, "s", Event{at(0), "new"})
+	put(t, l, "s", Event{at(-6 * day), "old"}, Event{at(-6*day + time.Second), "older than new"})
+	_, token, err := l.Filter(t.Context(), FilterQuery{Group: group, Limit: 1})
+	check(t, err)
+	filter := func(q FilterQuery) (all []string) {
+		t.Helper()
+		q.Group, q.Token, q.Limit = group, token, 10
+		found, _, err := l.Filter(t.Context(), q)
+		check(t, err)
+		return texts(found)
+	}
+	same(t, "the rest", []string{"older than new", "new"}, filter(FilterQuery{}))
+	same(t, "from a later time on", []string{"new"}, filter(FilterQuery{From: new(at(-day))}))
+	_, err = c.Advance(t.Context(), day+2*time.Hour)
+	check(t, err)
+	same(t, "within the retention", []string{"new"}, filter(FilterQuery{}))
+	same(t, "events kept", 1, kept(t, l, kindEvent))
+	other := arn.LogGroup("us-east-1", "000000000000", "other")
+	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
+	if _, _, err := l.Filter(t.Context(), FilterQuery{Group: other, Token: token, Limit: 1}); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("another group's token: %v", err)
+	}
+}

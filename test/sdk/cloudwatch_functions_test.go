@@ -160,6 +160,14 @@ func TestMetricsOfFunctions(t *testing.T) {
 		"AsyncEventAge": "Milliseconds", "AsyncEventsDropped": "Count", "DeadLetterErrors": "Count", "DestinationDeliveryFailures": "Count",
 	}, metricUnits(t, endpoint, "AWS/Lambda", "FunctionName", "f"))
 
+	// A dead letter that arrives is sent, as its queue counts it.
+	createQueue(t, client(endpoint), "dead")
+	createFar(t, endpoint, functions, "g", f, queueARN("dead"))
+	f.fail(3)
+	invokeAsync(t, functions, "g", `{}`)
+	advance(t, endpoint, "10m")
+	equal(t, "sent to the dead-letter queue", 1.0, total(t, endpoint, "AWS/SQS", "NumberOfMessagesSent", "QueueName", "dead"))
+
 	// An alias, and the version that it leads to.
 	must(functions.DeleteFunctionConcurrency(t.Context(), &lambda.DeleteFunctionConcurrencyInput{FunctionName: aws.String("f")}))(t)
 	must(functions.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("f")}))(t)

@@ -142,6 +142,7 @@ func TestOperatorOfDeliveries(t *testing.T) {
 	expect("again", drop(`,"all":true}`), map[string]any{"deadLettered": 0.0, "dropped": 0.0, "inFlight": 0.0})
 	expect("a dead letter", *takeMessage(t, queues, dlq).Body, "four")
 	expect("a dead letter", *takeMessage(t, queues, dlq).Body, "five")
+	expect("as the dead-letter queue counts it", total(t, endpoint, "AWS/SQS", "NumberOfMessagesSent", "QueueName", "dlq"), 3.0)
 	for _, d := range deliveries()[:3] {
 		if d["state"] != "dead-letter" || d["reason"] != fmt.Sprintf("dropped by an operator after %v attempts", d["attempt"]) || d["id"] != nil {
 			t.Errorf("dropped: %v", d)

@@ -153,3 +153,33 @@ func TestFunctions(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// What is sent at once counts by the message.
+func TestSentAtOnce(t *testing.T) {
+	c := clock.NewVirtual(start)
+	k := keeper(t, c, nil)
+	q := NewQueues(k, func() {})
+	queue := arn.Queue("us-east-1", "000000000000", "q")
+	sizes := []int{5, 5, 7}
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 3, Bytes: 17, Sizes: sizes})
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 1, Bytes: 4})
+	if got := q.Of(queue); got.Sent != 4 || got.SentBytes != 21 {
+		t.Errorf("%+v", got)
+	}
+	from := c.Now().Truncate(time.Minute).Unix()
+	for name, want := range map[string][4]float64{"NumberOfMessagesSent": {4, 4, 1, 1}, "SentMessageSize": {4, 21, 4, 7}} {
+		m := metrics.Metric{
+			Owner: metrics.Owner{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Name: name,
+			Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: "q"}),
+		}
+		unit := map[bool]string{true: "Bytes", false: "Count"}[name == "SentMessageSize"]
+		points, err := k.Read(m, unit, from, from+60, 60)
+		if err != nil || len(points) != 1 {
+			t.Fatal(name, points, err)
+		}
+		s := points[0].Set
+		if got := [4]float64{s.Count, s.Sum, s.Min, s.Max}; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -89,8 +89,7 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	n := float64(e.Messages)
 	switch e.Kind {
 	case shard.MessagesSent:
-		q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: n},
-			metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)})
+		q.sent(c, minute, e)
 	case shard.MessagesDeduplicated:
 		q.record(c, minute, metrics.Datum{Name: "NumberOfDeduplicatedSentMessages", Unit: count, Value: n})
 	case shard.MessagesReceived:
@@ -103,6 +102,24 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 		q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesDeleted", Unit: count, Value: n})
 	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
 	}
+}
+
+// sent records each message by itself, also of those that were sent at once.
+func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
+	sizes := e.Sizes
+	if sizes == nil {
+		sizes = []int{e.Bytes}
+	}
+	var room [8]metrics.Datum
+	data := append(room[:0], metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: len(sizes) - 1})
+	for i, size := range sizes {
+		if i > 0 && size == sizes[i-1] {
+			data[len(data)-1].Again++
+			continue
+		}
+		data = append(data, metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(size)})
+	}
+	q.record(c, minute, data...)
 }
 
 func (q *Queues) activate(c *counters) {

@@ -268,15 +268,10 @@ func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason stri
 	}
 	now := e.clock.Now().UnixMilli()
 	f := finished{
-		id: d.Message.ID, subscription: d.Subscription.ARN, state: state, published: d.Message.Sent, at: now,
-		total: d.history.total, reason: reason,
+		id: d.Message.ID, state: state, published: d.Message.Sent, at: now, total: d.history.total, attempts: d.history.attempts(),
+		reason: reason,
 	}
-	if len(d.history.first) == 1 {
-		f.first = d.history.first[0]
-	} else {
-		f.more = d.history.attempts()
-	}
-	e.finished.addAll([]finished{f})
+	e.finished.add(d.Subscription.ARN, &f)
 }
 
 // Deliveries lists what waits in a subscription's backlog, next due first, and

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
@@ -39,6 +38,7 @@ type planned struct {
 	n   int // which publication it is
 	sub *topic.Subscription
 	target
+	made bool // at once
 }
 
 // target is where a subscription's queue is.
@@ -173,29 +173,23 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 	}
 	sh.admit(fs)
 	w := directWriter{from: sh, now: now}
-	done := sh.done[:0]
 	for i := range p.deliveries {
 		d := &p.deliveries[i]
 		if d.f.result.Duplicate {
 			continue
 		}
-		if d.to != nil && w.deliver(d) {
-			done = append(done, finished{
-				id: d.f.p.ID, subscription: d.sub.ARN, state: DeliveryDelivered, published: d.f.sent, at: now,
-				first: Attempt{At: time.UnixMilli(now).UTC(), Outcome: "success"}, total: 1,
-			})
-			d.f.delivered++
-			if d.f.feedback.Success {
-				d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.body(d.sub), MessageID: w.id})
-			}
+		if d.made = d.to != nil && w.deliver(d); !d.made {
+			sh.spreadTo(d.f, d.sub, now)
 			continue
 		}
-		sh.spreadTo(d.f, d.sub, now)
+		d.f.delivered++
+		if d.f.feedback.Success {
+			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.body(d.sub), MessageID: w.id})
+		}
 	}
+	w.tell()
 	g = commitAll(true, p.shards)
-	sh.engine.finished.addAll(done)
-	clear(done)
-	sh.done = done
+	sh.engine.finished.addDirect(p.deliveries, now)
 	return g, len(fs)
 }
 
@@ -208,6 +202,8 @@ type directWriter struct {
 	sub     *topic.Subscription // the last one
 	queue   *queueState         // its queue; nil: that takes nothing at once
 	record  []byte
+	into    *queueState // the queue of the messages whose sizes these are
+	sizes   []int
 }
 
 // rawRecord is the record of a publication that several queues get, all FIFO
@@ -297,12 +293,29 @@ func (w *directWriter) put(d *planned) bool {
 		return false
 	}
 	w.written += len(record)
-	e.event(QueueEvent{Queue: qs.arn, Kind: MessagesSent, At: w.now, Messages: 1, Bytes: size})
+	if w.into != qs {
+		w.tell()
+		w.into = qs
+	}
+	w.sizes = append(w.sizes, size)
 	sequence := d.to.accept(qs, w.now, queue.Arrival{
 		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(f.p.Group),
 	})
 	d.to.remember(qs, w.now, n, SendResult{ID: w.id, Sequence: sequence})
 	return true
+}
+
+// tell makes one event of what was put into a queue.
+func (w *directWriter) tell() {
+	if len(w.sizes) == 0 {
+		return
+	}
+	ev := QueueEvent{Queue: w.into.arn, Kind: MessagesSent, At: w.now, Messages: len(w.sizes), Sizes: w.sizes}
+	for _, size := range w.sizes {
+		ev.Bytes += size
+	}
+	w.from.engine.event(ev)
+	w.sizes = w.sizes[:0]
 }
 
 // commitAll is commit for a command that changed several shards at once.

@@ -9,13 +9,16 @@ type QueueEvent struct {
 	Kind     QueueEventKind
 	At       int64 // epoch milliseconds
 	Messages int   // 0 for a receive that found nothing, and the end of a queue
-	Bytes    int   // MessagesSent: the message's size, as MaximumMessageSize counts it
+	Bytes    int   // MessagesSent: the size of all messages, as MaximumMessageSize counts it
+	// Sizes are those of several messages that were sent at once, and nil of a single
+	// one. They are not to be kept.
+	Sizes []int
 }
 
 // QueueEventKind says what happened.
 type QueueEventKind byte
 
-// The kinds of event. MessagesSent is of one message that a client or a topic
+// The kinds of event. MessagesSent is of what a client or a topic
 // sent, dead letters of subscriptions included; what a maxReceiveCount or a move
 // task moves is not sent, as in SQS's own metrics.
 const (

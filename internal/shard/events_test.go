@@ -83,3 +83,28 @@ func TestQueueEvents(t *testing.T) {
 		t.Errorf("before it %s", got[last])
 	}
 }
+
+// TestOneEventOfABatch: what a publish puts into a queue at once is told of at
+// once, with the size of each message.
+func TestOneEventOfABatch(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))
+	}})
+	defer w.Close()
+	publications := make([]Publication, 0, 4)
+	for i, body := range []string{"a", "bcd", "bad", "e"} { // the third and what follows go by the backlog
+		publications = append(publications, Publication{ID: messageID(i), Body: []byte(body)})
+	}
+	if _, err := w.Publish(context.Background(), topicARN("direct"), publications...); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{fmt.Sprint(w.queue.Resource, 2, 4, []int{1, 3})}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

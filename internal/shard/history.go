@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // The attempts of a delivery that are kept: the first and the last ones.
@@ -118,26 +119,32 @@ const (
 	finishedAttempts        = 200_000 // of deliveries with several, in all
 )
 
-// finished is a delivery that has ended.
+// finished is a delivery that has ended. There may be a hundred thousand of them.
 type finished struct {
 	id            message.ID
-	subscription  arn.ARN
-	state         DeliveryState
 	published, at int64 // epoch milliseconds
 	total         int
-	first         Attempt   // the only one of most deliveries
-	more          []Attempt // all of them where there were several
+	attempts      []Attempt // nil: the only one succeeded when it ended
 	reason        string
+	state         DeliveryState
 }
 
-func (f *finished) info() DeliveryInfo {
-	d := DeliveryInfo{
-		MessageID: uuid.UUID(f.id).String(), Subscription: f.subscription, State: f.state, Attempts: f.total,
-		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
-		History: f.more, Reason: f.reason,
+// bulk is how many attempts count against finishedAttempts.
+func (f *finished) bulk() int {
+	if len(f.attempts) == 1 {
+		return 0
 	}
-	if f.more == nil && f.total > 0 {
-		d.History = []Attempt{f.first}
+	return len(f.attempts)
+}
+
+func (f *finished) info(sub arn.ARN) DeliveryInfo {
+	d := DeliveryInfo{
+		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.state, Attempts: f.total,
+		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
+		History: f.attempts, Reason: f.reason,
+	}
+	if f.attempts == nil {
+		d.History = []Attempt{{At: d.FinishedAt, Outcome: "success"}}
 	}
 	return d
 }
@@ -165,28 +172,42 @@ func newFinishedRing(life time.Duration) *finishedRing {
 	return &finishedRing{life: life, rings: map[arn.ARN]*ring{}}
 }
 
-func (r *finishedRing) addAll(all []finished) {
+func (r *finishedRing) add(sub arn.ARN, f *finished) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(r.latest(sub), f)
+	for r.attempts > finishedAttempts {
+		r.forget()
+	}
+}
+
+// addDirect adds those of planned deliveries that were made at once.
+func (r *finishedRing) addDirect(all []planned, now int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var g *ring
+	var of *topic.Subscription
 	for i := range all {
-		f := &all[i]
-		if g == nil || g.subscription != f.subscription {
-			g = r.latest(f.subscription)
+		d := &all[i]
+		if !d.made {
+			continue
 		}
-		r.attempts += len(f.more)
-		if len(g.entries) < finishedPerSubscription {
-			g.entries = append(g.entries, *f)
-		} else {
-			r.attempts -= len(g.entries[g.next].more)
-			g.entries[g.next] = *f
-			g.next = (g.next + 1) % finishedPerSubscription
+		if d.sub != of {
+			of, g = d.sub, r.latest(d.sub.ARN)
 		}
-		for r.attempts > finishedAttempts {
-			r.forget()
-			g = nil // it may be the one
-		}
+		r.put(g, &finished{id: d.f.p.ID, published: d.f.sent, at: now, total: 1, state: DeliveryDelivered})
 	}
+}
+
+func (r *finishedRing) put(g *ring, f *finished) {
+	r.attempts += f.bulk()
+	if len(g.entries) < finishedPerSubscription {
+		g.entries = append(g.entries, *f)
+		return
+	}
+	r.attempts -= g.entries[g.next].bulk()
+	g.entries[g.next] = *f
+	g.next = (g.next + 1) % finishedPerSubscription
 }
 
 // latest makes the ring of a subscription the one that had news last.
@@ -210,7 +231,7 @@ func (r *finishedRing) forget() {
 	g := r.order.Remove(r.order.Front()).(*ring)
 	delete(r.rings, g.subscription)
 	for i := range g.entries {
-		r.attempts -= len(g.entries[i].more)
+		r.attempts -= g.entries[i].bulk()
 	}
 }
 
@@ -228,7 +249,7 @@ func (r *finishedRing) of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo 
 		if len(out) == limit || now.UnixMilli()-f.at > r.life.Milliseconds() {
 			break
 		}
-		out = append(out, f.info())
+		out = append(out, f.info(sub))
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // TestFinishedAreBounded: however many deliveries end after many attempts, memory
@@ -12,20 +14,16 @@ func TestFinishedAreBounded(t *testing.T) {
 	r := newFinishedRing(time.Hour)
 	const each = historyFirst + historyLast
 	now := start.UnixMilli()
-	sub := func(i int) finished {
-		return finished{
-			subscription: topicARN(fmt.Sprint(i)), at: now, total: each, more: make([]Attempt, each), state: DeliveryDropped,
-		}
-	}
+	sub := func(i int) arn.ARN { return topicARN(fmt.Sprint(i)) }
 	kept := finishedAttempts / each
 	for i := range 2 * kept / finishedPerSubscription {
 		for range 2 * finishedPerSubscription { // which overwrites the first of them
-			r.addAll([]finished{sub(i)})
+			r.add(sub(i), &finished{at: now, total: each, attempts: make([]Attempt, each), state: DeliveryDropped})
 		}
 	}
 	deliveries := 0
 	for i := range 2 * kept / finishedPerSubscription {
-		n := len(r.of(start, sub(i).subscription, 2*finishedPerSubscription))
+		n := len(r.of(start, sub(i), 2*finishedPerSubscription))
 		if late := i >= kept/finishedPerSubscription; late != (n == finishedPerSubscription) || !late && n > 0 {
 			t.Errorf("of subscription %d %d deliveries are kept", i, n)
 		}

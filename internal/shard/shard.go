@@ -57,7 +57,6 @@ type shard struct {
 	planned   int                            // the deliveries of the latest publication
 	targets   map[*topic.Subscription]target // of late; see target
 	targetsOf uint64                         // the generation that targets is of
-	done      []finished                     // empty; reused by publishDirect
 	streams   map[layout.Incarnation]*stream // of FIFO topics
 
 	archivesAt int64 // when archives are to be looked at; 0: never

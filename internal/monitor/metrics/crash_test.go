@@ -17,7 +17,7 @@ func TestCrashLosesOneMinute(t *testing.T) {
 	s := open(t, st, c)
 	m := Metric{owner, "n", "a", ""}
 	record := func() {
-		if !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{"a", "Count", 1}) {
+		if !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
 			t.Fatal("forgotten")
 		}
 	}

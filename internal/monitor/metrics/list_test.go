@@ -202,7 +202,7 @@ func TestUnitsOfNothing(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	r := s.Resource(owner, "n", "")
-	r.Record(Minute(c.Now()), Datum{"a", "Count", 1})
+	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	for n := range 100 {
 		if units, err := s.Units(Metric{owner, "n", fmt.Sprint("x", n), ""}); err != nil || len(units) > 0 {
 			t.Fatal(units, err)

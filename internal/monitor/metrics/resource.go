@@ -86,11 +86,11 @@ type slot struct {
 type Datum struct {
 	Name, Unit string
 	Value      float64
+	Again      int // how often it came after the first time
 }
 
-// Record adds values, each of which came once, in the present minute or one
-// that is over. It reads and writes no
-// disk. False says that the resource has been forgotten: get it anew.
+// Record adds values that came in the present minute or one that is over. It reads
+// and writes no disk. False says that the resource has been forgotten: get it anew.
 func (r *Resource) Record(minute int64, data ...Datum) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false).set.Add(data[i].Value, 1)
+		r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false).set.Add(data[i].Value, float64(1+data[i].Again))
 	}
 	r.soil()
 	return true

@@ -58,7 +58,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 				name, value := rapid.SampledFrom(names).Draw(t, "name"), float64(rapid.IntRange(1, 9).Draw(t, "value"))
 				m := metricOf(name)
 				minute := Minute(c.Now()) - int64(rapid.IntRange(0, 2).Draw(t, "late"))
-				for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, Datum{name, "Count", value}) {
+				for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, Datum{Name: name, Unit: "Count", Value: value}) {
 				}
 				model[key{name, minute}] += value
 			},
@@ -247,7 +247,7 @@ func TestIdleSeriesLeaveMemory(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	r := s.Resource(owner, "n", "")
-	r.Record(Minute(c.Now()), Datum{"a", "Count", 1})
+	r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 	for n := 0; ; n++ {
 		advance(t, c, time.Minute)
 		more, err := s.Flush()
@@ -261,7 +261,7 @@ func TestIdleSeriesLeaveMemory(t *testing.T) {
 			t.Fatal("flushes go on")
 		}
 	}
-	if r.Record(Minute(c.Now()), Datum{"a", "Count", 1}) {
+	if r.Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
 		t.Error("the resource is still known")
 	}
 	if got := s.slots.Load(); got != 0 {
@@ -386,7 +386,7 @@ func TestConcurrency(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for range each {
-				for !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{"a", "Count", 1}) {
+				for !s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1}) {
 				}
 			}
 		})
@@ -435,7 +435,7 @@ func BenchmarkRecord(b *testing.B) {
 	minute := Minute(clock.System.Now())
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Record(minute, Datum{"NumberOfMessagesSent", "Count", 1}, Datum{"SentMessageSize", "Bytes", 1024})
+		r.Record(minute, Datum{Name: "NumberOfMessagesSent", Unit: "Count", Value: 1}, Datum{Name: "SentMessageSize", Unit: "Bytes", Value: 1024})
 	}
 }
 

@@ -71,18 +71,21 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 // plan finds the subscriptions of as many publications, which are of one topic,
 // as fit into one commit; of none if the first alone is for too many. They may
 // be used while the generation of the shard's catalog is the same.
-func (sh *shard) plan(fs []fanout) (p plan) {
-	p.shards = append(p.shards, sh)
-	p.deliveries = make([]planned, 0, min(sh.planned*len(fs), fanoutStep))
+func (sh *shard) plan(fs []fanout) plan {
+	p := plan{shards: []*shard{sh}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	seen := uint64(1) << sh.id // the shards among p.shards
 	size := 0
 	for i := range fs {
 		f := &fs[i]
-		each, before := f.size(), len(p.deliveries)
+		each, before := f.p.size(), len(p.deliveries)
 		f.reached = topic.Reached{}
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
 			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
 				p.deliveries = p.deliveries[:before]
+				if i == 0 {
+					sh.planned = fanoutStep
+				}
+				p.order()
 				return p
 			}
 			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
@@ -103,14 +106,19 @@ func (sh *shard) plan(fs []fanout) (p plan) {
 		p.publications++
 		sh.planned = len(p.deliveries) - before
 	}
+	p.order()
+	return p
+}
+
+// order puts the shards into the order of locking, and what is for one queue
+// together, in the order of publishing.
+func (p *plan) order() {
 	slices.SortFunc(p.shards, func(a, b *shard) int { return int(a.id) - int(b.id) })
 	if p.publications > 1 {
-		// What is for one queue goes there together, in the order of publishing.
 		slices.SortFunc(p.deliveries, func(a, b planned) int {
 			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.sub.Incarnation, b.sub.Incarnation), a.n-b.n)
 		})
 	}
-	return p
 }
 
 // shard is the number of the shard that gets the message at once, or less than
@@ -238,11 +246,11 @@ func (w *directWriter) open(d *planned) *queueState {
 	}
 	qs := d.queue
 	if qs == nil || qs.gone {
-		var ok bool
-		if qs, ok = d.to.queues[queueOf(d.sub)]; !ok {
+		qs = d.to.queues[queueOf(d.sub)]
+		w.from.targets[d.sub] = target{to: d.to, queue: qs}
+		if qs == nil {
 			return nil
 		}
-		w.from.targets[d.sub] = target{to: d.to, queue: qs}
 	}
 	if w.from.engine.injected(qs.arn) != nil || qs.admits(d.f.topic, w.now) != nil {
 		return nil

@@ -114,13 +114,18 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 			}
 			switch {
 			case !ok:
-				unknown = append(unknown, e)
-				return len(unknown) < sweepSize
+				if len(unknown) < sweepSize { // the others are for the next sweep
+					unknown = append(unknown, e)
+				}
+				return true
 			case sent > cutoff:
 				stays(sent)
 				return false
 			case len(found) >= sweepSize:
 				more = true
+				return false
+			case len(unknown) == sweepSize: // e is kept to tell the next sweep, too
+				found, more = append(found, unknown...), true
 				return false
 			}
 			found = append(append(found, unknown...), e)

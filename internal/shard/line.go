@@ -24,18 +24,22 @@ type publisher struct {
 // the turn publishes for those of the same topic that wait behind it, in one
 // command, so that a busy topic locks its queues' shards, looks for its
 // subscriptions and writes its queues' counters once for many messages, which
-// then stand side by side. Who comes alone waits for nobody.
+// then stand side by side. Who comes alone waits for nobody, and nobody for more
+// than fits into about one commit.
 type line struct {
 	shard *shard
 
 	mu      sync.Mutex // guards what follows
 	busy    bool       // somebody has the turn
 	waiting []*publisher
+	reach   map[arn.ARN]int // the deliveries of a publication of late, by topic
 }
 
-// companyMost bounds how many publish in one turn, so that nobody waits for more
-// than a few commits.
-const companyMost = 64
+// Bounds of a turn for several: publications, and topics whose reach is known.
+const (
+	companyMost = 64
+	reachMost   = 64
+)
 
 // run publishes for p, and perhaps for others, or has another do it.
 func (l *line) run(p *publisher) {
@@ -43,11 +47,11 @@ func (l *line) run(p *publisher) {
 	if all == nil {
 		return
 	}
-	l.shard.publish(all)
+	reach := l.shard.publish(all)
 	for _, q := range all[1:] {
 		q.turn <- nil
 	}
-	l.leave()
+	l.leave(p.topic, reach)
 }
 
 // join waits for p's turn and returns all whom it is to publish for, p first;
@@ -69,15 +73,23 @@ func (l *line) join(p *publisher) []*publisher {
 	return l.company(p)
 }
 
-// leave gives the turn to whoever has waited longest.
-func (l *line) leave() {
+// leave notes the reach of a topic and gives the turn to whoever has waited longest.
+func (l *line) leave(topic arn.ARN, reach int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, known := l.reach[topic]; !known {
+		if l.reach == nil || len(l.reach) == reachMost {
+			l.reach = map[arn.ARN]int{}
+		}
+		topic = topic.Own()
+	}
+	l.reach[topic] = reach
 	if len(l.waiting) == 0 {
-		l.busy = false
+		l.busy, l.waiting = false, nil
 		return
 	}
 	next := l.waiting[0]
+	l.waiting[0] = nil
 	l.waiting = l.waiting[1:]
 	next.turn <- l.company(next)
 }
@@ -85,12 +97,15 @@ func (l *line) leave() {
 // company takes those from the line who can come along with p, in their order.
 func (l *line) company(p *publisher) []*publisher {
 	all := []*publisher{p}
-	if p.topic.FIFO() {
+	reach, known := l.reach[p.topic]
+	if !known || p.topic.FIFO() {
 		return all
 	}
+	room := turn{publications: companyMost, deliveries: fanoutStep, bytes: fanoutBytes}
+	room.take(p, reach)
 	others := l.waiting[:0]
 	for _, q := range l.waiting {
-		if q.topic == p.topic && len(all) < companyMost {
+		if q.topic == p.topic && room.take(q, reach) {
 			all = append(all, q)
 		} else {
 			others = append(others, q)
@@ -99,4 +114,21 @@ func (l *line) company(p *publisher) []*publisher {
 	clear(l.waiting[len(others):])
 	l.waiting = others
 	return all
+}
+
+// turn is what may still come along.
+type turn struct{ publications, deliveries, bytes int }
+
+// take makes a publisher come along. Once one could not, no other can.
+func (t *turn) take(p *publisher, reach int) bool {
+	t.publications -= len(p.publications)
+	t.deliveries -= len(p.publications) * reach
+	for i := range p.publications {
+		t.bytes -= p.publications[i].size() * reach
+	}
+	if t.publications >= 0 && t.deliveries >= 0 && t.bytes >= 0 {
+		return true
+	}
+	*t = turn{publications: -1}
+	return false
 }

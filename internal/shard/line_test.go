@@ -1,10 +1,12 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -86,7 +88,7 @@ func TestPublishersGoTogether(t *testing.T) {
 		}
 	})
 	w.publishLater(topicARN("direct"), accepted(3), publication(3))
-	w.line.leave()
+	w.line.leave(topicARN("direct"), 1)
 	w.all.Wait()
 	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
@@ -107,16 +109,99 @@ func TestPublishersGoTogether(t *testing.T) {
 	}
 }
 
-// TestCompanyIsBounded: no turn is for more than companyMost.
+// TestCompanyIsBounded: no turn is for more than fits into about one commit, and
+// one for a topic of which nothing is known is for one publisher.
 func TestCompanyIsBounded(t *testing.T) {
-	l := &line{busy: true}
-	for range companyMost + 1 {
-		l.waiting = append(l.waiting, &publisher{topic: topicARN("t"), turn: make(chan []*publisher, 1)})
+	cases := []struct {
+		name  string
+		reach int
+		size  int // of a body
+		want  int
+	}{
+		{"publications", 1, 10, companyMost},
+		{"deliveries", fanoutStep / 5, 10, 5},
+		{"bytes", 1, fanoutBytes / 4, 3}, // with what surrounds them
+		{"reach unknown", -1, 10, 1},
+		{"too many subscriptions", fanoutStep, 10, 1},
 	}
-	next := l.waiting[0]
-	l.leave()
-	if n := len(<-next.turn); n != companyMost || len(l.waiting) != 1 {
-		t.Errorf("%d in the turn, %d left", n, len(l.waiting))
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			l := &line{busy: true}
+			for range companyMost + 1 {
+				l.waiting = append(l.waiting, &publisher{
+					topic: topicARN("t"), turn: make(chan []*publisher, 1), publications: []Publication{{Body: make([]byte, c.size)}},
+				})
+			}
+			next, waiting := l.waiting[0], l.waiting
+			if c.reach < 0 {
+				l.leave(topicARN("other"), 1)
+			} else {
+				l.leave(topicARN("t"), c.reach)
+			}
+			if n := len(<-next.turn); n != c.want || len(l.waiting) != companyMost+1-n {
+				t.Errorf("%d in the turn, %d left", n, len(l.waiting))
+			}
+			if waiting[0] != nil || waiting[len(waiting)-1] != nil && c.want > 1 {
+				t.Error("the line keeps who has left it")
+			}
+		})
+	}
+}
+
+// TestFewTopicsAreKnown: the reach of topics takes bounded memory.
+func TestFewTopicsAreKnown(t *testing.T) {
+	l := &line{}
+	for i := range 3 * reachMost {
+		l.leave(topicARN(fmt.Sprint(i)), i)
+		if got, ok := l.reach[topicARN(fmt.Sprint(i))]; !ok || got != i {
+			t.Fatalf("the reach of topic %d is %d, %v", i, got, ok)
+		}
+	}
+	if len(l.reach) > reachMost {
+		t.Errorf("%d topics are known", len(l.reach))
+	}
+}
+
+// TestCutPlan: what a plan has no room for is left out as a whole, and the rest is
+// in the order of locking, without which two topics with queues in each other's
+// shards would wait for each other for ever.
+func TestCutPlan(t *testing.T) {
+	ctx := context.Background()
+	w := newDirectWorld(t, Options{Clock: clock.System})
+	defer w.Close()
+	const queues = 40
+	for i := range queues {
+		q := queueARN(fmt.Sprint("many-", i))
+		if err := w.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+			t.Fatal(err)
+		}
+		subscribe(t, w.Engine, "direct", q.Resource, subscriptionID(10+i))
+	}
+	sh := w.shardOf(topicARN("direct"))
+	fs := make([]fanout, 20)
+	for i := range fs {
+		fs[i] = fanout{topic: topicARN("direct"), p: Publication{ID: messageID(i), Body: []byte("a")}}
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	p := sh.plan(fs)
+	if want := fanoutStep / (queues + 1); p.publications != want || len(p.deliveries) != want*(queues+1) {
+		t.Errorf("%d publications with %d deliveries", p.publications, len(p.deliveries))
+	}
+	if !slices.IsSortedFunc(p.shards, func(a, b *shard) int { return cmp.Compare(a.id, b.id) }) {
+		t.Error("the shards are not in the order of locking")
+	}
+	changes := 0
+	for i := range p.deliveries[1:] {
+		a, b := p.deliveries[i], p.deliveries[i+1]
+		if a.sub != b.sub {
+			changes++
+		} else if a.n >= b.n {
+			t.Fatalf("publication %d comes before %d", a.n, b.n)
+		}
+	}
+	if changes != queues {
+		t.Errorf("from queue to queue %d times", changes)
 	}
 }
 
@@ -137,7 +222,7 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 			answers[i] = fmt.Sprint(err != nil, len(got) > 0 && got[0].ID == messageID(1))
 		}, Publication{ID: messageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
 	}
-	w.line.leave()
+	w.line.leave(fifo, 1)
 	w.all.Wait()
 	// The third is a duplicate of the first, and gets its answer.
 	if got := strings.Join(answers, ", "); got != "false true, true false, false true" {
@@ -148,7 +233,7 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 // TestPublishersTogetherLoseNothing: whatever changes meanwhile, each message
 // arrives once in each queue that was subscribed all the time.
 func TestPublishersTogetherLoseNothing(t *testing.T) {
-	const publishers, each, queues = 12, 40, 5
+	const publishers, each, queues, batch = 12, 120, 10, 60
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
@@ -182,9 +267,17 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 	})
 	for p := range publishers {
 		publishing.Go(func() {
-			for i := range each {
-				m := Publication{ID: message.ID{1, byte(p), byte(i)}, Body: fmt.Appendf(nil, "%d-%d", p, i)}
-				if got, err := w.Publish(ctx, topicARN("direct"), m); err != nil || got[0].ID != m.ID {
+			size := 1
+			if p%3 == 0 { // more than one commit takes
+				size = batch
+			}
+			for i := 0; i < each; i += size {
+				ms := make([]Publication, size)
+				for n := range ms {
+					ms[n] = Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
+				}
+				got, err := w.Publish(ctx, topicARN("direct"), ms...)
+				if err != nil || len(got) != size || got[0].ID != ms[0].ID || got[size-1].ID != ms[size-1].ID {
 					t.Error(got, err)
 				}
 			}

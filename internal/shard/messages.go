@@ -163,6 +163,25 @@ func (l *waiterList) remove(w *waiter) {
 // QueueDoesNotExist, OverLimit when the queue has too many messages in flight
 // and the receive does not wait.
 func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+	var received []Received
+	for range receiveRounds {
+		var again bool
+		var err error
+		if received, again, err = e.receiveOnce(ctx, &req); err != nil {
+			return nil, err
+		}
+		if !again {
+			break
+		}
+		req.Wait = 0
+	}
+	e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
+	return received, nil
+}
+
+// receiveOnce is Receive, unless there was nothing but what cannot be read: then
+// again says that what comes behind that need not wait for the next receive.
+func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (received []Received, again bool, err error) {
 	sh := e.shardOf(req.Queue)
 	sh.mu.Lock()
 	qs, err := sh.lookup(req.Queue)
@@ -170,7 +189,7 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		g := sh.catalog
 		sh.mu.Unlock()
 		g.wait()
-		return nil, err
+		return nil, false, err
 	}
 	cfg := qs.machine.Config()
 	if req.Visibility < 0 {
@@ -185,7 +204,7 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	}
 	if found.err != nil {
 		sh.mu.Unlock()
-		return nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+		return nil, false, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
 	}
 	if len(found.leases) == 0 && req.Wait > 0 {
 		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1)}
@@ -203,28 +222,23 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	found.group.wait()
 	if err := ctx.Err(); err != nil {
 		sh.giveBack(found.queue, found.leases)
-		return nil, err
+		return nil, false, err
 	}
 	if found.err != nil {
-		return nil, found.err
+		return nil, false, found.err
 	}
 	received, unreadable, err := e.deliverable(sh, found)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(unreadable) > 0 {
 		sh.setAside(found.queue, unreadable)
-		if len(received) == 0 { // what comes behind them need not wait for the next receive
-			req.Wait = 0
-			return e.Receive(ctx, req)
-		}
 	}
-	e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
-	return received, nil
+	return received, len(unreadable) > 0 && len(received) == 0, nil
 }
 
-// receiveRounds bounds how long one receive goes on past expired messages and
-// dead letters. What it leaves is swept, or found by the next.
+// receiveRounds bounds how long one receive goes on past expired messages, dead
+// letters and what cannot be read. What it leaves is swept, or found by the next.
 const receiveRounds = 4
 
 // receive runs one receive on a queue, under the shard's lock.

@@ -85,9 +85,10 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	return p.results, p.err
 }
 
-// publish publishes for several, whose topic is the same. In FIFO topics it is
-// for one only, whose error may be its own.
-func (sh *shard) publish(ps []*publisher) {
+// publish publishes for several, whose topic is the same, and returns how many
+// subscriptions a publication goes to. In FIFO topics it is for one only, whose
+// error may be its own.
+func (sh *shard) publish(ps []*publisher) (reach int) {
 	t, all := ps[0].topic, ps[0].publications
 	if len(ps) > 1 {
 		all = make([]Publication, 0, len(ps)*len(all))
@@ -103,6 +104,7 @@ func (sh *shard) publish(ps []*publisher) {
 	if refused == nil { // that there is such a topic, or none, must be durable all the same
 		refused = sh.catalog
 	}
+	reach = sh.planned
 	sh.mu.Unlock()
 	for _, p := range ps {
 		n := min(len(p.publications), len(fs))
@@ -115,6 +117,7 @@ func (sh *shard) publish(ps []*publisher) {
 			p.durable = refused
 		}
 	}
+	return reach
 }
 
 // take notes what became of the publisher's publications.
@@ -310,13 +313,13 @@ func (f *fanout) stored() message.Message {
 }
 
 // size bounds the record of one notification, in bytes.
-func (f *fanout) size() int {
-	body := len(f.p.Body)
-	for _, own := range f.p.Bodies {
+func (p *Publication) size() int {
+	body := len(p.Body)
+	for _, own := range p.Bodies {
 		body = max(body, len(own))
 	}
-	m := message.Message{Attributes: f.p.Attributes}
-	return body + m.Size() + len(f.p.Subject) + 512
+	m := message.Message{Attributes: p.Attributes}
+	return body + m.Size() + len(p.Subject) + 512
 }
 
 // shared reports that a subscription gets the body that most get.

@@ -152,3 +152,36 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 		}
 	}
 }
+
+// TestManyUnreadableRecords: however many records in a row are damaged, a receive
+// goes past a bounded number of them, and a sweep past all.
+func TestManyUnreadableRecords(t *testing.T) {
+	const many = 3*sweepSize + 100
+	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
+	var log bytes.Buffer
+	a.engine = openEngine(t, Options{Store: a.store, Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer func() { a.engine.Close(); a.store.Close() }()
+	a.create("q", map[string]string{"MessageRetentionPeriod": "600"})
+	a.send("q", "", many)
+	a.engine.log.flush()
+	var b mutation.Batch
+	for k := range storetest.Dump(t, a.store) {
+		if k[2] == 'D' && k[11] == 'm' {
+			b.Set([]byte(k), []byte("garbage"))
+		}
+	}
+	a.must(a.store.Apply(true, &b))
+	a.pass(time.Second)
+	a.send("q", "", 1)
+	if got := a.receive("q", 1, time.Minute); len(got) != 0 {
+		t.Errorf("received %v", got)
+	}
+	if n := strings.Count(log.String(), "set aside"); n != receiveRounds {
+		t.Errorf("%d are set aside by one receive", n)
+	}
+	a.pass(2 * time.Hour)
+	a.engine.log.flush()
+	if n := countKeys(t, a.store, 'D', 'm'); n > 0 {
+		t.Errorf("%d records are left", n)
+	}
+}

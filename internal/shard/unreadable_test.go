@@ -167,7 +167,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 	var b mutation.Batch
 	for k := range storetest.Dump(t, a.store) {
 		if k[2] == 'D' && k[11] == 'm' {
-			b.Set([]byte(k), []byte("garbage"))
+			b.Set(k, []byte("garbage"))
 		}
 	}
 	a.must(a.store.Apply(true, &b))

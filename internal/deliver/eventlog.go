@@ -73,7 +73,9 @@ func (l *EventLog) status(all []StatusEntry) {
 		if !l.on(slog.LevelDebug) {
 			continue
 		}
-		text, err := json.Marshal(e)
+		shown := *e // the one that the group keeps must not change
+		shown.Delivery.Destination = loggedEndpoint(e.Delivery.Destination)
+		text, err := json.Marshal(&shown)
 		if err != nil {
 			continue // strings and numbers always marshal
 		}

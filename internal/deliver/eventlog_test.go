@@ -229,7 +229,7 @@ func TestEventLog(t *testing.T) {
 		l := NewEventLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level})), clock.NewJitter(1), kept)
 		r := newRig(t, v, refuse, func(o *Options) { o.Events = l })
 		r.feedback = topic.Feedback{Success: true, Failure: true, Rate: 100}
-		sub := testSub("a", "https://user:secret-pass@host/path?secret-query=1", topic.HTTPS, testDLQ)
+		sub := testSub("a", "https://user:secret-pass@host/private-path?secret-query=1", topic.HTTPS, testDLQ)
 		r.add(sub, retry.DefaultHTTP, 0)
 		r.publish(sub.ARN, 1)
 		advance(t, v, time.Hour)
@@ -260,7 +260,10 @@ func TestEventLog(t *testing.T) {
 		if d := cmp.Diff(map[string]int{group: 2, group + "/Failure": 4}, counts); d != "" {
 			t.Errorf("at %s, in the log groups (-want +got):\n%s", level, d)
 		}
-		if strings.Contains(log.String(), "secret") {
+		if failed := strings.Join(kept.entries[group+"/Failure"], ""); strings.Count(failed, `"destination":"https://host/private-path"`) != 4 {
+			t.Errorf("at %s, entries without their destination: %s", level, failed)
+		}
+		if strings.Contains(log.String(), "secret") || strings.Contains(log.String(), "private-path") {
 			t.Errorf("at %s, a secret:\n%s", level, log.String())
 		}
 		if n := seen["delivery status"]; n != 0 && n != 6 { // 4 attempts, the dead letter, and the direct one

@@ -58,8 +58,8 @@ type Events interface {
 	Published(p *shard.Published)
 }
 
-// shownEndpoint is an endpoint fit for a log: without credentials, query and
-// fragment, where secrets live.
+// shownEndpoint is an endpoint fit for the topic owner's log groups: without
+// credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
 	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda {
 		return sub.Endpoint
@@ -69,6 +69,17 @@ func shownEndpoint(sub *topic.Subscription) string {
 		return ""
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// loggedEndpoint is what shownEndpoint gives, fit for the server's own log, which
+// others read: without the path, too, since that of many a web hook is its
+// credential.
+func loggedEndpoint(shown string) string {
+	u, err := url.Parse(shown)
+	if err != nil || u.Host == "" {
+		return shown // an ARN
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
 // tell writes an event to the log and to the hook.
@@ -124,7 +135,7 @@ func (s *Scheduler) log(level slog.Level, text string, d *shard.Delivery, more f
 		slog.String("subscription", d.Subscription.ARN.String()),
 		slog.String("messageId", uuid.UUID(d.Message.ID).String()),
 		slog.Int("attempt", d.Attempt),
-		slog.String("endpoint", shownEndpoint(&d.Subscription)),
+		slog.String("endpoint", loggedEndpoint(shownEndpoint(&d.Subscription))),
 	}, more()...)
 	s.logger.LogAttrs(ctx, level, text, attrs...) //nolint:sloglint // its three callers pass constants
 }

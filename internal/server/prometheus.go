@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"godwit.dev/godwit/internal/arn"
@@ -43,9 +42,9 @@ func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool) {
 		return
 	}
 	p.Watch(prom.Gauges{
-		Queue: func(q arn.ARN) (shard.QueueGauges, error) { return engine.QueueGauges(context.Background(), q) },
+		Queue: engine.SampleQueue,
 		Function: func(fn arn.ARN) (prom.FunctionGauges, error) {
-			events, err := engine.Events(context.Background(), fn)
+			events, err := engine.SampleEvents(fn)
 			return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight}, err
 		},
 		Topic: engine.HasTopic,

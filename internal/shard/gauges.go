@@ -32,10 +32,19 @@ func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) 
 }
 
 // SampleQueue is QueueGauges for statistics: it does not wait until what it tells
-// is durable.
+// is durable, and so tells it also while the disk hangs.
 func (e *Engine) SampleQueue(a arn.ARN) (QueueGauges, error) {
 	g, _, err := e.measure(a)
 	return g, err
+}
+
+// SampleEvents is Events for statistics, as SampleQueue is, and without the oldest.
+func (e *Engine) SampleEvents(fn arn.ARN) (EventsInfo, error) {
+	sh := e.shardOf(fn)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	info, _, err := sh.countEvents(fn)
+	return info, err
 }
 
 // HoldingQueues are the queues that have messages.

@@ -315,26 +315,33 @@ func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err e
 	var qs *queueState
 	var low uint64
 	sh := e.shardOf(fn)
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
-		f, ok := sh.functions.Function(fn)
-		if !ok {
-			return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+		if info, qs, err = sh.countEvents(fn); qs != nil {
+			sh.readable()
+			low = qs.low
 		}
-		info.Now = sh.time()
-		if qs = sh.eventsOf(f); qs == nil {
-			return nil
-		}
-		c := sh.counts(qs, sh.now())
-		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
-		sh.readable()
-		low = qs.low
-		return nil
+		return err
 	})
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
 	info.Oldest, err = e.oldestOf(sh, qs, low, 0)
 	return info, err
+}
+
+// countEvents is Events without the oldest, with the queue they are in; nil: there
+// is none.
+func (sh *shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queueState, err error) {
+	f, ok := sh.functions.Function(fn)
+	if !ok {
+		return info, nil, fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+	}
+	info.Now = sh.time()
+	if qs = sh.eventsOf(f); qs != nil {
+		c := sh.counts(qs, sh.now())
+		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
+	}
+	return info, qs, nil
 }
 
 // SetEventInvoke says how a function's events are tried. Errors: those of

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"godwit.dev/godwit/internal/function"
 )
 
 // startDelete deletes the old message, and says when that has been answered.
@@ -38,6 +40,40 @@ func TestHangingSync(t *testing.T) {
 		if !*answered {
 			t.Error("never answered")
 		}
+	})
+}
+
+// TestSamplesWhileSyncHangs: what is asked for statistics is told while a sync
+// hangs, with what that sync is to make durable.
+func TestSamplesWhileSyncHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.Close()
+		_, err := w.CreateFunction(context.Background(), createFunction("f", nil), nil)
+		w.must(err)
+		w.store.shut()
+		go w.send("old", "third")
+		go func() {
+			w.must(w.InvokeAsync(context.Background(), functionARN("f"), function.Event{Payload: []byte("1")}))
+		}()
+		synctest.Wait()
+		told := false
+		go func() {
+			queue, err := w.SampleQueue(queueARN("old"))
+			w.must(err)
+			events, err := w.SampleEvents(functionARN("f"))
+			w.must(err)
+			if queue.Visible != 2 || events.Due != 1 || !w.HasTopic(topicARN("old")) {
+				t.Errorf("told of %+v and %+v", queue, events)
+			}
+			told = true
+		}()
+		synctest.Wait()
+		if !told {
+			t.Error("nothing is told while a sync hangs")
+		}
+		w.store.open()
+		synctest.Wait()
 	})
 }
 

@@ -35,6 +35,7 @@ const (
 	markedBody    = "body-S3CRET"
 	markedUser    = "user-S3CRET"
 	markedPass    = "pass-S3CRET"
+	markedPath    = "path-S3CRET"
 	markedQuery   = "query-S3CRET"
 	markedKey     = "key-S3CRET"
 	markedSession = "session-S3CRET"
@@ -118,7 +119,7 @@ func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 		}
 	}
 
-	// Web hooks with credentials and a query: one that takes everything, one that
+	// Web hooks with credentials, a path and a query: one that takes everything, one that
 	// refuses, one that redirects, and one that is not there.
 	tokens := make(chan string, 10)
 	secretLink := regexp.MustCompile(`Token=([^&"]+)`)
@@ -139,14 +140,14 @@ func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.User, u.Path, u.RawQuery = url.UserPassword(markedUser, markedPass), "/hook", "token="+markedQuery
+		u.User, u.Path, u.RawQuery = url.UserPassword(markedUser, markedPass), "/"+markedPath, "token="+markedQuery
 		return u.String()
 	}
 	hooks := []string{
 		hook(func(w http.ResponseWriter) {}),
 		hook(func(w http.ResponseWriter) { http.Error(w, markedBody, http.StatusInternalServerError) }),
 		hook(func(w http.ResponseWriter) {
-			w.Header().Set("Location", "/elsewhere?token="+markedQuery)
+			w.Header().Set("Location", "/elsewhere/"+markedPath+"?token="+markedQuery)
 			w.WriteHeader(http.StatusFound)
 		}),
 		hook(func(w http.ResponseWriter) {
@@ -162,8 +163,8 @@ func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 		secrets = append(secrets, token)
 		must(topics.ConfirmSubscription(ctx, &sns.ConfirmSubscriptionInput{TopicArn: &topic, Token: &token}))(t)
 	}
-	subscribe(t, topics, topic, "https", "https://"+markedUser+":"+markedPass+"@127.0.0.1:1/x?token="+markedQuery)
-	subscribe(t, topics, topic, "http", "http://127.0.0.1:1/x?token="+markedQuery)
+	subscribe(t, topics, topic, "https", "https://"+markedUser+":"+markedPass+"@127.0.0.1:1/"+markedPath+"?token="+markedQuery)
+	subscribe(t, topics, topic, "http", "http://127.0.0.1:1/"+markedPath+"?token="+markedQuery)
 	subscribe(t, topics, topic, "sqs", queueARN("work"))
 	subscribe(t, topics, topic, "sqs", queueARN("gone"), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("missing")+`"}`)
 
@@ -255,11 +256,11 @@ func secretFunctions(t *testing.T, endpoint string, keys aws.CredentialsProvider
 	variables := &lambdatypes.Environment{Variables: map[string]string{"PASSWORD": markedPass}}
 	far := func(name string, answer http.HandlerFunc) {
 		t.Helper()
-		address := "http://" + markedUser + ":" + markedPass + "@127.0.0.1:1/?token=" + markedQuery
+		address := "http://" + markedUser + ":" + markedPass + "@127.0.0.1:1/" + markedPath + "?token=" + markedQuery
 		if answer != nil {
 			server := httptest.NewServer(answer)
 			t.Cleanup(server.Close)
-			address = strings.Replace(server.URL, "http://", "http://"+markedUser+":"+markedPass+"@", 1) + "/?token=" + markedQuery
+			address = strings.Replace(server.URL, "http://", "http://"+markedUser+":"+markedPass+"@", 1) + "/" + markedPath + "?token=" + markedQuery
 		}
 		_, err := c.CreateFunction(ctx, &lambda.CreateFunctionInput{
 			FunctionName: &name, Role: new(roleARN), PackageType: lambdatypes.PackageTypeImage, Code: &lambdatypes.FunctionCode{ImageUri: &address},

@@ -56,14 +56,14 @@ type Config struct {
 
 	LambdaCPULimit bool `name:"lambda-cpu-limit" help:"Give functions as much of the processors as their memory gives them at AWS (1,769 MB for one), where control groups can be made; otherwise they have what is free."`
 
-	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues and topics (${default})."`
+	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues, topics and functions (${default})."`
 
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
 	EndpointConcurrency int           `default:"50" placeholder:"N" help:"Attempts at once to one endpoint host (${default})."`
 	DeliveryConcurrency int           `default:"5000" placeholder:"N" help:"Attempts at once to all endpoints (${default})."`
 
 	Prometheus       bool `default:"true" negatable:"" help:"Answer Prometheus at /metrics (${default})."`
-	PrometheusSeries int  `default:"1000" placeholder:"N" help:"Queues, and topics, that have series of their own in /metrics; the rest is other (${default})."`
+	PrometheusSeries int  `default:"1000" placeholder:"N" help:"Queues, topics, and functions, that have series of their own in /metrics; the rest is other (${default})."`
 
 	LogsMaxBytes int64 `default:"10737418240" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
 

@@ -33,7 +33,7 @@ type EventKind byte
 // the second.
 const (
 	Invocations          EventKind = iota + 1 // 1: the function ran, whatever came of it
-	Errors                                    // 1: it ran, and failed
+	Errors                                    // of each that ran 1: it failed, or 0
 	Throttles                                 // 1: it was not run, for want of concurrency
 	Duration                                  // milliseconds
 	ConcurrentExecutions                      // of the function, as of now

@@ -477,9 +477,11 @@ func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 	}
 	p.tell(in, Invocations, 1)
 	p.tell(in, Duration, float64(r.Duration)/float64(time.Millisecond))
+	failed := 0.0
 	if r.Failure != nil {
-		p.tell(in, Errors, 1)
+		failed = 1
 	}
+	p.tell(in, Errors, failed)
 	return out
 }
 

@@ -317,6 +317,28 @@ func TestThrottles(t *testing.T) {
 	})
 }
 
+// Every invocation tells whether it failed.
+func TestErrorsAreToldOfEachInvocation(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, l *lab) {
+		<-l.begin(target("f"), "1s")
+		l.fail = &Failure{Type: "Runtime.ExitError", Message: "no", Status: StatusError}
+		<-l.begin(target("g"), "1s")
+		l.fail = nil
+		<-l.begin(target("f"), "1s")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		var got []float64
+		for _, e := range l.events {
+			if e.Kind == Errors {
+				got = append(got, e.Value)
+			}
+		}
+		if d := cmp.Diff([]float64{0, 1, 0}, got); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 // What runs is counted by account, by function, as it was invoked, and by the
 // version that an alias led to.
 func TestConcurrency(t *testing.T) {

@@ -47,8 +47,8 @@ type Datum struct {
 	Account, Resource, Executed float64
 }
 
-// Record takes a value. It does not block. A metric of Invocations brings Errors and
-// Throttles of zero where there are none.
+// Record takes a value. It does not block. An invocation brings a Throttles of zero, as it
+// was not throttled.
 func (f *Functions) Record(d *Datum) {
 	owner, name := metrics.Owner{Account: d.Function.Account, Region: d.Function.Region}, d.Function.FunctionName()
 	account, as, executed := d.Value, d.Value, d.Value
@@ -83,12 +83,12 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 	if !ok {
 		unit = count
 	}
+	data := []metrics.Datum{{Name: metric, Unit: unit, Value: value}, {Name: "Throttles", Unit: count}}
+	if metric != "Invocations" {
+		data = data[:1]
+	}
 	for {
-		r := handle.Load()
-		if r != nil && r.Record(minute, metrics.Datum{Name: metric, Unit: unit, Value: value}) {
-			if metric == "Invocations" {
-				r.Fill(minute, metrics.Datum{Name: "Errors", Unit: count}, metrics.Datum{Name: "Throttles", Unit: count})
-			}
+		if r := handle.Load(); r != nil && r.Record(minute, data...) {
 			return
 		}
 		var dimensions []metrics.Dimension

@@ -138,6 +138,7 @@ func TestFunctions(t *testing.T) {
 	f := NewFunctions(k, func() {})
 	fn := arn.Function("us-east-1", "000000000000", "f")
 	f.Record(&Datum{Function: fn, Qualifier: "", Version: "$LATEST", Metric: "Invocations", At: c.Now(), Value: 1})
+	f.Record(&Datum{Function: fn, Qualifier: "", Version: "$LATEST", Metric: "Errors", At: c.Now(), Value: 0})
 	f.Record(&Datum{Function: fn, Qualifier: "live", Version: "3", Metric: "Duration", At: c.Now(), Value: 12.5})
 	f.Record(&Datum{Function: fn, Qualifier: "live", Version: "3", Metric: "Errors", At: c.Now(), Value: 1})
 	f.Record(&Datum{Function: fn, Qualifier: "3", Version: "3", Metric: "Throttles", At: c.Now(), Value: 1})

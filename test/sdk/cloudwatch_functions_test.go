@@ -136,6 +136,21 @@ func TestMetricsOfFunctions(t *testing.T) {
 		"Invocations": 3, "Errors": 1, "Throttles": 0, "AsyncEventsReceived": 1, "AsyncEventAge": 60_000, "AsyncEventsDropped": 0, "ConcurrentExecutions": 3,
 	}, "FunctionName", "f")
 
+	// Of these two each invocation has a value, so that their averages are rates.
+	for _, name := range []string{"Errors", "Throttles"} {
+		count := 0.0
+		for _, p := range must(metricsClient(endpoint).GetMetricStatistics(t.Context(), &cloudwatch.GetMetricStatisticsInput{
+			Namespace: aws.String("AWS/Lambda"), MetricName: &name, Dimensions: dimensions("FunctionName", "f"), Period: aws.Int32(60),
+			StartTime: aws.Time(serverTime(t, endpoint).Add(-time.Hour)), EndTime: aws.Time(serverTime(t, endpoint).Add(time.Hour)),
+			Statistics: []types.Statistic{types.StatisticSampleCount},
+		}))(t).Datapoints {
+			count += *p.SampleCount
+		}
+		if count != 3 {
+			t.Errorf("%v values of %s", count, name)
+		}
+	}
+
 	// An event that is given up: neither its dead letter nor its record arrives.
 	must(functions.PutFunctionEventInvokeConfig(t.Context(), &lambda.PutFunctionEventInvokeConfigInput{
 		FunctionName: aws.String("f"), DestinationConfig: &lambdatypes.DestinationConfig{OnFailure: &lambdatypes.OnFailure{Destination: aws.String(queueARN("gone"))}},

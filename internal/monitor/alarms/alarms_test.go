@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 var (
@@ -320,5 +321,51 @@ func TestHistoryPages(t *testing.T) {
 	}
 	if left != 2 {
 		t.Errorf("%d keys are left", left)
+	}
+}
+
+// A page of the history costs what it returns, wherever in the history it begins.
+func TestHistoryIsReadByThePage(t *testing.T) {
+	w := newWorld(t)
+	st := &storetest.Counting{Store: w.store}
+	e := w.open(st)
+	if err := e.Put(id("a"), config(), nil); err != nil {
+		t.Fatal(err)
+	}
+	const changes = maxLooked + 100
+	for n := range changes {
+		if _, err := w.clock.Advance(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.SetState(t.Context(), id("a"), alarm.Status{State: alarm.States[n%2], Reason: "r"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []HistoryQuery{{}, {Name: "a"}, {Descending: true}, {Name: "a", Descending: true}} {
+		q.Owner, q.Limit, q.Type = owner, 10, alarm.StateUpdate
+		var last time.Time
+		for page := range 5 {
+			st.Looks.Store(0)
+			items, next, err := e.History(q)
+			if err != nil || len(items) != 10 || next == nil {
+				t.Fatal(len(items), next, err)
+			}
+			if n := st.Looks.Load(); n > 4*int64(q.Limit) {
+				t.Errorf("page %d of %+v looks at %d keys", page, q, n)
+			}
+			for _, item := range items {
+				if !last.IsZero() && (item.At.Equal(last) || item.At.Before(last) != q.Descending) {
+					t.Errorf("page %d of %+v: %v follows %v", page, q, item.At, last)
+				}
+				last = item.At
+			}
+			q.After = next
+		}
+		q.After, q.Type = nil, "none"
+		st.Looks.Store(0)
+		items, next, err := e.History(q)
+		if n := st.Looks.Load(); err != nil || len(items) != 0 || next == nil || n > 2*maxLooked+1 {
+			t.Errorf("a search for nothing: %d items, next %v, %v, %d keys", len(items), next, err, n)
+		}
 	}
 }

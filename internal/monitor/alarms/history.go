@@ -2,12 +2,15 @@ package alarms
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/store"
 )
 
 // HistoryQuery asks for items of the history of an owner's alarms.
@@ -41,15 +44,37 @@ func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err e
 	if !q.To.IsZero() {
 		high = appendMillis(bytes.Clone(space), q.To.Add(time.Millisecond))
 	}
-	stamps, err := e.stamps(low, high, q)
+	if len(q.After) > 0 {
+		if place := append(space, q.After...); q.Descending {
+			high = slices.MinFunc([][]byte{high, place}, bytes.Compare)
+		} else {
+			low = slices.MaxFunc([][]byte{low, append(place, 0)}, bytes.Compare)
+		}
+	}
+	if bytes.Compare(low, high) >= 0 {
+		return nil, nil, nil
+	}
+	it, err := e.options.Store.Iter(low, high)
 	if err != nil {
 		return nil, nil, err
 	}
-	for i, stamp := range stamps {
-		if len(items) == q.Limit || i == maxLooked {
-			return items, stamps[i-1], nil
+	items, next, err = e.page(it, all, q)
+	return items, next, cmp.Or(err, it.Close())
+}
+
+// page reads a page of the items whose times end the keys that it walks over; all is
+// how the items' own keys begin.
+func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []alarm.Item, next []byte, err error) {
+	step := it.Next
+	if q.Descending {
+		step = it.Prev
+	}
+	for looked := 0; step(); looked++ {
+		if len(items) == q.Limit || looked == maxLooked {
+			return items, next, nil
 		}
-		value, ok, err := e.options.Store.Get(nil, append(bytes.Clone(all), stamp...))
+		next = bytes.Clone(it.Key()[len(it.Key())-stampSize:])
+		value, ok, err := e.options.Store.Get(nil, append(bytes.Clone(all), next...))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -65,35 +90,6 @@ func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err e
 		}
 	}
 	return items, nil, nil
-}
-
-// stamps are the times of the items between two keys, behind the query's place, in
-// its order. Stores only go forwards, so that the newest first costs a look at all
-// keys, of which thirty days bound the number.
-func (e *Engine) stamps(low, high []byte, q HistoryQuery) (stamps [][]byte, err error) {
-	if bytes.Compare(low, high) >= 0 {
-		return nil, nil
-	}
-	it, err := e.options.Store.Iter(low, high)
-	if err != nil {
-		return nil, err
-	}
-	for it.Next() {
-		stamp := it.Key()[len(it.Key())-stampSize:]
-		behind := bytes.Compare(stamp, q.After) > 0
-		if q.Descending {
-			behind = len(q.After) == 0 || bytes.Compare(stamp, q.After) < 0
-		}
-		if behind {
-			stamps = append(stamps, bytes.Clone(stamp))
-		}
-	}
-	if q.Descending {
-		for i, j := 0, len(stamps)-1; i < j; i, j = i+1, j-1 {
-			stamps[i], stamps[j] = stamps[j], stamps[i]
-		}
-	}
-	return stamps, it.Close()
 }
 
 func appendMillis(key []byte, at time.Time) []byte {

@@ -3,42 +3,14 @@ package logs
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
-	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
-
-// counting counts the keys that are looked at.
-type counting struct {
-	store.Store
-	looks atomic.Int64 // also in the background
-}
-
-func (c *counting) Get(dst, key []byte) ([]byte, bool, error) {
-	c.looks.Add(1)
-	return c.Store.Get(dst, key)
-}
-
-func (c *counting) Iter(lower, upper []byte) (store.Iterator, error) {
-	it, err := c.Store.Iter(lower, upper)
-	return countingIterator{it, c}, err
-}
-
-type countingIterator struct {
-	store.Iterator
-	of *counting
-}
-
-func (i countingIterator) Next() bool { i.of.looks.Add(1); return i.Iterator.Next() }
-
-func (i countingIterator) Prev() bool { i.of.looks.Add(1); return i.Iterator.Prev() }
-
-func (i countingIterator) Seek(key []byte) bool { i.of.looks.Add(1); return i.Iterator.Seek(key) }
 
 // fillMany puts events of many streams into a group, one a
 // minute in each.
@@ -62,18 +34,18 @@ func fillMany(t *testing.T, l *Logs, streams, minutes int) {
 // that it passes, however much the group holds; so does a page of a few streams.
 // A page of a group looks at no more than it may.
 func TestReadsAreBounded(t *testing.T) {
-	st := &counting{Store: memory.New()}
+	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)
 	const streams, minutes = 200, 600
 	fillMany(t, l, streams, minutes) // 120,000 events in 10 hours
 
 	looks := func(what string, most int, f func() int, want int) {
 		t.Helper()
-		st.looks.Store(0)
+		st.Looks.Store(0)
 		if n := f(); n != want {
 			t.Errorf("%s: %d events, want %d", what, n, want)
 		}
-		if n := int(st.looks.Load()); n > most {
+		if n := int(st.Looks.Load()); n > most {
 			t.Errorf("%s looks at %d keys", what, n)
 		}
 	}
@@ -104,21 +76,21 @@ func TestReadsAreBounded(t *testing.T) {
 	check(t, err)
 	looks("a pattern that matches nothing", maxScanned+1000, filter(FilterQuery{Pattern: none, Limit: 10}), 0)
 
-	before := st.looks.Load()
+	before := st.Looks.Load()
 	put(t, l, "s0100", Event{at(0), "one more"})
-	if n := st.looks.Load() - before; n > 20 {
+	if n := st.Looks.Load() - before; n > 20 {
 		t.Errorf("a put looks at %d keys", n)
 	}
-	before = st.looks.Load()
+	before = st.Looks.Load()
 	check(t, l.Retain(t.Context(), group, 1))
-	if n := st.looks.Load() - before; n > 20 {
+	if n := st.Looks.Load() - before; n > 20 {
 		t.Errorf("a retention looks at %d keys", n)
 	}
 }
 
 // A stream that was quiet for years is found in few calls, each of a bounded part.
 func TestQuietStream(t *testing.T) {
-	st := &counting{Store: memory.New()}
+	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)
 	with(t, l, "busy", "quiet")
 	g, err := l.find(group)
@@ -139,10 +111,10 @@ func TestQuietStream(t *testing.T) {
 			if calls > 10 {
 				t.Fatal("no end")
 			}
-			st.looks.Store(0)
+			st.Looks.Store(0)
 			p := events(t, l, q)
-			if st.looks.Load() > 2*maxHops+100 {
-				t.Errorf("a call looks at %d keys", st.looks.Load())
+			if st.Looks.Load() > 2*maxHops+100 {
+				t.Errorf("a call looks at %d keys", st.Looks.Load())
 			}
 			all = append(all, texts(p.Events)...)
 			next := p.Backward
@@ -192,7 +164,7 @@ func TestSearchedBytesAreBounded(t *testing.T) {
 
 // A list of groups looks at a bounded part in one call, and goes on where it stood.
 func TestGroupsAreBounded(t *testing.T) {
-	st := &counting{Store: memory.New()}
+	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)
 	const groups = 2*maxLooked + 10
 	for i := range groups {
@@ -201,10 +173,10 @@ func TestGroupsAreBounded(t *testing.T) {
 	var names []string
 	p := Page{Limit: 50}
 	for calls := 1; ; calls++ {
-		st.looks.Store(0)
+		st.Looks.Store(0)
 		found, next, err := l.Groups(t.Context(), "us-east-1", "000000000000", "", "000005", "", p)
 		check(t, err)
-		if n := st.looks.Load(); n > maxLooked+10 {
+		if n := st.Looks.Load(); n > maxLooked+10 {
 			t.Errorf("a call looks at %d keys", n)
 		}
 		for _, g := range found {

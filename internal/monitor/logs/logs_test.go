@@ -397,6 +397,11 @@ func TestSink(t *testing.T) {
 	if len(page.Events) != 1 || len(page.Events[0].Message) != 1<<20-eventOverhead {
 		t.Errorf("%d events in the first page", len(page.Events))
 	}
+	l.Log(group, "wide", began, append([]byte("x"), strings.Repeat("€", 1<<19)...))
+	wide := events(t, l, EventsQuery{Stream: "wide"}).Events[0].Message
+	if over := 1<<20 - eventOverhead - len(wide); over < 0 || over >= len("€") || strings.Trim(wide, "€") != "x" {
+		t.Errorf("a line of wide characters is cut to %d bytes", len(wide))
+	}
 	dropped := l.Dropped()
 	l.Full = func() bool { return true }
 	l.Log(group, "last", began, []byte("without room"))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
@@ -125,7 +126,7 @@ func (s *sink) flush() {
 			}
 		}
 		if len(n.text) > batchBytes-eventOverhead {
-			n.text = n.text[:batchBytes-eventOverhead]
+			n.text = cut(n.text, batchBytes-eventOverhead)
 		}
 		p := place{n.group, n.stream}
 		if by[p] == nil {
@@ -153,6 +154,14 @@ func (s *sink) flush() {
 	if err := s.logs.commits.wait(); err != nil {
 		s.logs.Logger.Error("log events of this server may be lost", "error", err)
 	}
+}
+
+// cut shortens a longer text to n bytes, or to where the character there begins.
+func cut(text []byte, n int) []byte {
+	for least := n - utf8.UTFMax; n > least && !utf8.RuneStart(text[n]); { // it may be no text at all
+		n--
+	}
+	return text[:n]
 }
 
 var errFull = errors.New("the disk has too little space")

@@ -80,6 +80,7 @@ type slot struct {
 	set     Set
 	dirty   bool // the store does not have it so
 	partial bool // the store may have more
+	filled  bool // set is what Fill has put there, and gives way to anything else
 }
 
 // Datum is a value of a metric.
@@ -98,14 +99,15 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false).set.Add(data[i].Value, float64(1+data[i].Again))
+		r.set(seriesName{data[i].Name, data[i].Unit, false}, minute, false).Add(data[i].Value, float64(1+data[i].Again))
 	}
 	r.soil()
 	return true
 }
 
 // Fill adds values of which the minute has none yet, under the conditions of
-// Record.
+// Record. Where the store turns out to have some, or others come before it is
+// written, they take their place.
 func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,6 +117,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	for i := range data {
 		if s := r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
+			s.filled = true
 		}
 	}
 	r.soil()
@@ -137,9 +140,9 @@ func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set))
 	if r.gone {
 		return false
 	}
-	f(&r.slot(seriesName{name, unit, false}, second/perMinute, true).set)
+	f(r.set(seriesName{name, unit, false}, second/perMinute, true))
 	if fine {
-		f(&r.slot(seriesName{name, unit, true}, second, true).set)
+		f(r.set(seriesName{name, unit, true}, second, true))
 	}
 	r.soil()
 	return true
@@ -194,6 +197,15 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 	}
 	r.store.fresh.Store(true)
 	return &r.metrics[len(r.metrics)-1]
+}
+
+// set is that of a slot, to add to.
+func (r *Resource) set(name seriesName, at int64, put bool) *Set {
+	s := r.slot(name, at, put)
+	if s.filled {
+		s.set, s.filled = Set{}, false
+	}
+	return &s.set
 }
 
 // slot finds or makes the slot of a minute, or a second, and marks it as changed.

@@ -368,7 +368,8 @@ func (w *writer) release(r *Resource) {
 	}
 }
 
-// complete adds to a partial slot what the store has of it, under a key.
+// complete adds to a partial slot what the store has of it, under a key; Fill's is
+// replaced by it.
 func (s *Store) complete(key []byte, sl *slot) error {
 	if !sl.partial {
 		return nil
@@ -381,6 +382,9 @@ func (s *Store) complete(key []byte, sl *slot) error {
 		stored, err := decodeSet(value)
 		if err != nil {
 			return err
+		}
+		if sl.filled {
+			sl.set, sl.filled = Set{}, false
 		}
 		sl.set.Merge(&stored)
 	}

@@ -124,6 +124,13 @@ func (e *Engine) Execute(ctx context.Context) error {
 			return e.giveUp()
 		}
 		p, err := e.pending(key)
+		if errors.Is(err, errUnreadable) { // it must hold up no other
+			e.options.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
+			if err := e.end(l, nil, ""); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -159,22 +166,22 @@ func (e *Engine) first() (l *line, key []byte) {
 	return l, l.keys[0]
 }
 
-// pending reads an action.
+// pending reads an action. It fails with errUnreadable if that will not change.
 func (e *Engine) pending(key []byte) (p pending, err error) {
 	value, ok, err := e.options.Store.Get(nil, key)
-	if err == nil && !ok {
-		err = errNoAction
-	}
-	if err == nil {
-		err = decode(value, &p)
-	}
 	if err != nil {
-		return p, fmt.Errorf("an alarm's action cannot be read: %w", err)
+		return p, fmt.Errorf("reading an alarm's action: %w", err)
+	}
+	if !ok {
+		return p, errUnreadable
+	}
+	if err := decode(value, &p); err != nil {
+		return p, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	return p, nil
 }
 
-var errNoAction = errors.New("it is not there")
+var errUnreadable = errors.New("it cannot be read")
 
 // putOff has the first line that is ready wait.
 func (e *Engine) putOff(l *line) {
@@ -184,14 +191,17 @@ func (e *Engine) putOff(l *line) {
 	e.lines.later = append(e.lines.later, l)
 }
 
-// end takes the oldest action of a line off the store and notes it in the history.
+// end takes the oldest action of a line off the store and notes it in the history,
+// but for nil, one that cannot be read.
 func (e *Engine) end(l *line, p *pending, failure string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.begin()
 	c.batch.Delete(l.keys[0])
-	a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-	c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+	if p != nil {
+		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+	}
 	if err := c.apply(); err != nil {
 		return err
 	}
@@ -207,11 +217,15 @@ func (e *Engine) giveUp() error {
 			return nil
 		}
 		p, err := e.pending(key)
+		known := &p
+		if errors.Is(err, errUnreadable) {
+			known, err = nil, nil
+		}
 		if err != nil {
 			return err
 		}
-		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", p.ID.Name, "action", p.ARN)
-		if err := e.end(l, &p, "It could not be executed, and too many actions wait."); err != nil {
+		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
+		if err := e.end(l, known, "It could not be executed, and too many actions wait."); err != nil {
 			return err
 		}
 	}

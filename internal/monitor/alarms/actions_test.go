@@ -8,6 +8,8 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // tells makes an alarm that tells of every state.
@@ -145,5 +147,34 @@ func TestWaitingActionsAreBounded(t *testing.T) {
 	}
 	if got := fmt.Sprint(told); got != "map[a:OK ALARM OK  b:ALARM  c:ALARM ]" {
 		t.Error(got)
+	}
+}
+
+// An action whose record is damaged while it waits is left out, and those behind
+// it are executed.
+func TestUnreadableActionIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	w.put(e, id("a"), tells(topic))
+	w.put(e, id("b"), tells(onCall("f")))
+	w.executor.failing = map[string]error{topic: fault.New(fault.Unavailable, "later"), onCall("f"): fault.New(fault.Unavailable, "later")}
+	w.set(e, id("a"), alarm.Alarming, alarm.OK)
+	w.set(e, id("b"), alarm.Alarming)
+	var b mutation.Batch
+	for key := range storetest.Range(t, w.store, []byte{prefix, kindPending}, []byte{prefix, kindPending + 1}) {
+		b.Set(key, []byte("garbage"))
+		break // the oldest
+	}
+	if err := w.store.Apply(true, &b); err != nil {
+		t.Fatal(err)
+	}
+	w.executor.failing, w.executor.actions = nil, nil
+	w.tick(e)
+	if got := w.executor.told(topic) + ", " + w.executor.told(onCall("f")); got != "OK, ALARM" {
+		t.Error(got)
+	}
+	w.tick(w.open(w.store)) // nothing of it is left
+	if len(w.executor.actions) != 2 {
+		t.Errorf("executed %v", w.executor.actions)
 	}
 }

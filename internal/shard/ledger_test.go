@@ -101,16 +101,9 @@ func (before promises) checkEmptied(t *testing.T, after promises, found map[stri
 	t.Helper()
 	emptied = map[string]bool{}
 	for i, e := range after.emptied {
-		there, gone := 0, 0
+		there, gone := remaining(e.ids, found, after.deleting)
 		for _, id := range e.ids {
 			emptied[id] = true
-			_, maybe := after.deleting[id]
-			switch {
-			case found[id] > 0:
-				there++
-			case !maybe:
-				gone++
-			}
 		}
 		if there > 0 && gone > 0 {
 			t.Errorf("half of a queue is emptied: %d messages are there and %d not", there, gone)
@@ -122,23 +115,32 @@ func (before promises) checkEmptied(t *testing.T, after promises, found map[stri
 	return emptied
 }
 
+// remaining counts the messages that are found and those that are gone without a
+// delete.
+func remaining(ids []string, found map[string]int, deleting map[string]struct{}) (there, gone int) {
+	for _, id := range ids {
+		_, maybe := deleting[id]
+		switch {
+		case found[id] > 0:
+			there++
+		case !maybe:
+			gone++
+		}
+	}
+	return there, gone
+}
+
 // checkFanout holds what came to the subscribers of a topic against what was
 // published, all of which it adds to what is known.
 func checkFanout(t *testing.T, before, after map[string]bool, deleting map[string]struct{}, found map[string]int, subscribers []string, known map[string]struct{}) {
 	t.Helper()
 	for body := range after {
-		there, gone := 0, 0
-		for _, name := range subscribers {
-			id := origin(name, body)
-			known[id] = struct{}{}
-			_, maybe := deleting[id]
-			switch {
-			case found[id] > 0:
-				there++
-			case !maybe:
-				gone++
-			}
+		ids := make([]string, len(subscribers))
+		for i, name := range subscribers {
+			ids[i] = origin(name, body)
+			known[ids[i]] = struct{}{}
 		}
+		there, gone := remaining(ids, found, deleting)
 		if there > 0 && gone > 0 {
 			t.Errorf("half a fan-out: %s reached %d subscribers and not %d", body, there, gone)
 		}

@@ -182,16 +182,7 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 		name.name, name.unit = unique.Make(name.name).Value(), unique.Make(name.unit).Value()
 	}
 	r.metrics = append(r.metrics, metric{seriesName: name, put: put})
-	switch n := len(r.metrics); {
-	case n < manyMetrics:
-	case r.places == nil:
-		r.places = make(map[seriesName]int, 2*manyMetrics)
-		for i := range r.metrics {
-			r.places[r.metrics[i].seriesName] = i
-		}
-	default:
-		r.places[name] = n - 1
-	}
+	r.places = placed(r.places, len(r.metrics), manyMetrics, func(i int) seriesName { return r.metrics[i].seriesName })
 	if put {
 		r.store.series.Add(1)
 	}
@@ -246,17 +237,24 @@ func (m *metric) slot(at int64) *slot {
 
 func (m *metric) newSlot(s slot) *slot {
 	m.slots = append(m.slots, s)
-	switch n := len(m.slots); {
-	case n < manySlots:
-	case m.at == nil:
-		m.at = make(map[int64]int, 2*manySlots)
-		for i := range m.slots {
-			m.at[m.slots[i].at] = i
-		}
-	default:
-		m.at[s.at] = n - 1
-	}
+	m.at = placed(m.at, len(m.slots), manySlots, func(i int) int64 { return m.slots[i].at })
 	return &m.slots[len(m.slots)-1]
+}
+
+// placed notes where the last of n things stands, and where all do once there are
+// many: from then on they are found by their places.
+func placed[K comparable](places map[K]int, n, many int, name func(i int) K) map[K]int {
+	from := n - 1
+	if places == nil {
+		if n < many {
+			return nil
+		}
+		places, from = make(map[K]int, 2*many), 0
+	}
+	for i := from; i < n; i++ {
+		places[name(i)] = i
+	}
+	return places
 }
 
 // metricOf names one of the resource's metrics.

@@ -43,6 +43,8 @@ type Set struct {
 	exact  []bin
 	sketch *ddsketch.DDSketch
 	opaque bool
+
+	filled bool // it is Fill's, and gives way to what else comes of its time
 }
 
 // bin is a value and how often it came.
@@ -81,6 +83,7 @@ func (s *Set) Merge(o *Set) {
 		}
 		s.Count, s.Sum, s.Min, s.Max = whole.Count, whole.Sum, whole.Min, whole.Max // bins are not exact
 	}
+	s.filled = false
 }
 
 // Clone is a copy that shares nothing with s.
@@ -169,6 +172,7 @@ const (
 	formExact
 	formSketch
 	formOpaque
+	formFilled
 )
 
 // errSet reports bytes that are no encoded set.
@@ -179,6 +183,8 @@ var errSet = errors.New("metrics: a datapoint cannot be read")
 func (s *Set) appendTo(dst []byte) []byte {
 	form := formAlike
 	switch {
+	case s.filled:
+		form = formFilled
 	case s.opaque:
 		form = formOpaque
 	case s.sketch != nil:
@@ -214,6 +220,8 @@ func decodeSet(p []byte) (s Set, err error) {
 	case formAlike:
 	case formOpaque:
 		s.opaque = true
+	case formFilled:
+		s.filled = true
 	case formExact:
 		for len(p) > 0 && len(s.exact) < maxExact {
 			var b bin

@@ -166,6 +166,15 @@ func (s *Set) bins() []bin {
 	return all
 }
 
+// place is where a value stands among the bins: not before the one that it would be
+// counted in.
+func (s *Set) place(value float64) float64 {
+	if s.sketch == nil || value < indexing.MinIndexableValue() || value > indexing.MaxIndexableValue() {
+		return value
+	}
+	return max(value, min(indexing.Value(indexing.Index(value)), s.Max))
+}
+
 // The forms of an encoded set.
 const (
 	formAlike byte = iota + 1

@@ -34,7 +34,7 @@ type turns struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
 	taking  bool
-	writes  int // in the turn
+	writes  int             // in the turn
 	answers map[string]bool // by publication: whether it was accepted
 	crashes []turnCrash
 }
@@ -171,7 +171,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	t.Helper()
 	s := openStore(t, c.fs)
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(time.Now().Add(time.Hour))})
+	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
 	defer e.Close()
 	e.background.Wait()
 	found := map[string]map[string]int{}

@@ -378,18 +378,16 @@ func (s *Store) complete(key []byte, sl *slot) error {
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
 	}
+	var stored Set
 	if ok {
-		stored, err := decodeSet(value)
-		if err != nil {
-			return err
-		}
-		switch {
-		case sl.set.filled:
-			sl.set = stored
-		case stored.filled:
-		default:
-			sl.set.Merge(&stored)
-		}
+		stored, ok = s.readSet(value)
+	}
+	switch {
+	case !ok || stored.filled && !sl.set.filled:
+	case sl.set.filled:
+		sl.set = stored
+	default:
+		sl.set.Merge(&stored)
 	}
 	sl.partial = false
 	return nil

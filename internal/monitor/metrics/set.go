@@ -243,8 +243,8 @@ func decodeSet(p []byte) (s Set, err error) {
 			s.exact = append(s.exact, b)
 		}
 	case formSketch:
-		if s.sketch, err = ddsketch.DecodeDDSketch(p, newStore, indexing); err != nil {
-			return Set{}, errSet
+		if s.sketch, err = decodeSketch(p); err != nil {
+			return Set{}, err
 		}
 		p = nil
 	default:
@@ -254,6 +254,33 @@ func decodeSet(p []byte) (s Set, err error) {
 		return Set{}, errSet
 	}
 	return s, nil
+}
+
+// decodeSketch reads a sketch. Of bytes that are none the library may make one that it
+// cannot handle.
+func decodeSketch(p []byte) (sketch *ddsketch.DDSketch, err error) {
+	defer func() {
+		if recover() != nil {
+			sketch, err = nil, errSet
+		}
+	}()
+	if sketch, err = ddsketch.DecodeDDSketch(p, newStore, indexing); err != nil {
+		return nil, errSet
+	}
+	for _, values := range [...]store.Store{sketch.GetPositiveValueStore(), sketch.GetNegativeValueStore()} {
+		if values.IsEmpty() {
+			continue
+		}
+		least, err := values.MinIndex()
+		if err != nil || least < indexing.Index(indexing.MinIndexableValue()) {
+			return nil, errSet
+		}
+		most, err := values.MaxIndex()
+		if err != nil || most > indexing.Index(indexing.MaxIndexableValue()) {
+			return nil, errSet
+		}
+	}
+	return sketch, nil
 }
 
 // appendFloat writes the bits of f with the last first, as the last ones of

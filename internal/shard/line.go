@@ -83,7 +83,8 @@ func (l *line) leave(topic arn.ARN, reach int) {
 		if l.reach == nil || len(l.reach) == reachMost {
 			l.reach = map[arn.ARN]*int{}
 		}
-		l.reach[topic.Own()] = &reach
+		first := reach // so that only this is on the heap
+		l.reach[topic.Own()] = &first
 	}
 	if len(l.waiting) == 0 {
 		l.busy, l.waiting = false, nil

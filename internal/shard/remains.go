@@ -38,7 +38,7 @@ type remains struct {
 
 // remainsKey is that of the mark, which tells the shard's latest incarnation when
 // a topic was deleted last.
-func remainsKey(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'G'} }
+func remainsKey(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'E'} }
 
 // ended reports that the queue is gone, or the topic whose backlog it is.
 func (qs *queueState) ended() bool { return qs.gone || qs.topic != nil && qs.topic.Gone() }

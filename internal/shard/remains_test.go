@@ -66,7 +66,7 @@ func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
 			}
 		case 'S':
 			subscriptions--
-		case 'G', 'P', 'R':
+		case 'E', 'G', 'P', 'R':
 			records[string(key[2])]++
 		}
 	}
@@ -162,7 +162,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 	halfway, before := 0, 0
 	for i, disk := range disks {
 		s := openStore(t, disk.fs)
-		if n := countKeys(t, s, 'C', 0); n < subscriptions && countKeys(t, s, 'G', 0) == 1 {
+		if n := countKeys(t, s, 'C', 0); n < subscriptions && countKeys(t, s, 'E', 0) == 1 {
 			halfway++
 		}
 		e := openEngine(t, Options{Store: s, Clock: clock.System})

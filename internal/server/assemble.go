@@ -193,6 +193,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.Lambda(functions.Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
+			Panicked: func(cause any) { endHalfway(deps.Log, cause) },
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},

@@ -38,6 +38,9 @@ type Options struct {
 	// Observe is told of every request once it is answered; may be nil. It
 	// is called on the request's goroutine.
 	Observe func(Observation)
+	// Panicked is told of a panic before its request is answered, while it is being
+	// recovered from; may be nil.
+	Panicked func(cause any)
 }
 
 // Canceled is the code of a request whose caller hung up before the answer, or which
@@ -276,6 +279,9 @@ func (x *exchange) finish() {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request panicked",
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
 			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+		if x.handler.Panicked != nil {
+			x.handler.Panicked(cause)
+		}
 		if x.status != 0 || x.service == nil {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}

@@ -188,9 +188,11 @@ func TestInternalFailures(t *testing.T) {
 	for _, body := range []string{"panic", "internal"} {
 		var log bytes.Buffer
 		var seen wire.Observation
+		var told []any
 		handler := newHandler(func(o *wire.Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			o.Observe = func(x wire.Observation) { seen = x }
+			o.Panicked = func(cause any) { told = append(told, cause) }
 		})
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, post(`{"QueueUrl":"q","MessageBody":"`+body+`"}`, "AmazonSQS.SendMessage"))
@@ -203,6 +205,9 @@ func TestInternalFailures(t *testing.T) {
 		}
 		if seen.Status != 500 || seen.Code != "InternalError" || seen.Operation != "SendMessage" || seen.Service != "sqs" || seen.Out != w.Body.Len() {
 			t.Errorf("%s: observed %+v", body, seen)
+		}
+		if panicked := len(told) == 1 && told[0] == "a secret"; panicked != (body == "panic") {
+			t.Errorf("%s: told of %v", body, told)
 		}
 	}
 }

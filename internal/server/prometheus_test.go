@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -35,7 +36,7 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &hanging{memory.New(), make(chan struct{}, 1)}
 		p := &prometheus{prom.New(prom.Options{Series: 1, Low: func() bool { return true }})}
-		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: p.Queue})
+		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -348,11 +348,7 @@ func (w *directWriter) tell() {
 	if len(w.sizes) == 0 {
 		return
 	}
-	ev := QueueEvent{Queue: w.into.arn, Kind: MessagesSent, At: w.now, Messages: len(w.sizes), Sizes: w.sizes}
-	for _, size := range w.sizes {
-		ev.Bytes += size
-	}
-	w.from.engine.event(ev)
+	w.from.engine.sent(w.into, w.now, w.sizes)
 	w.sizes = w.sizes[:0]
 }
 

@@ -89,7 +89,10 @@ func (q *Machine) Keys() *layout.Keys { return &q.keys }
 func (q *Machine) NextSequence() uint64 { return q.next }
 
 // Empty reports that the queue holds no message at all.
-func (q *Machine) Empty() bool { return q.waiting() == 0 && q.leases.Len() == 0 }
+func (q *Machine) Empty() bool { return q.Len() == 0 }
+
+// Len counts the messages, in whatever state.
+func (q *Machine) Len() int64 { return q.waiting() + int64(q.leases.Len()) }
 
 // waiting counts the messages that are not leased.
 func (q *Machine) waiting() int64 {

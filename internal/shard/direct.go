@@ -30,6 +30,8 @@ type plan struct {
 	deliveries   []planned
 	shards       []*shard // of the queues and of the topic, in the order of their ids
 	direct       bool     // a queue is among the subscribers
+	seen         uint64   // the ids of shards, by bits
+	size         int      // bytes, about
 }
 
 // planned is one publication for one subscription.
@@ -69,45 +71,67 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 }
 
 // plan finds the subscriptions of as many publications, which are of one topic,
-// as fit into one commit; of none if the first alone is for too many. They may
-// be used while the generation of the shard's catalog is the same.
+// as fit into one commit. If the first alone is for too many, these get it later
+// where they may, and else the plan is for none. It may be used while the
+// generation of the shard's catalog is the same.
 func (sh *shard) plan(fs []fanout) plan {
 	p := plan{shards: []*shard{sh}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
-	seen := uint64(1) << sh.id // the shards among p.shards
-	size := 0
+	p.seen = 1 << sh.id
+	patient := sh.patient(fs[0].topic)
+	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
-		each, before := f.p.size(), len(p.deliveries)
-		f.reached = topic.Reached{}
+		each, before, slowOnes := f.p.size(), len(p.deliveries), 0
+		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
-			if len(p.deliveries) == fanoutStep || size > fanoutBytes {
-				p.deliveries = p.deliveries[:before]
-				if i == 0 {
-					sh.planned = fanoutStep
-				}
-				p.order()
-				return p
+			if f.later = p.full() || slowOnes == slowLooked; f.later {
+				break
 			}
 			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
 				continue
 			}
-			size += each
-			f.reached.Add(sub)
-			d := planned{f: f, n: i, sub: sub, target: sh.target(sub)}
-			if d.to != nil {
-				p.direct = true
-				if bit := uint64(1) << d.to.id; seen&bit == 0 {
-					seen |= bit
-					p.shards = append(p.shards, d.to)
-				}
+			if !patient || !sh.slow(sub) {
+				p.add(sh, f, i, sub, each)
+			} else if slowOnes++; slowOnes <= slowMost {
+				slow = append(slow, sub)
 			}
-			p.deliveries = append(p.deliveries, d)
+		}
+		f.later = f.later || slowOnes > slowMost
+		for n := 0; n < len(slow) && !f.later; n++ {
+			if f.later = p.full(); !f.later {
+				p.add(sh, f, i, slow[n], each)
+			}
+		}
+		if f.later && (!patient || i > 0 && p.full()) {
+			f.later, p.deliveries = false, p.deliveries[:before]
+			if i == 0 {
+				sh.planned = fanoutStep
+			}
+			break
 		}
 		p.publications++
 		sh.planned = len(p.deliveries) - before
 	}
 	p.order()
 	return p
+}
+
+// full reports that there is no room for another delivery.
+func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
+
+// add adds a delivery of a publication, the n-th.
+func (p *plan) add(sh *shard, f *fanout, n int, sub *topic.Subscription, size int) {
+	p.size += size
+	f.reached.Add(sub)
+	d := planned{f: f, n: n, sub: sub, target: sh.target(sub)}
+	if d.to != nil {
+		p.direct = true
+		if bit := uint64(1) << d.to.id; p.seen&bit == 0 {
+			p.seen |= bit
+			p.shards = append(p.shards, d.to)
+		}
+	}
+	p.deliveries = append(p.deliveries, d)
 }
 
 // order puts the shards into the order of locking, and what is for one queue
@@ -150,6 +174,7 @@ func (sh *shard) publishAtOnce(fs []fanout) (g *group, n int) {
 				sh.spreadTo(d.f, d.sub, now)
 			}
 		}
+		sh.postpone(fs, p)
 		return sh.commit(true), p.publications
 	}
 	return sh.publishDirect(fs, p)
@@ -196,6 +221,7 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 		}
 	}
 	w.tell()
+	sh.postpone(fs, p)
 	g = commitAll(true, p.shards)
 	sh.engine.finished.addDirect(p.deliveries, now)
 	return g, len(fs)

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -15,11 +16,17 @@ import (
 )
 
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
-// takes, and crashes before each commit from the publish on, keeping none,
+// takes, and to many that do not keep up.
+func TestCrashInLargeFanOut(t *testing.T) {
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, 2*fanoutStep+100) })
+	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*laterStep+slowMost, 30) })
+}
+
+// testCrashInFanOut crashes before each commit from the publish on, keeping none,
 // some or all of what was not synced. Every subscription gets the message
 // once; before the publish was answered, none may.
-func TestCrashInLargeFanOut(t *testing.T) {
-	const subscriptions = 2*fanoutStep + 100
+func testCrashInFanOut(t *testing.T, slow, others int) {
+	subscriptions := slow + others
 	ctx := context.Background()
 	seed := seeds(t, 1)[0]
 	r := rand.New(rand.NewPCG(seed, 4))
@@ -46,7 +53,10 @@ func TestCrashInLargeFanOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range subscriptions {
-		subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+		if i == slow {
+			fall(t, e, topicARN("wide"))
+		}
+		listen(t, e, topicARN("wide"), subscriptionID(i))
 	}
 	mu.Lock()
 	publishing = true
@@ -82,7 +92,13 @@ func TestCrashInLargeFanOut(t *testing.T) {
 			if err != nil || more {
 				t.Fatal(err, more)
 			}
-			got[len(ds)]++
+			n := 0
+			for _, d := range ds {
+				if d.Message.ID == messageID(1) {
+					n++
+				}
+			}
+			got[n]++
 		}
 		switch {
 		case got[1] == subscriptions:
@@ -90,14 +106,35 @@ func TestCrashInLargeFanOut(t *testing.T) {
 		default:
 			t.Errorf("seed %d: crash %d: as many subscriptions by how often they got the message: %v", seed, i, got)
 		}
-		if n := countKeys(t, s, 'P', 0); n != 0 {
-			t.Errorf("seed %d: crash %d: %d publications are still being spread", seed, i, n)
+		if n := countKeys(t, s, 'P', 0) + countKeys(t, s, 'G', 0); n != 0 {
+			t.Errorf("seed %d: crash %d: %d records of publications that are being spread are left", seed, i, n)
 		}
 		e.Close()
 		s.Close()
 	}
-	if len(disks) < unraced(15, 10) || halfway == 0 {
+	if len(disks) < unraced(12, 8) || halfway == 0 {
 		t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
+	}
+}
+
+// fall makes the subscriptions that a topic has now slow.
+func fall(t *testing.T, e *Engine, to arn.ARN) {
+	t.Helper()
+	for i := range slowDepth {
+		if _, err := e.Publish(context.Background(), to, Publication{ID: messageID(900 + i), Body: []byte("waits")}); err != nil {
+			t.Fatal(err)
+		}
+		e.background.Wait()
+	}
+}
+
+// listen subscribes something that is no queue.
+func listen(t *testing.T, e *Engine, to arn.ARN, id string) {
+	t.Helper()
+	if _, err := e.Subscribe(context.Background(), topic.Subscribe{
+		Topic: to, Owner: account, Protocol: "lambda", Endpoint: "arn:aws:lambda:us-east-1:000000000000:function:f-" + id, ID: id,
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -128,7 +165,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	late := subscribe(t, e, "wide", "late", subscriptionID(9_999_999))
 	sh.mu.Lock()
 	sh.fanning = false
-	sh.startFanouts()
+	sh.startFanouts(nil)
 	sh.mu.Unlock()
 	e.background.Wait()
 	for sub, want := range map[arn.ARN]int{
@@ -140,4 +177,127 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 		}
 	}
 	e.Close()
+}
+
+// wideWorld is a topic of which some subscribers are slow, and whose steps in the
+// background wait for goOn.
+type wideWorld struct {
+	*Engine
+	t     *testing.T
+	topic arn.ARN
+	sh    *shard
+}
+
+func newWideWorld(t *testing.T, slow, others int) *wideWorld {
+	s := openStore(t, vfs.NewMem())
+	w := &wideWorld{Engine: openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start)}), t: t, topic: topicARN("wide")}
+	t.Cleanup(func() {
+		w.Close()
+		s.Close()
+	})
+	if err := w.CreateTopic(context.Background(), topic.CreateTopic{ARN: w.topic}); err != nil {
+		t.Fatal(err)
+	}
+	w.sh = w.shardOf(w.topic)
+	for i := range slow + others {
+		if i == slow {
+			for n := range slowDepth {
+				w.publish(900 + n)
+			}
+			w.background.Wait()
+			w.sh.mu.Lock()
+			w.sh.fanning = true // the steps in the background wait for us
+			w.sh.mu.Unlock()
+		}
+		listen(t, w.Engine, w.topic, subscriptionID(i))
+	}
+	return w
+}
+
+func (w *wideWorld) publish(ids ...int) {
+	w.t.Helper()
+	var all []Publication
+	for _, id := range ids {
+		all = append(all, Publication{ID: messageID(id), Body: []byte("a")})
+	}
+	if _, err := w.Publish(context.Background(), w.topic, all...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// goOn makes the steps that wait.
+func (w *wideWorld) goOn() {
+	w.sh.mu.Lock()
+	w.sh.fanning = false
+	w.sh.startFanouts(nil)
+	w.sh.mu.Unlock()
+	w.background.Wait()
+}
+
+// lengths counts the backlogs of some subscriptions by what is in them.
+func (w *wideWorld) lengths(from, to int) map[int64]int {
+	w.sh.mu.Lock()
+	defer w.sh.mu.Unlock()
+	all := map[int64]int{}
+	for i := from; i < to; i++ {
+		sub, _ := w.sh.topics.Subscription(w.topic.Subscription(subscriptionID(i)))
+		n := int64(0)
+		if qs := w.sh.backlogOf(sub); qs != nil {
+			n = qs.machine.Len()
+		}
+		all[n]++
+	}
+	return all
+}
+
+// TestSlowSubscribersComeLater: many subscribers that do not keep up do not delay
+// the others, but as soon as too much waits for them, they delay the publishers.
+func TestSlowSubscribersComeLater(t *testing.T) {
+	const others = 3
+	t.Run("many", func(t *testing.T) {
+		const slow = slowMost + 1
+		w := newWideWorld(t, slow, others)
+		for i := range laterMost {
+			w.publish(1 + i)
+			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, slowDepth)): others}); i < slowDepth && !maps.Equal(got, want) {
+				t.Fatalf("after %d publishes the others have %v", 1+i, got)
+			}
+		}
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth: slow}) {
+			t.Errorf("the slow ones have %v", got)
+		}
+		w.publish(500)
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + 1: slow}) {
+			t.Errorf("with too much in the background the slow ones have %v", got)
+		}
+		w.goOn()
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + 1 + laterMost: slow}) {
+			t.Errorf("in the end the slow ones have %v", got)
+		}
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{laterMost + 1: others}) {
+			t.Errorf("in the end the others have %v", got)
+		}
+	})
+	t.Run("few", func(t *testing.T) {
+		w := newWideWorld(t, slowMost, others)
+		w.publish(1, 2)
+		if got := w.lengths(0, slowMost); !maps.Equal(got, map[int64]int{slowDepth + 2: slowMost}) {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("together", func(t *testing.T) { // three publications, in as many commits
+		const slow, others = 2 * slowMost, fanoutStep/2 + 1
+		w := newWideWorld(t, slow, others)
+		w.publish(1, 2, 3)
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{3: others}) {
+			t.Errorf("at once the others have %v", got)
+		}
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth: slow}) {
+			t.Errorf("at once the slow ones have %v", got)
+		}
+		w.goOn()
+		if got := w.lengths(0, slow+others); !maps.Equal(got, map[int64]int{slowDepth + 3: slow, 3: others}) {
+			t.Errorf("in the end %v", got)
+		}
+	})
 }

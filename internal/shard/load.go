@@ -288,7 +288,7 @@ func (sh *shard) resume() {
 	}
 	sh.commit(false)
 	sh.resumeMoves()
-	sh.startFanouts()
+	sh.startFanouts(nil)
 	sh.resumeReplays()
 	sh.arm() // also for subscriptions that nobody has confirmed
 }

@@ -2,9 +2,6 @@ package shard
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"maps"
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
@@ -15,14 +12,6 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
-)
-
-// A fan-out step is one commit. The first is made by the publish itself; where
-// a topic has more matching subscriptions than fit, the publication is kept
-// with a cursor, and the steps that follow are made in the background.
-const (
-	fanoutStep  = 512     // subscriptions
-	fanoutBytes = 1 << 20 // of messages
 )
 
 // Publication is a message for a topic's subscribers.
@@ -48,6 +37,8 @@ type fanout struct {
 	// subscribed after it.
 	incarnation uint64
 	cursor      string // the id of the last subscription that has got it
+	later       bool   // some get it in the background
+	first       []byte // who got it before those; see firstKey
 	sequence    uint64 // in a FIFO topic
 	replayed    bool   // it is read from the topic's archive
 	p           Publication
@@ -186,8 +177,9 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].group, rest[i].told = g, sh.toldOf(&rest[i], done)
+			rest[i].group, rest[i].told = g, sh.toldOf(&rest[i], done && !rest[i].later)
 		}
+		sh.startFanouts(g)
 		rest = rest[n:]
 	}
 	return fs, nil, nil
@@ -205,57 +197,13 @@ func (sh *shard) publishInSteps(fs []fanout) (g *group, done bool, err error) {
 		return nil, true, nil
 	}
 	f.reached, f.delivered, f.direct = topic.Reached{}, 0, nil
-	more := sh.behind(f.topic) || sh.spread(f)
+	more := sh.behind(f.topic) || sh.spread(f, fanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.topic)
 		sh.batch.Set(fanoutKey(sh.id, n), f.encode())
 		sh.reached[n] = f.reached
-		sh.startFanouts()
 	}
 	return sh.commit(true), !more, nil
-}
-
-// pendingFanout is a publication that is still being spread.
-type pendingFanout struct {
-	n     uint64 // its number, in its key
-	topic arn.ARN
-}
-
-// addFanout lines up the next publication to be spread, and returns its number.
-func (sh *shard) addFanout(t arn.ARN) uint64 {
-	sh.nextFan++
-	sh.fanouts = append(sh.fanouts, pendingFanout{n: sh.nextFan, topic: t})
-	sh.spreading[t]++
-	return sh.nextFan
-}
-
-// fanoutDone takes the oldest publication out of the line.
-func (sh *shard) fanoutDone() {
-	t := sh.fanouts[0].topic
-	sh.fanouts = sh.fanouts[1:]
-	if sh.spreading[t]--; sh.spreading[t] == 0 {
-		delete(sh.spreading, t)
-	}
-	sh.resumeReplays()
-}
-
-// spread makes one step of a fan-out: it puts the message into the backlogs
-// behind the cursor and moves that. more says that there are others.
-func (sh *shard) spread(f *fanout) (more bool) {
-	now, n, size := sh.now(), 0, 0
-	for sub := range sh.topics.Match(f.topic, f.cursor, f.message(), nil) {
-		if n == fanoutStep || size > fanoutBytes {
-			return true
-		}
-		f.cursor = sub.ID()
-		if sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
-			continue // subscribed after the publish, or it has a replay for that
-		}
-		f.reached.Add(sub)
-		size += sh.spreadTo(f, sub, now)
-		n++
-	}
-	return false
 }
 
 // spreadTo puts the message into the backlog of one subscription and returns
@@ -326,142 +274,4 @@ func (p *Publication) size() int {
 func (f *fanout) shared(sub *topic.Subscription) bool {
 	_, own := f.p.Bodies[sub.Protocol.String()]
 	return !own
-}
-
-// startFanouts goes on with fan-outs in the background, one step at a time, the
-// oldest first.
-func (sh *shard) startFanouts() {
-	if sh.fanning || len(sh.fanouts) == 0 {
-		return
-	}
-	sh.fanning = true
-	sh.engine.goBackground(func() {
-		for sh.fanoutOnce() {
-			select {
-			case <-sh.engine.stopping:
-				return
-			default:
-			}
-		}
-	})
-}
-
-// fanoutOnce makes one step of the oldest fan-out; false when there is none.
-func (sh *shard) fanoutOnce() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if len(sh.fanouts) == 0 || sh.closed {
-		sh.fanning = false
-		return false
-	}
-	number := sh.fanouts[0].n
-	key := fanoutKey(sh.id, number)
-	sh.readable()
-	value, ok, err := sh.engine.store.Get(nil, key)
-	if err == nil && !ok {
-		err = fmt.Errorf("a publication that is being spread has no record")
-	}
-	var f *fanout
-	if err == nil {
-		f, err = decodeFanout(value)
-	}
-	if err != nil {
-		sh.engine.fatal(err)
-		return false
-	}
-	reached, known := sh.reached[number] // not of a fan-out that a restart interrupted
-	f.reached = reached
-	if sh.spread(f) {
-		sh.batch.Set(key, f.encode())
-		if known {
-			sh.reached[number] = f.reached
-		}
-		sh.commit(false)
-		return true
-	}
-	sh.batch.Delete(key)
-	sh.fanoutDone()
-	delete(sh.reached, number)
-	sh.commit(false)
-	if p := sh.toldOf(f, known); p != nil && known {
-		p.Later = true
-		sh.engine.options.Published(p)
-	}
-	return true
-}
-
-func fanoutPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'P'} }
-
-func fanoutKey(shard uint16, n uint64) []byte {
-	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
-}
-
-// encode writes the fan-out as a message's record behind what that has no
-// place for.
-func (f *fanout) encode() []byte {
-	buf := appendText(nil, f.cursor)
-	buf = binary.AppendUvarint(buf, f.incarnation)
-	buf = binary.AppendUvarint(buf, uint64(len(f.p.Bodies)))
-	for _, protocol := range slices.Sorted(maps.Keys(f.p.Bodies)) {
-		buf = appendText(appendText(buf, protocol), f.p.Bodies[protocol])
-	}
-	m := f.stored()
-	return m.AppendRecord(buf)
-}
-
-func decodeFanout(p []byte) (*fanout, error) {
-	f := &fanout{}
-	var ok bool
-	if f.cursor, p, ok = takeText(p); !ok {
-		return nil, message.ErrCorrupt
-	}
-	var w int
-	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
-		return nil, message.ErrCorrupt
-	}
-	p = p[w:]
-	n, w := binary.Uvarint(p)
-	if w <= 0 {
-		return nil, message.ErrCorrupt
-	}
-	p = p[w:]
-	for range n {
-		var protocol, body string
-		if protocol, p, ok = takeText(p); !ok {
-			return nil, message.ErrCorrupt
-		}
-		if body, p, ok = takeText(p); !ok {
-			return nil, message.ErrCorrupt
-		}
-		if f.p.Bodies == nil {
-			f.p.Bodies = map[string]string{}
-		}
-		f.p.Bodies[protocol] = body
-	}
-	m, err := message.DecodeRecord(p)
-	if err != nil {
-		return nil, err
-	}
-	if m.Notice == nil {
-		return nil, message.ErrCorrupt
-	}
-	f.topic, err = arn.Parse(m.Notice.Topic)
-	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
-	f.p.ID, f.p.Sender, f.p.Subject, f.p.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
-	f.p.Group, f.p.Dedup = m.Group, m.Dedup
-	f.p.Attributes, f.p.Body = m.Attributes, m.Body
-	return f, err
-}
-
-func appendText(buf []byte, s string) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(s)))
-	return append(buf, s...)
-}
-
-func takeText(p []byte) (s string, rest []byte, ok bool) {
-	n, w := binary.Uvarint(p)
-	if w <= 0 || n > uint64(len(p)-w) {
-		return "", nil, false
-	}
-	return string(p[w : w+int(n)]), p[w+int(n):], true
 }

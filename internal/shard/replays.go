@@ -103,15 +103,9 @@ func (sh *shard) delivered(qs *queueState) {
 	if len(sh.replays) == 0 {
 		return
 	}
-	if r, ok := sh.replays[qs.incarnation]; ok && !r.lined && waitingIn(qs, sh.now()) <= replayAhead/2 {
+	if r, ok := sh.replays[qs.incarnation]; ok && !r.lined && qs.machine.Len() <= replayAhead/2 {
 		sh.lineUp(r)
 	}
-}
-
-// waitingIn counts the messages of a backlog.
-func waitingIn(qs *queueState, now int64) int64 {
-	c := qs.machine.Counts(now)
-	return c.Visible + c.InFlight + c.Delayed
 }
 
 // lineUp has a replay go on in the background, one step at a time and in turn
@@ -165,7 +159,7 @@ func (sh *shard) replayOnce() bool {
 	if len(sh.fanouts) > 0 && sh.fanouts[0].n <= r.after {
 		return true // it goes on when these are spread
 	}
-	if qs := sh.backlogOf(sub); qs != nil && waitingIn(qs, sh.now()) > replayAhead {
+	if qs := sh.backlogOf(sub); qs != nil && qs.machine.Len() > replayAhead {
 		return true // it goes on when these are delivered
 	}
 	if sh.engine.full() {

@@ -1,0 +1,282 @@
+package shard
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// A fan-out step is one commit. The first is made by the publish itself. Where
+// a topic has more matching subscriptions than fit, or many that do not keep up,
+// the publication is kept with a cursor, and the steps that follow are made in
+// the background.
+const (
+	fanoutStep  = 512     // subscriptions
+	laterStep   = 128     // of a step in the background, which others wait for
+	fanoutBytes = 1 << 20 // of messages
+)
+
+// Those that do not keep up get a standard topic's messages later if they are
+// many: what they cost must not delay the others.
+const (
+	slowDepth  = 4    // messages that wait for an endpoint, or are under way to it
+	slowMost   = 64   // such subscriptions that get a publication with the others
+	slowLooked = 4096 // such subscriptions that a publish looks at
+	laterMost  = 64   // publications of a topic that go on in the background; with more, their publishers wait
+)
+
+// slow reports that a subscriber does not keep up with what is published. Queues do.
+func (sh *shard) slow(sub *topic.Subscription) bool {
+	if sub.Protocol == topic.SQS {
+		return false
+	}
+	qs := sh.backlogOf(sub)
+	return qs != nil && qs.machine.Len() >= slowDepth
+}
+
+// patient reports that some subscriptions of a topic may get the next
+// publication later than others.
+func (sh *shard) patient(t arn.ARN) bool { return !t.FIFO() && sh.spreading[t] < laterMost }
+
+// postpone has those get publications later for whom there is no place in the
+// plan, as part of the command that carries it out.
+func (sh *shard) postpone(fs []fanout, p plan) {
+	for _, d := range p.deliveries {
+		if d.f.later {
+			d.f.first = binary.AppendUvarint(d.f.first, d.sub.Incarnation)
+		}
+	}
+	for i := range fs {
+		if f := &fs[i]; f.later {
+			n := sh.addFanout(f.topic)
+			sh.batch.Set(fanoutKey(sh.id, n), f.encode())
+			sh.batch.Set(firstKey(sh.id, n), f.first)
+			sh.reached[n] = f.reached
+		}
+	}
+}
+
+// pendingFanout is a publication that is still being spread.
+type pendingFanout struct {
+	n     uint64 // its number, in its key
+	topic arn.ARN
+}
+
+// addFanout lines up the next publication to be spread, and returns its number.
+func (sh *shard) addFanout(t arn.ARN) uint64 {
+	sh.nextFan++
+	sh.fanouts = append(sh.fanouts, pendingFanout{n: sh.nextFan, topic: t})
+	sh.spreading[t]++
+	return sh.nextFan
+}
+
+// fanoutDone takes the oldest publication out of the line.
+func (sh *shard) fanoutDone() {
+	t := sh.fanouts[0].topic
+	sh.fanouts = sh.fanouts[1:]
+	if sh.spreading[t]--; sh.spreading[t] == 0 {
+		delete(sh.spreading, t)
+	}
+	sh.resumeReplays()
+}
+
+// spread makes one step of a fan-out: it puts the message into up to most of the
+// backlogs behind the cursor, but for those of first, which have it, and moves
+// the cursor. more says that there are others.
+func (sh *shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bool) {
+	now, n, size := sh.now(), 0, 0
+	for sub := range sh.topics.Match(f.topic, f.cursor, f.message(), nil) {
+		if n == most || size > fanoutBytes {
+			return true
+		}
+		f.cursor = sub.ID()
+		if sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
+			continue // subscribed after the publish, or it has a replay for that
+		}
+		if _, ok := first[sub.Incarnation]; ok {
+			continue
+		}
+		f.reached.Add(sub)
+		size += sh.spreadTo(f, sub, now)
+		n++
+	}
+	return false
+}
+
+// startFanouts goes on with fan-outs in the background, one step at a time, the
+// oldest first, once a group is durable.
+func (sh *shard) startFanouts(behind *group) {
+	if sh.fanning || len(sh.fanouts) == 0 {
+		return
+	}
+	sh.fanning = true
+	sh.engine.goBackground(func() {
+		behind.wait()
+		for sh.fanoutOnce() {
+			runtime.Gosched() // who waits for the lock goes first
+			select {
+			case <-sh.engine.stopping:
+				return
+			default:
+			}
+		}
+	})
+}
+
+// fanoutOnce makes one step of the oldest fan-out; false when there is none.
+func (sh *shard) fanoutOnce() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.fanouts) == 0 || sh.closed {
+		sh.fanning = false
+		return false
+	}
+	number := sh.fanouts[0].n
+	key := fanoutKey(sh.id, number)
+	sh.readable()
+	value, ok, err := sh.engine.store.Get(nil, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("a publication that is being spread has no record")
+	}
+	var f *fanout
+	if err == nil {
+		f, err = decodeFanout(value)
+	}
+	if err != nil {
+		sh.engine.fatal(err)
+		return false
+	}
+	reached, known := sh.reached[number] // not of a fan-out that a restart interrupted
+	f.reached = reached
+	first, err := sh.firstOf(number)
+	if err != nil {
+		sh.engine.fatal(err)
+		return false
+	}
+	if sh.spread(f, laterStep, first) {
+		sh.batch.Set(key, f.encode())
+		if known {
+			sh.reached[number] = f.reached
+		}
+		sh.commit(false)
+		return true
+	}
+	sh.batch.Delete(key)
+	if first != nil {
+		sh.batch.SingleDelete(firstKey(sh.id, number))
+	}
+	sh.fanoutDone()
+	delete(sh.reached, number)
+	sh.commit(false)
+	if p := sh.toldOf(f, known); p != nil && known {
+		p.Later = true
+		sh.engine.options.Published(p)
+	}
+	return true
+}
+
+func fanoutPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'P'} }
+
+func fanoutKey(shard uint16, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
+}
+
+// firstKey is where the incarnations stand of those subscriptions that got a
+// publication with the publish, if the others are not just those behind a cursor.
+func firstKey(shard uint16, n uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{byte(shard >> 8), byte(shard), 'G'}, n)
+}
+
+// firstOf reads the subscriptions that got a publication with the publish; nil if
+// that was not noted.
+func (sh *shard) firstOf(n uint64) (map[uint64]struct{}, error) {
+	value, ok, err := sh.engine.store.Get(nil, firstKey(sh.id, n))
+	if err != nil || !ok {
+		return nil, err
+	}
+	first := map[uint64]struct{}{}
+	for len(value) > 0 {
+		inc, w := binary.Uvarint(value)
+		if w <= 0 {
+			return nil, message.ErrCorrupt
+		}
+		first[inc], value = struct{}{}, value[w:]
+	}
+	return first, nil
+}
+
+// encode writes the fan-out as a message's record behind what that has no
+// place for.
+func (f *fanout) encode() []byte {
+	buf := appendText(nil, f.cursor)
+	buf = binary.AppendUvarint(buf, f.incarnation)
+	buf = binary.AppendUvarint(buf, uint64(len(f.p.Bodies)))
+	for _, protocol := range slices.Sorted(maps.Keys(f.p.Bodies)) {
+		buf = appendText(appendText(buf, protocol), f.p.Bodies[protocol])
+	}
+	m := f.stored()
+	return m.AppendRecord(buf)
+}
+
+func decodeFanout(p []byte) (*fanout, error) {
+	f := &fanout{}
+	var ok bool
+	if f.cursor, p, ok = takeText(p); !ok {
+		return nil, message.ErrCorrupt
+	}
+	var w int
+	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
+		return nil, message.ErrCorrupt
+	}
+	p = p[w:]
+	n, w := binary.Uvarint(p)
+	if w <= 0 {
+		return nil, message.ErrCorrupt
+	}
+	p = p[w:]
+	for range n {
+		var protocol, body string
+		if protocol, p, ok = takeText(p); !ok {
+			return nil, message.ErrCorrupt
+		}
+		if body, p, ok = takeText(p); !ok {
+			return nil, message.ErrCorrupt
+		}
+		if f.p.Bodies == nil {
+			f.p.Bodies = map[string]string{}
+		}
+		f.p.Bodies[protocol] = body
+	}
+	m, err := message.DecodeRecord(p)
+	if err != nil {
+		return nil, err
+	}
+	if m.Notice == nil {
+		return nil, message.ErrCorrupt
+	}
+	f.topic, err = arn.Parse(m.Notice.Topic)
+	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
+	f.p.ID, f.p.Sender, f.p.Subject, f.p.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
+	f.p.Group, f.p.Dedup = m.Group, m.Dedup
+	f.p.Attributes, f.p.Body = m.Attributes, m.Body
+	return f, err
+}
+
+func appendText(buf []byte, s string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(s)))
+	return append(buf, s...)
+}
+
+func takeText(p []byte) (s string, rest []byte, ok bool) {
+	n, w := binary.Uvarint(p)
+	if w <= 0 || n > uint64(len(p)-w) {
+		return "", nil, false
+	}
+	return string(p[w : w+int(n)]), p[w+int(n):], true
+}

@@ -59,7 +59,8 @@ type Pollers struct {
 func Start(o Options) (*Pollers, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pollers{
-		Options: o, running: map[arn.ARN]*poller{}, changed: map[arn.ARN]bool{}, busy: busy{clock: o.Clock}, missing: map[arn.ARN]map[*poller]struct{}{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
+		Options: o, running: map[arn.ARN]*poller{}, changed: map[arn.ARN]bool{}, missing: map[arn.ARN]map[*poller]struct{}{},
+		busy: busy{clock: o.Clock}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
 	}
 	p.attempts, p.cutOff = context.WithCancel(context.Background())
 	o.Engine.SetMappingWatcher(p.change)

@@ -37,8 +37,11 @@ func run(t *testing.T, url string, allow bool, timeout time.Duration) (invoke.Ou
 }
 
 func TestInvocations(t *testing.T) {
-	var got http.Header
-	var body string
+	type request struct {
+		head http.Header
+		body string
+	}
+	requests := make(chan request, 1)
 	answers := map[string]http.HandlerFunc{
 		"/ok": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Amz-Log-Result", base64.StdEncoding.EncodeToString([]byte("its log")))
@@ -57,7 +60,9 @@ func TestInvocations(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		got, body = r.Header, string(text)
+		if r.URL.Path == "/ok" {
+			requests <- request{r.Header, string(text)}
+		}
 		answers[r.URL.Path](w, r)
 	}))
 	defer server.Close()
@@ -95,9 +100,10 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%s: %q %.300s %v", c.path, out.FunctionError, out.Payload, err)
 		}
 		if c.path == "/ok" {
-			if string(out.LogTail) != "its log" || body != `{"a":1}` || got.Get("X-Amz-Client-Context") != "eyJjdXN0b20iOnt9fQ==" ||
-				got.Get("Lambda-Runtime-Invoked-Function-Arn") != "arn:aws:lambda:us-east-1:123456789012:function:far:live" {
-				t.Errorf("tail %q, request %v %s", out.LogTail, got, body)
+			got := <-requests
+			if string(out.LogTail) != "its log" || got.body != `{"a":1}` || got.head.Get("X-Amz-Client-Context") != "eyJjdXN0b20iOnt9fQ==" ||
+				got.head.Get("Lambda-Runtime-Invoked-Function-Arn") != "arn:aws:lambda:us-east-1:123456789012:function:far:live" {
+				t.Errorf("tail %q, request %v %s", out.LogTail, got.head, got.body)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,46 @@ func TestHangingEndpointsDelayNobody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHangingEndpointsAreTriedOneAfterTheOther: attempts that hung do not begin
+// again, and so run out of time again, all at once; none is left out.
+func TestHangingEndpointsAreTriedOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hanging = 2000
+		begun := map[time.Duration]int{} // attempts by the tenth of a second
+		var mu sync.Mutex
+		began := clock.System.Now()
+		r := newRig(t, clock.System, func(ctx context.Context, r *Request) Outcome {
+			mu.Lock()
+			begun[clock.System.Now().Sub(began)/(100*time.Millisecond)]++
+			mu.Unlock()
+			return hang(ctx, r)
+		}, nil)
+		for i := range hanging {
+			sub := testSub(fmt.Sprint(i), fmt.Sprint("hanging", i), topic.HTTP, testDLQ)
+			r.add(sub, retry.DefaultHTTP, 0)
+			r.publish(sub.ARN, 1)
+		}
+		wait(t, 40*time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if begun[0] != hanging {
+			t.Errorf("%d attempts began at first", begun[0])
+		}
+		again := 0
+		for at, n := range begun {
+			if at > 0 {
+				again += n
+			}
+			if at > 0 && n > 7*slowBurst {
+				t.Errorf("%d attempts began within a tenth of a second", n)
+			}
+		}
+		if again != hanging {
+			t.Errorf("%d attempts began again", again)
+		}
+	})
 }
 
 func (e *engine) of(sub arn.ARN) (out []finished) {

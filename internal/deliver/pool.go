@@ -10,7 +10,9 @@ import "container/list"
 //   - A host without any attempt comes before those that have some, and a quarter
 //     of the bound is for such hosts only. Among the rest, and among the
 //     subscriptions of a host, it goes round.
-//   - Hosts whose last attempt hung leave a fifth of the bound to the others.
+//   - Hosts whose last attempt hung leave a fifth of the bound to the others, and
+//     begin attempts one after the other: thousands that begin at once also run
+//     out of time at once, and the processor is nobody else's for that while.
 //
 // It is not safe for concurrent use.
 type pool struct {
@@ -18,6 +20,9 @@ type pool struct {
 	bound    int // attempts in all
 	inflight int
 	hosts    map[string]*host
+
+	slowly int  // attempts at hosts that hung that may begin now
+	passed bool // such a host was passed over for that since it was last set
 
 	// The rings of the hosts that have something to do and room for it.
 	idle, idleSlow, busy list.List
@@ -43,7 +48,7 @@ const maxHosts = 100_000
 const scan = 64
 
 func newPool(limit, bound int) *pool {
-	return &pool{limit: limit, bound: bound, hosts: map[string]*host{}}
+	return &pool{limit: limit, bound: bound, hosts: map[string]*host{}, slowly: slowBurst}
 }
 
 // join finds a host and counts the caller as a backlog of it.
@@ -85,6 +90,9 @@ func (h *host) begin() *backlog {
 	b.listed = false
 	h.inflight++
 	h.pool.inflight++
+	if h.slow {
+		h.pool.slowly--
+	}
 	h.place()
 	return b
 }
@@ -141,7 +149,7 @@ func (p *pool) next() *host {
 	if e := p.idle.Front(); e != nil {
 		return e.Value.(*host)
 	}
-	if e := p.idleSlow.Front(); e != nil && free > reserve {
+	if e := p.idleSlow.Front(); e != nil && free > reserve && p.slower() {
 		return e.Value.(*host)
 	}
 	forBusy := free - p.bound/4
@@ -151,10 +159,18 @@ func (p *pool) next() *host {
 	share := max(1, min(p.limit, 2*p.limit*forBusy/p.bound))
 	for range min(p.busy.Len(), scan) {
 		e := p.busy.Front()
-		if h := e.Value.(*host); h.inflight < share && (!h.slow || free > reserve) {
+		if h := e.Value.(*host); h.inflight < share && (!h.slow || free > reserve && p.slower()) {
 			return h
 		}
 		p.busy.MoveToBack(e)
 	}
 	return nil
+}
+
+// slower reports that an attempt at a host that hung may begin now.
+func (p *pool) slower() bool {
+	if p.slowly <= 0 {
+		p.passed = true
+	}
+	return p.slowly > 0
 }

@@ -339,6 +339,7 @@ func (sh *shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queueState, err e
 	info.Now = sh.time()
 	if qs = sh.eventsOf(f); qs != nil {
 		c := sh.counts(qs, sh.now())
+		sh.commit(false) // seconds that are over are no change of the catalog
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 	}
 	return info, qs, nil

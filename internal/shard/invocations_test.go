@@ -211,3 +211,46 @@ func TestUnsignableEvent(t *testing.T) {
 		t.Errorf("after a restart: %d events: %v", len(events), err)
 	}
 }
+
+// What is asked of a function's events leaves no change behind that is in nobody's
+// commit, and changes no catalog.
+func TestCountingEventsIsACommand(t *testing.T) {
+	ctx, clk := t.Context(), clock.NewVirtual(start)
+	st := openStore(t, vfs.NewMem())
+	defer st.Close()
+	e := openEngine(t, Options{Store: st, Clock: clk})
+	defer e.Close()
+	f := functionARN("f")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
+	must(err)
+	sh := e.shardOf(f)
+	for what, ask := range map[string]func() (EventsInfo, error){
+		"Events":       func() (EventsInfo, error) { return e.Events(ctx, f) },
+		"SampleEvents": func() (EventsInfo, error) { return e.SampleEvents(f) },
+	} {
+		must(e.InvokeAsync(ctx, f, function.Event{ID: message.ID{1}, Payload: []byte("1")}))
+		events, _, err := e.TakeEvents(ctx, f, 1)
+		must(err)
+		e.EventLater(events[0], clk.Now().Add(500*time.Millisecond))
+		_, err = clk.Advance(ctx, 5*time.Second) // the second in which it came due is over
+		must(err)
+		generation := sh.generation
+		info, err := ask()
+		must(err)
+		if info.Due != 1 {
+			t.Errorf("%s: %+v", what, info)
+		}
+		if sh.batch.Len() > 0 || len(sh.dirty) > 0 || sh.generation != generation {
+			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.batch.Len(), sh.generation-generation)
+		}
+		events, _, err = e.TakeEvents(ctx, f, 1)
+		must(err)
+		e.EventDone(events[0])
+	}
+}

@@ -32,7 +32,7 @@ type line struct {
 	mu      sync.Mutex // guards what follows
 	busy    bool       // somebody has the turn
 	waiting []*publisher
-	reach   map[arn.ARN]int // the deliveries of a publication of late, by topic
+	reach   map[arn.ARN]*int // the deliveries of a publication of late, by topic
 }
 
 // Bounds of a turn for several: publications, and topics whose reach is known.
@@ -77,13 +77,15 @@ func (l *line) join(p *publisher) []*publisher {
 func (l *line) leave(topic arn.ARN, reach int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := l.reach[topic]; !known {
+	if known := l.reach[topic]; known != nil {
+		*known = reach // an assignment to the map would keep this request's name
+	} else {
 		if l.reach == nil || len(l.reach) == reachMost {
-			l.reach = map[arn.ARN]int{}
+			l.reach = map[arn.ARN]*int{}
 		}
-		topic = topic.Own()
+		first := reach // so that only this is on the heap
+		l.reach[topic.Own()] = &first
 	}
-	l.reach[topic] = reach
 	if len(l.waiting) == 0 {
 		l.busy, l.waiting = false, nil
 		return
@@ -97,15 +99,15 @@ func (l *line) leave(topic arn.ARN, reach int) {
 // company takes those from the line who can come along with p, in their order.
 func (l *line) company(p *publisher) []*publisher {
 	all := []*publisher{p}
-	reach, known := l.reach[p.topic]
-	if !known || p.topic.FIFO() {
+	reach := l.reach[p.topic]
+	if reach == nil || p.topic.FIFO() {
 		return all
 	}
 	room := turn{publications: companyMost, deliveries: fanoutStep, bytes: fanoutBytes}
-	room.take(p, reach)
+	room.take(p, *reach)
 	others := l.waiting[:0]
 	for _, q := range l.waiting {
-		if q.topic == p.topic && room.take(q, reach) {
+		if q.topic == p.topic && room.take(q, *reach) {
 			all = append(all, q)
 		} else {
 			others = append(others, q)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
@@ -153,12 +154,30 @@ func TestFewTopicsAreKnown(t *testing.T) {
 	l := &line{}
 	for i := range 3 * reachMost {
 		l.leave(topicARN(fmt.Sprint(i)), i)
-		if got, ok := l.reach[topicARN(fmt.Sprint(i))]; !ok || got != i {
-			t.Fatalf("the reach of topic %d is %d, %v", i, got, ok)
+		if got := l.reach[topicARN(fmt.Sprint(i))]; got == nil || *got != i {
+			t.Fatalf("the reach of topic %d is %v", i, got)
 		}
 	}
 	if len(l.reach) > reachMost {
 		t.Errorf("%d topics are known", len(l.reach))
+	}
+}
+
+// TestLineKeepsNoRequest: a topic's name is a piece of a request, all of which the
+// line would keep in memory.
+func TestLineKeepsNoRequest(t *testing.T) {
+	l := &line{}
+	for i := range 3 {
+		request := strings.Repeat("a", 10) + fmt.Sprint(i)
+		l.leave(topicARN(request[:10]), i)
+		for name, reach := range l.reach {
+			if unsafe.StringData(name.Resource) == unsafe.StringData(request) {
+				t.Errorf("the line keeps request %d", i)
+			}
+			if *reach != i {
+				t.Errorf("the reach is %d, want %d", *reach, i)
+			}
+		}
 	}
 }
 

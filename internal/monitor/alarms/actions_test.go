@@ -178,3 +178,43 @@ func TestUnreadableActionIsLeftOut(t *testing.T) {
 		t.Errorf("executed %v", w.executor.actions)
 	}
 }
+
+// Records that are damaged when the process begins hold up no others: an alarm, an
+// action that waits, an item of the history.
+func TestUnreadableRecordsAreLeftOut(t *testing.T) {
+	w := newWorld(t)
+	e := w.open(w.store)
+	w.put(e, id("a"), tells(topic))
+	w.put(e, id("b"), tells(onCall("f")))
+	later := fault.New(fault.Unavailable, "later")
+	w.executor.failing = map[string]error{topic: later, onCall("f"): later}
+	w.set(e, id("a"), alarm.Alarming)
+	w.set(e, id("b"), alarm.Alarming)
+	var b mutation.Batch
+	for _, kind := range []byte{kindAlarm, kindPending, kindHistory} {
+		for key := range storetest.Range(t, w.store, []byte{prefix, kind}, []byte{prefix, kind + 1}) {
+			b.Set(key, []byte("garbage"))
+			break // of a, and the oldest
+		}
+	}
+	if err := w.store.Apply(true, &b); err != nil {
+		t.Fatal(err)
+	}
+	e = w.open(w.store)
+	w.executor.failing, w.executor.actions = nil, nil
+	w.tick(e)
+	if got := w.executor.told(topic) + ", " + w.executor.told(onCall("f")); got != ", ALARM" {
+		t.Error("told", got)
+	}
+	if all := e.List(owner, func(*alarm.Alarm) bool { return true }); len(all) != 1 || all[0].Name != "b" {
+		t.Error(all)
+	}
+	items, _, err := e.History(HistoryQuery{Owner: owner, Limit: 100})
+	if err != nil || len(items) != 4 { // the second creation, two changes, and the action
+		t.Error(len(items), err)
+	}
+	for range storetest.Range(t, w.store, []byte{prefix, kindPending}, []byte{prefix, kindPending + 1}) {
+		t.Error("an action is left")
+	}
+	w.put(e, id("a"), tells(topic)) // anew
+}

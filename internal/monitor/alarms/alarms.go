@@ -100,8 +100,9 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines()}
 	err := each(o.Store, []byte{prefix, kindAlarm}, func(_, value []byte) error {
 		a := &alarm.Alarm{}
-		if err := decode(value, a); err != nil {
-			return err
+		if err := decode(value, a); err != nil { // it must hold up no other
+			o.Logger.Error("an alarm is left out", "reason", err.Error())
+			return nil
 		}
 		id := ID{a.Account, a.Region, a.Name}
 		e.alarms[id] = a
@@ -119,15 +120,21 @@ func Open(o Options) (*Engine, error) {
 			e.sequence = binary.BigEndian.Uint32(last)
 		}
 	}
+	var unreadable mutation.Batch
 	if err == nil {
 		err = each(o.Store, []byte{prefix, kindPending}, func(key, value []byte) error {
 			var p pending
-			if err := decode(value, &p); err != nil {
-				return err
+			if err := decode(value, &p); err != nil { // as above
+				o.Logger.Error("an alarm's action is left out", "reason", err.Error())
+				unreadable.Delete(key)
+				return nil
 			}
 			e.lines.add(p.line(), bytes.Clone(key))
 			return nil
 		})
+	}
+	if err == nil && unreadable.Len() > 0 {
+		err = o.Store.Apply(true, &unreadable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("alarms cannot be read: %w", err)

@@ -82,8 +82,9 @@ func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []al
 		if !ok {
 			continue // it has become too old meanwhile
 		}
-		if err := decode(value, &item); err != nil {
-			return nil, nil, err
+		if err := decode(value, &item); err != nil { // it must hold up no other
+			e.options.Logger.Error("an item of the history of alarms is left out", "reason", err.Error())
+			continue
 		}
 		if q.Type == "" || item.Type == q.Type {
 			items = append(items, item)

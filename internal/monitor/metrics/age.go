@@ -92,7 +92,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			err = write(flushBytes)
 			of, at = series, start
 		}
-		if set, failed := decodeSet(it.Value()); failed == nil {
+		if set, ok := s.readSet(it.Value()); ok {
 			point.Merge(&set)
 		}
 	}

@@ -57,6 +57,22 @@ func TestFill(t *testing.T) {
 			record(t, s, minute, 2, 3)
 			return s
 		}, [4]float64{2, 5, 2, 3}},
+		"written and let go before values": {func(t *testing.T, s *Store, _ store.Store, c *clock.Virtual, minute int64) *Store {
+			fill(t, s, minute)
+			advance(t, c, time.Minute)
+			flush(t, s, due)
+			record(t, s, minute, 2)
+			flush(t, s, due)
+			record(t, s, minute, 3)
+			return s
+		}, [4]float64{2, 5, 2, 3}},
+		"written again": {func(t *testing.T, s *Store, st store.Store, c *clock.Virtual, minute int64) *Store {
+			for range 3 {
+				fill(t, s, minute)
+				flush(t, s, squeeze)
+			}
+			return open(t, st, c)
+		}, [4]float64{1, 0, 0, 0}},
 		"a restart": {func(t *testing.T, s *Store, st store.Store, c *clock.Virtual, minute int64) *Store {
 			record(t, s, minute, 2, 3)
 			flush(t, s, squeeze)
@@ -112,5 +128,28 @@ func TestFill(t *testing.T) {
 				flush(t, s, squeeze)
 			}
 		})
+	}
+}
+
+// What was filled is a value like any other of a longer period, and of an older one.
+func TestFilledMinutesCount(t *testing.T) {
+	st, c := memory.New(), clock.NewVirtual(start)
+	s, minute := open(t, st, c), Minute(start)
+	r := s.Resource(owner, "n", "")
+	r.Fill(minute, Datum{Name: "a", Unit: "Count"})
+	r.Record(minute+1, Datum{Name: "a", Unit: "Count", Value: 4})
+	r.Fill(minute+2, Datum{Name: "a", Unit: "Count"})
+	for _, age := range []time.Duration{0, time.Hour, 16 * 24 * time.Hour} {
+		advance(t, c, age)
+		if _, err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		points, err := s.Read(Metric{owner, "n", "a", ""}, "Count", minute*60, minute*60+300, 300)
+		if err != nil || len(points) != 1 {
+			t.Fatal(points, err)
+		}
+		if set := points[0].Set; set.Count != 3 || set.Sum != 4 || set.Min != 0 || set.Max != 4 {
+			t.Errorf("after %v: %+v", age, set)
+		}
 	}
 }

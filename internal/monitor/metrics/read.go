@@ -96,11 +96,10 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(st
 		if len(recent) > 0 && recent[0].at == minute {
 			return nil // memory has the whole of it
 		}
-		set, err := decodeSet(value)
-		if err == nil {
+		if set, ok := s.readSet(value); ok {
 			add(minute, &set)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -110,6 +109,16 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(st
 	}
 	merged.end()
 	return nil
+}
+
+// readSet decodes a point of the store. One that is damaged is as good as none: it
+// must not hold up the others.
+func (s *Store) readSet(value []byte) (set Set, ok bool) {
+	set, err := decodeSet(value)
+	if err != nil {
+		s.options.Logger.Error("a datapoint is left out", "reason", err.Error())
+	}
+	return set, err == nil
 }
 
 // Kept is the start of what is kept of a minute by its age, whether it has been

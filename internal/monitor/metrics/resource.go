@@ -80,7 +80,6 @@ type slot struct {
 	set     Set
 	dirty   bool // the store does not have it so
 	partial bool // the store may have more
-	filled  bool // set is what Fill has put there, and gives way to anything else
 }
 
 // Datum is a value of a metric.
@@ -106,8 +105,8 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 }
 
 // Fill adds values of which the minute has none yet, under the conditions of
-// Record. Where the store turns out to have some, or others come before it is
-// written, they take their place.
+// Record. Where the store turns out to have some, or others come later, they take
+// their place.
 func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	for i := range data {
 		if s := r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
-			s.filled = true
+			s.set.filled = true
 		}
 	}
 	r.soil()
@@ -193,8 +192,8 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 // set is that of a slot, to add to.
 func (r *Resource) set(name seriesName, at int64, put bool) *Set {
 	s := r.slot(name, at, put)
-	if s.filled {
-		s.set, s.filled = Set{}, false
+	if s.set.filled {
+		s.set = Set{}
 	}
 	return &s.set
 }

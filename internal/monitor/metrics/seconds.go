@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"godwit.dev/godwit/internal/mutation"
@@ -79,11 +78,9 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 			if len(recent) > 0 && recent[0].at == at {
 				continue // memory has the whole of it
 			}
-			set, err := decodeSet(it.Value())
-			if err != nil {
-				return nil, errors.Join(err, it.Close())
+			if set, ok := s.readSet(it.Value()); ok {
+				all = append(all, point{at, set})
 			}
-			all = append(all, point{at, set})
 		}
 		if err := it.Close(); err != nil {
 			return nil, err

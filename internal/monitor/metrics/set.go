@@ -43,6 +43,8 @@ type Set struct {
 	exact  []bin
 	sketch *ddsketch.DDSketch
 	opaque bool
+
+	filled bool // it is Fill's, and gives way to what else comes of its time
 }
 
 // bin is a value and how often it came.
@@ -81,6 +83,7 @@ func (s *Set) Merge(o *Set) {
 		}
 		s.Count, s.Sum, s.Min, s.Max = whole.Count, whole.Sum, whole.Min, whole.Max // bins are not exact
 	}
+	s.filled = false
 }
 
 // Clone is a copy that shares nothing with s.
@@ -163,12 +166,22 @@ func (s *Set) bins() []bin {
 	return all
 }
 
+// place is where a value stands among the bins: not before the one that it would be
+// counted in.
+func (s *Set) place(value float64) float64 {
+	if s.sketch == nil || value < indexing.MinIndexableValue() || value > indexing.MaxIndexableValue() {
+		return value
+	}
+	return max(value, min(indexing.Value(indexing.Index(value)), s.Max))
+}
+
 // The forms of an encoded set.
 const (
 	formAlike byte = iota + 1
 	formExact
 	formSketch
 	formOpaque
+	formFilled
 )
 
 // errSet reports bytes that are no encoded set.
@@ -179,6 +192,8 @@ var errSet = errors.New("metrics: a datapoint cannot be read")
 func (s *Set) appendTo(dst []byte) []byte {
 	form := formAlike
 	switch {
+	case s.filled:
+		form = formFilled
 	case s.opaque:
 		form = formOpaque
 	case s.sketch != nil:
@@ -214,6 +229,8 @@ func decodeSet(p []byte) (s Set, err error) {
 	case formAlike:
 	case formOpaque:
 		s.opaque = true
+	case formFilled:
+		s.filled = true
 	case formExact:
 		for len(p) > 0 && len(s.exact) < maxExact {
 			var b bin
@@ -226,8 +243,8 @@ func decodeSet(p []byte) (s Set, err error) {
 			s.exact = append(s.exact, b)
 		}
 	case formSketch:
-		if s.sketch, err = ddsketch.DecodeDDSketch(p, newStore, indexing); err != nil {
-			return Set{}, errSet
+		if s.sketch, err = decodeSketch(p); err != nil {
+			return Set{}, err
 		}
 		p = nil
 	default:
@@ -237,6 +254,33 @@ func decodeSet(p []byte) (s Set, err error) {
 		return Set{}, errSet
 	}
 	return s, nil
+}
+
+// decodeSketch reads a sketch. Of bytes that are none the library may make one that it
+// cannot handle.
+func decodeSketch(p []byte) (sketch *ddsketch.DDSketch, err error) {
+	defer func() {
+		if recover() != nil {
+			sketch, err = nil, errSet
+		}
+	}()
+	if sketch, err = ddsketch.DecodeDDSketch(p, newStore, indexing); err != nil {
+		return nil, errSet
+	}
+	for _, values := range [...]store.Store{sketch.GetPositiveValueStore(), sketch.GetNegativeValueStore()} {
+		if values.IsEmpty() {
+			continue
+		}
+		least, err := values.MinIndex()
+		if err != nil || least < indexing.Index(indexing.MinIndexableValue()) {
+			return nil, errSet
+		}
+		most, err := values.MaxIndex()
+		if err != nil || most > indexing.Index(indexing.MaxIndexableValue()) {
+			return nil, errSet
+		}
+	}
+	return sketch, nil
 }
 
 // appendFloat writes the bits of f with the last first, as the last ones of

@@ -88,6 +88,20 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+// Of a sketch the ends are exact, and so is on which side of a bound a value lies that
+// is the bound itself.
+func TestEndsOfSketches(t *testing.T) {
+	set := setOf(upTo(100)...)
+	for stat, want := range map[string]float64{
+		"p0": 1, "p100": 100, "p99.9": 100, "PR(10:20)": 10, "TC(10:20)": 10, "TC(:1)": 1, "TC(1:2)": 1, "TC(99:)": 1, "TC(:100)": 100, "TC(0:)": 100,
+	} {
+		s, _ := ParseStatistic(stat)
+		if got, ok := s.Of(&set); !ok || got != want {
+			t.Errorf("%s is %v, %v; want %v", stat, got, ok, want)
+		}
+	}
+}
+
 func TestUnknownStatistics(t *testing.T) {
 	for _, text := range []string{
 		"", "average", "p", "p101", "p-1", "pr90", "PR(1%:2%)", "tm", "tm101", "TM", "TM()", "TM(:)", "TM(1:2", "TM(5:5)", "TM(9:1)",

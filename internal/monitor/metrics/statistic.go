@@ -145,9 +145,9 @@ func (s Statistic) Of(set *Set) (value float64, ok bool) {
 		return 0, false
 	}
 	if s.kind == percentile {
-		return quantile(bins, set.Count, s.high), true
+		return quantile(bins, set, s.high), true
 	}
-	t := s.trim(bins, set.Count)
+	t := s.trim(bins, set)
 	switch s.kind {
 	case trimmedCount:
 		return t.count, true
@@ -174,9 +174,16 @@ func edge(value, count float64) float64 {
 	return value * count
 }
 
-// quantile is the value whose rank is the share p of all, the first for 0.
-func quantile(bins []bin, count, p float64) float64 {
-	rank, seen := ceil(p*count), 0.0
+// quantile is the value whose rank is the share p of all, the first for 0. The ends
+// are exact.
+func quantile(bins []bin, set *Set, p float64) float64 {
+	rank, seen := ceil(p*set.Count), 0.0
+	switch {
+	case p == 0:
+		return set.Min
+	case rank >= set.Count:
+		return set.Max
+	}
 	for _, b := range bins {
 		if seen += b.count; seen >= rank {
 			return b.value
@@ -195,10 +202,10 @@ type kept struct{ count, sum, first, last, below, above float64 }
 
 // trim cuts a distribution. The low end is exclusive, the high one inclusive; of
 // shares, ranks count, and what a cut goes through counts in part.
-func (s Statistic) trim(bins []bin, count float64) (t kept) {
-	low, high, seen := 0.0, count, 0.0
+func (s Statistic) trim(bins []bin, set *Set) (t kept) {
+	low, high, seen := set.place(s.low), set.place(s.high), 0.0
 	if s.percent {
-		low, high = s.low*count, s.high*count
+		low, high = s.low*set.Count, s.high*set.Count
 	}
 	for _, b := range bins {
 		in, below := b.count, 0.0
@@ -207,9 +214,9 @@ func (s Statistic) trim(bins []bin, count float64) (t kept) {
 			below = min(max(low-seen, 0), b.count)
 			in = max(min(seen+b.count, high)-max(seen, low), 0)
 			seen += b.count
-		case b.value <= s.low:
+		case b.value <= low:
 			in, below = 0, b.count
-		case b.value > s.high:
+		case b.value > high:
 			in = 0
 		}
 		t.below += below

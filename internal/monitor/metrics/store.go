@@ -368,8 +368,8 @@ func (w *writer) release(r *Resource) {
 	}
 }
 
-// complete adds to a partial slot what the store has of it, under a key; Fill's is
-// replaced by it.
+// complete adds to a partial slot what the store has of it, under a key. What Fill has
+// put into either is replaced by the other.
 func (s *Store) complete(key []byte, sl *slot) error {
 	if !sl.partial {
 		return nil
@@ -378,14 +378,15 @@ func (s *Store) complete(key []byte, sl *slot) error {
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
 	}
+	var stored Set
 	if ok {
-		stored, err := decodeSet(value)
-		if err != nil {
-			return err
-		}
-		if sl.filled {
-			sl.set, sl.filled = Set{}, false
-		}
+		stored, ok = s.readSet(value)
+	}
+	switch {
+	case !ok || stored.filled && !sl.set.filled:
+	case sl.set.filled:
+		sl.set = stored
+	default:
 		sl.set.Merge(&stored)
 	}
 	sl.partial = false

@@ -121,7 +121,8 @@ type waiter struct {
 	max        int
 	visibility time.Duration
 	attempt    string
-	result     chan leased // capacity 1
+	result     chan leased   // capacity 1
+	waiting    func(is bool) // told when it is listed, and no longer; may be nil
 }
 
 // leased is what a receive found.
@@ -143,6 +144,9 @@ func (l *waiterList) push(w *waiter) {
 		l.last.next = w
 	}
 	l.last = w
+	if w.waiting != nil {
+		w.waiting(true)
+	}
 }
 
 func (l *waiterList) remove(w *waiter) {
@@ -160,6 +164,9 @@ func (l *waiterList) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.next, w.prev, w.listed = nil, nil, false
+	if w.waiting != nil {
+		w.waiting(false)
+	}
 }
 
 // Receive leases messages of a queue. With a wait it returns as soon as there
@@ -213,7 +220,7 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 		return nil, nil, false, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
 	}
 	if len(found.leases) == 0 && req.Wait > 0 {
-		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1)}
+		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1), waiting: req.Waiting}
 		qs.waiters.push(w)
 		sh.mu.Unlock()
 		found = e.waitFor(ctx, sh, w, req.Wait)

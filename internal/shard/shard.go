@@ -171,6 +171,14 @@ func (sh *shard) commit(sync bool) *group {
 	return g
 }
 
+// commitMuch commits what a command has changed so far of many queues, if that is
+// much.
+func (sh *shard) commitMuch() {
+	if sh.batch.Size()+countersRoom*len(sh.dirty) > mutation.StepBytes {
+		sh.commit(false)
+	}
+}
+
 // commitPart hands over what the command changed so far, so that the store can
 // show it; the command goes on.
 func (sh *shard) commitPart(sync bool) {

@@ -84,7 +84,7 @@ func (sh *shard) plan(fs []fanout) plan {
 		each, before, slowOnes := f.p.size(), len(p.deliveries), 0
 		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
-			if f.later = p.full() || slowOnes == slowLooked; f.later {
+			if f.later = p.full() || slowOnes == passedMost; f.later {
 				break
 			}
 			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any

@@ -13,6 +13,10 @@ import (
 // attempt makes one attempt and concludes it. parked is a dead letter whose
 // queue cannot take it now; slow says that the host hung.
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
+	if !s.engine.Current(d) {
+		s.check("release", d, s.engine.Release(d)) // nobody is to get it any more
+		return nil, false
+	}
 	r, err := s.request(d)
 	at, began := s.clock.Now(), s.options.System.Now()
 	deadline := deadlineOf(d)

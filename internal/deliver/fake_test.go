@@ -176,6 +176,13 @@ func (e *engine) finish(d *shard.Delivery, a shard.Attempt, f finished) {
 	e.finished = append(e.finished, f)
 }
 
+func (e *engine) Current(d *shard.Delivery) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, ok := e.subs[d.Subscription.ARN]
+	return ok
+}
+
 func (e *engine) Delivered(d *shard.Delivery, a shard.Attempt) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -53,6 +53,31 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// TestNothingGoesToWhomIsGone: what waits for its host is not delivered once its
+// subscription is deleted.
+func TestNothingGoesToWhomIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		r := newRig(t, clock.System, func(context.Context, *Request) Outcome {
+			<-answer
+			return Outcome{Class: Success}
+		}, func(o *Options) { o.HostLimit = 1 })
+		sub := testSub("a", "host", topic.HTTP, testDLQ)
+		r.add(sub, retry.DefaultHTTP, 0)
+		r.publish(sub.ARN, 5)
+		synctest.Wait()
+		before := r.leased()
+		r.mu.Lock()
+		delete(r.subs, sub.ARN)
+		r.mu.Unlock()
+		close(answer)
+		synctest.Wait()
+		if n := len(r.sender.attempts()); before != 2 || n != 1 || r.leased() != 0 {
+			t.Errorf("%d attempts were made with %d deliveries taken, want the one under way and 2; %d are left", n, before, r.leased())
+		}
+	})
+}
+
 // slowTake lets a look into a backlog be seen while it is under way.
 type slowTake struct {
 	*engine

@@ -20,6 +20,7 @@ import (
 // Engine is what the scheduler needs of the state: *shard.Engine.
 type Engine interface {
 	Take(ctx context.Context, subscription arn.ARN, most int) (taken []*shard.Delivery, more bool, err error)
+	Current(d *shard.Delivery) bool
 	Delivered(d *shard.Delivery, a shard.Attempt) error
 	Again(d *shard.Delivery, a shard.Attempt, due time.Time) error
 	Release(d *shard.Delivery) error

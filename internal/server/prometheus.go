@@ -2,10 +2,14 @@ package server
 
 import (
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
@@ -41,14 +45,60 @@ func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool) {
 	if p == nil {
 		return
 	}
+	var late lateness
 	p.Watch(prom.Gauges{
-		Queue: engine.SampleQueue,
+		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
+			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })
+		},
 		Function: func(fn arn.ARN) (prom.FunctionGauges, error) {
-			events, err := engine.SampleEvents(fn)
+			events, err := ask(&late, func() (shard.EventsInfo, error) { return engine.SampleEvents(fn) })
 			return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight}, err
 		},
-		Topic: engine.HasTopic,
+		Topic: func(t arn.ARN) bool {
+			there, err := ask(&late, func() (bool, error) { return engine.HasTopic(t), nil })
+			return there || err != nil
+		},
 	})
+}
+
+// patience is how long a scrape waits for what it asks the engine, which while the
+// disk hangs may have to wait for the disk: for its reading, or behind others for a
+// lock.
+const patience = time.Second
+
+// lateness counts the answers that did not come in time. Until they have come nobody
+// asks.
+type lateness struct{ answers atomic.Int64 }
+
+var errLate = fault.New(fault.Unavailable, "The disk hangs.")
+
+// ask gives what f does, or Unavailable if that takes too long.
+func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
+	if late.answers.Load() > 0 {
+		return answer, errLate
+	}
+	type answered struct {
+		answer T
+		err    error
+	}
+	answers, over := make(chan answered, 1), make(chan struct{})
+	go func() {
+		answer, err := f()
+		answers <- answered{answer, err}
+	}()
+	timer := clock.System.AfterFunc(patience, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		return a.answer, a.err
+	case <-over:
+	}
+	late.answers.Add(1)
+	go func() {
+		<-answers
+		late.answers.Add(-1)
+	}()
+	return answer, errLate
 }
 
 // handler answers GET /metrics; nil: there is none.

@@ -6,22 +6,35 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/prom"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// hanging is a store whose syncs take a disk that is there.
+// hanging is a store whose syncs take a disk that is there, and where it is full its
+// writes, too.
 type hanging struct {
 	store.Store
 	disk chan struct{}
+	full atomic.Bool
+}
+
+func (h *hanging) Apply(sync bool, batches ...*mutation.Batch) error {
+	if h.full.Load() {
+		h.disk <- struct{}{}
+		defer func() { <-h.disk }()
+	}
+	return h.Store.Apply(sync, batches...)
 }
 
 func (h *hanging) Sync() error {
@@ -30,10 +43,11 @@ func (h *hanging) Sync() error {
 	return h.Store.Sync()
 }
 
-// TestScrapeWhileDiskHangs: a scrape is answered, gauges and all, while the disk hangs.
+// TestScrapeWhileDiskHangs: a scrape is answered while the disk hangs, gauges and all as
+// long as there is room for what is written, and else without them.
 func TestScrapeWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &hanging{memory.New(), make(chan struct{}, 1)}
+		st := &hanging{Store: memory.New(), disk: make(chan struct{}, 1)}
 		p := &prometheus{prom.New(prom.Options{Series: 1, Low: func() bool { return true }})}
 		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: p.Queue})
 		if err != nil {
@@ -45,26 +59,48 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 		if err := engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
-		st.disk <- struct{}{}
-		go func() {
+		send := func() {
 			m := &message.Message{Body: []byte("b")}
 			m.Seal()
 			if _, err := engine.Send(context.Background(), q, []shard.Outgoing{{Message: m}}); err != nil {
 				t.Error(err)
 			}
-		}()
+		}
+		scrape := func(within time.Duration) string {
+			t.Helper()
+			answer, began := httptest.NewRecorder(), clock.System.Now()
+			p.handler().ServeHTTP(answer, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", nil))
+			if took := clock.System.Now().Sub(began); took > within {
+				t.Errorf("a scrape takes %v", took)
+			}
+			if !strings.Contains(answer.Body.String(), "godwit_disk_low 1\n") {
+				t.Errorf("a scrape without the rest: %s", answer.Body)
+			}
+			_, visible, _ := strings.Cut(answer.Body.String(), `godwit_sqs_messages{account="000000000000",queue="q",region="us-east-1",state="visible"} `)
+			visible, _, _ = strings.Cut(visible, "\n")
+			return visible
+		}
+		st.disk <- struct{}{}
+		go send()
 		synctest.Wait()
-		answer := httptest.NewRecorder()
-		go p.handler().ServeHTTP(answer, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/metrics", nil))
+		if got := scrape(0); got != "1" {
+			t.Errorf("%q messages while a sync hangs", got)
+		}
+		st.full.Store(true)
+		go send()
 		synctest.Wait()
-		for _, want := range []string{
-			`godwit_sqs_messages{account="000000000000",queue="q",region="us-east-1",state="visible"} 1`, "godwit_disk_low 1",
-		} {
-			if !strings.Contains(answer.Body.String(), want+"\n") {
-				t.Errorf("%s is not in %s", want, answer.Body)
+		if got := scrape(patience); got != "" {
+			t.Errorf("%q messages while a write hangs", got)
+		}
+		for range 2 * 4 { // more than may be under way
+			if got := scrape(0); got != "" {
+				t.Errorf("%q messages while a write hangs", got)
 			}
 		}
 		<-st.disk
 		synctest.Wait()
+		if got := scrape(0); got != "2" {
+			t.Errorf("%q messages once the disk is back", got)
+		}
 	})
 }

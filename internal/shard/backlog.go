@@ -85,7 +85,7 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{arn: sub.ARN, incarnation: inc, backlog: true, paused: sub.PausedAt != 0}
+		qs = &queueState{arn: sub.ARN, incarnation: inc, topic: sub.Topic(), backlog: true, paused: sub.PausedAt != 0}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
 		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
@@ -216,12 +216,20 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
 	l.shard.mu.Lock()
 	defer l.shard.mu.Unlock()
-	if l.queue.gone {
+	if l.queue.ended() {
 		return
 	}
 	f(l.shard, l.queue, l.shard.now())
 	l.shard.touch(l.queue)
 	l.shard.commit(false)
+}
+
+// Current reports whether there is still somebody to make a delivery to: that its
+// subscription has not been deleted since it was taken.
+func (e *Engine) Current(d *Delivery) bool {
+	d.shard.mu.Lock()
+	defer d.shard.mu.Unlock()
+	return !d.queue.ended()
 }
 
 // Delivered ends a delivery that succeeded.

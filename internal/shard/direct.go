@@ -111,6 +111,10 @@ func (sh *shard) plan(fs []fanout) plan {
 		}
 		p.publications++
 		sh.planned = len(p.deliveries) - before
+		if f.later { // it is kept in the same commit
+			p.size += each
+			sh.planned++
+		}
 	}
 	p.order()
 	return p

@@ -241,6 +241,20 @@ func (e *Engine) goBackground(f func()) {
 	})
 }
 
+// inSteps calls step in the background until it returns false or the engine is
+// stopping.
+func (e *Engine) inSteps(step func() bool) {
+	e.goBackground(func() {
+		for step() {
+			select {
+			case <-e.stopping:
+				return
+			default:
+			}
+		}
+	})
+}
+
 // withCatalog runs f under the lock of a's shard, for commands that read or
 // change which queues, topics and subscriptions there are. It returns once all
 // that f saw and did is durable.

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -300,4 +301,47 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("in the end %v", got)
 		}
 	})
+}
+
+// TestPostponedFitIntoCommits: publications that only slow subscribers get are in the
+// commit that accepts them all the same, and take their room in it.
+func TestPostponedFitIntoCommits(t *testing.T) {
+	const slow, body = slowMost + 1, 200 << 10
+	w := newWideWorld(t, slow, 0)
+	fall(t, w.Engine, w.topic)
+	w.sh.mu.Lock()
+	w.sh.fanning = true
+	w.sh.mu.Unlock()
+	most := 0
+	w.log.observe = func(commit []byte) { most = max(most, len(commit)) }
+	var all []Publication
+	for i := range laterMost / 2 {
+		all = append(all, Publication{ID: messageID(i), Body: make([]byte, body)})
+	}
+	if _, err := w.Publish(t.Context(), w.topic, all...); err != nil {
+		t.Fatal(err)
+	}
+	if most > mutation.MaxCommit || most < body {
+		t.Errorf("a commit of %d bytes", most)
+	}
+	if w.sh.planned == 0 {
+		t.Error("a publisher would take any number of others along")
+	}
+	w.goOn()
+	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + laterMost/2: slow}) {
+		t.Errorf("in the end %v", got)
+	}
+}
+
+// TestPlanThatFailed: a publication that could not be published as it was planned has
+// nothing of the plan.
+func TestPlanThatFailed(t *testing.T) {
+	w := newWideWorld(t, 0, 1)
+	w.sh.mu.Lock()
+	defer w.sh.mu.Unlock()
+	fs := []fanout{{topic: w.topic, p: Publication{ID: messageID(1)}, later: true, delivered: 1}}
+	_, done, err := w.sh.publishInSteps(fs)
+	if err != nil || !done || fs[0].later || fs[0].delivered != 0 {
+		t.Errorf("done %v, %v: %+v", done, err, fs[0])
+	}
 }

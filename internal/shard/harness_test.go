@@ -238,13 +238,25 @@ func (s *script) setup() {
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq.fifo").String() + `","maxReceiveCount":2}`, "FifoQueue": "true",
 	}}))
 	must(s.engine.CreateQueue(ctx, queueB))
-	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t.fifo"), Attributes: map[string]string{
 		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
 	}}))
 	// Not of a standard queue: which tenant is to wait a restart forgets.
 	subscribe(s.t, s.engine, "t.fifo", "dlq.fifo", "00000000-0000-4000-8000-000000000004")
 	s.ordered = subscribe(s.t, s.engine, "t.fifo", "a.fifo", "00000000-0000-4000-8000-000000000005")
+	s.setupTopic()
+	s.settle()
+}
+
+// setupTopic creates the topic t with three subscriptions, the same ones each time.
+func (s *script) setupTopic() {
+	ctx := context.Background()
+	must := func(err error) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 	subscribe(s.t, s.engine, "t", "a", "00000000-0000-4000-8000-000000000001")
 	s.subscribed = subscribe(s.t, s.engine, "t", "b", "00000000-0000-4000-8000-000000000002")
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
@@ -254,9 +266,8 @@ func (s *script) setup() {
 	must(err)
 	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
 	must(err)
-	s.web = sub.ARN
+	s.web, s.paused = sub.ARN, false
 	s.say("subscribed %s", sub.ARN)
-	s.settle()
 }
 
 // settle lets everything that is due happen, in the order of time.
@@ -340,7 +351,8 @@ func (s *script) step() {
 }
 
 // reconfigure changes what there is: the queue b, its subscription,
-// attributes of the queue a, or b's policy.
+// attributes of the queue a, b's policy, or the topic t, which is deleted and
+// created again.
 func (s *script) reconfigure() {
 	ctx := context.Background()
 	switch s.rand.IntN(10) {
@@ -364,6 +376,9 @@ func (s *script) reconfigure() {
 		}
 		s.say("replay %s: %v", policy, s.engine.SetSubscriptionAttribute(ctx, s.ordered, "ReplayPolicy", policy))
 		s.engine.background.Wait() // else it is open how far it has come when the pump begins
+	case 8: // with what waits in its backlogs
+		s.say("delete t: %v", s.engine.DeleteTopic(ctx, topicARN("t")))
+		s.setupTopic()
 	case 0:
 		err := s.engine.DeleteQueue(ctx, queueB.ARN)
 		s.say("delete b: %v", err)

@@ -114,8 +114,8 @@ func (sh *shard) load() error {
 	if err := errorsFirst(sh.loadFunctions(), sh.loadEvents(counters)); err != nil {
 		return err
 	}
-	if len(counters) > 0 {
-		return fmt.Errorf("%d queues have counters but nobody owns them", len(counters))
+	if err := sh.loadRemains(counters); err != nil {
+		return err
 	}
 	sh.accepted = map[transferID]struct{}{}
 	err = each(s, layout.PrefixSpan(transferPrefix(sh.id)), func(key, _ []byte) bool {
@@ -290,5 +290,6 @@ func (sh *shard) resume() {
 	sh.resumeMoves()
 	sh.startFanouts(nil)
 	sh.resumeReplays()
+	sh.reclaim()
 	sh.arm() // also for subscriptions that nobody has confirmed
 }

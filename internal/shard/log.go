@@ -74,7 +74,7 @@ type groupPart struct {
 // count writes the counters of a queue: once a group, as they are after its last
 // command. What its tenants have waiting is written as often as it changes.
 func (gp *groupPart) count(g *group, qs *queueState) {
-	if qs.gone {
+	if qs.ended() {
 		return
 	}
 	qs.machine.PutTenants(gp.batch)

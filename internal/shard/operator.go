@@ -446,7 +446,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 
 // evictable refuses a delivery that does not wait any more.
 func (sh *shard) evictable(d *Delivery) error {
-	if d.queue.gone {
+	if d.queue.ended() {
 		return topic.ErrNoSubscription
 	}
 	sh.readable()

@@ -196,7 +196,7 @@ func (sh *shard) publishInSteps(fs []fanout) (g *group, done bool, err error) {
 	if sh.admit(fs); f.result.Duplicate {
 		return nil, true, nil
 	}
-	f.reached, f.delivered, f.direct = topic.Reached{}, 0, nil
+	f.reached, f.later, f.delivered, f.direct = topic.Reached{}, false, 0, nil
 	more := sh.behind(f.topic) || sh.spread(f, fanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.topic)

@@ -119,15 +119,7 @@ func (sh *shard) lineUp(r *pendingReplay) {
 		return
 	}
 	sh.replaying = true
-	sh.engine.goBackground(func() {
-		for sh.replayOnce() {
-			select {
-			case <-sh.engine.stopping:
-				return
-			default:
-			}
-		}
-	})
+	sh.engine.inSteps(sh.replayOnce)
 }
 
 // lineUpLater has a replay go on after a while.

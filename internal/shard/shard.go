@@ -63,6 +63,8 @@ type shard struct {
 	replays    map[layout.Incarnation]*pendingReplay
 	replayLine []*pendingReplay // those whose next step can be made
 	replaying  bool
+	remains    []*remains // of deleted topics
+	reclaiming bool
 	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
 	deletions  map[arn.ARN]int64        // when queues were deleted, for the cool-down
 	sources    map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
@@ -80,7 +82,8 @@ type shard struct {
 type queueState struct {
 	machine     queue.Machine
 	incarnation layout.Incarnation
-	arn         arn.ARN // the queue's, or the subscription's or function's whose backlog it is
+	arn         arn.ARN      // the queue's, or the subscription's or function's whose backlog it is
+	topic       *topic.Topic // whose subscription's backlog it is; nil: of none
 	record      *queueRecord
 	policy      *policy.Policy // of record; nil: none
 	backlog     bool
@@ -201,7 +204,7 @@ func (sh *shard) afterCommit() {
 
 // settle does what a changed queue asks for. It runs between commands.
 func (sh *shard) settle(qs *queueState) {
-	if qs.gone {
+	if qs.ended() {
 		sh.setTimer(qs, 0)
 		return
 	}
@@ -350,6 +353,9 @@ func (sh *shard) tick() {
 		}
 		qs := sh.timers[0]
 		sh.setTimer(qs, 0)
+		if qs.ended() {
+			continue
+		}
 		sh.sweep(qs, now)
 		qs.machine.Expire(&sh.batch, now)
 		sh.touch(qs)

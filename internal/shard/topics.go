@@ -123,22 +123,18 @@ func (sh *shard) nextTimer() (at int64) {
 // time is now as the topics' machine takes it.
 func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
 
-// DeleteTopic removes a topic, its subscriptions and their backlogs. Deleting
-// what is not there succeeds. Errors: InvalidState for one with an archive.
+// DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that
+// does not depend on how many these are. Deleting what is not there succeeds.
+// Errors: InvalidState for one with an archive.
 func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.withCatalog(ctx, t, func(sh *shard) error {
-		found, there := sh.topics.Topic(t)
 		gone, err := sh.topics.DeleteTopic(t, &sh.batch)
-		if err != nil {
+		if err != nil || gone == nil {
 			return err
 		}
 		delete(sh.topicPolicies, t)
-		if there {
-			sh.dropStream(found)
-		}
-		for _, sub := range gone {
-			sh.dropBacklog(layout.Incarnation(sub.Incarnation))
-		}
+		sh.dropStream(gone)
+		sh.leaveRemains(gone)
 		return nil
 	})
 }

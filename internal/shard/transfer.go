@@ -66,7 +66,7 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	to := e.home(dest)
 	if e.options.TwoStep {
 		return e.transferTwoStep(from, to, qs, l, dest, fresh, make, func() error {
-			if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
+			if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
 				return errNotLeased
 			}
 			return nil
@@ -74,7 +74,7 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 	}
 	lockTwo(from, to)
 	defer unlockTwo(from, to)
-	if now, ok := qs.machine.Leased(l.Sequence); qs.gone || !ok || now != l {
+	if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
 		return nil, errNotLeased
 	}
 	if err := to.take(dest, fresh, make); err != nil {
@@ -175,7 +175,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 
 	from.mu.Lock()
 	switch now, ok := qs.machine.Leased(l.Sequence); {
-	case qs.gone:
+	case qs.ended():
 	case ok && now == l:
 		from.settleSource(qs, l)
 	default:

@@ -47,8 +47,8 @@ func TestBytesPerSubscription(t *testing.T) {
 		if per > 1000 {
 			t.Errorf("%d bytes per subscription with %s", per, name)
 		}
-		if gone, err := w.DeleteTopic(topic, &w.batch); err != nil || len(gone) != n {
-			t.Errorf("%d subscriptions went with the topic, %v", len(gone), err)
+		if gone, err := w.DeleteTopic(topic, &w.batch); err != nil || len(gone.Backlogs()) != n || !gone.Gone() {
+			t.Errorf("the topic went with %d backlogs, %v", len(gone.Backlogs()), err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // PendingLife is how long a subscription waits to be confirmed before it is
@@ -29,23 +30,34 @@ func compareLapses(a, b *Subscription) int {
 // before and after anything that it depends on changes.
 func (s *State) await(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.pending.Add(sub)
+		s.changeLapsing(sub.topic, func(list *sorted.List[*Subscription]) { list.Add(sub) })
 	}
 }
 
 func (s *State) unawait(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.pending.Remove(sub)
+		s.changeLapsing(sub.topic, func(list *sorted.List[*Subscription]) { list.Remove(sub) })
+	}
+}
+
+// changeLapsing changes the list by whose first subscription the topic has its
+// place in the order.
+func (s *State) changeLapsing(t *Topic, change func(list *sorted.List[*Subscription])) {
+	if len(t.lapsing.Items) > 0 {
+		s.lapsing.Remove(t)
+	}
+	if change(&t.lapsing); len(t.lapsing.Items) > 0 {
+		s.lapsing.Add(t)
 	}
 }
 
 // NextLapse is when the next subscription is for RemoveLapsed; ok is false if
 // none ever is.
 func (s *State) NextLapse() (at time.Time, ok bool) {
-	if len(s.pending.Items) == 0 {
+	if len(s.lapsing.Items) == 0 {
 		return time.Time{}, false
 	}
-	return s.pending.Items[0].lapses(), true
+	return s.lapsing.Items[0].lapsing.Items[0].lapses(), true
 }
 
 // RemoveLapsed removes up to limit subscriptions that were not confirmed, or not
@@ -57,7 +69,7 @@ func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Sub
 		if !ok || now.Before(at) {
 			break
 		}
-		sub := s.pending.Items[0]
+		sub := s.lapsing.Items[0].lapsing.Items[0]
 		if sub.removed {
 			s.dropRemoved(sub)
 			b.Delete(s.subscriptionKey(sub.ARN))

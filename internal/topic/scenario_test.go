@@ -66,12 +66,12 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 
 	case "delete-topic":
 		var out strings.Builder
-		all, err := w.DeleteTopic(topic, &w.batch)
+		gone, err := w.DeleteTopic(topic, &w.batch)
 		if err != nil {
 			return "", err
 		}
-		for _, gone := range all {
-			fmt.Fprintf(&out, "gone: %s, incarnation %d\n", gone.Endpoint, gone.Incarnation)
+		if gone != nil && gone.HasBacklogs() {
+			fmt.Fprintf(&out, "gone with the backlogs %d\n", gone.Backlogs())
 		}
 		return out.String() + "ok\n", nil
 

@@ -17,11 +17,11 @@ import (
 type State struct {
 	shard  uint16
 	topics map[arn.ARN]*Topic
-	order  sorted.List[*Topic] // by account, region, name
-	owned  map[place]*sorted.List[*Subscription]
-	// pending are the subscriptions that wait to be confirmed, or can be restored,
-	// the one whose time runs out next first.
-	pending sorted.List[*Subscription]
+	order  sorted.List[*Topic]            // by account, region, name
+	owned  map[place]*sorted.List[*share] // by topic
+	// lapsing are the topics that have subscriptions that wait to be confirmed, or
+	// can be restored, the one with that whose time runs out next first.
+	lapsing sorted.List[*Topic]
 	limits  Limits
 	filters *filter.Warm
 }
@@ -33,14 +33,23 @@ const warmFilters = 16_384
 // region.
 type place struct{ account, region string }
 
+// share is what an account has of a topic's subscriptions. Lists by topic let a
+// topic go without a look at its subscriptions.
+type share struct {
+	topic         *Topic
+	subscriptions sorted.List[*Subscription]
+}
+
+func compareShares(a, b *share) int { return compareTopics(a.topic.ARN, b.topic.ARN) }
+
 // New makes the empty state of a shard.
 func New(shard uint16, limits Limits) *State {
 	return &State{
 		shard:   shard,
 		topics:  map[arn.ARN]*Topic{},
 		order:   sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
-		owned:   map[place]*sorted.List[*Subscription]{},
-		pending: sorted.List[*Subscription]{Compare: compareLapses},
+		owned:   map[place]*sorted.List[*share]{},
+		lapsing: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareLapses(a.lapsing.Items[0], b.lapsing.Items[0]) }},
 		limits:  limits,
 		filters: filter.NewWarm(warmFilters),
 	}
@@ -109,7 +118,18 @@ func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (p
 	if !ok {
 		return nil, false
 	}
-	return list.Page(func(sub *Subscription) bool { return !after.IsZero() && CompareSubscriptions(sub.ARN, after) <= 0 }, limit)
+	last, id, _ := after.SplitSubscription()
+	for _, own := range list.From(func(own *share) bool { return compareTopics(own.topic.ARN, last) < 0 }) {
+		from := ""
+		if compareTopics(own.topic.ARN, last) == 0 {
+			from = id
+		}
+		next, _ := own.subscriptions.Page(func(sub *Subscription) bool { return sub.ID() <= from }, limit+1-len(page))
+		if page = append(page, next...); len(page) > limit {
+			return page[:limit], true
+		}
+	}
+	return page, false
 }
 
 // SubscriptionsByTopic is a page of a topic's subscriptions, pending ones too,
@@ -230,21 +250,13 @@ func (s *State) addTopic(t *Topic) {
 }
 
 func (s *State) removeTopic(t *Topic) {
-	// Owner by owner rather than one by one: a list is moved once however
-	// many of its subscriptions go.
-	owners := map[place]bool{}
-	for _, sub := range t.subscriptions.Items {
-		owners[sub.place()] = true
-		s.unawait(sub)
+	for account, own := range t.shares {
+		s.dropShare(place{account, t.ARN.Region}, own)
 	}
-	for _, sub := range t.removed {
-		s.unawait(sub)
+	if len(t.lapsing.Items) > 0 {
+		s.lapsing.Remove(t)
 	}
-	for at := range owners {
-		list := s.owned[at]
-		list.Items = slices.DeleteFunc(list.Items, func(sub *Subscription) bool { return sub.topic == t })
-		s.dropIfEmpty(at)
-	}
+	t.gone = true
 	delete(s.topics, t.ARN)
 	s.order.Remove(t)
 }
@@ -252,23 +264,33 @@ func (s *State) removeTopic(t *Topic) {
 func (s *State) addSubscription(sub *Subscription) {
 	sub.topic.add(sub)
 	s.await(sub)
-	list, ok := s.owned[sub.place()]
+	own, ok := sub.topic.shares[sub.Owner]
 	if !ok {
-		list = &sorted.List[*Subscription]{Compare: func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) }}
-		s.owned[sub.place()] = list
+		own = &share{topic: sub.topic, subscriptions: sorted.List[*Subscription]{Compare: compareIDs}}
+		sub.topic.shares[sub.Owner] = own
+		list, ok := s.owned[sub.place()]
+		if !ok {
+			list = &sorted.List[*share]{Compare: compareShares}
+			s.owned[sub.place()] = list
+		}
+		list.Add(own)
 	}
-	list.Add(sub)
+	own.subscriptions.Add(sub)
 }
 
 func (s *State) removeSubscription(sub *Subscription) {
 	sub.topic.remove(sub)
 	s.unawait(sub)
-	s.owned[sub.place()].Remove(sub)
-	s.dropIfEmpty(sub.place())
+	own := sub.topic.shares[sub.Owner]
+	if own.subscriptions.Remove(sub); len(own.subscriptions.Items) == 0 {
+		delete(sub.topic.shares, sub.Owner)
+		s.dropShare(sub.place(), own)
+	}
 }
 
-func (s *State) dropIfEmpty(at place) {
-	if len(s.owned[at].Items) == 0 {
+func (s *State) dropShare(at place, own *share) {
+	list := s.owned[at]
+	if list.Remove(own); len(list.Items) == 0 {
 		delete(s.owned, at)
 	}
 }

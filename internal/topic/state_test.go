@@ -116,7 +116,7 @@ func dump(s *State) map[string]any {
 			}
 		}
 	}
-	for i, sub := range s.pending.Items {
+	for i, sub := range lapsing(s) {
 		if sub.removed {
 			all["removed "+sub.ARN.String()] = map[string]any{
 				"position": i, "attributes": sub.Attributes(), "incarnation": sub.Incarnation, "endpoint": sub.Endpoint, "confirmation": sub.confirmation,
@@ -125,18 +125,46 @@ func dump(s *State) map[string]any {
 	}
 	for at, list := range s.owned {
 		var arns []string
-		for _, sub := range list.Items {
-			arns = append(arns, sub.ARN.String())
+		for _, own := range list.Items {
+			for _, sub := range own.subscriptions.Items {
+				arns = append(arns, sub.ARN.String())
+			}
 		}
 		all["owned by "+at.account+" in "+at.region] = arns
 	}
 	return all
 }
 
+// lapsing are the subscriptions that lapse, topic by topic.
+func lapsing(s *State) (all []*Subscription) {
+	for _, t := range s.lapsing.Items {
+		all = append(all, t.lapsing.Items...)
+	}
+	return all
+}
+
 func consistent(s *State) error {
 	owned, pending := 0, 0
-	for _, list := range s.owned {
-		owned += len(list.Items)
+	for at, list := range s.owned {
+		if !slices.IsSortedFunc(list.Items, compareShares) {
+			return fmt.Errorf("what %v owns is not in order", at)
+		}
+		for _, own := range list.Items {
+			owned += len(own.subscriptions.Items)
+			if own.topic.shares[at.account] != own || s.topics[own.topic.ARN] != own.topic || len(own.subscriptions.Items) == 0 {
+				return fmt.Errorf("%v owns what is not there of %v", at, own.topic.ARN)
+			}
+		}
+	}
+	for at, list := range s.owned {
+		if err := pages(s, at, list.Items); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.lapsing.Items {
+		if len(t.lapsing.Items) == 0 || !slices.IsSortedFunc(t.lapsing.Items, compareLapses) || s.topics[t.ARN] != t {
+			return fmt.Errorf("what lapses of %v is not in order", t.ARN)
+		}
 	}
 	for _, t := range s.order.Items {
 		confirmed, tokens, filtered := 0, 0, 0
@@ -148,7 +176,7 @@ func consistent(s *State) error {
 				if sub.Filter != nil {
 					filtered++
 				}
-			} else if !slices.Contains(s.pending.Items, sub) {
+			} else if !slices.Contains(t.lapsing.Items, sub) {
 				return fmt.Errorf("%v does not lapse", sub.ARN)
 			}
 			if sub.confirmation != nil {
@@ -185,11 +213,32 @@ func consistent(s *State) error {
 			return err
 		}
 	}
-	if len(s.pending.Items) != pending || !slices.IsSortedFunc(s.pending.Items, compareLapses) {
-		return fmt.Errorf("%d subscriptions lapse, %d are pending", len(s.pending.Items), pending)
+	if n := len(lapsing(s)); n != pending || !slices.IsSortedFunc(s.lapsing.Items, s.lapsing.Compare) {
+		return fmt.Errorf("%d subscriptions lapse, %d are pending", n, pending)
 	}
 	if owned != 0 || len(s.topics) != len(s.order.Items) {
 		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.Items))
+	}
+	return nil
+}
+
+// pages compares what an account lists page by page, across topics, with what it owns.
+func pages(s *State, at place, owned []*share) error {
+	var want, got []*Subscription
+	for _, own := range owned {
+		want = append(want, own.subscriptions.Items...)
+	}
+	for after, more := (arn.ARN{}), true; more; {
+		var page []*Subscription
+		if page, more = s.Subscriptions(at.account, at.region, after, 2); len(page) == 0 || more && len(page) < 2 {
+			return fmt.Errorf("a page of %d subscriptions behind %v, more: %v", len(page), after, more)
+		}
+		got = append(got, page...)
+		after = page[len(page)-1].ARN
+	}
+	inOrder := slices.IsSortedFunc(got, func(a, b *Subscription) int { return CompareSubscriptions(a.ARN, b.ARN) })
+	if !slices.Equal(got, want) || !inOrder {
+		return fmt.Errorf("the pages of %v show %d subscriptions of %d, in order: %v", at, len(got), len(want), inOrder)
 	}
 	return nil
 }

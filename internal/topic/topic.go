@@ -40,12 +40,15 @@ type Topic struct {
 
 	attributes    map[string]string // what has been set, by name
 	subscriptions sorted.List[*Subscription]
+	shares        map[string]*share            // of subscriptions, by the account that owns them
+	lapsing       sorted.List[*Subscription]   // those that lapse, the next one first
 	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
 	redrive       *arn.ARN                    // the dead-letter queue that was named last
 	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
+	gone          bool                        // it was deleted
 }
 
 // endpoint is what may be subscribed to a topic once.
@@ -59,6 +62,8 @@ func newTopic(name arn.ARN) *Topic {
 		ARN:           name,
 		attributes:    map[string]string{},
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
+		shares:        map[string]*share{},
+		lapsing:       sorted.List[*Subscription]{Compare: compareLapses},
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
@@ -298,11 +303,11 @@ func (t *Topic) set(name, value string) {
 	}
 }
 
-// DeleteTopic removes a topic and all its subscriptions, and gives these back,
-// those that could have been restored among them:
-// their backlogs are to be dropped. Deleting what is not there succeeds. It
-// fails with InvalidState for a topic with an archive.
-func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, error) {
+// DeleteTopic removes a topic and all its subscriptions, at a cost that depends on
+// how many accounts own these and not on how many they are, and gives it back: its
+// backlogs are to be dropped. Deleting what is not there succeeds, and gives nil.
+// It fails with InvalidState for a topic with an archive.
+func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) (*Topic, error) {
 	t, ok := s.topics[name]
 	if !ok {
 		return nil, nil
@@ -312,12 +317,28 @@ func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) ([]*Subscription, e
 	}
 	s.removeTopic(t)
 	b.Delete(s.topicKey(name))
-	all := t.subscriptions.Items
-	for _, sub := range t.removed {
-		all = append(all, sub)
-	}
-	if len(all) > 0 {
+	if t.HasBacklogs() {
 		b.DeleteRange(s.subscriptionRange(name))
 	}
-	return all, nil
+	return t, nil
+}
+
+// Gone reports that the topic was deleted. Nothing of it changes any more.
+func (t *Topic) Gone() bool { return t.gone }
+
+// HasBacklogs reports whether the topic has subscriptions, or such as could be
+// restored.
+func (t *Topic) HasBacklogs() bool { return len(t.subscriptions.Items)+len(t.removed) > 0 }
+
+// Backlogs are the incarnations of their backlogs, in ascending order.
+func (t *Topic) Backlogs() []uint64 {
+	all := make([]uint64, 0, len(t.subscriptions.Items)+len(t.removed))
+	for _, sub := range t.subscriptions.Items {
+		all = append(all, sub.Incarnation)
+	}
+	for _, sub := range t.removed {
+		all = append(all, sub.Incarnation)
+	}
+	slices.Sort(all)
+	return all
 }

@@ -1,0 +1,484 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// besideTopic names another topic of the same shard.
+func besideTopic(e *Engine, t arn.ARN) arn.ARN {
+	for i := 0; ; i++ {
+		if other := topicARN(fmt.Sprint("other-", i)); e.shardOf(other) == e.shardOf(t) {
+			return other
+		}
+	}
+}
+
+// checkNothingLeft fails the test on records in the store that belong to no
+// subscription or topic that there is.
+func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
+	t.Helper()
+	e.log.flush()
+	live := map[layoutPlace]bool{}
+	subscriptions := 0
+	for _, sh := range e.shards {
+		sh.mu.Lock()
+		for sub := range sh.topics.AllDeliverable() {
+			live[layoutPlace{sh.id, sub.Incarnation}] = true
+			subscriptions++
+		}
+		for inc := range sh.backlogs {
+			if !live[layoutPlace{sh.id, uint64(inc)}] {
+				t.Errorf("backlog %d is left in memory", inc)
+			}
+		}
+		for _, qs := range sh.queues {
+			live[layoutPlace{sh.id, uint64(qs.incarnation)}] = true
+		}
+		sh.mu.Unlock()
+	}
+	records := map[string]int{}
+	for key := range storetest.Dump(t, s) {
+		switch key[2] {
+		case 'C', 'D':
+			if !live[layoutPlace{binary.BigEndian.Uint16(key), binary.BigEndian.Uint64(key[3:])}] {
+				records["orphaned "+string(key[2])]++
+			}
+		case 'S':
+			subscriptions--
+		case 'E', 'G', 'P', 'R':
+			records[string(key[2])]++
+		}
+	}
+	if len(records) > 0 || subscriptions != 0 {
+		t.Errorf("what is left in the store: %v, and %d records of subscriptions too few", records, subscriptions)
+	}
+}
+
+type layoutPlace struct {
+	shard       uint16
+	incarnation uint64
+}
+
+// TestCrashWhileDeletingTopic deletes a topic whose backlogs take several steps, and
+// creates it again at once, and crashes before each commit, keeping none, some or
+// all of what was not synced. The topic is there as it was, or it is not; nothing
+// of it comes back, nothing of others goes, and in the end nothing is left of it.
+func TestCrashWhileDeletingTopic(t *testing.T) {
+	const subscriptions = 2*remainsStep + 100
+	ctx := context.Background()
+	seed := seeds(t, 1)[0]
+	r := rand.New(rand.NewPCG(seed, 4))
+	fs := vfs.NewCrashableMem()
+	type crashed struct {
+		fs                 *vfs.MemFS
+		deleted, recreated bool // surely
+	}
+	var mu sync.Mutex
+	var deleting, deleted, recreated bool
+	var disks []crashed
+	crash := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !deleting {
+			return
+		}
+		for _, percent := range []int{0, 100, r.IntN(100)}[:unraced(3, 2)] {
+			disks = append(disks, crashed{deleted: deleted, recreated: recreated, fs: fs.CrashClone(vfs.CrashCloneCfg{
+				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
+			})})
+		}
+	}
+	now := func(what *bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		*what = true
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s := openStore(t, fs)
+	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: func([]byte) { crash() }})
+	large := topicARN("large")
+	other := besideTopic(e, large)
+	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
+	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: other}))
+	others := 0
+	for i, run := 0, 0; i < subscriptions; i++ { // runs of incarnations of any length
+		subscribe(t, e, large.Resource, fmt.Sprint("q", i), subscriptionID(i))
+		if run--; run < 0 {
+			subscribe(t, e, other.Resource, fmt.Sprint("q", i), subscriptionID(others))
+			others++
+			run = r.IntN(1 << r.IntN(9))
+		}
+	}
+	for i, name := range []arn.ARN{large, other} {
+		if _, err := e.Publish(ctx, name, Publication{ID: messageID(i), Body: []byte(name.Resource)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.background.Wait()
+	crash()
+	now(&deleting)
+	must(e.DeleteTopic(ctx, large))
+	now(&deleted)
+	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
+	subscribe(t, e, large.Resource, "q0", subscriptionID(0))
+	if _, err := e.Publish(ctx, large, Publication{ID: messageID(3), Body: []byte("again")}); err != nil {
+		t.Fatal(err)
+	}
+	now(&recreated)
+	e.background.Wait()
+	crash()
+	checkNothingLeft(t, e, s)
+	must(e.Close())
+	crash()
+	must(s.Close())
+
+	halfway, before := 0, 0
+	for i, disk := range disks {
+		s := openStore(t, disk.fs)
+		if n := countKeys(t, s, 'C', 0); n < subscriptions && countKeys(t, s, 'E', 0) == 1 {
+			halfway++
+		}
+		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		got := map[string]int{}
+		take := func(name arn.ARN, n int) {
+			for sub := range n {
+				ds, more, err := e.Take(ctx, name.Subscription(subscriptionID(sub)), 10)
+				if err != nil || more {
+					t.Fatal(err, more)
+				}
+				for _, d := range ds {
+					got[string(d.Message.Body)]++
+				}
+			}
+		}
+		take(large, subscriptions) // also while it is being reclaimed
+		e.background.Wait()
+		take(large, subscriptions)
+		take(other, others)
+		_, gone := e.TopicAttributes(ctx, large)
+		_, err := e.SubscriptionAttributes(ctx, large.Subscription(subscriptionID(1)))
+		listed, _, _ := e.ListSubscriptions(ctx, region, account, "", 10*subscriptions)
+		whole := !disk.deleted && gone == nil && err == nil && got["large"] == subscriptions && got["again"] == 0 && len(listed) == subscriptions+others
+		rest := fault.KindOf(err) == fault.NotFound && got["large"] == 0 && len(listed) <= others+1
+		switch {
+		case got[other.Resource] != others:
+			t.Errorf("seed %d: crash %d: the other topic has %d messages of %d", seed, i, got[other.Resource], others)
+		case whole:
+			before++
+		case !rest, disk.recreated && (gone != nil || got["again"] != 1 || len(listed) != others+1):
+			t.Errorf("seed %d: crash %d, deleted: %v, recreated: %v: %v, %v, messages %v, %d subscriptions and %d others",
+				seed, i, disk.deleted, disk.recreated, gone, err, got, len(listed), others)
+		}
+		checkNothingLeft(t, e, s)
+		must(e.Close())
+		must(s.Close())
+	}
+	if len(disks) < unraced(15, 10) || halfway < unraced(6, 4) || before == 0 {
+		t.Errorf("%d crashes, %d of them half-way, %d before: the test tests nothing", len(disks), halfway, before)
+	}
+}
+
+// TestDeletedTopicStandsStill: from the answer on nothing comes out of a topic's
+// backlogs though they are still there, whatever was under way, and a topic of the
+// same name with the same subscriptions has nothing of them.
+func TestDeletedTopicStandsStill(t *testing.T) {
+	for _, twoStep := range []bool{false, true} {
+		ctx := context.Background()
+		c, s := clock.NewVirtual(start), memory.New()
+		e := openEngine(t, Options{Store: s, Clock: c, TwoStep: twoStep})
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
+		must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+		sub := subscribe(t, e, "t", "q", subscriptionID(1))
+		publish := func(body string) {
+			t.Helper()
+			if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 6 {
+			publish("old")
+		}
+		ds := takeAll(t, e, sub)[:5]
+		must(e.Again(ds[0], Attempt{Outcome: "server-error"}, start.Add(time.Second)))
+
+		sh := e.shardOf(topicARN("t"))
+		sh.mu.Lock()
+		sh.reclaiming = true // the steps wait for us
+		sh.mu.Unlock()
+		must(e.DeleteTopic(ctx, topicARN("t")))
+		if _, err := e.TopicAttributes(ctx, topicARN("t")); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("the attributes of what was deleted: %v", err)
+		}
+		if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("a publish to what was deleted: %v", err)
+		}
+		p := &pump{engine: e, newID: func() message.ID { return messageID(9) }}
+		e.SetConsumer("sns", p)
+		m := newMessage(7, "old")
+		must(e.Transfer(ctx, ds[1], Attempt{}, queueARN("q"), m, DeliveryDelivered, ""))
+		must(e.Release(ds[2]))
+		must(e.Delivered(ds[3], Attempt{Outcome: "success"}))
+		if e.Current(ds[4]) {
+			t.Error("a delivery of what was deleted is to be made")
+		}
+		if _, err := e.Evict(ctx, ds[4], queueARN("q"), m, DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("a delivery of what was deleted is evicted: %v", err)
+		}
+		if _, err := c.Advance(ctx, 30*24*time.Hour); err != nil { // retries, leases, retention
+			t.Fatal(err)
+		}
+		if ds := takeAll(t, e, sub); len(ds) > 0 || p.run(t) > 0 || len(sh.timers) > 0 {
+			t.Errorf("%d messages come out of what was deleted, %d timers run", len(ds), len(sh.timers))
+		}
+		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
+		if subs, _, err := e.ListSubscriptionsByTopic(ctx, topicARN("t"), "", 10); err != nil || len(subs) > 0 {
+			t.Errorf("the new topic has %d subscriptions, %v", len(subs), err)
+		}
+		subscribe(t, e, "t", "q", subscriptionID(1))
+		publish("new")
+		p.run(t)
+		left := countKeys(t, s, 'C', 0)
+		sh.mu.Lock()
+		sh.reclaiming = false
+		sh.reclaim()
+		sh.mu.Unlock()
+		e.background.Wait()
+		e.log.flush()
+		if n := countKeys(t, s, 'C', 0); n != left-1 {
+			t.Errorf("of %d backlogs and queues %d are left", left, n)
+		}
+		checkNothingLeft(t, e, s)
+		publish("newer")
+		p.run(t)
+		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		if err != nil || len(got) != 2 || string(got[0].Body) != "new" || string(got[1].Body) != "newer" {
+			t.Errorf("the queue has got %d messages, %v", len(got), err)
+		}
+		must(e.Close())
+	}
+}
+
+// TestDeleteLargeTopic: a topic with more backlogs than a commit could name goes
+// in small commits.
+func TestDeleteLargeTopic(t *testing.T) {
+	subscriptions := unraced(120_000, 5_000)
+	ctx := context.Background()
+	s := memory.New()
+	largest := 0
+	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: decodable(t, &largest)})
+	defer e.Close()
+	large := topicARN("large")
+	other := besideTopic(e, large)
+	for _, name := range []arn.ARN{large, other} {
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range subscriptions {
+		subscribe(t, e, large.Resource, fmt.Sprint("q", i), subscriptionID(i))
+		if i%2 == 0 { // so that there are many runs of incarnations
+			subscribe(t, e, other.Resource, fmt.Sprint("q", i), subscriptionID(i))
+		}
+	}
+	if _, err := e.Publish(ctx, large, Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+		t.Fatal(err)
+	}
+	e.background.Wait()
+	e.log.flush()
+	largest = 0
+	if err := e.DeleteTopic(ctx, large); err != nil {
+		t.Fatal(err)
+	}
+	e.background.Wait()
+	checkNothingLeft(t, e, s)
+	if largest > 256<<10 {
+		t.Errorf("the largest commit has %d bytes", largest)
+	}
+	if left, err := e.TopicAttributes(ctx, other); err != nil || left["SubscriptionsConfirmed"] != fmt.Sprint(subscriptions/2) {
+		t.Errorf("the other topic has %s subscriptions, %v", left["SubscriptionsConfirmed"], err)
+	}
+}
+
+// TestTopicsComeAndGo: topics of one shard are deleted and created again while
+// others publish, subscribe and deliver, across restarts. What was answered before
+// a deletion comes out of no backlog after its answer, what is published after a
+// creation comes, and nothing is left of what was deleted.
+func TestTopicsComeAndGo(t *testing.T) {
+	ctx := context.Background()
+	seed := seeds(t, 1)[0]
+	s := openStore(t, vfs.NewMem())
+	defer s.Close()
+	o := Options{Store: s, Clock: clock.System}
+	e := openEngine(t, o)
+	names := []arn.ARN{topicARN("t0")}
+	names = append(names, besideTopic(e, names[0]))
+	var ids, deletions atomic.Int64
+	take := func(sub arn.ARN) (ds []*Delivery) {
+		ds, _, err := e.Take(ctx, sub, 1000)
+		if err != nil {
+			t.Error(err)
+		}
+		return ds
+	}
+	for round := range unraced(6, 3) {
+		var clients sync.WaitGroup
+		for i, name := range names {
+			clients.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(10*round+i)))
+				for range 40 {
+					if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
+						t.Error(err)
+					}
+					var subs []arn.ARN
+					for range 1 + r.IntN(40) {
+						id := int(ids.Add(1))
+						subs = append(subs, subscribe(t, e, name.Resource, fmt.Sprint("q", id), subscriptionID(id)))
+					}
+					messages := 1 + r.IntN(5)
+					for range messages {
+						if _, err := e.Publish(ctx, name, Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+							t.Error(err)
+						}
+					}
+					for _, sub := range subs[:1+r.IntN(min(4, len(subs)))] {
+						own := 0
+						for _, d := range take(sub) {
+							if string(d.Message.Body) == "x" {
+								own++
+							}
+							if err := e.Delivered(d, Attempt{Outcome: "success"}); err != nil {
+								t.Error(err)
+							}
+						}
+						if own != messages {
+							t.Errorf("%s has %d messages of %d", sub, own, messages)
+						}
+						if _, err := e.Publish(ctx, name, Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+							t.Error(err)
+						}
+					}
+					if r.IntN(4) == 0 {
+						if err := e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: subs[0], Authenticated: true}); err != nil {
+							t.Error(err)
+						}
+					}
+					if err := e.DeleteTopic(ctx, name); err != nil {
+						t.Error(err)
+					}
+					deletions.Add(1)
+					for _, sub := range subs {
+						if ds := take(sub); len(ds) > 0 {
+							t.Errorf("%s has %d messages of a topic that was deleted", sub, len(ds))
+						}
+					}
+				}
+			})
+			clients.Go(func() { // whose publishes and subscriptions come at any moment
+				r := rand.New(rand.NewPCG(seed, uint64(10*round+i+5)))
+				for before := deletions.Load(); deletions.Load() < before+30; {
+					_, err := e.Publish(ctx, names[r.IntN(len(names))], Publication{ID: messageID(2), Body: []byte("beside")})
+					if err != nil && fault.KindOf(err) != fault.NotFound {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		clients.Wait()
+		if err := e.Close(); err != nil { // what is being reclaimed is left to the next
+			t.Fatal(err)
+		}
+		e = openEngine(t, o)
+	}
+	e.background.Wait()
+	checkNothingLeft(t, e, s)
+	for _, space := range []byte("CDST") {
+		if n := countKeys(t, s, space, 0); n > 0 {
+			t.Errorf("%d records of %q are left", n, space)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnownedCountersAreRefused: counters that no deletion left behind are a fault
+// of this program, and are not dropped.
+func TestUnownedCountersAreRefused(t *testing.T) {
+	ctx := context.Background()
+	s := memory.New()
+	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	e := openEngine(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+		t.Fatal(err)
+	}
+	subscribe(t, e, "t", "q", subscriptionID(1))
+	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	sh := e.shardOf(topicARN("t"))
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.Logger = slog.New(slog.DiscardHandler)
+	for _, c := range []struct{ mark, want string }{
+		{"", "nobody owns them"},
+		{"short", "unreadable"},
+		{string(make([]byte, 8)), "nobody owns them"}, // of before
+		{string([]byte{7: 1}), ""},
+	} {
+		var b mutation.Batch
+		for key := range storetest.Dump(t, s) {
+			if key[2] == 'S' {
+				b.Delete(key)
+			}
+		}
+		if c.mark != "" {
+			b.Set(remainsKey(sh.id), []byte(c.mark))
+		}
+		if err := s.Apply(true, &b); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(o)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("with the mark %q: %v", c.mark, err)
+		}
+		if err == nil {
+			e.background.Wait()
+			checkNothingLeft(t, e, s)
+			e.Close()
+		}
+	}
+}

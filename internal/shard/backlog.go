@@ -35,9 +35,10 @@ type Delivery struct {
 
 // loan is a message of a backlog that the consumer has.
 type loan struct {
-	shard *shard
-	queue *queueState
-	lease queue.Lease
+	shard      *shard
+	queue      *queueState
+	lease      queue.Lease
+	generation uint64 // of the shard's catalog then; see Current
 }
 
 // SetConsumer says who takes what is due in the backlogs of a service, "sns" or
@@ -196,7 +197,7 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 	loans = make([]loan, len(found.leases))
 	retries := false
 	for i, l := range found.leases {
-		loans[i] = loan{shard: sh, queue: qs, lease: l}
+		loans[i] = loan{shard: sh, queue: qs, lease: l, generation: sh.generation.Load()}
 		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
@@ -227,6 +228,9 @@ func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
 // Current reports whether there is still somebody to make a delivery to: that its
 // subscription has not been deleted since it was taken.
 func (e *Engine) Current(d *Delivery) bool {
+	if d.shard.generation.Load() == d.generation {
+		return true // nothing has been deleted; the lock may be another's for a while
+	}
 	d.shard.mu.Lock()
 	defer d.shard.mu.Unlock()
 	return !d.queue.ended()

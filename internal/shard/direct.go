@@ -52,9 +52,9 @@ type target struct {
 // target finds where a subscription's queue is. It remembers that, since nearly
 // all publications go where others went.
 func (sh *shard) target(sub *topic.Subscription) target {
-	if sh.targetsOf != sh.generation {
+	if sh.targetsOf != sh.generation.Load() {
 		clear(sh.targets)
-		sh.targetsOf = sh.generation
+		sh.targetsOf = sh.generation.Load()
 	}
 	t, ok := sh.targets[sub]
 	if !ok && sub.Protocol == topic.SQS {
@@ -186,7 +186,7 @@ func (sh *shard) publishAtOnce(fs []fanout) (g *group, n int) {
 
 func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 	// The other locks come in the order of the shards' ids, this one among them.
-	generation := sh.generation
+	generation := sh.generation.Load()
 	sh.mu.Unlock()
 	for _, s := range p.shards {
 		s.mu.Lock()
@@ -198,7 +198,7 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 			}
 		}
 	}()
-	if generation != sh.generation || sh.behind(fs[0].topic) {
+	if generation != sh.generation.Load() || sh.behind(fs[0].topic) {
 		return nil, 0
 	}
 	now := sh.now()

@@ -265,7 +265,7 @@ func (e *Engine) withCatalog(ctx context.Context, a arn.ARN, f func(sh *shard) e
 	changed := sh.batch.Len() > 0
 	if g := sh.commit(true); g != nil && changed {
 		sh.catalog = g
-		sh.generation++
+		sh.generation.Add(1)
 	}
 	g := sh.catalog
 	sh.mu.Unlock()

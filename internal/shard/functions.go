@@ -177,7 +177,7 @@ func (sh *shard) settleFunctions() {
 	}
 	sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
 	sh.catalog = sh.commit(true)
-	sh.generation++
+	sh.generation.Add(1)
 }
 
 // FunctionUsage is what the functions of an account in a region take.

@@ -240,14 +240,14 @@ func TestCountingEventsIsACommand(t *testing.T) {
 		e.EventLater(events[0], clk.Now().Add(500*time.Millisecond))
 		_, err = clk.Advance(ctx, 5*time.Second) // the second in which it came due is over
 		must(err)
-		generation := sh.generation
+		generation := sh.generation.Load()
 		info, err := ask()
 		must(err)
 		if info.Due != 1 {
 			t.Errorf("%s: %+v", what, info)
 		}
-		if sh.batch.Len() > 0 || len(sh.dirty) > 0 || sh.generation != generation {
-			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.batch.Len(), sh.generation-generation)
+		if sh.batch.Len() > 0 || len(sh.dirty) > 0 || sh.generation.Load() != generation {
+			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.batch.Len(), sh.generation.Load()-generation)
 		}
 		events, _, err = e.TakeEvents(ctx, f, 1)
 		must(err)

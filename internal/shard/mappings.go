@@ -210,7 +210,7 @@ func (sh *shard) settleMappings() {
 	}
 	settled := sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
 	sh.catalog = sh.commit(true)
-	sh.generation++
+	sh.generation.Add(1)
 	for _, a := range settled {
 		sh.tellMapping(a)
 	}

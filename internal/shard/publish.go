@@ -162,9 +162,9 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
 			return fs[:len(fs)-len(rest)], sh.catalog, topic.ErrNoTopic
 		}
-		generation := sh.generation
+		generation := sh.generation.Load()
 		g, n := sh.publishAtOnce(rest)
-		if n == 0 && generation != sh.generation && !again { // it was planned on what has changed
+		if n == 0 && generation != sh.generation.Load() && !again { // it was planned on what has changed
 			again = true
 			continue
 		}

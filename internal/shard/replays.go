@@ -167,7 +167,7 @@ func (sh *shard) replayOnce() bool {
 		sh.dropReplay(r.incarnation)
 		sh.topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.batch)
 		sh.catalog = sh.commit(true)
-		sh.generation++ // the subscription gets what is published again
+		sh.generation.Add(1) // the subscription gets what is published again
 		return true
 	}
 	sh.batch.Set(replayKey(sh.id, r.incarnation), r.next.appendTo(nil))

@@ -3,6 +3,7 @@ package shard
 import (
 	"container/heap"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -30,8 +31,8 @@ type shard struct {
 	meta    meta
 	last    *group // the latest group that this shard wrote to
 	catalog *group // the latest that changed which queues, topics and subscriptions there are
-	// generation counts the changes of the catalog.
-	generation uint64
+	// generation counts the changes of the catalog. It changes under mu only.
+	generation atomic.Uint64
 	batch      mutation.Batch
 	dirty      []*queueState // touched by the command under way
 	queues     map[arn.ARN]*queueState

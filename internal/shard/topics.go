@@ -96,7 +96,7 @@ func (sh *shard) removeLapsed() {
 		sh.dropBacklog(layout.Incarnation(sub.Incarnation))
 	}
 	sh.catalog = sh.commit(true)
-	sh.generation++
+	sh.generation.Add(1)
 }
 
 // nextTimer is when the shard has something to do, in epoch milliseconds; 0 is

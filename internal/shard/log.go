@@ -62,6 +62,10 @@ type group struct {
 	applied atomic.Bool   // the store shows it
 	durable atomic.Bool   // it survives a crash
 	done    chan struct{} // closed once durable
+
+	waiting atomic.Int32  // how many wait for it
+	want    atomic.Int32  // closes enough
+	enough  chan struct{} // see gather
 }
 
 // groupPart is one shard's commit of a group.
@@ -88,13 +92,19 @@ func (gp *groupPart) count(g *group, qs *queueState) {
 	qs.countedIn, qs.countedEnd, qs.countedLen = g.number, uint32(gp.batch.Size()), uint8(len(value))
 }
 
-func newGroup(number uint64) *group { return &group{number: number, done: make(chan struct{})} }
+func newGroup(number uint64) *group {
+	return &group{number: number, done: make(chan struct{}), enough: make(chan struct{})}
+}
 
 // wait returns once the group is durable. A nil group is.
 func (g *group) wait() {
-	if g != nil && !g.durable.Load() {
-		<-g.done
+	if g == nil || g.durable.Load() {
+		return
 	}
+	if g.waiting.Add(1) == g.want.Load() {
+		close(g.enough)
+	}
+	<-g.done
 }
 
 // commitLog is the group commit of all shards of a store. What is appended at
@@ -116,6 +126,8 @@ type commitLog struct {
 
 	applying sync.Mutex // held while groups are applied, in their order
 	spare    sync.Pool  // of *mutation.Batch
+
+	gathering // run's
 
 	wake chan struct{}
 	stop chan struct{}
@@ -281,7 +293,11 @@ func (l *commitLog) commit() {
 	if l.synced != nil {
 		l.synced(took)
 	}
+	l.mu.Lock()
+	l.company = l.open.waiting.Load()
+	l.mu.Unlock()
 	for _, g := range groups {
+		l.company += g.waiting.Load()
 		g.durable.Store(true)
 		close(g.done)
 	}
@@ -292,6 +308,7 @@ func (l *commitLog) run() {
 	for {
 		select {
 		case <-l.wake:
+			l.gather()
 			runtime.Gosched()
 			l.commit()
 		case <-l.stop:

@@ -112,7 +112,7 @@ func (sh *shard) plan(fs []fanout) plan {
 		p.publications++
 		sh.planned = len(p.deliveries) - before
 		if f.later { // it is kept in the same commit
-			p.size += each
+			p.size += max(each, f.published()) // with all bodies
 			sh.planned++
 		}
 	}

@@ -297,6 +297,33 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
+	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
+		const slow, large = fanoutStep + 88, laterMost + 6
+		w := newWideWorld(t, slow, 1)
+		subscribe(t, w.Engine, "wide", "q", subscriptionID(slow+1)) // a queue is never slow
+		at := func(n int) {
+			t.Helper()
+			if got := w.length(slow + 1); got != int64(n) {
+				t.Errorf("after %d publications the queue has %d", n, got)
+			}
+			if got := w.sh.spreading[w.topic]; got > laterMost {
+				t.Errorf("after %d publications %d go on in the background", n, got)
+			}
+		}
+		for i := range large {
+			w.publish(1 + i)
+			at(1 + i)
+		}
+		w.publish(501, 502, 503)
+		at(large + 3)
+		if got := *w.sh.line.reach[w.topic]; got != fanoutStep {
+			t.Errorf("a publisher who makes steps would take others along, as for %d deliveries each", got)
+		}
+		w.goOn()
+		if got := w.lengths(0, slow+2); !maps.Equal(got, map[int64]int{slowDepth + large + 3: slow, large + 3: 2}) {
+			t.Errorf("in the end %v", got)
+		}
+	})
 	t.Run("few", func(t *testing.T) {
 		w := newWideWorld(t, slowMost, others)
 		w.publish(1, 2)

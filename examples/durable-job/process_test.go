@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait for something that should be quick.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // build compiles a command of the module in dir into bin.
 func build(t *testing.T, bin, dir, pkg, name string) string {

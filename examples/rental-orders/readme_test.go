@@ -31,7 +31,7 @@ func TestReadme(t *testing.T) {
 		script += block[1]
 	}
 	script = strings.ReplaceAll(script, "127.0.0.1:4566", freeAddress(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 8*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir, cmd.WaitDelay = "../..", time.Second

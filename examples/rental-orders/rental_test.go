@@ -13,8 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slack is how much later than planned an attempt may be on a busy machine.
-const slack = 3 * time.Second
+// slack is how much later than planned an attempt may be: only a machine that does
+// something else makes it late.
+const slack = time.Minute
 
 func TestRental(t *testing.T) {
 	bin := t.TempDir()

@@ -26,8 +26,15 @@ type ARN struct {
 	Resource string // a queue's or topic's name; topic:id for a subscription
 }
 
-// Parse reads an ARN of any partition; the partition is not kept.
+// maxLength bounds an ARN, in bytes. Source: the pattern of ARNs in IAM's API.
+const maxLength = 2048
+
+// Parse reads an ARN of any partition; the partition is not kept. It fails with
+// ErrMalformed, also for one of more than 2,048 bytes.
 func Parse(s string) (ARN, error) {
+	if len(s) > maxLength {
+		return ARN{}, ErrMalformed
+	}
 	var parts [5]string
 	for i := range parts {
 		var ok bool

@@ -183,10 +183,10 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	return f, v, nil
 }
 
-// Settle finishes what is to settle by now, of up to most functions, and returns
-// the uploads that nothing uses any more.
+// Settle finishes what is to settle by now, of up to most functions, of fewer if
+// their records are large, and returns the uploads that nothing uses any more.
 func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
-	for range most {
+	for n := 0; n < most && b.Size() < mutation.StepBytes; n++ {
 		if len(s.settling.Items) == 0 || s.settling.Items[0].settleAt.After(now) {
 			break
 		}

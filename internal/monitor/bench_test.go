@@ -17,10 +17,11 @@ func BenchmarkEvents(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	queues, topics, functions := NewQueues(k, func() {}), NewTopics(k, func() {}), NewFunctions(k, func() {})
+	queues, topics, functions := NewQueues(k, nil, func() {}), NewTopics(k, func() {}), NewFunctions(k, func() {})
 	for name, f := range map[string]func(n int){
 		"queue": func(n int) {
-			queues.Add(shard.QueueEvent{Queue: queueNames[n%len(queueNames)], Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 1, Bytes: 1024})
+			i := n % len(queueNames)
+			queues.Add(shard.QueueEvent{Queue: queueNames[i], Slot: &slots[i], Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 1, Bytes: 1024})
 		},
 		"topic": func(n int) {
 			topics.Record(topicNames[n%len(topicNames)], c.Now(), metrics.Datum{Name: "NumberOfMessagesPublished", Unit: count, Value: 1})
@@ -39,6 +40,7 @@ func BenchmarkEvents(b *testing.B) {
 }
 
 var (
+	slots         [2]shard.Slot
 	queueNames    = []arn.ARN{arn.Queue("us-east-1", "000000000000", "a"), arn.Queue("us-east-1", "000000000000", "b")}
 	topicNames    = []arn.ARN{arn.Topic("us-east-1", "000000000000", "a"), arn.Topic("us-east-1", "000000000000", "b")}
 	functionNames = []arn.ARN{arn.Function("us-east-1", "000000000000", "a"), arn.Function("us-east-1", "000000000000", "b")}

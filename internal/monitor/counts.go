@@ -6,8 +6,12 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// QueueCounts adds up the events of a queue.
+// QueueCounts adds up the events of a queue, or of several.
 type QueueCounts struct {
+	// Left says that a queue's events are to be counted elsewhere: whoever adds them
+	// here asks where.
+	Left atomic.Bool
+
 	Sent, SentBytes, Deduplicated  atomic.Int64
 	Received, EmptyReceives        atomic.Int64
 	Deleted, DeadLettered, Expired atomic.Int64

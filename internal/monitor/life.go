@@ -18,7 +18,9 @@ type life struct {
 // touch notes that something was done in a minute; asleep says that it has to be
 // made active.
 func (l *life) touch(minute int64) (asleep bool) {
-	l.used.Store(minute)
+	if l.used.Load() != minute {
+		l.used.Store(minute)
+	}
 	if !l.touched.Load() {
 		l.touched.Store(true)
 	}

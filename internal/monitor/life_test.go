@@ -47,11 +47,55 @@ func (a *asked) HasTopic(arn.ARN) bool {
 
 var missing = fault.New(fault.QueueDoesNotExist, "")
 
-// events adds events to a queue at the clock's time.
+// adder adds events to a queue, with its slot, at the clock's time.
 func adder(q *Queues, queue arn.ARN, c clock.Clock) func(kind shard.QueueEventKind) {
+	slot := &shard.Slot{}
 	return func(kind shard.QueueEventKind) {
-		q.Add(shard.QueueEvent{Queue: queue, Kind: kind, At: c.Now().UnixMilli(), Messages: 1, Bytes: 1})
+		q.Add(shard.QueueEvent{Queue: queue, Slot: slot, Kind: kind, At: c.Now().UnixMilli(), Messages: 1, Bytes: 1})
 	}
+}
+
+// A queue has one set of counters, by its slot and by its name; after it was deleted,
+// or found to be gone, another one.
+func TestSlots(t *testing.T) {
+	c := clock.NewVirtual(start)
+	q := NewQueues(keeper(t, c, nil), nil, func() {})
+	queue := arn.Queue("us-east-1", "000000000000", "q")
+	first, second := adder(q, queue, c), adder(q, queue, c) // as before and after a purge
+	check := func(sent int64) {
+		t.Helper()
+		if got := q.Of(queue).Sent; got != sent {
+			t.Errorf("%d were sent, want %d", got, sent)
+		}
+		c := q.totals[queue]
+		if len(q.active) != len(q.totals) || q.active[queue] != c || c != nil && c.Left.Load() {
+			t.Errorf("active are %v, there are %v", q.active, q.totals)
+		}
+	}
+	first(shard.MessagesSent)
+	second(shard.MessagesSent)
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, Messages: 1})
+	first(shard.MessagesSent)
+	check(4)
+	old := q.totals[queue]
+	first(shard.QueueDeleted)
+	check(0)
+	second(shard.MessagesSent)
+	first(shard.MessagesSent) // of a queue of the same name that is there by now
+	q.activate(old)           // as do an event and Tick that were late
+	q.wither(old, true)
+	check(2)
+	if _, err := q.Tick(&asked{err: missing, before: func() { first(shard.MessagesReceived) }}, c.Now()); err != nil {
+		t.Fatal(err)
+	}
+	check(2)
+	if _, err := q.Tick(&asked{err: missing}, c.Now()); err != nil {
+		t.Fatal(err)
+	}
+	check(0)
+	second(shard.MessagesSent)
+	first(shard.MessagesSent)
+	check(2)
 }
 
 // A queue that is deleted leaves nothing behind, be it active or idle, are there
@@ -65,7 +109,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 				k = keeper(t, c, nil)
 			}
 			woken := 0
-			q := NewQueues(k, func() { woken++ })
+			q := NewQueues(k, nil, func() { woken++ })
 			queue := arn.Queue("us-east-1", "000000000000", "q")
 			add, answer := adder(q, queue, c), &asked{}
 			tick := func() (more bool) {
@@ -89,7 +133,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 			}
 			add(shard.QueueDeleted)
 			answer.err = missing
-			if size(&q.totals) != 0 || size(&q.active) != 0 {
+			if len(q.totals) != 0 || len(q.active) != 0 {
 				t.Errorf("measured %v, idle %v: a deleted queue is kept", measured, idle)
 			}
 			woken = 0
@@ -98,7 +142,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 				t.Error("nobody looks for the queue of a late event")
 			}
 			tick()
-			if size(&q.totals) != 0 || size(&q.active) != 0 {
+			if len(q.totals) != 0 || len(q.active) != 0 {
 				t.Errorf("measured %v, idle %v: after a late event a deleted queue is kept", measured, idle)
 			}
 		}
@@ -109,7 +153,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 func TestUnavailableQueuesStayActive(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	q := NewQueues(k, func() {})
+	q := NewQueues(k, nil, func() {})
 	queue := arn.Queue("us-east-1", "000000000000", "q")
 	adder(q, queue, c)(shard.MessagesSent)
 	answer := &asked{err: fault.New(fault.Unavailable, "")}
@@ -133,7 +177,7 @@ func TestUnavailableQueuesStayActive(t *testing.T) {
 func TestEventsMakeActive(t *testing.T) {
 	for _, result := range []error{missing, nil} {
 		c := clock.NewVirtual(start)
-		q := NewQueues(keeper(t, c, nil), func() {})
+		q := NewQueues(keeper(t, c, nil), nil, func() {})
 		queue := arn.Queue("us-east-1", "000000000000", "q")
 		add := adder(q, queue, c)
 		add(shard.MessagesSent)
@@ -152,7 +196,7 @@ func TestEventsMakeActive(t *testing.T) {
 				t.Fatal(err)
 			}
 			together.Wait()
-			if _, active := q.active.Load(queue); !active {
+			if q.active[queue] == nil {
 				t.Fatal("a queue that is used is not active")
 			}
 		}
@@ -253,7 +297,7 @@ func TestNamesAreOwned(t *testing.T) {
 	name := arn.ARN{Service: "sqs", Region: request[:9], Account: request[10:22], Resource: request[23:27]}
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	q, topics, f := NewQueues(k, func() {}), NewTopics(k, func() {}), NewFunctions(k, func() {})
+	q, topics, f := NewQueues(k, nil, func() {}), NewTopics(k, func() {}), NewFunctions(k, func() {})
 	adder(q, name, c)(shard.MessagesSent)
 	topics.Record(name, c.Now(), metrics.Datum{Name: "m", Unit: count, Value: 1})
 	name.Resource = request[28:38]
@@ -267,13 +311,16 @@ func TestNamesAreOwned(t *testing.T) {
 			}
 		}
 	}
-	for what, m := range map[string]*sync.Map{"totals": &q.totals, "queues": &q.active, "topics": &topics.active} {
-		m.Range(func(key, _ any) bool {
-			a := key.(arn.ARN)
-			check(what, a.Region, a.Account, a.Resource)
-			return true
-		})
+	for what, m := range map[string]map[arn.ARN]*counters{"totals": q.totals, "queues": q.active} {
+		for a, c := range m {
+			check(what, a.Region, a.Account, a.Resource, c.name.Resource)
+		}
 	}
+	topics.active.Range(func(key, _ any) bool {
+		a := key.(arn.ARN)
+		check("topics", a.Region, a.Account, a.Resource)
+		return true
+	})
 	f.handles.Range(func(key, _ any) bool {
 		a := key.(about)
 		check("functions", a.Region, a.Account, a.name, a.resource, a.executed)
@@ -285,10 +332,14 @@ func TestNamesAreOwned(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	q, topics := NewQueues(k, func() {}), NewTopics(k, func() {})
+	q, topics := NewQueues(k, nil, func() {}), NewTopics(k, func() {})
+	add, other := adder(q, queueNames[0], c), adder(q, queueNames[1], c)
 	for what, f := range map[string]func(){
-		"a send":    func() { adder(q, queueNames[0], c)(shard.MessagesSent) },
-		"a receive": func() { adder(q, queueNames[1], c)(shard.MessagesReceived) },
+		"a send":    func() { add(shard.MessagesSent) },
+		"a receive": func() { other(shard.MessagesReceived) },
+		"an event without its slot": func() {
+			q.Add(shard.QueueEvent{Queue: queueNames[0], Kind: shard.MessagesMovedIn, At: c.Now().UnixMilli(), Messages: 1})
+		},
 		"a publish": func() {
 			topics.Record(topicNames[0], c.Now(), metrics.Datum{Name: "NumberOfMessagesPublished", Unit: count, Value: 1})
 		},
@@ -315,7 +366,7 @@ func TestResume(t *testing.T) {
 		}
 		m = NewTicker(time.Minute, c, func(err error) { t.Error(err) })
 		k := reopen(t, st, c, m.Wake)
-		q, topics = NewQueues(k, m.Wake), NewTopics(k, m.Wake)
+		q, topics = NewQueues(k, nil, m.Wake), NewTopics(k, m.Wake)
 		if err := errors.Join(q.Resume(holding, c.Now()), topics.Resume(c.Now())); err != nil {
 			t.Fatal(err)
 		}

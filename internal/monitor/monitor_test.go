@@ -107,7 +107,7 @@ func TestQueuesBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
 	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
 	k := keeper(t, c, m.Wake)
-	q := NewQueues(k, m.Wake)
+	q := NewQueues(k, nil, m.Wake)
 	held := gauges{}
 	held["q.fifo"] = shard.QueueGauges{GroupsInFlight: 2}
 	m.Start(TickFunc(func(at time.Time) (bool, error) { return q.Tick(held, at) }), TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
@@ -155,20 +155,27 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// What is sent at once counts by the message.
-func TestSentAtOnce(t *testing.T) {
+// What is sent or deleted at once counts by the message, and a receive once.
+func TestAtOnce(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := keeper(t, c, nil)
-	q := NewQueues(k, func() {})
+	q := NewQueues(k, nil, func() {})
 	queue := arn.Queue("us-east-1", "000000000000", "q")
 	sizes := []int{5, 5, 7}
 	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 3, Bytes: 17, Sizes: sizes})
 	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: 1, Bytes: 4})
-	if got := q.Of(queue); got.Sent != 4 || got.SentBytes != 21 {
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesReceived, At: c.Now().UnixMilli(), Messages: 4})
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesDeleted, At: c.Now().UnixMilli(), Messages: 3})
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesDeletedAgain, At: c.Now().UnixMilli(), Messages: 2})
+	q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesDeduplicated, At: c.Now().UnixMilli(), Messages: 2})
+	if got := q.Of(queue); got != (Totals{Sent: 4, SentBytes: 21, Received: 4, Deleted: 3, Deduplicated: 2}) {
 		t.Errorf("%+v", got)
 	}
 	from := c.Now().Truncate(time.Minute).Unix()
-	for name, want := range map[string][4]float64{"NumberOfMessagesSent": {4, 4, 1, 1}, "SentMessageSize": {4, 21, 4, 7}} {
+	for name, want := range map[string][4]float64{
+		"NumberOfMessagesSent": {4, 4, 1, 1}, "SentMessageSize": {4, 21, 4, 7}, "NumberOfMessagesReceived": {1, 4, 4, 4},
+		"NumberOfMessagesDeleted": {5, 5, 1, 1}, "NumberOfDeduplicatedSentMessages": {2, 2, 1, 1},
+	} {
 		m := metrics.Metric{
 			Owner: metrics.Owner{Account: "000000000000", Region: "us-east-1"}, Namespace: "AWS/SQS", Name: name,
 			Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: "q"}),

@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,24 +17,34 @@ import (
 // nothing happened to, or that is deleted, costs nothing.
 type Queues struct {
 	keeper *metrics.Store // nil: there are no metrics
+	series QueueSeries
 	wake   func()
-	totals sync.Map // arn.ARN → *counters
+
+	mu     sync.Mutex // guards what follows; an event rarely needs it
+	totals map[arn.ARN]*counters
 	// active are those that Tick looks at: they have metrics each minute. Without
 	// metrics it looks once, for what came when the queue was gone.
-	active sync.Map // arn.ARN → *counters
+	active map[arn.ARN]*counters
 }
 
-// NewQueues makes a Queues whose metrics go to keeper, if it is not nil; wake asks
-// for a call of Tick after the present minute.
-func NewQueues(keeper *metrics.Store, wake func()) *Queues {
-	return &Queues{keeper: keeper, wake: wake}
+// QueueSeries finds the counts that somebody else shows of a queue. They are added to
+// until they are Left.
+type QueueSeries func(queue arn.ARN) *QueueCounts
+
+// NewQueues makes a Queues whose metrics go to keeper, and whose events are counted
+// in series, unless they are nil; wake asks for a call of Tick after the present minute.
+func NewQueues(keeper *metrics.Store, series QueueSeries, wake func()) *Queues {
+	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[arn.ARN]*counters{}}
 }
 
+// counters are what is kept about a queue. The queue's slot has them, so that its
+// next event finds them at once.
 type counters struct {
 	QueueCounts
 	life
 
 	name     arn.ARN
+	series   atomic.Pointer[QueueCounts]
 	resource atomic.Pointer[metrics.Resource]
 }
 
@@ -46,30 +58,55 @@ type Totals struct {
 // Add takes an event. It does not block.
 func (q *Queues) Add(e shard.QueueEvent) {
 	if e.Kind == shard.QueueDeleted {
-		q.totals.Delete(e.Queue)
-		q.active.Delete(e.Queue)
+		q.forget(e.Queue)
 		return
 	}
-	c := q.of(e.Queue)
+	c := q.at(&e)
 	c.Add(&e)
+	if q.series != nil {
+		s := c.series.Load()
+		if s == nil || s.Left.Load() {
+			s = q.series(c.name)
+			c.series.Store(s)
+		}
+		s.Add(&e)
+	}
 	if q.keeper != nil {
 		q.measure(c, &e)
 	}
 }
 
-// of finds or makes the counters of a queue.
-func (q *Queues) of(queue arn.ARN) *counters {
-	found, ok := q.totals.Load(queue)
-	if ok {
-		return found.(*counters)
+// at finds or makes the counters of an event's queue.
+func (q *Queues) at(e *shard.QueueEvent) *counters {
+	if e.Slot == nil {
+		return q.of(e.Queue)
 	}
-	queue = queue.Own()
-	found, ok = q.totals.LoadOrStore(queue, &counters{name: queue})
-	c := found.(*counters)
-	if !ok { // it may be of a queue that is gone
-		q.activate(c)
+	c, _ := e.Slot.Load().(*counters)
+	if c == nil || c.Left.Load() {
+		c = q.of(e.Queue)
+		e.Slot.Store(c)
 	}
 	return c
+}
+
+// of finds or makes the counters of a queue.
+func (q *Queues) of(queue arn.ARN) *counters {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.totals[queue]
+	if c == nil { // it may be of a queue that is gone
+		c = &counters{name: queue.Own()}
+		q.revive(c)
+	}
+	return c
+}
+
+func (q *Queues) forget(queue arn.ARN) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c := q.totals[queue]; c != nil {
+		q.remove(c, true)
+	}
 }
 
 const (
@@ -86,47 +123,94 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	if c.touch(minute) {
 		q.activate(c)
 	}
-	n := float64(e.Messages)
+	each := metrics.Datum{Unit: count, Value: 1, Again: e.Messages - 1}
 	switch e.Kind {
 	case shard.MessagesSent:
 		q.sent(c, minute, e)
 	case shard.MessagesDeduplicated:
-		q.record(c, minute, metrics.Datum{Name: "NumberOfDeduplicatedSentMessages", Unit: count, Value: n})
+		each.Name, each.Run = "NumberOfDeduplicatedSentMessages", runDeduplicated
+		q.record(c, minute, each)
 	case shard.MessagesReceived:
-		name := "NumberOfMessagesReceived"
 		if e.Messages == 0 {
-			name, n = "NumberOfEmptyReceives", 1
+			q.record(c, minute, metrics.Datum{Name: "NumberOfEmptyReceives", Unit: count, Value: 1, Run: runEmpty})
+		} else {
+			q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesReceived", Unit: count, Value: float64(e.Messages), Run: runReceived})
 		}
-		q.record(c, minute, metrics.Datum{Name: name, Unit: count, Value: n})
 	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
-		q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesDeleted", Unit: count, Value: n})
+		each.Name, each.Run = "NumberOfMessagesDeleted", runDeleted
+		q.record(c, minute, each)
 	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
 	}
 }
 
+// The runs of a queue's metrics.
+const (
+	runSent = iota + 1
+	runSizes
+	runReceived
+	runEmpty
+	runDeleted
+	runDeduplicated
+)
+
 // sent records each message by itself, also of those that were sent at once.
 func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
-	sizes := e.Sizes
-	if sizes == nil {
-		sizes = []int{e.Bytes}
+	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1, Run: runSent}
+	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes), Run: runSizes}
+	if e.Sizes == nil {
+		q.record(c, minute, sent, sized)
+		return
 	}
-	var room [8]metrics.Datum
-	data := append(room[:0], metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: len(sizes) - 1})
-	for i, size := range sizes {
-		if i > 0 && size == sizes[i-1] {
+	var room [maxBatch + 1]metrics.Datum
+	data := append(room[:0], sent)
+	for i, size := range e.Sizes {
+		if i > 0 && size == e.Sizes[i-1] {
 			data[len(data)-1].Again++
 			continue
 		}
-		data = append(data, metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(size)})
+		sized.Value = float64(size)
+		data = append(data, sized)
 	}
 	q.record(c, minute, data...)
 }
 
+// maxBatch is how many messages a client can send at once.
+const maxBatch = 10
+
+// activate has Tick look at a queue again.
 func (q *Queues) activate(c *counters) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := q.totals[c.name]; now == nil || now == c {
+		q.revive(c)
+	}
+}
+
+// revive is activate for counters that are the queue's or, as it has none, become
+// so, under mu.
+func (q *Queues) revive(c *counters) {
 	c.active.Store(true)
-	q.totals.LoadOrStore(c.name, c) // Tick may just have taken it out
-	q.active.Store(c.name, c)
+	c.Left.Store(false)
+	q.totals[c.name], q.active[c.name] = c, c
 	q.wake()
+}
+
+// wither ends the activity of a queue, unless anything was done since the look.
+func (q *Queues) wither(c *counters, gone bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.active[c.name] == c && c.wither(func() { q.remove(c, gone) }) {
+		q.revive(c)
+	}
+}
+
+// remove takes a queue out of the active ones, and out of all if it is gone, under mu.
+func (q *Queues) remove(c *counters, gone bool) {
+	delete(q.active, c.name)
+	if gone {
+		c.Left.Store(true)
+		delete(q.totals, c.name)
+	}
 }
 
 func (q *Queues) record(c *counters, minute int64, data ...metrics.Datum) {
@@ -152,9 +236,11 @@ type Gauger interface {
 // has been idle and empty for long, is active no more.
 func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
+	q.mu.Lock()
+	active := slices.Collect(maps.Values(q.active))
+	q.mu.Unlock()
 	n := 0
-	q.active.Range(func(_, value any) bool {
-		c := value.(*counters)
+	for _, c := range active {
 		c.look()
 		g, failed := gauger.SampleQueue(c.name)
 		gone := fault.KindOf(failed) == fault.QueueDoesNotExist
@@ -164,34 +250,25 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		}
 		switch {
 		case gone, failed == nil && q.keeper != nil && held == 0 && c.idle(minute):
-			if c.wither(func() { q.remove(c, gone) }) {
-				q.activate(c)
-			}
-			return true
+			q.wither(c, gone)
+			continue
 		case failed != nil: // its owner does not answer now
 			more = true
-			return true
+			continue
 		case q.keeper == nil:
-			q.active.Delete(c.name)
-			return true
+			q.wither(c, false)
+			continue
 		}
 		more = true
 		q.gauge(c, minute, &g)
 		// What is written leaves memory, however many queues there are.
 		if n++; n%1000 == 0 {
-			_, err = q.keeper.Flush()
+			if _, err := q.keeper.Flush(); err != nil {
+				return more, err
+			}
 		}
-		return err == nil
-	})
-	return more, err
-}
-
-// remove takes a queue out of the active ones, and out of all if it is gone.
-func (q *Queues) remove(c *counters, gone bool) {
-	q.active.Delete(c.name)
-	if gone {
-		q.totals.Delete(c.name)
 	}
+	return more, nil
 }
 
 // gauge records what a queue holds, and that nothing happened where nothing did.
@@ -237,11 +314,12 @@ func (q *Queues) gauge(c *counters, minute int64, g *shard.QueueGauges) {
 
 // Of are the totals of a queue.
 func (q *Queues) Of(queue arn.ARN) Totals {
-	found, ok := q.totals.Load(queue)
-	if !ok {
+	q.mu.Lock()
+	c := q.totals[queue]
+	q.mu.Unlock()
+	if c == nil {
 		return Totals{}
 	}
-	c := found.(*counters)
 	return Totals{
 		Sent: c.Sent.Load(), SentBytes: c.SentBytes.Load(), Deduplicated: c.Deduplicated.Load(),
 		Received: c.Received.Load(), EmptyReceives: c.EmptyReceives.Load(),

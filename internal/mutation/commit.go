@@ -9,6 +9,11 @@ import (
 // MaxCommit is the largest encoded commit, in bytes.
 const MaxCommit = 4 << 20
 
+// StepBytes is the size of a batch, in bytes, at which a command that has much to
+// change leaves the rest to another commit. What is missing to MaxCommit is room for
+// the last change.
+const StepBytes = 1 << 20
+
 const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, shard, epoch, sequence, count
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -87,10 +87,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
-	monitoring, err := openMonitoring(deps, st)
-	if err != nil {
-		return Parts{}, err
-	}
 	signed := &envelopes{url: url}
 	groups, err := logs.Open(logs.Options{
 		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
@@ -99,19 +95,20 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
 	}
 	deps.OnStop("log groups", func(context.Context) error { return groups.Close() })
+	counting := newPrometheus(deps, st, guard, groups)
+	monitoring, err := openMonitoring(deps, st, counting.series())
+	if err != nil {
+		return Parts{}, err
+	}
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
-	}
-	ofQueues := queueEvents{
-		monitoring.queues.Add,
 	}
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
 	}
-	counting := newPrometheus(deps, st, guard, groups)
 	var synced func(time.Duration)
 	if counting != nil {
-		events, ofQueues, synced = append(events, counting), append(ofQueues, counting.Queue), counting.Synced
+		events, synced = append(events, counting), counting.Synced
 	}
 	var ofFunctions functionEvents
 	if record := monitoring.functionEvents(deps); record != nil {
@@ -129,7 +126,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: ofQueues.add, Accepted: ofFunctions.accepted, Synced: synced,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted, Synced: synced,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -193,6 +190,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 				wire.Lambda(functions.Operations()...),
 			},
 			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
+			Panicked: func(cause any) { endHalfway(deps.Log, cause) },
 			Admit: func(call *api.Call) error {
 				return engine.ServiceFault(call.Service, call.Region, call.Account)
 			},

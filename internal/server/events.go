@@ -25,15 +25,6 @@ func (all deliveryEvents) Published(p *shard.Published) {
 	}
 }
 
-// queueEvents pass every event of a queue on to all that want to know.
-type queueEvents []func(shard.QueueEvent)
-
-func (all queueEvents) add(e shard.QueueEvent) {
-	for _, one := range all {
-		one(e)
-	}
-}
-
 // functionEvents pass every event of a function on to all that want to know.
 type functionEvents []invoke.Events
 

@@ -111,7 +111,7 @@ func (s *Server) handler(parts Parts) http.Handler {
 		mux.Handle(pattern, h)
 	}
 	// A page in a browser must not move the clock of a server on localhost.
-	guarded := http.NewCrossOriginProtection().Handler(mux)
+	guarded := ending(s.log, http.NewCrossOriginProtection().Handler(mux))
 	if parts.Metrics != nil {
 		mux.Handle("GET "+metricsPath, parts.Metrics)
 	}

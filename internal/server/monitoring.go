@@ -30,7 +30,7 @@ type monitoring struct {
 
 var _ deliver.Events = (*monitoring)(nil)
 
-func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
+func openMonitoring(deps Deps, st store.Store, series monitor.QueueSeries) (*monitoring, error) {
 	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		exit(err)
@@ -48,7 +48,7 @@ func openMonitoring(deps Deps, st store.Store) (*monitoring, error) {
 	if !deps.Config.Metrics {
 		source = nil
 	}
-	m.queues = monitor.NewQueues(source, m.minutes.Wake)
+	m.queues = monitor.NewQueues(source, series, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.keeper, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{

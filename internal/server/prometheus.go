@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/queue/message"
@@ -110,11 +111,22 @@ func (p *prometheus) handler() http.Handler {
 }
 
 // observe takes the requests, unless nothing is counted.
-func (p *prometheus) observe() func(wire.Observation) {
+func (p *prometheus) observe() func(service, operation string) wire.Observer {
 	if p == nil {
 		return nil
 	}
-	return func(o wire.Observation) { p.Request(o.Service, o.Operation, o.Code, o.Duration) }
+	return func(service, operation string) wire.Observer {
+		requests := p.Requests(service, operation)
+		return func(o wire.Observation) { requests.Add(o.Code, o.Duration) }
+	}
+}
+
+// series are those of queues; nil: there are none.
+func (p *prometheus) series() monitor.QueueSeries {
+	if p == nil {
+		return nil
+	}
+	return p.Queue
 }
 
 var promOutcomes = map[string]prom.Outcome{

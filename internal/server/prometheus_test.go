@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
@@ -49,7 +50,7 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &hanging{Store: memory.New(), disk: make(chan struct{}, 1)}
 		p := &prometheus{prom.New(prom.Options{Series: 1, Low: func() bool { return true }})}
-		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: p.Queue})
+		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,6 +139,49 @@ func TestFanOutsAreBounded(t *testing.T) {
 	}
 }
 
+// TestStartsAreBounded: a start gives back what very many subscriptions were being
+// delivered in commits of at most 4 MiB, however many of them wait for the disk together.
+func TestStartsAreBounded(t *testing.T) {
+	const subscriptions = 27_000
+	ctx := context.Background()
+	var largest int
+	o := Options{Store: memory.New(), Clock: clock.System, Observe: decodable(t, &largest)}
+	e := openEngine(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range subscriptions {
+		subscribe(t, e, "wide", fmt.Sprint("q", i), subscriptionID(i))
+	}
+	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+		t.Fatal(err)
+	}
+	e.background.Wait()
+	for round := range 2 { // with and without a lease each
+		for i := range subscriptions {
+			if ds := takeAll(t, e, topicARN("wide").Subscription(subscriptionID(i))); len(ds) != 1 {
+				t.Fatalf("round %d: subscription %d has %d messages", round, i, len(ds))
+			} else if round == 1 {
+				if err := e.Release(ds[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		largest = 0
+		e = openEngine(t, o)
+		e.log.flush()
+		if largest > mutation.MaxCommit {
+			t.Errorf("the largest commit of a start has %d bytes, round %d", largest, round)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sameShard names queues that belong to the shard of a.
 func sameShard(e *Engine, a arn.ARN, n int) (names []string) {
 	for i := 0; len(names) < n; i++ {

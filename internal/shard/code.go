@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
 )
@@ -113,7 +114,7 @@ func (sh *shard) loadFunctions() error {
 	// One step for each upload, however many chunks it has.
 	for ok := it.Next(); ok; {
 		name := binary.BigEndian.Uint64(it.Key()[len(codePrefix(sh.id)):])
-		if !used[name] {
+		if !used[name] && sh.batch.Size() < mutation.StepBytes { // else the next start does
 			sh.dropUploads(name)
 		}
 		ok = it.Seek(uploadPrefix(sh.id, name+1))

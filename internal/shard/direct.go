@@ -85,7 +85,7 @@ func (sh *shard) plan(fs []fanout) plan {
 		each, before, slowOnes := f.p.size(), len(p.deliveries), 0
 		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
 		for sub := range sh.topics.Match(f.topic, "", f.message(), nil) {
-			if f.later = p.full() || slowOnes == slowLooked; f.later {
+			if f.later = p.full() || slowOnes == passedMost; f.later {
 				break
 			}
 			if f.topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
@@ -350,11 +350,7 @@ func (w *directWriter) tell() {
 	if len(w.sizes) == 0 {
 		return
 	}
-	ev := QueueEvent{Queue: w.into.arn, Kind: MessagesSent, At: w.now, Messages: len(w.sizes), Sizes: w.sizes}
-	for _, size := range w.sizes {
-		ev.Bytes += size
-	}
-	w.from.engine.event(ev)
+	w.from.engine.sent(w.into, w.now, w.sizes)
 	w.sizes = w.sizes[:0]
 }
 

@@ -101,7 +101,7 @@ type Engine struct {
 	shards   [Shards]*shard
 	finished *finishedRing
 
-	mappingWatcher  atomic.Pointer[func(arn.ARN)]
+	mappingWatcher  atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
 	creationWatcher atomic.Pointer[func(arn.ARN)]
 
 	consumers atomic.Pointer[map[string]Consumer] // by service

@@ -84,6 +84,61 @@ func TestQueueEvents(t *testing.T) {
 	}
 }
 
+// TestOneEventOfARequest: what a request does to messages of a queue is told of at
+// once, with the queue's slot, which is another one after a purge.
+func TestOneEventOfARequest(t *testing.T) {
+	ctx := context.Background()
+	var got []string
+	slots := map[*Slot]int{}
+	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
+		if slots[ev.Slot] == 0 {
+			slots[ev.Slot] = len(slots) + 1
+		}
+		got = append(got, fmt.Sprint(slots[ev.Slot], ev.Kind, ev.Messages, ev.Bytes, ev.Sizes))
+	}})
+	defer e.Close()
+	q := queueARN("q.fifo")
+	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(bodies ...string) {
+		t.Helper()
+		var all []Outgoing
+		for i, body := range bodies {
+			m := newMessage(i, body)
+			m.Group, m.Dedup = "g", body
+			all = append(all, Outgoing{Message: m})
+		}
+		if _, err := e.Send(ctx, q, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("a", "bcd", "a", "bcd", "e")
+	r, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 2, Visibility: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := r[0].ReceiptHandle, r[1].ReceiptHandle
+	if _, err := e.DeleteMessages(ctx, q, []string{one, one, two, one, "none"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PurgeQueue(ctx, q); err != nil {
+		t.Fatal(err)
+	}
+	send("f")
+	if _, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 2}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		fmt.Sprint(1, MessagesDeduplicated, 2, 0, []int(nil)), fmt.Sprint(1, MessagesSent, 3, 5, []int{1, 3, 1}), fmt.Sprint(1, MessagesReceived, 2, 0, []int(nil)),
+		fmt.Sprint(1, MessagesDeleted, 2, 0, []int(nil)), fmt.Sprint(1, MessagesDeletedAgain, 2, 0, []int(nil)),
+		fmt.Sprint(2, MessagesSent, 1, 1, []int(nil)), fmt.Sprint(2, MessagesReceived, 1, 0, []int(nil)),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestOneEventOfABatch: what a publish puts into a queue at once is told of at
 // once, with the size of each message.
 func TestOneEventOfABatch(t *testing.T) {

@@ -20,15 +20,15 @@ const (
 	fanoutStep  = 512     // subscriptions
 	laterStep   = 128     // of a step in the background, which others wait for
 	fanoutBytes = 1 << 20 // of messages
+	passedMost  = 4096    // subscriptions that a step passes over
 )
 
 // Those that do not keep up get a standard topic's messages later if they are
 // many: what they cost must not delay the others.
 const (
-	slowDepth  = 4    // messages that wait for an endpoint, or are under way to it
-	slowMost   = 64   // such subscriptions that get a publication with the others
-	slowLooked = 4096 // such subscriptions that a publish looks at
-	laterMost  = 64   // publications of a topic that go on in the background; with more, its publishers make the steps
+	slowDepth = 4  // messages that wait for an endpoint, or are under way to it
+	slowMost  = 64 // such subscriptions that get a publication with the others
+	laterMost = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
 )
 
 // slow reports that a subscriber does not keep up with what is published. Queues do.
@@ -97,16 +97,15 @@ func (sh *shard) fanoutDone() {
 // backlogs behind the cursor, but for those of first, which have it, and moves
 // the cursor. more says that there are others.
 func (sh *shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bool) {
-	now, n, size := sh.now(), 0, 0
+	now, n, passed, size := sh.now(), 0, 0, 0
 	for sub := range sh.topics.Match(f.topic, f.cursor, f.message(), nil) {
-		if n == most || size > fanoutBytes {
+		if n == most || passed == passedMost || size > fanoutBytes {
 			return true
 		}
 		f.cursor = sub.ID()
-		if sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
-			continue // subscribed after the publish, or it has a replay for that
-		}
-		if _, ok := first[sub.Incarnation]; ok {
+		_, has := first[sub.Incarnation]
+		if has || sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
+			passed++ // or it subscribed after the publish, or has a replay for that
 			continue
 		}
 		f.reached.Add(sub)

@@ -500,3 +500,18 @@ func TestPublishedToSlowSubscribers(t *testing.T) {
 		t.Errorf("told of %d publications", len(got))
 	}
 }
+
+// TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
+// same, and the next goes on behind it.
+func TestStepPassesOverFew(t *testing.T) {
+	w := newWideWorld(t, 0, passedMost+3)
+	w.sh.mu.Lock()
+	defer w.sh.mu.Unlock()
+	f := &fanout{topic: w.topic} // published before anybody subscribed
+	if !w.sh.spread(f, laterStep, nil) || f.cursor != subscriptionID(passedMost-1) {
+		t.Errorf("the first step ended at %s", f.cursor)
+	}
+	if w.sh.spread(f, laterStep, nil) || f.cursor != subscriptionID(passedMost+2) {
+		t.Errorf("the second step ended at %s", f.cursor)
+	}
+}

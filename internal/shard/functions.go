@@ -233,8 +233,11 @@ func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier strin
 		if err != nil {
 			return err
 		}
-		sh.dropUploads(f.Uploads()...)
 		sh.dropBacklog(layout.Incarnation(f.Incarnation))
+		for _, upload := range f.Uploads() {
+			sh.commitMuch() // after a crash the next start drops the rest
+			sh.dropUploads(upload)
+		}
 		return nil
 	})
 }

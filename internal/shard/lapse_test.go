@@ -3,12 +3,14 @@ package shard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -93,5 +95,34 @@ func TestLapseAfterRestart(t *testing.T) {
 	sh.mu.Unlock()
 	if backlogs != 0 {
 		t.Errorf("%d backlogs are left", backlogs)
+	}
+}
+
+// TestLapsesAreBounded: a topic's record, which counts what was removed, may be as
+// large as its policy; those who never confirmed go in commits of at most 4 MiB.
+func TestLapsesAreBounded(t *testing.T) {
+	ctx := context.Background()
+	var largest int
+	now := clock.NewVirtual(start)
+	e := openEngine(t, Options{Store: memory.New(), Clock: now, Observe: decodable(t, &largest)})
+	defer e.Close()
+	name := topicARN("t")
+	doc := fmt.Sprintf(`{"Version":"2012-10-17","Id":"%s","Statement":[{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"%s"}]}`,
+		strings.Repeat("x", 29<<10), name)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{"Policy": doc}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range lapseStep {
+		if _, err := e.Subscribe(ctx, topic.Subscribe{
+			Topic: name, Owner: account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: subscriptionID(i), Token: fmt.Sprint(i),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(lapseStep) || largest > 2<<20 {
+		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], lapseStep, largest, err)
 	}
 }

@@ -257,24 +257,20 @@ func (sh *shard) byIncarnation(inc layout.Incarnation) *queueState {
 	return nil
 }
 
-// resumeChunk bounds the leases that are returned in one commit.
-const resumeChunk = 1000
-
 // resume goes on where the process before left off.
 func (sh *shard) resume() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, qs := range sh.backlogs {
 		// Whether these attempts reached anybody is unknown: they are made again.
-		for i, l := range qs.machine.Leases() {
+		for _, l := range qs.machine.Leases() {
 			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
 			sh.touch(qs)
-			if i%resumeChunk == resumeChunk-1 {
-				sh.commit(false)
-			}
+			sh.commitMuch()
 		}
 		if !qs.machine.Empty() {
 			sh.touch(qs)
+			sh.commitMuch()
 		}
 	}
 	for _, qs := range sh.queues {
@@ -284,6 +280,7 @@ func (sh *shard) resume() {
 		}
 		if !qs.machine.Empty() {
 			sh.touch(qs)
+			sh.commitMuch()
 		}
 	}
 	sh.commit(false)

@@ -187,6 +187,54 @@ func TestLongPollWakesOnVirtualTime(t *testing.T) {
 	})
 }
 
+// TestLongPollTellsWhetherItWaits: whoever receives knows that messages are on their
+// way before whoever sent them, or moved the clock, goes on.
+func TestLongPollTellsWhetherItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.NewVirtual(start)
+		p := newPoll(t, now)
+		defer p.Close()
+		var waits atomic.Bool
+		expect := func(what string, want bool) {
+			t.Helper()
+			if waits.Load() != want {
+				t.Errorf("%s: it waits: %v", what, !want)
+			}
+		}
+		poll := func(ctx context.Context) {
+			go func() {
+				_, _ = p.Receive(ctx, ReceiveRequest{
+					Queue: queueARN("q"), Max: 1, Visibility: time.Minute, Wait: 20 * time.Second, Waiting: waits.Store,
+				})
+			}()
+			synctest.Wait()
+		}
+		poll(t.Context())
+		expect("an empty queue", true)
+		if _, err := p.Send(t.Context(), queueARN("q"), []Outgoing{{Message: newMessage(1, "a")}}); err != nil {
+			t.Fatal(err)
+		}
+		expect("sent", false)
+		poll(t.Context())
+		expect("in flight", true)
+		if _, err := now.Advance(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		expect("back again", false)
+		ctx, cancel := context.WithCancel(t.Context())
+		poll(ctx)
+		expect("in flight again", true)
+		cancel()
+		synctest.Wait()
+		expect("cancelled", false)
+		poll(t.Context())
+		if err := p.DeleteQueue(t.Context(), queueARN("q")); err != nil {
+			t.Fatal(err)
+		}
+		expect("the queue is gone", false)
+	})
+}
+
 // TestLongPollWakesByItsLikes: what another client gives back wakes a receive.
 func TestLongPollWakesByItsLikes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 )
 
 // SetMappingWatcher has changed called with each mapping that becomes another one
-// from now on. It is called under a shard's lock: it must be quick, and not call
-// the engine.
-func (e *Engine) SetMappingWatcher(changed func(arn.ARN)) { e.mappingWatcher.Store(&changed) }
+// from now on, and with what it becomes: nil when it is gone. It is called under a
+// shard's lock: it must be quick, not call the engine, and not keep the mapping.
+func (e *Engine) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping)) {
+	e.mappingWatcher.Store(&changed)
+}
 
 // SetCreationWatcher has created called with each queue and each function, also one
 // with the name of an alias, that is made from now on: a mapping may wait for it. It
@@ -38,12 +40,13 @@ func (sh *shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.FunctionUpdates == 0 {
 		sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
 	}
-	sh.engine.tellMapping(a)
+	sh.tellMapping(a)
 }
 
-func (e *Engine) tellMapping(a arn.ARN) {
-	if changed := e.mappingWatcher.Load(); changed != nil {
-		(*changed)(a)
+func (sh *shard) tellMapping(a arn.ARN) {
+	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
+		m, _ := sh.mappings.Mapping(a) // nil if it is gone
+		(*changed)(a, m)
 	}
 }
 
@@ -209,7 +212,7 @@ func (sh *shard) settleMappings() {
 	sh.catalog = sh.commit(true)
 	sh.generation++
 	for _, a := range settled {
-		sh.engine.tellMapping(a)
+		sh.tellMapping(a)
 	}
 }
 

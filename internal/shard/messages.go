@@ -43,9 +43,11 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 		most = max(most, msgs[i].Message.Size())
 	}
 	record := make([]byte, 0, most+recordOverhead)
+	duplicates := 0
+	sh.sizes = sh.sizes[:0]
 	for i, out := range msgs {
 		if results[i] = original(i); results[i].Duplicate {
-			e.event(QueueEvent{Queue: a, Kind: MessagesDeduplicated, At: now, Messages: 1})
+			duplicates++
 			continue
 		}
 		out.Message.Sent = now
@@ -59,8 +61,10 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
 		})
 		sh.remember(qs, now, out.Message, results[i])
-		e.event(QueueEvent{Queue: a, Kind: MessagesSent, At: now, Messages: 1, Bytes: out.Message.Size()})
+		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
+	e.happened(qs, MessagesDeduplicated, now, duplicates)
+	e.sent(qs, now, sh.sizes)
 	g := sh.commit(true)
 	if g == nil { // all are duplicates: the answer rests on their originals
 		g = sh.last
@@ -117,7 +121,8 @@ type waiter struct {
 	max        int
 	visibility time.Duration
 	attempt    string
-	result     chan leased // capacity 1
+	result     chan leased   // capacity 1
+	waiting    func(is bool) // told when it is listed, and no longer; may be nil
 }
 
 // leased is what a receive found.
@@ -139,6 +144,9 @@ func (l *waiterList) push(w *waiter) {
 		l.last.next = w
 	}
 	l.last = w
+	if w.waiting != nil {
+		w.waiting(true)
+	}
 }
 
 func (l *waiterList) remove(w *waiter) {
@@ -156,6 +164,9 @@ func (l *waiterList) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.next, w.prev, w.listed = nil, nil, false
+	if w.waiting != nil {
+		w.waiting(false)
+	}
 }
 
 // Receive leases messages of a queue. With a wait it returns as soon as there
@@ -163,11 +174,12 @@ func (l *waiterList) remove(w *waiter) {
 // QueueDoesNotExist, OverLimit when the queue has too many messages in flight
 // and the receive does not wait.
 func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+	var qs *queueState
 	var received []Received
 	for range receiveRounds {
 		var again bool
 		var err error
-		if received, again, err = e.receiveOnce(ctx, &req); err != nil {
+		if qs, received, again, err = e.receiveOnce(ctx, &req); err != nil {
 			return nil, err
 		}
 		if !again {
@@ -175,21 +187,22 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		}
 		req.Wait = 0
 	}
-	e.event(QueueEvent{Queue: req.Queue, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
+	e.happened(qs, MessagesReceived, e.clock.Now().UnixMilli(), len(received))
 	return received, nil
 }
 
 // receiveOnce is Receive, unless there was nothing but what cannot be read: then
-// again says that what comes behind that need not wait for the next receive.
-func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (received []Received, again bool, err error) {
+// again says that what comes behind that need not wait for the next receive. qs is
+// the queue as it was found.
+func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queueState, received []Received, again bool, err error) {
 	sh := e.shardOf(req.Queue)
 	sh.mu.Lock()
-	qs, err := sh.lookup(req.Queue)
+	qs, err = sh.lookup(req.Queue)
 	if err != nil {
 		g := sh.catalog
 		sh.mu.Unlock()
 		g.wait()
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	cfg := qs.machine.Config()
 	if req.Visibility < 0 {
@@ -204,10 +217,10 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (received
 	}
 	if found.err != nil {
 		sh.mu.Unlock()
-		return nil, false, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+		return nil, nil, false, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
 	}
 	if len(found.leases) == 0 && req.Wait > 0 {
-		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1)}
+		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1), waiting: req.Waiting}
 		qs.waiters.push(w)
 		sh.mu.Unlock()
 		found = e.waitFor(ctx, sh, w, req.Wait)
@@ -222,19 +235,19 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (received
 	found.group.wait()
 	if err := ctx.Err(); err != nil {
 		sh.giveBack(found.queue, found.leases)
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if found.err != nil {
-		return nil, false, found.err
+		return nil, nil, false, found.err
 	}
 	received, unreadable, err := e.deliverable(sh, found)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	if len(unreadable) > 0 {
 		sh.setAside(found.queue, unreadable)
 	}
-	return received, len(unreadable) > 0 && len(received) == 0, nil
+	return qs, received, len(unreadable) > 0 && len(received) == 0, nil
 }
 
 // receiveRounds bounds how long one receive goes on past expired messages, dead
@@ -431,11 +444,11 @@ var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handl
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
 func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+	deleted, again := 0, 0
 	return e.byHandle(a, len(handles), func(sh *shard, qs *queueState, i int) error {
 		h, ok := e.handles.open(handles[i], sh.id, qs.incarnation)
-		again := QueueEvent{Queue: a, Kind: MessagesDeletedAgain, At: sh.meta.now, Messages: 1}
 		if !ok && sh.purged(qs, handles[i]) {
-			e.event(again)
+			again++
 			return nil
 		}
 		if !ok {
@@ -448,13 +461,16 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return errExpiredHandle(handles[i])
 		}
 		if errors.Is(err, queue.ErrGone) {
-			e.event(again)
+			again++
 			return nil
 		}
 		if err == nil {
-			e.event(QueueEvent{Queue: a, Kind: MessagesDeleted, At: sh.meta.now, Messages: 1})
+			deleted++
 		}
 		return err
+	}, func(qs *queueState, now int64) {
+		e.happened(qs, MessagesDeleted, now, deleted)
+		e.happened(qs, MessagesDeletedAgain, now, again)
 	})
 }
 
@@ -493,7 +509,7 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return fault.New(fault.OverLimit, "Too many messages in flight.")
 		}
 		return err
-	})
+	}, nil)
 }
 
 func errGoneVisibility(handle string) error {
@@ -504,9 +520,10 @@ func errExpiredHandle(handle string) error {
 	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", handle)
 }
 
-// byHandle runs a command for each of n receipt handles. On a standard queue
-// they need not be durable when it returns: they are within 10 ms.
-func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error) ([]error, error) {
+// byHandle runs a command for each of n receipt handles, and then tell, if it is not
+// nil, all under the shard's lock. On a standard queue they need not be durable when
+// it returns: they are within 10 ms.
+func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error, tell func(qs *queueState, now int64)) ([]error, error) {
 	sh := e.shardOf(a)
 	sh.mu.Lock()
 	qs, err := sh.lookup(a)
@@ -520,6 +537,9 @@ func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i 
 	errs := make([]error, n)
 	for i := range errs {
 		errs[i] = f(sh, qs, i)
+	}
+	if tell != nil {
+		tell(qs, sh.meta.now)
 	}
 	fifo := qs.arn.FIFO()
 	lazy := sh.commit(fifo)

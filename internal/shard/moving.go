@@ -259,6 +259,7 @@ func (sh *shard) resumeMoves() {
 				sh.touch(qs)
 			}
 		}
+		sh.commitMuch()
 	}
 	sh.commit(false)
 	for a := range sh.moves {

@@ -162,7 +162,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
 			}
 		}
 		sh.deletions[a] = now
-		e.event(QueueEvent{Queue: a, Kind: QueueDeleted, At: now})
+		e.happened(qs, QueueDeleted, now, 0)
 		return nil
 	})
 }

@@ -249,6 +249,9 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		e.SetConsumer("sns", p)
 		m := newMessage(7, "old")
 		must(e.Transfer(ctx, ds[1], Attempt{}, queueARN("q"), m, DeliveryDelivered, ""))
+		if info, err := e.QueueInfo(ctx, queueARN("q")); err != nil || info.Counts.Visible != 0 {
+			t.Errorf("a message of what was deleted is in a queue: %+v, %v", info.Counts, err)
+		}
 		must(e.Release(ds[2]))
 		must(e.Delivered(ds[3], Attempt{Outcome: "success"}))
 		if e.Current(ds[4]) {

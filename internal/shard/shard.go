@@ -74,6 +74,7 @@ type shard struct {
 	nextEmptied int
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
+	sizes     []int // room for those of the messages of a send
 
 	sealed uint64 // commits sealed; guarded by the log's applying
 }
@@ -101,6 +102,7 @@ type queueState struct {
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
 	ages        *ageCursors   // nil: nobody has asked for its oldest message
+	slot        Slot
 
 	// Where the queue's counters stand: in the batch of its shard in the group of
 	// this number. Guarded by the log's mu.
@@ -167,6 +169,14 @@ func (sh *shard) commit(sync bool) *group {
 	sh.appended(g)
 	sh.afterCommit()
 	return g
+}
+
+// commitMuch commits what a command has changed so far of many queues, if that is
+// much.
+func (sh *shard) commitMuch() {
+	if sh.batch.Size()+countersRoom*len(sh.dirty) > mutation.StepBytes {
+		sh.commit(false)
+	}
 }
 
 // commitPart hands over what the command changed so far, so that the store can
@@ -384,7 +394,7 @@ func (sh *shard) sweep(qs *queueState, now int64) {
 			return qs.machine.RemoveExpired(&sh.batch, now, e)
 		})
 	}
-	sh.engine.event(QueueEvent{Queue: qs.arn, Kind: MessagesExpired, At: now, Messages: len(found)})
+	sh.engine.happened(qs, MessagesExpired, now, len(found))
 	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
 	sh.touch(qs)
 }

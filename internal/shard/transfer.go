@@ -253,7 +253,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		sh.mu.Lock()
 		switch kind := fault.KindOf(err); {
 		case err == nil:
-			e.event(QueueEvent{Queue: qs.arn, Kind: MessagesDeadLettered, At: sh.meta.now, Messages: 1})
+			e.happened(qs, MessagesDeadLettered, sh.meta.now, 1)
 			e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.now, Messages: 1})
 		case errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:

@@ -46,6 +46,10 @@ type ReceiveRequest struct {
 	Wait time.Duration
 	// Attempt is the ReceiveRequestAttemptId, or empty; FIFO queues only.
 	Attempt string
+	// Waiting is told that the receive begins to wait for a message, and that it does
+	// no longer, in that very moment. It is called under a shard's lock: it must be
+	// quick, and not call the engine. Nil: nobody wants to know.
+	Waiting func(is bool)
 }
 
 // Received is a message leased to a client.

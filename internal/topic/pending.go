@@ -61,10 +61,11 @@ func (s *State) NextLapse() (at time.Time, ok bool) {
 }
 
 // RemoveLapsed removes up to limit subscriptions that were not confirmed, or not
-// restored, in time, and gives them back: their backlogs are to be dropped.
+// restored, in time, and gives them back: their backlogs are to be dropped. They are
+// fewer if the records of their topics are large.
 func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Subscription {
 	var gone []*Subscription
-	for len(gone) < limit {
+	for len(gone) < limit && b.Size() < mutation.StepBytes {
 		at, ok := s.NextLapse()
 		if !ok || now.Before(at) {
 			break

@@ -83,10 +83,13 @@ func setReplay(sub *Subscription, into *Settings, value string) error {
 	return nil
 }
 
+// maxReplay bounds the text of a replay policy, in bytes.
+const maxReplay = 4096
+
 // parseReplay reads a replay policy; nil if it is an empty object.
 func parseReplay(value string) (*ReplayPolicy, error) {
 	object := members(value)
-	if object == nil {
+	if object == nil || len(value) > maxReplay {
 		return nil, refuse("ReplayPolicy: failed to parse JSON.")
 	}
 	if len(object) == 0 {

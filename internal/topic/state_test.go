@@ -290,6 +290,57 @@ func mustSubscribe(t testing.TB, w *world, cmd Subscribe) *Subscription {
 
 func queue(n int) string { return arn.Queue(region, account, fmt.Sprintf("q%d", n)).String() }
 
+// TestRecordsAreBounded: nothing of any length gets into a record but what has a bound of
+// its own, since a record is to fit into a commit.
+func TestRecordsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	w := newWorld()
+	name := mustCreate(t, w, "Orders")
+	archived, err := w.CreateTopic(w.now, CreateTopic{ARN: arn.Topic(region, account, "a.fifo"), Attributes: map[string]string{
+		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
+	}}, &w.batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, nil)
+	for what, command := range map[string]func() error{
+		"the ARN of a role": func() error {
+			return w.SetTopicAttribute(w.now, name, "SQSSuccessFeedbackRoleArn", "arn:aws:iam::000000000000:role/"+long, &w.batch)
+		},
+		"a content type": func() error {
+			return w.SetTopicAttribute(w.now, name, "DeliveryPolicy", `{"http":{"defaultRequestPolicy":{"headerContentType":"text/plain; a=`+long+`"}}}`, &w.batch)
+		},
+		"an endpoint": func() error {
+			_, err := w.subscribe(Subscribe{Topic: name, Owner: account, Protocol: "https", Endpoint: "https://host/" + long})
+			return err
+		},
+		"a queue": func() error {
+			_, err := w.subscribe(Subscribe{Topic: name, Owner: account, Protocol: "sqs", Endpoint: queue(1) + long})
+			return err
+		},
+		"a dead-letter queue": func() error {
+			_, err := w.subscribe(Subscribe{Topic: name, Owner: account, Protocol: "sqs", Endpoint: queue(1), Attributes: map[string]string{
+				"RedrivePolicy": `{"deadLetterTargetArn":"` + queue(1) + long + `"}`,
+			}})
+			return err
+		},
+		"a replay": func() error {
+			_, err := w.subscribe(Subscribe{Topic: archived.ARN, Owner: account, Protocol: "sqs", Endpoint: queue(1) + ".fifo", Attributes: map[string]string{
+				"ReplayPolicy": `{` + strings.Repeat(`"PointType":"Timestamp",`, 500) + `"StartingPoint":"2000-01-01T00:00:00.000Z"}`,
+			}})
+			return err
+		},
+	} {
+		if err := command(); fault.KindOf(err) != fault.InvalidParameter {
+			t.Errorf("%s of any length is taken: %v", what, err)
+		}
+		if w.batch.Len() > 0 {
+			t.Errorf("%s that was refused changes something", what)
+			w.settle(t, nil)
+		}
+	}
+}
+
 // A walk through pages of any size shows everything once, in order, also when
 // what the cursor names has been removed meanwhile.
 func TestPaging(t *testing.T) {

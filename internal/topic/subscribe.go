@@ -49,6 +49,9 @@ func parseProtocol(name string) (Protocol, error) {
 // plannedProtocols are those of AWS that are not built.
 var plannedProtocols = []string{"email", "email-json", "sms", "application", "firehose"}
 
+// maxEndpoint bounds a URL, in bytes: few servers take a longer one.
+const maxEndpoint = 8192
+
 // checkEndpoint says whether an endpoint fits its protocol and its topic, and
 // whether it confirms itself: a queue or function does in the account that
 // subscribes it.
@@ -75,6 +78,9 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
 			return false, invalid("Endpoint must match the specified protocol")
+		}
+		if len(address) > maxEndpoint {
+			return false, invalid("Endpoint Reason: longer than %d bytes", maxEndpoint)
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Hostname() == "" {

@@ -35,10 +35,17 @@ type Options struct {
 	MaxBody int64
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
-	// Observe is told of every request once it is answered; may be nil. It
-	// is called on the request's goroutine.
-	Observe func(Observation)
+	// Observe makes, for each operation, what is told of its requests once they are
+	// answered, on their goroutines. The operation's name, or both names, are empty
+	// where they could not be told. May be nil.
+	Observe func(service, operation string) Observer
+	// Panicked is told of a panic before its request is answered, while it is being
+	// recovered from; may be nil.
+	Panicked func(cause any)
 }
+
+// Observer is told of requests.
+type Observer func(Observation)
 
 // Canceled is the code of a request whose caller hung up before the answer, or which
 // the end of the server cut off.
@@ -46,13 +53,11 @@ const Canceled = "Canceled"
 
 // Observation is what metrics may know of a request.
 type Observation struct {
-	Service   string // as Operation, empty when it could not be told
-	Operation string
-	Protocol  string        // "json", "cbor", "query" or "rest"
-	Status    int           // HTTP
-	Code      string        // of the error in Query's words; empty on success
-	Duration  time.Duration // real time, long polls included
-	In, Out   int           // the bodies' sizes, in bytes
+	Protocol string        // "json", "cbor", "query" or "rest"
+	Status   int           // HTTP
+	Code     string        // of the error in Query's words; empty on success
+	Duration time.Duration // real time, long polls included
+	In, Out  int           // the bodies' sizes, in bytes
 }
 
 // Handler answers the AWS APIs of its services.
@@ -62,6 +67,7 @@ type Handler struct {
 	byVersion map[string]*Service
 	byName    map[string]*Service
 	rest      []*Service
+	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
 	large     chan struct{} // holds a token for each large body that is being served
 }
 
@@ -85,7 +91,13 @@ func NewHandler(options Options) *Handler {
 		byName:    make(map[string]*Service),
 		large:     make(chan struct{}, maxLarge),
 	}
+	if options.Observe != nil {
+		h.strange = options.Observe("", "")
+	}
 	for _, s := range options.Services {
+		if options.Observe != nil {
+			s.watch(options.Observe)
+		}
 		h.byName[s.Name] = s
 		if s.rest {
 			h.rest = append(h.rest, s)
@@ -276,6 +288,9 @@ func (x *exchange) finish() {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request panicked",
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
 			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+		if x.handler.Panicked != nil {
+			x.handler.Panicked(cause)
+		}
 		if x.status != 0 || x.service == nil {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}
@@ -288,10 +303,19 @@ func (x *exchange) finish() {
 			slog.String("operation", x.call.Operation), slog.Int("status", x.status),
 			slog.String("code", x.code), slog.Duration("duration", duration))
 	}
-	if observe := x.handler.Observe; observe != nil {
-		observe(Observation{
-			Service: x.call.Service, Operation: x.call.Operation, Protocol: x.call.Protocol,
-			Status: x.status, Code: x.code, Duration: duration, In: x.in, Out: x.out,
-		})
+	if observer := x.observer(); observer != nil {
+		observer(Observation{Protocol: x.call.Protocol, Status: x.status, Code: x.code, Duration: duration, In: x.in, Out: x.out})
+	}
+}
+
+// observer is who is told of the request.
+func (x *exchange) observer() Observer {
+	switch {
+	case x.op != nil:
+		return x.op.observer
+	case x.call.Service != "":
+		return x.service.observer
+	default:
+		return x.handler.strange
 	}
 }

@@ -188,9 +188,14 @@ func TestInternalFailures(t *testing.T) {
 	for _, body := range []string{"panic", "internal"} {
 		var log bytes.Buffer
 		var seen wire.Observation
+		var of string
+		var told []any
 		handler := newHandler(func(o *wire.Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			o.Observe = func(x wire.Observation) { seen = x }
+			o.Observe = func(service, operation string) wire.Observer {
+				return func(x wire.Observation) { seen, of = x, service+" "+operation }
+			}
+			o.Panicked = func(cause any) { told = append(told, cause) }
 		})
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, post(`{"QueueUrl":"q","MessageBody":"`+body+`"}`, "AmazonSQS.SendMessage"))
@@ -201,8 +206,11 @@ func TestInternalFailures(t *testing.T) {
 		if !strings.Contains(log.String(), requestID) || !strings.Contains(log.String(), "a secret") {
 			t.Errorf("%s: the log says %s", body, &log)
 		}
-		if seen.Status != 500 || seen.Code != "InternalError" || seen.Operation != "SendMessage" || seen.Service != "sqs" || seen.Out != w.Body.Len() {
-			t.Errorf("%s: observed %+v", body, seen)
+		if seen.Status != 500 || seen.Code != "InternalError" || of != "sqs SendMessage" || seen.Out != w.Body.Len() {
+			t.Errorf("%s: observed %s %+v", body, of, seen)
+		}
+		if panicked := len(told) == 1 && told[0] == "a secret"; panicked != (body == "panic") {
+			t.Errorf("%s: told of %v", body, told)
 		}
 	}
 }
@@ -211,7 +219,9 @@ func TestInternalFailures(t *testing.T) {
 // counted as one: that would be a fault of the server.
 func TestCallerIsGone(t *testing.T) {
 	var seen wire.Observation
-	handler := newHandler(func(o *wire.Options) { o.Observe = func(x wire.Observation) { seen = x } })
+	handler := newHandler(func(o *wire.Options) {
+		o.Observe = func(string, string) wire.Observer { return func(x wire.Observation) { seen = x } }
+	})
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, post(`{"QueueUrl":"q","MessageBody":"gone"}`, "AmazonSQS.SendMessage"))
 	if w.Code != http.StatusServiceUnavailable || seen.Status != w.Code || seen.Code != wire.Canceled {

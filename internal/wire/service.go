@@ -13,7 +13,7 @@ import (
 
 // Service is how one of AWS's services looks on the wire: what its requests are
 // known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Logs or Lambda.
+// Logs or Lambda, for one Handler.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -36,6 +36,7 @@ type Service struct {
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
+	observer   Observer                                         // of requests for nobody knows what
 }
 
 type operation struct {
@@ -47,6 +48,7 @@ type operation struct {
 	resultEnd  string       // </XResult>
 	closeTags  string       // behind the metadata
 	jsonPrefix string       // {"XResponse":{"XResult":
+	observer   Observer     // of its requests; nil: nothing is told
 }
 
 // SQS is Amazon SQS, which answers JSON and Query.
@@ -155,6 +157,14 @@ func newService(s Service, operations []api.Operation) *Service {
 		return shape.Code, text, !shape.Server
 	}
 	return &s
+}
+
+// watch finds out who is told of requests.
+func (s *Service) watch(observe func(service, operation string) Observer) {
+	s.observer = observe(s.Name, "")
+	for name, op := range s.operations {
+		op.observer = observe(s.Name, name)
+	}
 }
 
 // check refuses an input that lacks a required member.

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait for something that should be quick.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // serverURL is where the server under test answers, binary what it runs.
 var (

@@ -183,7 +183,7 @@ func (h *hazard) settle(t *testing.T) {
 		h.p.mustSQS(t, "SetQueueAttributes", object{"QueueUrl": h.p.queueURL(name), "Attributes": object{"Policy": ""}}, nil)
 	}
 	for name, subscription := range h.waiting {
-		within(t, 2*patience, "deliveries to "+name+" end", func() (bool, error) {
+		eventually(t, "deliveries to "+name+" end", func() (bool, error) {
 			h.p.admin(t, http.MethodPost, "deliveries/retry", object{"subscription": subscription, "all": true}, http.StatusOK, nil)
 			n := h.p.pending(t, subscription)
 			return n == 0, fmt.Errorf("%d are pending", n)

@@ -25,7 +25,7 @@ type fifoSiege struct {
 	mu      sync.Mutex
 	acked   [fifoGroups]map[int]string // by number: the sequence number
 	seen    [fifoGroups]map[int]bool
-	deleted [fifoGroups]map[int]bool // the deletion was acknowledged
+	deleted [fifoGroups]map[int]time.Time // when the deletion was acknowledged
 	faults  []string
 }
 
@@ -39,7 +39,7 @@ func TestFIFOKill9(t *testing.T) {
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
 	s := &fifoSiege{}
 	for g := range fifoGroups {
-		s.acked[g], s.seen[g], s.deleted[g] = map[int]string{}, map[int]bool{}, map[int]bool{}
+		s.acked[g], s.seen[g], s.deleted[g] = map[int]string{}, map[int]bool{}, map[int]time.Time{}
 	}
 	r := random(20)
 	var next [fifoGroups]int
@@ -133,13 +133,14 @@ func (s *fifoSiege) explain(err error) {
 
 // consume receives once and deletes what it got, or half of it.
 func (s *fifoSiege) consume(ctx context.Context, all bool) error {
+	began := time.Now()
 	got, err := s.p.receive(ctx, s.queue, 1)
 	if err != nil {
 		s.explain(err)
 		return err
 	}
 	for _, m := range got {
-		s.note(m)
+		s.note(m, began)
 	}
 	for _, m := range got {
 		g, n := numbered(m.Body)
@@ -154,17 +155,18 @@ func (s *fifoSiege) consume(ctx context.Context, all bool) error {
 			continue
 		}
 		s.mu.Lock()
-		s.deleted[g][n] = true
+		s.deleted[g][n] = time.Now()
 		s.mu.Unlock()
 	}
 	return nil
 }
 
-func (s *fifoSiege) note(m message) {
+// note takes down what a receive gave that began at some time.
+func (s *fifoSiege) note(m message, began time.Time) {
 	g, n := numbered(m.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deleted[g][n] {
+	if at := s.deleted[g][n]; !at.IsZero() && began.After(at) {
 		s.faults = append(s.faults, fmt.Sprintf("message %d of group %d comes after its deletion", n, g))
 	}
 	if n > 0 && !s.seen[g][n-1] {

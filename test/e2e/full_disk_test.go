@@ -139,7 +139,7 @@ func (d *diskTest) empty(t *testing.T) {
 func (d *diskTest) healthy(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	within(t, 2*patience, "sends are taken again", func() (bool, error) {
+	eventually(t, "sends are taken again", func() (bool, error) {
 		err := d.send(t.Context(), 100)
 		return err == nil, err
 	})

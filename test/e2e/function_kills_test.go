@@ -113,12 +113,12 @@ func TestFunctionsKill9(t *testing.T) {
 	if len(events) < 20 || len(messages) < 20 {
 		t.Errorf("%d events and %d messages: that proves nothing", len(events), len(messages))
 	}
-	within(t, 4*patience, "the function has got all", func() (bool, error) {
+	eventually(t, "the function has got all", func() (bool, error) {
 		event, n := w.missing(events)
 		message, m := w.missing(messages)
 		return n+m == 0, fmt.Errorf("%d events (%s) and %d messages (%s) are missing", n, event, m, message)
 	})
-	within(t, 4*patience, "the queue is empty", func() (bool, error) {
+	eventually(t, "the queue is empty", func() (bool, error) {
 		counts := p.counts(t, queue)
 		return counts == [3]int{}, fmt.Errorf("it holds %v", counts)
 	})

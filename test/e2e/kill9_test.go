@@ -147,11 +147,10 @@ func (s *siege) fight(t *testing.T, place uint64, length time.Duration) {
 
 	pass(ctx, length)
 	s.dying.Store(true)
-	at := time.Now()
 	s.p.kill()
 	cancel()
 	clients.Wait()
-	s.killed(at)
+	s.killed()
 }
 
 // explain complains about an error that the kill does not explain.

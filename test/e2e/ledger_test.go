@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// deletePromise is how long after its answer a delete may still be undone by a
-// kill.
-const deletePromise = 10 * time.Millisecond
-
 // ledger is what the clients of a server that is killed know: what they were
 // promised, what they saw, and what they took away. It finds contradictions.
 //
@@ -19,7 +15,7 @@ const deletePromise = 10 * time.Millisecond
 type ledger struct {
 	mu      sync.Mutex
 	round   int
-	kills   []time.Time                  // when each finished round's process was killed, from just before
+	durable []time.Time                  // by round: what was acknowledged before then cannot be undone by the kill
 	entries map[string]map[string]*entry // by queue and body
 	wrong   []string
 	more    int // of wrong, beyond those kept
@@ -37,6 +33,7 @@ type entry struct {
 	never bool   // a filter keeps it out
 	id    string // the SQS message id, once known
 
+	sent time.Time // when the send or publish began
 	dead time.Time // when it was seen in the dead-letter queue; zero: not yet
 
 	// The last attempt to delete it. A later round that sees the message again
@@ -46,7 +43,9 @@ type entry struct {
 	acked      time.Time // zero: no answer came
 }
 
-func newLedger() *ledger { return &ledger{entries: map[string]map[string]*entry{}} }
+func newLedger() *ledger {
+	return &ledger{entries: map[string]map[string]*entry{}, durable: make([]time.Time, 1)}
+}
 
 // mostWrong bounds the contradictions that are kept word by word.
 const mostWrong = 20
@@ -87,16 +86,21 @@ func shorten(body string) string { return body[:min(len(body), 24)] }
 func (l *ledger) sending(queue, body string, never bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entry(queue, body).never = never
+	e := l.entry(queue, body)
+	e.never, e.sent = never, time.Now()
 }
 
-// promised notes that a send or publish was acknowledged. id is the SQS
-// message id, or empty if the answer does not tell it.
+// promised notes that a send or publish was acknowledged, which makes durable all
+// that was acknowledged before it began. id is the SQS message id, or empty if the
+// answer does not tell it.
 func (l *ledger) promised(queue, body, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entry(queue, body)
 	e.owed = true
+	if until := &l.durable[l.round]; e.sent.After(*until) {
+		*until = e.sent
+	}
 	l.total.owed++
 	l.identify(e, id)
 }
@@ -148,8 +152,8 @@ func (l *ledger) checkDeleted(e *entry, began time.Time) {
 		}
 		return
 	}
-	if before := l.kills[e.triedRound].Sub(e.acked); !e.acked.IsZero() && before > deletePromise {
-		l.complain("%s (%s) is back: its delete was acknowledged %s before the kill that ended round %d", e.name, e.id, before, e.triedRound)
+	if before := l.durable[e.triedRound].Sub(e.acked); !e.acked.IsZero() && before > 0 {
+		l.complain("%s (%s) is back: its delete was acknowledged %s before the last send of round %d that was", e.name, e.id, before, e.triedRound)
 	}
 	l.total.undone++
 	e.tried, e.acked = false, time.Time{}
@@ -188,11 +192,11 @@ func (l *ledger) deleted(queue, body string) {
 	}
 }
 
-// killed ends a round: the process was killed, at that time or a little later.
-func (l *ledger) killed(at time.Time) {
+// killed ends a round: the process was killed.
+func (l *ledger) killed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kills = append(l.kills, at)
+	l.durable = append(l.durable, time.Time{})
 	l.round++
 }
 
@@ -221,5 +225,5 @@ func (l *ledger) close(t *testing.T) {
 		t.Errorf("and %d more", l.more)
 	}
 	t.Logf("%d kills; %d promised, %d without an answer, %d receives, %d deletes of which %d were undone by a kill in time, %d dead letters",
-		len(l.kills), l.total.owed, l.total.unsure, l.total.received, l.total.deleted, l.total.undone, l.total.moved)
+		l.round, l.total.owed, l.total.unsure, l.total.received, l.total.deleted, l.total.undone, l.total.moved)
 }

@@ -45,12 +45,26 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// freeAddress finds a port that nobody listens on, below those that the kernel
-// gives to outgoing connections: it must still be free after a restart.
+// addresses are those that were given to tests: none is given twice.
+var addresses sync.Map
+
+// freeAddress finds a port that nobody listens on, and that the kernel does not give
+// to outgoing connections: it must still be free after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+	first, last := 32_768, 60_999 // Linux's, unless it says otherwise
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		_, _ = fmt.Sscan(string(text), &first, &last)
+	}
+	for range 10_000 {
+		port := 10_000 + rand.IntN(55_000)
+		if outgoing := first <= port && port <= last; outgoing && last-first < 50_000 { // else there is no other
+			continue
+		}
+		addr := fmt.Sprintf("127.0.0.1:%d", port)
+		if _, given := addresses.LoadOrStore(addr, true); given {
+			continue
+		}
 		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
 			return addr

@@ -70,6 +70,7 @@ func createFar(t *testing.T, endpoint string, c *lambda.Client, name string, f *
 	t.Helper()
 	in := &lambda.CreateFunctionInput{
 		FunctionName: &name, Role: new(roleARN), PackageType: types.PackageTypeImage, Code: &types.FunctionCode{ImageUri: &f.URL},
+		Timeout: new(int32(runTime)),
 	}
 	if deadLetter != "" {
 		in.DeadLetterConfig = &types.DeadLetterConfig{TargetArn: &deadLetter}

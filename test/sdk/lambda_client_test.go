@@ -65,6 +65,10 @@ func zipOf(t *testing.T, files ...string) []byte {
 	return out.Bytes()
 }
 
+// runTime is the timeout of functions that are run, in seconds: as long as the
+// visibility timeout of a queue allows, since it is the machine's time.
+const runTime = 30
+
 // functionInput is a request for a function that says as little as it may.
 func functionInput(t *testing.T, name string) *lambda.CreateFunctionInput {
 	t.Helper()

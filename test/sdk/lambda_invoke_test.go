@@ -58,7 +58,7 @@ var goProgram = sync.OnceValues(func() ([]byte, error) {
 func createProgram(t *testing.T, c *lambda.Client, name string, change func(in *lambda.CreateFunctionInput)) {
 	t.Helper()
 	in := functionInput(t, name)
-	in.Code.ZipFile = must(goProgram())(t)
+	in.Code.ZipFile, in.Timeout = must(goProgram())(t), aws.Int32(runTime)
 	if change != nil {
 		change(in)
 	}
@@ -273,6 +273,7 @@ func TestInvokeRemoteFunction(t *testing.T) {
 	defer far.Close()
 	c := functionsClient(start(t))
 	in := functionInput(t, "far")
+	in.Timeout = aws.Int32(runTime)
 	in.PackageType, in.Runtime, in.Handler = types.PackageTypeImage, "", nil
 	in.Code = &types.FunctionCode{ImageUri: &far.URL}
 	must(c.CreateFunction(t.Context(), in))(t)

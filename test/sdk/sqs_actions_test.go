@@ -110,7 +110,7 @@ func TestPurgeWhileWaiting(t *testing.T) {
 	began := clock.System.Now()
 	send(t, c, url, "after")
 	a := <-got
-	if a.err != nil || clock.System.Now().Sub(began) > 10*time.Second {
+	if a.err != nil || clock.System.Now().Sub(began) >= 20*time.Second {
 		t.Fatalf("after %v: %v", clock.System.Now().Sub(began), a.err)
 	}
 	equal(t, "received", []string{"after"}, bodies(a.out.Messages))

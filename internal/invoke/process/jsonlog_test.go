@@ -66,7 +66,6 @@ def handler(event, context):
 			}
 			l := newLab(t, false)
 			f := l.function(zipOf(map[string]string{tt.file: tt.text}), tt.runtime, tt.handler)
-			f.Timeout = 10 * time.Second
 			f.Logging = function.Logging{Format: function.JSONLogs, ApplicationLevel: "INFO", SystemLevel: "WARN"}
 			l.invoke(t, f, `{"x":1}`)
 			var got []any

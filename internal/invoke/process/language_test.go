@@ -17,7 +17,6 @@ func (l *lab) managed(t *testing.T, runtime, handler string, files map[string]st
 		t.Skip(err)
 	}
 	f := l.function(zipOf(files), runtime, handler)
-	f.Timeout = 10e9
 	return func(payload, functionError, answer string) {
 		t.Helper()
 		out := l.invoke(t, f, payload)

@@ -17,7 +17,7 @@ import (
 )
 
 // run invokes a function at a URL once, through a pool.
-func run(t *testing.T, url string, allow bool) (invoke.Outcome, error) {
+func run(t *testing.T, url string, allow bool, timeout time.Duration) (invoke.Outcome, error) {
 	t.Helper()
 	runner := New(Options{AllowPrivate: allow})
 	pool := invoke.New(invoke.Options{Remote: runner, Clock: clock.System})
@@ -30,15 +30,18 @@ func run(t *testing.T, url string, allow bool) (invoke.Outcome, error) {
 	return pool.Invoke(t.Context(), invoke.Invocation{
 		Target: function.Target{
 			Function: arn.Function("us-east-1", "123456789012", "far"), Name: "far", Version: "7", Qualifier: "live",
-			MemoryMB: 128, Timeout: time.Second, Code: function.Code{URL: url},
+			MemoryMB: 128, Timeout: timeout, Code: function.Code{URL: url},
 		},
 		RequestID: "c0ffee00-0000-4000-8000-000000000001", Payload: []byte(`{"a":1}`), ClientContext: []byte(`{"custom":{}}`), Tail: true,
 	})
 }
 
 func TestInvocations(t *testing.T) {
-	var got http.Header
-	var body string
+	type request struct {
+		head http.Header
+		body string
+	}
+	requests := make(chan request, 1)
 	answers := map[string]http.HandlerFunc{
 		"/ok": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Amz-Log-Result", base64.StdEncoding.EncodeToString([]byte("its log")))
@@ -57,7 +60,9 @@ func TestInvocations(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		got, body = r.Header, string(text)
+		if r.URL.Path == "/ok" {
+			requests <- request{r.Header, string(text)}
+		}
 		answers[r.URL.Path](w, r)
 	}))
 	defer server.Close()
@@ -80,7 +85,11 @@ func TestInvocations(t *testing.T) {
 			payload: `{"errorType":"Function.ResponseSizeTooLarge","errorMessage":"Response payload size exceeded maximum allowed payload size (6291556 bytes)."}`,
 		},
 	} {
-		out, err := run(t, server.URL+c.path, true)
+		timeout := time.Minute
+		if c.path == "/slow" {
+			timeout = time.Second
+		}
+		out, err := run(t, server.URL+c.path, true, timeout)
 		if c.kind != fault.Internal {
 			if fault.KindOf(err) != c.kind {
 				t.Errorf("%s: %v", c.path, err)
@@ -91,9 +100,10 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%s: %q %.300s %v", c.path, out.FunctionError, out.Payload, err)
 		}
 		if c.path == "/ok" {
-			if string(out.LogTail) != "its log" || body != `{"a":1}` || got.Get("X-Amz-Client-Context") != "eyJjdXN0b20iOnt9fQ==" ||
-				got.Get("Lambda-Runtime-Invoked-Function-Arn") != "arn:aws:lambda:us-east-1:123456789012:function:far:live" {
-				t.Errorf("tail %q, request %v %s", out.LogTail, got, body)
+			got := <-requests
+			if string(out.LogTail) != "its log" || got.body != `{"a":1}` || got.head.Get("X-Amz-Client-Context") != "eyJjdXN0b20iOnt9fQ==" ||
+				got.head.Get("Lambda-Runtime-Invoked-Function-Arn") != "arn:aws:lambda:us-east-1:123456789012:function:far:live" {
+				t.Errorf("tail %q, request %v %s", out.LogTail, got.head, got.body)
 			}
 		}
 	}
@@ -102,12 +112,12 @@ func TestInvocations(t *testing.T) {
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	defer server.Close()
-	_, err := run(t, server.URL, false)
+	_, err := run(t, server.URL, false, time.Minute)
 	if fault.KindOf(err) != fault.FunctionNotReady || !strings.Contains(err.Error(), "not public") {
 		t.Errorf("%v", err)
 	}
 	server.Close()
-	if _, err = run(t, server.URL, true); fault.KindOf(err) != fault.FunctionNotReady {
+	if _, err = run(t, server.URL, true, time.Minute); fault.KindOf(err) != fault.FunctionNotReady {
 		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -43,8 +43,8 @@ type item struct {
 	record     []byte
 }
 
-// batch is what was gathered. Whoever works on it keeps a virtual clock from
-// moving, until release.
+// batch is what was gathered. Whoever delivers it keeps a virtual clock from moving,
+// until release.
 type batch struct {
 	items      []item
 	size       int // of their records
@@ -53,7 +53,38 @@ type batch struct {
 	release    func()
 }
 
-// poller takes messages for one mapping, as it was when the poller was made.
+// busy keeps a virtual clock from moving while there is something to do.
+type busy struct {
+	clock clock.Clock
+
+	mu      sync.Mutex
+	ended   bool
+	release func() // nil: the clock can move
+}
+
+func (b *busy) set(is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case is && b.release == nil && !b.ended:
+		b.release = b.clock.Hold()
+	case !is && b.release != nil:
+		b.release()
+		b.release = nil
+	}
+}
+
+// end lets the clock move for good.
+func (b *busy) end() {
+	b.set(false)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+}
+
+// poller takes messages for one mapping, as it was when the poller was made. It keeps
+// a virtual clock from moving but while it waits: for a message, for a batch to end,
+// or for what it lacks. Whoever ends such a wait begins to keep the clock.
 type poller struct {
 	*Pollers
 	mapping mapping.Mapping
@@ -61,11 +92,14 @@ type poller struct {
 	ctx     context.Context // of its life
 	cancel  context.CancelFunc
 
+	busy busy
+
 	mu        sync.Mutex
-	running   int       // batches under way
-	throttled int       // of these, that had to wait for the function's concurrency
-	limit     int       // of those under way
-	grown     time.Time // the machine's
+	awaits    chan struct{} // what the poller waits for, of those below; nil: for none
+	running   int           // batches under way
+	throttled int           // of these, that had to wait for the function's concurrency
+	limit     int           // of those under way
+	grown     time.Time     // the machine's
 	freed     chan struct{}
 
 	lacking bool          // the queue or the function, since the latest try; run's
@@ -76,6 +110,7 @@ type poller struct {
 func (p *poller) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
+	defer p.busy.end()
 	defer p.lack(false)
 	rest := firstRest
 	for p.admit(ctx) {
@@ -92,9 +127,10 @@ func (p *poller) run(ctx context.Context) {
 		}
 		rest = firstRest
 		p.lack(false)
+		b.release = p.Clock.Hold()
 		batches.Go(func() {
-			defer p.leave()
 			p.deliver(ctx, b)
+			p.leave()
 			b.release()
 		})
 	}
@@ -119,19 +155,47 @@ func (p *poller) admit(ctx context.Context) bool {
 			continue
 		}
 		p.mu.Unlock()
-		var wake <-chan struct{}
+		var over <-chan struct{}
 		stop := func() bool { return false }
 		if grows {
-			wake, stop = after(growEvery)
+			over, stop = after(growEvery)
 		}
-		select {
-		case <-ctx.Done():
-		case <-p.freed:
-		case <-wake:
-		}
+		p.await(ctx, p.freed, over)
 		stop()
 	}
 	return false
+}
+
+// await waits for c to be sent on, for over or for the end. A virtual clock can move
+// meanwhile.
+func (p *poller) await(ctx context.Context, c chan struct{}, over <-chan struct{}) (sent bool) {
+	p.mu.Lock()
+	if p.awaits = c; len(c) == 0 {
+		p.busy.set(false)
+	}
+	p.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-c:
+		sent = true
+	case <-over:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awaits = nil
+	p.busy.set(true)
+	return sent
+}
+
+// wakeUp sends on c. The caller holds mu.
+func (p *poller) wakeUp(c chan struct{}) {
+	if p.awaits == c {
+		p.busy.set(true)
+	}
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 func (p *poller) most() int {
@@ -143,9 +207,9 @@ func (p *poller) most() int {
 
 func (p *poller) leave() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.running--
-	p.mu.Unlock()
-	p.wakeAdmit()
+	p.wakeUp(p.freed)
 }
 
 // slower lets fewer batches be under way, after the function has failed.
@@ -166,16 +230,8 @@ func (p *poller) throttle() (through func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.throttled--; p.throttled == 0 {
-			p.wakeAdmit()
+			p.wakeUp(p.freed)
 		}
-	}
-}
-
-// wakeAdmit has admit look again.
-func (p *poller) wakeAdmit() {
-	select {
-	case p.freed <- struct{}{}:
-	default:
 	}
 }
 
@@ -193,12 +249,10 @@ func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 	}
 	over, stop := after(*rest)
 	defer stop()
-	select {
-	case <-ctx.Done():
-	case <-over:
-		*rest = min(2**rest, longRest)
-	case <-p.found:
+	if p.await(ctx, p.found, over) {
 		*rest = firstRest
+	} else {
+		*rest = min(2**rest, longRest)
 	}
 }
 
@@ -227,14 +281,12 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 		p.idle()
 		return nil, nil
 	}
-	b.release = p.Clock.Hold()
 	b.until = p.Clock.Now().Add(visibility)
 	p.sort(received, b)
 	if p.mapping.Window > 0 {
 		p.gather(ctx, b)
 	}
 	if len(b.items) == 0 { // no filter wanted any
-		b.release()
 		return nil, nil
 	}
 	return b, nil
@@ -244,6 +296,7 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error) {
 	return p.Engine.Receive(ctx, shard.ReceiveRequest{
 		Queue: p.mapping.Queue, Max: min(receiveMost, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
+		Waiting: func(is bool) { p.busy.set(!is) },
 	})
 }
 
@@ -256,7 +309,6 @@ func (p *poller) gather(ctx context.Context, b *batch) {
 		ended <- p.Clock.Hold()
 		cancel()
 	})
-	b.release()
 	for len(b.items) < p.mapping.BatchSize && b.size < maxPayload {
 		received, err := p.receive(ctx, b)
 		if err != nil { // what there is can be worked on
@@ -264,7 +316,7 @@ func (p *poller) gather(ctx context.Context, b *batch) {
 		}
 		p.sort(received, b)
 	}
-	b.release = p.held(timer, ended)
+	p.held(timer, ended)()
 }
 
 // held ends a wait on the clock: it stops the timer, or takes the hold that the
@@ -274,6 +326,12 @@ func (p *poller) held(timer clock.Timer, ran <-chan func()) (release func()) {
 		return p.Clock.Hold()
 	}
 	return <-ran
+}
+
+// serves reports that the poller does what is to be done for a mapping; nil is one
+// that is gone.
+func (p *poller) serves(m *mapping.Mapping) bool {
+	return m != nil && m.Active() && m.Function == p.mapping.Function && m.Equal(p.mapping.Settings)
 }
 
 // idle begins anew with few batches: there is no backlog.

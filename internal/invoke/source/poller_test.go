@@ -32,13 +32,15 @@ type lab struct {
 	mu       sync.Mutex
 	queue    []string
 	sent     chan struct{} // closed when something is sent
-	polls    int           // receives that wait
+	waiting  func(bool)    // of the receive that waits
+	receive  context.Context
+	polls    int // receives that wait
 	running  int
 	most     int // batches under way at once
 	deleted  []string
 	returned []string
 	hidden   []string
-	watch    func(arn.ARN)
+	watch    func(arn.ARN, *mapping.Mapping)
 	made     func(arn.ARN)
 	missing  error // why the function cannot be found
 	lookups  int   // of the function
@@ -59,6 +61,10 @@ func (l *lab) send(bodies ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, bodies...)
+	if l.waiting != nil {
+		l.waiting(false)
+		l.waiting = nil
+	}
 	close(l.sent)
 	l.sent = make(chan struct{})
 }
@@ -73,7 +79,7 @@ func (l *lab) Mappings(context.Context) ([]mapping.Mapping, error) {
 	return []mapping.Mapping{l.mapping}, nil
 }
 
-func (l *lab) SetMappingWatcher(changed func(arn.ARN)) { l.watch = changed }
+func (l *lab) SetMappingWatcher(changed func(arn.ARN, *mapping.Mapping)) { l.watch = changed }
 
 func (l *lab) SetCreationWatcher(made func(arn.ARN)) { l.made = made }
 
@@ -93,6 +99,8 @@ func (l *lab) Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Re
 	if len(l.queue) == 0 {
 		sent := l.sent
 		l.polls++
+		l.waiting, l.receive = req.Waiting, ctx
+		l.waiting(true)
 		l.mu.Unlock()
 		over, stop := after(req.Wait)
 		select {
@@ -103,6 +111,10 @@ func (l *lab) Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Re
 		stop()
 		l.mu.Lock()
 		l.polls--
+		if l.waiting != nil {
+			l.waiting(false)
+			l.waiting = nil
+		}
 		if err := ctx.Err(); err != nil {
 			l.mu.Unlock()
 			return nil, err
@@ -200,14 +212,65 @@ func TestIdle(t *testing.T) {
 		polls(1)
 		rest(time.Hour)
 		polls(1)
-		l.watch(l.mapping.ARN) // nothing has changed
+		l.watch(l.mapping.ARN, &l.mapping) // nothing has changed
 		polls(1)
 		l.mu.Lock()
 		l.mapping.Enabled = false
 		l.mu.Unlock()
-		l.watch(l.mapping.ARN)
+		l.watch(l.mapping.ARN, &l.mapping)
 		polls(0)
 	})
+}
+
+// A virtual clock that is moved right after a message was sent, or after what a
+// mapping lacked was made, waits for the function.
+func TestClockWaits(t *testing.T) {
+	for range 50 { // whoever comes first
+		l := newLab(mapping.Settings{BatchSize: 1})
+		l.missing = fault.New(fault.ResourceNotFound, "")
+		clk := clock.NewVirtual(time.Unix(0, 0))
+		l.with(t, clk, func(t *testing.T, _ func()) {
+			advance := func(want ...string) {
+				t.Helper()
+				if _, err := clk.Advance(t.Context(), time.Hour); err != nil {
+					t.Error(err)
+				}
+				l.check(t, "done", &l.deleted, want...)
+			}
+			l.send("a")
+			advance() // the clock does not wait for what is lacking
+			l.mu.Lock()
+			l.missing = nil
+			l.mu.Unlock()
+			l.made(l.mapping.Function)
+			advance("a")
+			l.send("b", "c", "d", "e", "f", "g", "h")
+			advance("a", "b", "c", "d", "e", "f", "g", "h")
+		})
+	}
+}
+
+// In the moment in which a mapping is disabled, deleted or made another one, nothing
+// more is taken for it as it was.
+func TestChangesHoldAtOnce(t *testing.T) {
+	for name, change := range map[string]func(*mapping.Mapping){
+		"none": func(*mapping.Mapping) {}, "settings": func(m *mapping.Mapping) { m.BatchSize = 5 }, "disabled": func(m *mapping.Mapping) { m.Enabled = false },
+		"deleted": nil,
+	} {
+		l := newLab(mapping.Settings{BatchSize: 10})
+		l.with(t, clock.System, func(t *testing.T, _ func()) {
+			now, receive := &l.mapping, l.receive
+			if change == nil {
+				now = nil
+			} else {
+				change(now)
+			}
+			l.watch(mapping.ARN("us-east-1", "000000000000", "u"), now)
+			if ended := receive.Err() != nil; ended != (name != "none") {
+				t.Errorf("%s: the receive has ended: %v", name, ended)
+			}
+		})
+	}
 }
 
 // A mapping whose function or queue is gone looks for it from time to time, and goes

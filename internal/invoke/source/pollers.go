@@ -21,7 +21,7 @@ import (
 type Engine interface {
 	Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
 	Mappings(ctx context.Context) ([]mapping.Mapping, error)
-	SetMappingWatcher(changed func(arn.ARN))
+	SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping))
 	SetCreationWatcher(created func(arn.ARN))
 	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
 	QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error)
@@ -43,7 +43,9 @@ type Pollers struct {
 	Options
 
 	mu      sync.Mutex
+	running map[arn.ARN]*poller
 	changed map[arn.ARN]bool                 // and not looked at
+	busy    busy                             // while some are not
 	missing map[arn.ARN]map[*poller]struct{} // queues and functions that pollers cannot do without, and who lacks them
 	wake    chan struct{}
 	stop    context.CancelFunc
@@ -57,7 +59,8 @@ type Pollers struct {
 func Start(o Options) (*Pollers, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pollers{
-		Options: o, changed: map[arn.ARN]bool{}, missing: map[arn.ARN]map[*poller]struct{}{}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
+		Options: o, running: map[arn.ARN]*poller{}, changed: map[arn.ARN]bool{}, missing: map[arn.ARN]map[*poller]struct{}{},
+		busy: busy{clock: o.Clock}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
 	}
 	p.attempts, p.cutOff = context.WithCancel(context.Background())
 	o.Engine.SetMappingWatcher(p.change)
@@ -69,7 +72,7 @@ func Start(o Options) (*Pollers, error) {
 		return nil, err
 	}
 	for i := range all {
-		p.change(all[i].ARN)
+		p.change(all[i].ARN, &all[i])
 	}
 	go p.run(ctx)
 	return p, nil
@@ -91,10 +94,15 @@ func (p *Pollers) Stop(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// change notes that a mapping has to be looked at.
-func (p *Pollers) change(a arn.ARN) {
+// change notes that a mapping has to be looked at. What it is no longer takes no more
+// messages from now on.
+func (p *Pollers) change(a arn.ARN, now *mapping.Mapping) {
 	p.mu.Lock()
 	p.changed[a] = true
+	p.busy.set(true)
+	if before := p.running[a]; before != nil && !before.serves(now) {
+		before.cancel()
+	}
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
@@ -127,21 +135,22 @@ func (p *Pollers) created(a arn.ARN) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for one := range p.missing[a] {
-		select {
-		case one.found <- struct{}{}:
-		default:
-		}
+		one.mu.Lock()
+		one.wakeUp(one.found)
+		one.mu.Unlock()
 	}
 }
 
 func (p *Pollers) run(ctx context.Context) {
 	defer close(p.over)
-	running := map[arn.ARN]*poller{}
 	var ending sync.WaitGroup
 	defer ending.Wait()
 	for {
 		select {
 		case <-ctx.Done():
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.busy.end()
 			return
 		case <-p.wake:
 		}
@@ -150,33 +159,36 @@ func (p *Pollers) run(ctx context.Context) {
 		p.changed = map[arn.ARN]bool{}
 		p.mu.Unlock()
 		for a := range changed {
-			p.follow(ctx, running, &ending, a)
+			p.follow(ctx, &ending, a)
 		}
+		p.mu.Lock()
+		p.busy.set(len(p.changed) > 0)
+		p.mu.Unlock()
 	}
 }
 
 // follow makes what runs for a mapping what the mapping is now. A poller that ends
 // may still wait for its invocations: the next does not wait for it, since the queue
 // lets nobody have what those have.
-func (p *Pollers) follow(ctx context.Context, running map[arn.ARN]*poller, ending *sync.WaitGroup, a arn.ARN) {
-	before := running[a]
+func (p *Pollers) follow(ctx context.Context, ending *sync.WaitGroup, a arn.ARN) {
 	m, err := p.Engine.Mapping(ctx, a)
 	if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.ResourceNotFound {
 		p.Logger.Error("an event-source mapping cannot be read", slog.String("mapping", a.String()), slog.Any("error", err))
 	}
-	active := err == nil && m.Active()
-	if before != nil {
-		if active && m.Function == before.mapping.Function && m.Equal(before.mapping.Settings) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := p.running[a]; before != nil {
+		if err == nil && before.serves(&m) && before.ctx.Err() == nil {
 			return // its change has settled
 		}
 		before.cancel()
-		delete(running, a)
+		delete(p.running, a)
 	}
-	if !active {
+	if err != nil || !m.Active() || p.changed[a] { // if it has changed again, it is looked at again
 		return
 	}
 	if next := p.poller(ctx, m); next != nil {
-		running[a] = next
+		p.running[a] = next
 		ending.Go(func() { next.run(next.ctx) })
 	}
 }
@@ -192,6 +204,8 @@ func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
 		made.filters = append(made.filters, f)
 	}
 	made.limit = min(firstBatches, made.most())
+	made.busy.clock = p.Clock
+	made.busy.set(true)
 	made.ctx, made.cancel = context.WithCancel(ctx)
 	return made
 }

@@ -144,7 +144,8 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 	r := found.(*Resource)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.metric(seriesName{m.Name, unit, fine})
+	r.settle()
+	of := r.metric(m.Name, unit, fine)
 	if of == nil {
 		return nil, nil
 	}

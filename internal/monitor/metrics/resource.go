@@ -17,7 +17,8 @@ type Resource struct {
 
 	mu      sync.Mutex
 	gone    bool // the store does not know it any more
-	dirty   bool // the shard has it on its list
+	dirty   bool // the shard has it on its list, as always while a run goes on
+	runs    *[Runs]run
 	metrics []metric
 	places  map[seriesName]int  // of the metrics, once there are many
 	units   map[string][]string // of those of the metrics that were asked for, those that the store had
@@ -87,6 +88,10 @@ type Datum struct {
 	Name, Unit string
 	Value      float64
 	Again      int // how often it came after the first time
+	// Run, which is 1 to Runs, makes it cheap that values of a metric are alike that
+	// follow each other; it stands for the same name and unit at a resource. 0: they
+	// seldom are.
+	Run int
 }
 
 // Record adds values that came in the present minute or one that is over. It reads
@@ -98,7 +103,14 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		return false
 	}
 	for i := range data {
-		r.set(seriesName{data[i].Name, data[i].Unit, false}, minute, false).Add(data[i].Value, float64(1+data[i].Again))
+		d := &data[i]
+		if d.Run > 0 && r.goOn(d, minute) {
+			continue
+		}
+		r.set(d.Name, d.Unit, false, minute, false).Add(d.Value, float64(1+d.Again))
+		if d.Run > 0 {
+			r.begin(d, minute)
+		}
 	}
 	r.soil()
 	return true
@@ -113,8 +125,8 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	if r.gone {
 		return false
 	}
-	for i := range data {
-		if s := r.slot(seriesName{data[i].Name, data[i].Unit, false}, minute, false); s.set.Count == 0 {
+	for i := range data { // where a run goes on there is a value already
+		if s := r.slot(data[i].Name, data[i].Unit, false, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
 			s.set.filled = true
 		}
@@ -139,9 +151,9 @@ func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set))
 	if r.gone {
 		return false
 	}
-	f(r.set(seriesName{name, unit, false}, second/perMinute, true))
+	f(r.set(name, unit, false, second/perMinute, true))
 	if fine {
-		f(r.set(seriesName{name, unit, true}, second, true))
+		f(r.set(name, unit, true, second, true))
 	}
 	r.soil()
 	return true
@@ -159,16 +171,16 @@ func (r *Resource) soil() {
 	r.store.wake()
 }
 
-func (r *Resource) metric(name seriesName) *metric {
+func (r *Resource) metric(name, unit string, fine bool) *metric {
 	if r.places != nil {
-		if i, ok := r.places[name]; ok {
+		if i, ok := r.places[seriesName{name, unit, fine}]; ok {
 			return &r.metrics[i]
 		}
 		return nil
 	}
 	for i := range r.metrics {
-		if r.metrics[i].seriesName == name {
-			return &r.metrics[i]
+		if m := &r.metrics[i]; m.name == name && m.unit == unit && m.fine == fine {
+			return m
 		}
 	}
 	return nil
@@ -190,8 +202,8 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 }
 
 // set is that of a slot, to add to.
-func (r *Resource) set(name seriesName, at int64, put bool) *Set {
-	s := r.slot(name, at, put)
+func (r *Resource) set(name, unit string, fine bool, at int64, put bool) *Set {
+	s := r.slot(name, unit, fine, at, put)
 	if s.set.filled {
 		s.set = Set{}
 	}
@@ -199,10 +211,10 @@ func (r *Resource) set(name seriesName, at int64, put bool) *Set {
 }
 
 // slot finds or makes the slot of a minute, or a second, and marks it as changed.
-func (r *Resource) slot(name seriesName, at int64, put bool) *slot {
-	m := r.metric(name)
+func (r *Resource) slot(name, unit string, fine bool, at int64, put bool) *slot {
+	m := r.metric(name, unit, fine)
 	if m == nil {
-		m = r.newMetric(name, put)
+		m = r.newMetric(seriesName{name, unit, fine}, put)
 	}
 	if s := m.slot(at); s != nil {
 		s.dirty = true

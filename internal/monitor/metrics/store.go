@@ -260,6 +260,7 @@ type writer struct {
 // they are in the store.
 func (w *writer) resource(r *Resource) error {
 	r.mu.Lock()
+	r.settle()
 	rest, idle := false, true
 	for i := range r.metrics {
 		m := &r.metrics[i]

@@ -55,12 +55,18 @@ func TestStoreKeepsEverything(t *testing.T) {
 		metricOf := func(name string) Metric { return Metric{owner, "n", name, Dimensions(Dimension{"D", name})} }
 		t.Repeat(map[string]func(*rapid.T){
 			"record": func(t *rapid.T) {
-				name, value := rapid.SampledFrom(names).Draw(t, "name"), float64(rapid.IntRange(1, 9).Draw(t, "value"))
+				name := rapid.SampledFrom(names).Draw(t, "name")
 				m := metricOf(name)
 				minute := Minute(c.Now()) - int64(rapid.IntRange(0, 2).Draw(t, "late"))
-				for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, Datum{Name: name, Unit: "Count", Value: value}) {
+				d := Datum{
+					Name: name, Unit: "Count", Value: float64(rapid.IntRange(1, 3).Draw(t, "value")),
+					Again: rapid.IntRange(0, 2).Draw(t, "again"), Run: rapid.IntRange(0, 2).Draw(t, "run"),
 				}
-				model[key{name, minute}] += value
+				for range rapid.IntRange(1, 3).Draw(t, "times") {
+					for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, d) {
+					}
+					model[key{name, minute}] += d.Value * float64(1+d.Again)
+				}
 			},
 			"put": func(t *rapid.T) {
 				name, value := rapid.SampledFrom(names).Draw(t, "name"), float64(rapid.IntRange(1, 9).Draw(t, "value"))

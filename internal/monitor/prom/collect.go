@@ -53,10 +53,13 @@ var (
 	attempts       = ofTopic("delivery_attempts_total", "Attempts at deliveries.", "protocol", "outcome")
 	deliveries     = ofTopic("deliveries_total", "Deliveries that ended.", "protocol", "outcome")
 
-	requestCount = describe("requests_total", "Requests answered; code is that of the error, empty on success.", "service", "operation", "code")
-	diskLow      = describe("disk_low", "1 while the disk is short of space and sends are refused.")
-	logsBytes    = describe("logs_bytes", "About what log groups hold, before compression.")
-	logsDropped  = describe("logs_dropped_total", "Log events of this server that were dropped.")
+	attemptDuration = describe("delivery_attempt_duration_seconds", "Time until an attempt at an endpoint had its outcome.", "protocol")
+	syncDuration    = describe("commit_sync_duration_seconds", "Time that the disk took to make a group of commits durable.")
+	requestDuration = describe("request_duration_seconds", "Time until a request was answered, long polls included.", "service", "operation")
+	requestCount    = describe("requests_total", "Requests answered; code is that of the error, empty on success.", "service", "operation", "code")
+	diskLow         = describe("disk_low", "1 while the disk is short of space and sends are refused.")
+	logsBytes       = describe("logs_bytes", "About what log groups hold, before compression.")
+	logsDropped     = describe("logs_dropped_total", "Log events of this server that were dropped.")
 )
 
 var storeValues = []struct {
@@ -87,7 +90,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, requestCount, diskLow, logsBytes, logsDropped} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, diskLow, logsBytes, logsDropped} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -106,11 +109,13 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectQueues(gauge, count)
 	m.collectTopics(count)
 	m.collectFunctions(out, gauge, count)
-	m.requests.mu.RLock()
-	for k, n := range m.requests.counts {
-		count(requestCount, n, k.service, k.operation, k.code)
+	m.collectRequests(out)
+	for p := range m.attempts {
+		took, _ := attemptBuckets.collect(attemptDuration, []string{topic.Protocol(p).String()}, &m.attempts[p])
+		out <- took
 	}
-	m.requests.mu.RUnlock()
+	took, _ := syncBuckets.collect(syncDuration, nil, &m.syncs)
+	out <- took
 	if m.options.Store != nil {
 		s := m.options.Store()
 		for _, v := range storeValues {

@@ -1,8 +1,8 @@
 package prom
 
 import (
-	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -21,35 +21,6 @@ type functionCounts struct {
 	invocations, errors, throttles, received, dropped, deadLetterErrors, destinationFailures atomic.Int64
 
 	duration, eventAge histogram
-}
-
-// functionBuckets are those of what functions take, and of how long events wait for
-// them, in seconds.
-var functionBuckets = [...]float64{.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 21600}
-
-// histogram counts by functionBuckets what is told in milliseconds.
-type histogram struct {
-	buckets [len(functionBuckets) + 1]atomic.Uint64
-	micros  atomic.Int64 // the sum
-}
-
-func (h *histogram) observe(ms float64) {
-	i, _ := slices.BinarySearch(functionBuckets[:], ms/1000)
-	h.buckets[i].Add(1)
-	h.micros.Add(int64(ms * 1000))
-}
-
-// collect makes what Prometheus reads; nil: there is nothing.
-func (h *histogram) collect(d *prometheus.Desc, labels []string) prometheus.Metric {
-	sums, count := make(map[float64]uint64, len(functionBuckets)), uint64(0)
-	for i, least := range functionBuckets {
-		count += h.buckets[i].Load()
-		sums[least] = count
-	}
-	if count += h.buckets[len(functionBuckets)].Load(); count == 0 {
-		return nil
-	}
-	return prometheus.MustNewConstHistogram(d, count, float64(h.micros.Load())/1e6, sums, labels...)
 }
 
 func ofFunction(name, help string, more ...string) *prometheus.Desc {
@@ -80,11 +51,12 @@ var (
 // Function takes a value of a metric of a function, by AWS's name and in its unit.
 func (m *Metrics) Function(fn arn.ARN, metric string, value float64) {
 	c := m.functions.of(fn)
+	took := time.Duration(value * float64(time.Millisecond)) // of what is told in milliseconds
 	switch metric {
 	case "Duration":
-		c.duration.observe(value)
+		c.duration.observe(functionBuckets, took)
 	case "AsyncEventAge":
-		c.eventAge.observe(value)
+		c.eventAge.observe(functionBuckets, took)
 	default: // a gauge, ConcurrentExecutions, is asked for instead
 		for i := range functionCounters {
 			if functionCounters[i].metric == metric {
@@ -120,11 +92,11 @@ func (m *Metrics) collectFunctions(out chan<- prometheus.Metric, gauge func(*pro
 		for _, v := range functionCounters {
 			count(v.desc, v.of(c), of...)
 		}
-		if h := c.duration.collect(functionDuration, of); h != nil {
-			out <- h
+		if took, n := functionBuckets.collect(functionDuration, of, &c.duration); n > 0 {
+			out <- took
 		}
-		if h := c.eventAge.collect(functionEventAge, of); h != nil {
-			out <- h
+		if age, n := functionBuckets.collect(functionEventAge, of, &c.eventAge); n > 0 {
+			out <- age
 		}
 	}
 }

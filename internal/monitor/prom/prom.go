@@ -1,6 +1,6 @@
 // Package prom counts what Prometheus is shown.
 //
-// An event costs a look into a map and a few additions, and no allocation; the
+// An event costs a few additions, at most a look into a map, and no allocation; the
 // names and values that Prometheus reads are made when it asks. Queues, topics and
 // functions have series of their own up to a bound, in the order in which they were first
 // used; what is beyond it is counted under the name "other".
@@ -60,41 +60,33 @@ type Metrics struct {
 	topics    capped[topicCounts]
 	functions capped[functionCounts]
 
-	requests  requests
-	durations *prometheus.HistogramVec
-	attempts  [topic.Protocols]prometheus.Observer
-	syncs     prometheus.Histogram
+	attempts [topic.Protocols]histogram
+	syncs    histogram
+
+	mu       sync.Mutex // guards requests
+	requests map[operation]*Requests
 }
 
 // Buckets of histograms, in seconds.
 var (
-	requestBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30}
-	attemptBuckets = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15}
-	syncBuckets    = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}
+	requestBuckets = newBuckets(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30)
+	attemptBuckets = newBuckets(.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15)
+	syncBuckets    = newBuckets(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5)
+	// functionBuckets are those of what functions take, and of how long events wait
+	// for them.
+	functionBuckets = newBuckets(.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 21600)
 )
 
 // New makes Metrics.
 func New(o Options) *Metrics {
-	m := &Metrics{options: o, registry: prometheus.NewRegistry()}
+	m := &Metrics{options: o, registry: prometheus.NewRegistry(), requests: map[operation]*Requests{}}
 	m.queues.limit, m.topics.limit, m.functions.limit = o.Series, o.Series, o.Series
-	m.durations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "godwit_request_duration_seconds", Help: "Time until a request was answered, long polls included.", Buckets: requestBuckets,
-	}, []string{"service", "operation"})
-	attempts := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "godwit_delivery_attempt_duration_seconds", Help: "Time until an attempt at an endpoint had its outcome.", Buckets: attemptBuckets,
-	}, []string{"protocol"})
-	for p := range m.attempts {
-		m.attempts[p] = attempts.WithLabelValues(topic.Protocol(p).String())
-	}
-	m.syncs = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "godwit_commit_sync_duration_seconds", Help: "Time that the disk took to make a group of commits durable.", Buckets: syncBuckets,
-	})
+	m.queues.leave = func(c *monitor.QueueCounts, left bool) { c.Left.Store(left) }
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "godwit_build_info", Help: "1, with the version as label.", ConstLabels: prometheus.Labels{"version": o.Version},
 	})
 	build.Set(1)
-	m.requests.observers = m.durations
-	m.registry.MustRegister(m.durations, attempts, m.syncs, build, m,
+	m.registry.MustRegister(build, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -111,6 +103,8 @@ func (m *Metrics) Handler() http.Handler {
 // capped are the counts of queues, topics or functions, up to a limit.
 type capped[V any] struct {
 	limit int
+	// leave tells those who keep counts whether to ask for others; nil: nobody keeps any.
+	leave func(v *V, left bool)
 
 	mu    sync.RWMutex
 	named map[arn.ARN]*V
@@ -138,15 +132,28 @@ func (c *capped[V]) of(name arn.ARN) *V {
 		}
 		v = new(V)
 		c.named[name.Own()] = v
+		c.tellOthers()
 	}
 	return v
+}
+
+// tellOthers tells those who are counted as other whether to ask for counts of their
+// own, under mu.
+func (c *capped[V]) tellOthers() {
+	if c.leave != nil {
+		c.leave(&c.other, len(c.named) < c.limit)
+	}
 }
 
 // forget makes room for another.
 func (c *capped[V]) forget(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if v := c.named[name]; v != nil && c.leave != nil {
+		c.leave(v, true)
+	}
 	delete(c.named, name)
+	c.tellOthers()
 }
 
 // other is the name of what has no series of its own.
@@ -175,10 +182,8 @@ func (c *capped[V]) get(name arn.ARN) *V {
 	return c.named[name]
 }
 
-// Queue takes an event of a queue.
-func (m *Metrics) Queue(e shard.QueueEvent) {
-	m.queues.of(e.Queue).Add(&e)
-}
+// Queue finds the counts of a queue: a monitor.QueueSeries.
+func (m *Metrics) Queue(name arn.ARN) *monitor.QueueCounts { return m.queues.of(name) }
 
 // topicCounts are those of a topic, with its deliveries by protocol.
 type topicCounts struct {
@@ -231,54 +236,11 @@ func (m *Metrics) Published(t arn.ARN, messages, bytes, filteredOut, delivered i
 // Attempt takes an attempt at a delivery.
 func (m *Metrics) Attempt(t arn.ARN, p topic.Protocol, o Outcome, took time.Duration) {
 	m.topics.of(t).attempts[p][o].Add(1)
-	m.attempts[p].Observe(took.Seconds())
+	m.attempts[p].observe(attemptBuckets, took)
 }
 
 // Ended takes the end of a delivery.
 func (m *Metrics) Ended(t arn.ARN, p topic.Protocol, e End) { m.topics.of(t).ends[p][e].Add(1) }
 
 // Synced takes a sync of the disk.
-func (m *Metrics) Synced(took time.Duration) { m.syncs.Observe(took.Seconds()) }
-
-// request names a kind of request and its result.
-type request struct{ service, operation, code string }
-
-// requests counts requests by kind and result: as many as there are operations and
-// errors.
-type requests struct {
-	observers *prometheus.HistogramVec
-
-	mu     sync.RWMutex
-	counts map[request]*atomic.Int64
-	timers map[[2]string]prometheus.Observer
-}
-
-// Request takes a request; code is empty if it succeeded, and all three are of
-// fixed sets.
-func (m *Metrics) Request(service, operation, code string, took time.Duration) {
-	r := &m.requests
-	key, kind := request{service, operation, code}, [2]string{service, operation}
-	r.mu.RLock()
-	count, timer := r.counts[key], r.timers[kind]
-	r.mu.RUnlock()
-	if count == nil || timer == nil {
-		count, timer = r.add(key, kind)
-	}
-	count.Add(1)
-	timer.Observe(took.Seconds())
-}
-
-func (r *requests) add(key request, kind [2]string) (*atomic.Int64, prometheus.Observer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.counts == nil {
-		r.counts, r.timers = map[request]*atomic.Int64{}, map[[2]string]prometheus.Observer{}
-	}
-	if r.counts[key] == nil {
-		r.counts[key] = new(atomic.Int64)
-	}
-	if r.timers[kind] == nil {
-		r.timers[kind] = r.observers.WithLabelValues(kind[0], kind[1])
-	}
-	return r.counts[key], r.timers[kind]
-}
+func (m *Metrics) Synced(took time.Duration) { m.syncs.observe(syncBuckets, took) }

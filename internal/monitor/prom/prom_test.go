@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -38,6 +39,9 @@ func sent(name string, n int) shard.QueueEvent {
 	return shard.QueueEvent{Queue: arn.Queue("r", "a", name), Kind: shard.MessagesSent, Messages: n, Bytes: 10 * n}
 }
 
+// queues tell m of their events.
+func queues(m *Metrics) *monitor.Queues { return monitor.NewQueues(nil, m.Queue, func() {}) }
+
 // Beyond the bound, queues and topics are counted as one; what is gone makes room.
 func TestSeriesAreBounded(t *testing.T) {
 	errs := map[string]error{}
@@ -47,8 +51,9 @@ func TestSeriesAreBounded(t *testing.T) {
 		},
 		Topic: func(a arn.ARN) bool { return errs[a.Resource] == nil },
 	}})
+	q := queues(m)
 	for i := range 5 {
-		m.Queue(sent(fmt.Sprint("q", i), i+1))
+		q.Add(sent(fmt.Sprint("q", i), i+1))
 		m.Published(arn.Topic("r", "a", fmt.Sprint("t", i)), 1, 5, 0, 0)
 	}
 	check := func(got map[string]string, want map[string]string) {
@@ -72,7 +77,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	})
 	errs["q0"], errs["q1"], errs["t0"] = fault.New(fault.QueueDoesNotExist, ""), fault.New(fault.Unavailable, ""), fault.New(fault.NotFound, "")
 	scrape(t, m)
-	m.Queue(sent("q4", 1))
+	q.Add(sent("q4", 1))
 	m.Published(arn.Topic("r", "a", "t4"), 1, 5, 0, 0)
 	got = scrape(t, m)
 	check(got, map[string]string{
@@ -85,6 +90,26 @@ func TestSeriesAreBounded(t *testing.T) {
 		`godwit_sns_messages_published_total{account="a",region="r",topic="t4"}`:  "1",
 		`godwit_sns_messages_published_total{account="",region="",topic="other"}`: "3",
 	})
+	if m.queues.other.Left.Load() {
+		t.Error("while there is no room, those who are counted as other ask for it")
+	}
+	errs["q0"], errs["q4"] = nil, fault.New(fault.QueueDoesNotExist, "")
+	q.Add(sent("q0", 1)) // there is no room for it
+	scrape(t, m)
+	q.Add(sent("q0", 1))
+	q.Add(sent("q0", 2))
+	q.Add(sent("q4", 1))
+	check(scrape(t, m), map[string]string{
+		fmt.Sprintf(sentOf, "a", "q0", "r"):  "3",
+		fmt.Sprintf(sentOf, "a", "q4", "r"):  "",
+		fmt.Sprintf(sentOf, "", "other", ""): "14",
+	})
+	delete(errs, "q4")
+	errs["q0"] = fault.New(fault.QueueDoesNotExist, "")
+	scrape(t, m)
+	delete(errs, "q0")
+	q.Add(sent("q0", 1)) // it was made again
+	check(scrape(t, m), map[string]string{fmt.Sprintf(sentOf, "a", "q0", "r"): "1"})
 }
 
 // Functions are bounded likewise, and have histograms of their own.
@@ -159,8 +184,9 @@ func TestFIFOAndServer(t *testing.T) {
 			return shard.QueueGauges{Counts: queue.Counts{Visible: 7}}, nil
 		}},
 	})
-	m.Queue(sent("q", 1))
-	m.Queue(sent("q.fifo", 1))
+	q := queues(m)
+	q.Add(sent("q", 1))
+	q.Add(sent("q.fifo", 1))
 	got := scrape(t, m)
 	for name, want := range map[string]string{
 		`godwit_sqs_messages{account="a",queue="q.fifo",region="r",state="visible"}`:       "7",
@@ -186,17 +212,19 @@ func TestNoAllocation(t *testing.T) {
 	m := New(Options{Series: 1})
 	e, name := sent("q", 1), arn.Topic("r", "a", "t")
 	fn := arn.Function("r", "a", "f")
-	m.Queue(e) // which takes the only place
+	q, requests := queues(m), m.Requests("sqs", "SendMessage")
+	q.Add(e) // which takes the only place
 	for what, f := range map[string]func(){
-		"a queue's event":     func() { m.Queue(e) },
-		"a publish":           func() { m.Published(name, 1, 10, 1, 1) },
-		"an attempt":          func() { m.Attempt(name, topic.HTTP, ServerError, time.Millisecond) },
-		"the end of one":      func() { m.Ended(name, topic.HTTP, Dropped) },
-		"a request":           func() { m.Request("sqs", "SendMessage", "", time.Millisecond) },
-		"a sync":              func() { m.Synced(time.Millisecond) },
-		"an invocation":       func() { m.Function(fn, "Invocations", 1) },
-		"its duration":        func() { m.Function(fn, "Duration", 1.5) },
-		"a queue of the rest": func() { m.Queue(shard.QueueEvent{Queue: arn.Queue("r", "a", "x"), Kind: shard.MessagesReceived}) },
+		"a queue's event":      func() { q.Add(e) },
+		"a publish":            func() { m.Published(name, 1, 10, 1, 1) },
+		"an attempt":           func() { m.Attempt(name, topic.HTTP, ServerError, time.Millisecond) },
+		"the end of one":       func() { m.Ended(name, topic.HTTP, Dropped) },
+		"a request":            func() { requests.Add("", time.Millisecond) },
+		"a request that fails": func() { requests.Add("x", time.Millisecond) },
+		"a sync":               func() { m.Synced(time.Millisecond) },
+		"an invocation":        func() { m.Function(fn, "Invocations", 1) },
+		"its duration":         func() { m.Function(fn, "Duration", 1.5) },
+		"a queue of the rest":  func() { q.Add(shard.QueueEvent{Queue: arn.Queue("r", "a", "x"), Kind: shard.MessagesReceived}) },
 	} {
 		f()
 		if n := testing.AllocsPerRun(100, f); n != 0 {
@@ -209,6 +237,7 @@ func TestNoAllocation(t *testing.T) {
 		`godwit_sns_deliveries_total{account="a",outcome="dropped",protocol="http",region="r",topic="t"}`,
 		`godwit_sns_deliveries_total{account="a",outcome="delivered",protocol="sqs",region="r",topic="t"}`,
 		`godwit_requests_total{code="",operation="SendMessage",service="sqs"}`,
+		`godwit_requests_total{code="x",operation="SendMessage",service="sqs"}`,
 		`godwit_sqs_empty_receives_total{account="",queue="other",region=""}`,
 	} {
 		if got[name] != "102" { // once before, once by AllocsPerRun itself
@@ -219,9 +248,10 @@ func TestNoAllocation(t *testing.T) {
 
 func BenchmarkQueue(b *testing.B) {
 	m := New(Options{Series: 1000})
-	e := sent("q", 1)
+	q, e := queues(m), sent("q", 1)
+	e.Slot = &shard.Slot{}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Queue(e)
+		q.Add(e)
 	}
 }

@@ -149,7 +149,7 @@ func TestDeletesMakeRoomOnAFullDisk(t *testing.T) {
 					apply()
 				}
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			for g.Low() && ctx.Err() == nil {
 				check()

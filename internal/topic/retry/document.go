@@ -289,10 +289,13 @@ func (r *rules) readRequest(raw bool) func(path string, value []byte) error {
 	}
 }
 
+// maxContentType bounds a Content-Type, in bytes.
+const maxContentType = 1024
+
 // validContentType looks at the media type only: parameters are the
-// endpoint's business, as long as they are printable.
+// endpoint's business, as long as they are printable and short.
 func validContentType(header string, raw bool) bool {
-	if strings.ContainsFunc(header, func(c rune) bool { return c < ' ' || c > '~' }) {
+	if len(header) > maxContentType || strings.ContainsFunc(header, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return false
 	}
 	media := mediaType(header)

@@ -8,16 +8,19 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// stateful are the packages that change what is in memory and on disk together.
+// stateful are the packages that change what is in memory and on disk together, or
+// hold a lock without which nothing of theirs goes on.
 var stateful = []string{
 	reflect.TypeFor[shard.Engine]().PkgPath() + ".", reflect.TypeFor[logs.Logs]().PkgPath() + ".",
 	reflect.TypeFor[metrics.Store]().PkgPath() + ".", reflect.TypeFor[alarms.Engine]().PkgPath() + ".",
+	reflect.TypeFor[invoke.Pool]().PkgPath() + ".",
 }
 
 // halfway reports that the panic that its caller recovers from has cut off a

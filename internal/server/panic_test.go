@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -31,6 +32,9 @@ func TestHalfway(t *testing.T) {
 	}
 	if !recovered(func() { _, _ = engine.Send(context.Background(), q, nil) }) {
 		t.Error("a panic in a command is not seen as one")
+	}
+	if !recovered(func() { _, _ = (&invoke.Pool{}).Invoke(context.Background(), invoke.Invocation{}) }) { // it has no clock
+		t.Error("a panic in the pool of functions is not seen as one")
 	}
 	if recovered(func() { panic("a mistake") }) {
 		t.Error("any panic is seen as one in a command")

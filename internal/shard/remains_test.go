@@ -358,12 +358,14 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 	for _, d := range takeAll(t, e, before) {
 		must(e.Delivered(d, Attempt{Outcome: "success"}))
 	}
-	sh := e.shardOf(topicARN("t"))
-	sh.mu.Lock()
-	found, _ := sh.topics.Topic(topicARN("t"))
-	deleted := weak.Make(found)
-	found = nil
-	sh.mu.Unlock()
+	find := func() weak.Pointer[topic.Topic] {
+		sh := e.shardOf(topicARN("t"))
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		found, _ := sh.topics.Topic(topicARN("t"))
+		return weak.Make(found)
+	}
+	deleted := find()
 	must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: before, Authenticated: true}))
 	must(e.DeleteTopic(ctx, topicARN("t")))
 	e.background.Wait()

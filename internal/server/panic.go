@@ -27,16 +27,20 @@ var stateful = []string{
 // command: memory may then be ahead of the disk, and a lock be held for ever.
 func halfway() bool {
 	pcs := make([]uintptr, 512)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		frame, more := frames.Next()
-		for _, prefix := range stateful {
-			if strings.HasPrefix(frame.Function, prefix) {
-				return true
-			}
-		}
-		if !more {
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs)
+		if n == 0 {
 			return false
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			for _, prefix := range stateful {
+				if strings.HasPrefix(frame.Function, prefix) {
+					return true
+				}
+			}
 		}
 	}
 }

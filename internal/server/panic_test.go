@@ -11,6 +11,14 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
+// deep panics with so many calls under way.
+func deep(calls int) bool {
+	if calls == 0 {
+		panic("a mistake")
+	}
+	return !deep(calls - 1)
+}
+
 // TestHalfway: a panic in the middle of a command is told from one beside it.
 func TestHalfway(t *testing.T) {
 	recovered := func(f func()) (half bool) {
@@ -25,7 +33,7 @@ func TestHalfway(t *testing.T) {
 	}
 	q := arn.Queue("us-east-1", "000000000000", "q")
 	engine, err := shard.Open(shard.Options{
-		Store: memory.New(), Clock: clock.System, Full: func() bool { panic("a mistake") },
+		Store: memory.New(), Clock: clock.System, Full: func() bool { return deep(2000) },
 	})
 	if err != nil {
 		t.Fatal(err)

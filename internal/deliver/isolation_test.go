@@ -72,8 +72,14 @@ func TestHangingEndpointsDelayNobody(t *testing.T) {
 }
 
 // TestHangingEndpointsAreTriedOneAfterTheOther: attempts that hung do not begin
-// again, and so run out of time again, all at once; none is left out.
+// again, and so run out of time again, all at once, be they at as many hosts or at
+// a few; none is left out.
 func TestHangingEndpointsAreTriedOneAfterTheOther(t *testing.T) {
+	t.Run("many hosts", func(t *testing.T) { testHangingEndpoints(t, 2000) })
+	t.Run("few hosts", func(t *testing.T) { testHangingEndpoints(t, 100) })
+}
+
+func testHangingEndpoints(t *testing.T, hosts int) {
 	synctest.Test(t, func(t *testing.T) {
 		const hanging = 2000
 		begun := map[time.Duration]int{} // attempts by the tenth of a second
@@ -86,7 +92,7 @@ func TestHangingEndpointsAreTriedOneAfterTheOther(t *testing.T) {
 			return hang(ctx, r)
 		}, nil)
 		for i := range hanging {
-			sub := testSub(fmt.Sprint(i), fmt.Sprint("hanging", i), topic.HTTP, testDLQ)
+			sub := testSub(fmt.Sprint(i), fmt.Sprint("hanging", i%hosts), topic.HTTP, testDLQ)
 			r.add(sub, retry.DefaultHTTP, 0)
 			r.publish(sub.ARN, 1)
 		}
@@ -109,6 +115,35 @@ func TestHangingEndpointsAreTriedOneAfterTheOther(t *testing.T) {
 			t.Errorf("%d attempts began again", again)
 		}
 	})
+}
+
+// TestHangingHostsHideNobody: hosts that hang, which have attempts under way and may
+// not begin others now, do not stand before one that may.
+func TestHangingHostsHideNobody(t *testing.T) {
+	p := newPool(50, 5000)
+	busy := func(name string, hung bool) *host {
+		h := p.join(name)
+		for range 3 {
+			h.push(&backlog{})
+		}
+		h.begin()
+		h.begin()
+		h.end(hung)
+		return h
+	}
+	for i := range 2 * scan {
+		busy(fmt.Sprint("hanging", i), true)
+	}
+	live := busy("live", false)
+	p.slowly = 0
+	if h := p.next(); h != live {
+		t.Errorf("the host that answers has no turn: %+v", h)
+	}
+	p.slowly = 1
+	live.begin()
+	if h := p.next(); h == nil || !h.slow {
+		t.Errorf("the hosts that hang have no turn: %+v", h)
+	}
 }
 
 func (e *engine) of(sub arn.ARN) (out []finished) {

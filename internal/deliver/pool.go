@@ -25,7 +25,7 @@ type pool struct {
 	passed bool // such a host was passed over for that since it was last set
 
 	// The rings of the hosts that have something to do and room for it.
-	idle, idleSlow, busy list.List
+	idle, idleSlow, busy, busySlow list.List
 }
 
 // host is a party that attempts are made at.
@@ -120,6 +120,8 @@ func (h *host) place() {
 	var ring *list.List
 	switch {
 	case len(h.queue) == 0 || h.inflight >= p.limit:
+	case h.inflight > 0 && h.slow: // they must not hide the others
+		ring = &p.busySlow
 	case h.inflight > 0:
 		ring = &p.busy
 	case h.slow:
@@ -127,7 +129,7 @@ func (h *host) place() {
 	default:
 		ring = &p.idle
 	}
-	if ring == h.ring && ring != &p.busy {
+	if ring == h.ring && ring != &p.busy && ring != &p.busySlow {
 		return // it keeps its turn
 	}
 	if h.ring != nil {
@@ -157,12 +159,27 @@ func (p *pool) next() *host {
 		return nil
 	}
 	share := max(1, min(p.limit, 2*p.limit*forBusy/p.bound))
-	for range min(p.busy.Len(), scan) {
-		e := p.busy.Front()
-		if h := e.Value.(*host); h.inflight < share && (!h.slow || free > reserve && p.slower()) {
+	if h := turn(&p.busy, share); h != nil {
+		return h
+	}
+	if free <= reserve {
+		return nil
+	}
+	if h := turn(&p.busySlow, share); h != nil && p.slower() {
+		return h
+	}
+	return nil
+}
+
+// turn finds the next of a ring that has fewer attempts under way than its share;
+// those before it wait for another turn.
+func turn(ring *list.List, share int) *host {
+	for range min(ring.Len(), scan) {
+		e := ring.Front()
+		if h := e.Value.(*host); h.inflight < share {
 			return h
 		}
-		p.busy.MoveToBack(e)
+		ring.MoveToBack(e)
 	}
 	return nil
 }

@@ -8,32 +8,39 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// stateful are the packages that change what is in memory and on disk together.
+// stateful are the packages that change what is in memory and on disk together, or
+// hold a lock without which nothing of theirs goes on.
 var stateful = []string{
 	reflect.TypeFor[shard.Engine]().PkgPath() + ".", reflect.TypeFor[logs.Logs]().PkgPath() + ".",
 	reflect.TypeFor[metrics.Store]().PkgPath() + ".", reflect.TypeFor[alarms.Engine]().PkgPath() + ".",
+	reflect.TypeFor[invoke.Pool]().PkgPath() + ".",
 }
 
 // halfway reports that the panic that its caller recovers from has cut off a
 // command: memory may then be ahead of the disk, and a lock be held for ever.
 func halfway() bool {
 	pcs := make([]uintptr, 512)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		frame, more := frames.Next()
-		for _, prefix := range stateful {
-			if strings.HasPrefix(frame.Function, prefix) {
-				return true
-			}
-		}
-		if !more {
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs)
+		if n == 0 {
 			return false
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			for _, prefix := range stateful {
+				if strings.HasPrefix(frame.Function, prefix) {
+					return true
+				}
+			}
 		}
 	}
 }

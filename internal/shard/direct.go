@@ -77,7 +77,8 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 func (sh *shard) plan(fs []fanout) plan {
 	p := plan{shards: []*shard{sh}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.id
-	patient := sh.patient(fs[0].topic)
+	patient := !fs[0].topic.FIFO() // some may get it later than others
+	room := laterMost - sh.spreading[fs[0].topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
@@ -102,7 +103,7 @@ func (sh *shard) plan(fs []fanout) plan {
 				p.add(sh, f, i, slow[n], each)
 			}
 		}
-		if f.later && (!patient || i > 0 && p.full()) {
+		if f.later && (!patient || i > 0 && (p.full() || room <= 0)) {
 			f.later, p.deliveries = false, p.deliveries[:before]
 			if i == 0 {
 				sh.planned = fanoutStep
@@ -112,7 +113,8 @@ func (sh *shard) plan(fs []fanout) plan {
 		p.publications++
 		sh.planned = len(p.deliveries) - before
 		if f.later { // it is kept in the same commit
-			p.size += each
+			room--
+			p.size += max(each, f.published()) // with all bodies
 			sh.planned++
 		}
 	}

@@ -28,7 +28,7 @@ const (
 const (
 	slowDepth = 4  // messages that wait for an endpoint, or are under way to it
 	slowMost  = 64 // such subscriptions that get a publication with the others
-	laterMost = 64 // publications of a topic that go on in the background; with more, their publishers wait
+	laterMost = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
 )
 
 // slow reports that a subscriber does not keep up with what is published. Queues do.
@@ -40,9 +40,16 @@ func (sh *shard) slow(sub *topic.Subscription) bool {
 	return qs != nil && qs.machine.Len() >= slowDepth
 }
 
-// patient reports that some subscriptions of a topic may get the next
-// publication later than others.
-func (sh *shard) patient(t arn.ARN) bool { return !t.FIFO() && sh.spreading[t] < laterMost }
+// relieve makes steps in the place of the background for a standard topic of which
+// too much goes on there: its publishers are to be no quicker than the steps. The
+// lock is open in between.
+func (sh *shard) relieve(t arn.ARN) {
+	for more := true; more && !t.FIFO() && sh.spreading[t] >= laterMost; {
+		sh.mu.Unlock()
+		more = sh.fanoutOnce()
+		sh.mu.Lock()
+	}
+}
 
 // postpone has those get publications later for whom there is no place in the
 // plan, as part of the command that carries it out.

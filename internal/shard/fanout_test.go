@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
 )
 
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
@@ -187,11 +189,13 @@ type wideWorld struct {
 	t     *testing.T
 	topic arn.ARN
 	sh    *shard
+	seen  *witness
 }
 
 func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 	s := openStore(t, vfs.NewMem())
-	w := &wideWorld{Engine: openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start)}), t: t, topic: topicARN("wide")}
+	w := &wideWorld{t: t, topic: topicARN("wide"), seen: &witness{}}
+	w.Engine = openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start), Published: w.seen.see})
 	t.Cleanup(func() {
 		w.Close()
 		s.Close()
@@ -237,18 +241,32 @@ func (w *wideWorld) goOn() {
 
 // lengths counts the backlogs of some subscriptions by what is in them.
 func (w *wideWorld) lengths(from, to int) map[int64]int {
-	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
 	all := map[int64]int{}
 	for i := from; i < to; i++ {
-		sub, _ := w.sh.topics.Subscription(w.topic.Subscription(subscriptionID(i)))
-		n := int64(0)
-		if qs := w.sh.backlogOf(sub); qs != nil {
-			n = qs.machine.Len()
-		}
-		all[n]++
+		all[w.length(i)]++
 	}
 	return all
+}
+
+// length is what is in a subscription's backlog; -1 if there is no subscription.
+func (w *wideWorld) length(i int) int64 {
+	w.sh.mu.Lock()
+	defer w.sh.mu.Unlock()
+	sub, ok := w.sh.topics.Subscription(w.topic.Subscription(subscriptionID(i)))
+	if !ok {
+		return -1
+	}
+	qs := w.sh.backlogOf(sub)
+	if qs == nil {
+		return 0
+	}
+	return qs.machine.Len()
+}
+
+// left counts the records of publications that are being spread.
+func (w *wideWorld) left() int {
+	w.log.flush()
+	return countKeys(w.t, w.store, 'P', 0) + countKeys(w.t, w.store, 'G', 0)
 }
 
 // TestSlowSubscribersComeLater: many subscribers that do not keep up do not delay
@@ -279,6 +297,33 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
+	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
+		const slow, large = fanoutStep + 88, laterMost + 6
+		w := newWideWorld(t, slow, 1)
+		subscribe(t, w.Engine, "wide", "q", subscriptionID(slow+1)) // a queue is never slow
+		at := func(n int) {
+			t.Helper()
+			if got := w.length(slow + 1); got != int64(n) {
+				t.Errorf("after %d publications the queue has %d", n, got)
+			}
+			if got := w.sh.spreading[w.topic]; got > laterMost {
+				t.Errorf("after %d publications %d go on in the background", n, got)
+			}
+		}
+		for i := range large {
+			w.publish(1 + i)
+			at(1 + i)
+		}
+		w.publish(501, 502, 503)
+		at(large + 3)
+		if got := *w.sh.line.reach[w.topic]; got != fanoutStep {
+			t.Errorf("a publisher who makes steps would take others along, as for %d deliveries each", got)
+		}
+		w.goOn()
+		if got := w.lengths(0, slow+2); !maps.Equal(got, map[int64]int{slowDepth + large + 3: slow, large + 3: 2}) {
+			t.Errorf("in the end %v", got)
+		}
+	})
 	t.Run("few", func(t *testing.T) {
 		w := newWideWorld(t, slowMost, others)
 		w.publish(1, 2)
@@ -304,9 +349,22 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 }
 
 // TestPostponedFitIntoCommits: publications that only slow subscribers get are in the
-// commit that accepts them all the same, and take their room in it.
+// commit that accepts them all the same, and take their room in it, also if each
+// subscriber gets but a small part.
 func TestPostponedFitIntoCommits(t *testing.T) {
-	const slow, body = slowMost + 1, 200 << 10
+	const size = 200 << 10
+	bodies := map[string]string{}
+	for i := range 100 {
+		bodies[fmt.Sprint(i)] = strings.Repeat("x", size/100)
+	}
+	t.Run("body", func(t *testing.T) { testPostponedFitIntoCommits(t, Publication{Body: make([]byte, size)}, size) })
+	t.Run("bodies", func(t *testing.T) {
+		testPostponedFitIntoCommits(t, Publication{Body: []byte("x"), Bodies: bodies}, size)
+	})
+}
+
+func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
+	const slow = slowMost + 1
 	w := newWideWorld(t, slow, 0)
 	fall(t, w.Engine, w.topic)
 	w.sh.mu.Lock()
@@ -316,12 +374,13 @@ func TestPostponedFitIntoCommits(t *testing.T) {
 	w.log.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []Publication
 	for i := range laterMost / 2 {
-		all = append(all, Publication{ID: messageID(i), Body: make([]byte, body)})
+		p.ID = messageID(i)
+		all = append(all, p)
 	}
 	if _, err := w.Publish(t.Context(), w.topic, all...); err != nil {
 		t.Fatal(err)
 	}
-	if most > mutation.MaxCommit || most < body {
+	if most > mutation.MaxCommit || most < size {
 		t.Errorf("a commit of %d bytes", most)
 	}
 	if w.sh.planned == 0 {
@@ -343,6 +402,102 @@ func TestPlanThatFailed(t *testing.T) {
 	_, done, err := w.sh.publishInSteps(fs)
 	if err != nil || !done || fs[0].later || fs[0].delivered != 0 {
 		t.Errorf("done %v, %v: %+v", done, err, fs[0])
+	}
+}
+
+// TestChangesBeforeLaterSubscribers: what changes between a publish and the steps
+// behind it is heeded, and nobody else gets less or more for that.
+func TestChangesBeforeLaterSubscribers(t *testing.T) {
+	const slow, others, changed = slowMost + 2, 3, 7
+	ctx := context.Background()
+	unsubscribe := func(w *wideWorld, sub arn.ARN) error {
+		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: sub, Authenticated: true})
+	}
+	cases := []struct {
+		name   string
+		change func(w *wideWorld, sub arn.ARN) error
+		want   int64 // messages of the subscription in the end
+	}{
+		{"filtered", func(w *wideWorld, sub arn.ARN) error {
+			return w.SetSubscriptionAttribute(ctx, sub, "FilterPolicy", `{"a":["x"]}`)
+		}, slowDepth},
+		{"paused", func(w *wideWorld, sub arn.ARN) error { return w.Pause(ctx, sub) }, slowDepth + 1},
+		{"unsubscribed", unsubscribe, -1},
+		{"subscribed anew", func(w *wideWorld, sub arn.ARN) error {
+			err := unsubscribe(w, sub)
+			listen(w.t, w.Engine, w.topic, subscriptionID(changed))
+			return err
+		}, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWideWorld(t, slow, others)
+			w.publish(1)
+			if err := c.change(w, w.topic.Subscription(subscriptionID(changed))); err != nil {
+				t.Fatal(err)
+			}
+			w.goOn()
+			if got := w.length(changed); got != c.want {
+				t.Errorf("it has %d messages, want %d", got, c.want)
+			}
+			rest := w.lengths(0, changed)
+			for n, subs := range w.lengths(changed+1, slow+others) {
+				rest[n] += subs
+			}
+			if want := (map[int64]int{slowDepth + 1: slow - 1, 1: others}); !maps.Equal(rest, want) {
+				t.Errorf("the others have %v, want %v", rest, want)
+			}
+			if n := w.left(); n != 0 {
+				t.Errorf("%d records are left", n)
+			}
+		})
+	}
+	t.Run("topic deleted", func(t *testing.T) {
+		w := newWideWorld(t, slow, others)
+		w.publish(1, 2)
+		if err := w.DeleteTopic(ctx, w.topic); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: w.topic}); err != nil {
+			t.Fatal(err)
+		}
+		listen(t, w.Engine, w.topic, subscriptionID(changed))
+		w.goOn()
+		if got := w.length(changed); got != 0 {
+			t.Errorf("a subscription to the new topic has %d messages", got)
+		}
+		if n := w.left() + len(w.sh.spreading) + len(w.sh.reached); n != 0 {
+			t.Errorf("%d records are left", n)
+		}
+	})
+}
+
+// TestPublishedToSlowSubscribers: a publication that some get later is told of
+// once when it is accepted, and once when all have been looked at.
+func TestPublishedToSlowSubscribers(t *testing.T) {
+	const slow, others = slowMost + 2, 3
+	w := newWideWorld(t, slow, others)
+	for _, i := range []int{0, slow} {
+		if err := w.SetSubscriptionAttribute(context.Background(), w.topic.Subscription(subscriptionID(i)), "FilterPolicy", `{"a":["x"]}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.seen.take()
+	w.publish(1, 2)
+	for i, p := range w.seen.take() {
+		if p.ID != messageID(1+i) || p.Later || p.Size != 1 || p.FilteredOut != [filter.Verdicts]int{} {
+			t.Errorf("first %+v", p)
+		}
+	}
+	w.goOn()
+	got := w.seen.take()
+	for i, p := range got {
+		if p.ID != messageID(1+i) || !p.Later || p.FilteredOut != [filter.Verdicts]int{filter.NoMessageAttributes: 2} {
+			t.Errorf("then %+v", p)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("told of %d publications", len(got))
 	}
 }
 

@@ -96,6 +96,9 @@ func (sh *shard) publish(ps []*publisher) (reach int) {
 		refused = sh.catalog
 	}
 	reach = sh.planned
+	if sh.spreading[t] >= laterMost {
+		reach = fanoutStep // the next has to make steps, and comes alone
+	}
 	sh.mu.Unlock()
 	for _, p := range ps {
 		n := min(len(p.publications), len(fs))
@@ -159,6 +162,7 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 		}
 	}
 	for rest, again := fs, false; len(rest) > 0; {
+		sh.relieve(t)
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
 			return fs[:len(fs)-len(rest)], sh.catalog, topic.ErrNoTopic
 		}

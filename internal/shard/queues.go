@@ -172,7 +172,7 @@ func (sh *shard) drop(qs *queueState) {
 	span := qs.machine.Keys().All()
 	sh.batch.DeleteRange(span.Lower, span.Upper)
 	sh.batch.Delete(qs.machine.Keys().Counters())
-	qs.gone = true
+	qs.gone, qs.topic = true, nil // of what is gone some are kept for a while
 	sh.refuse(qs, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist."))
 	sh.touch(qs)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -332,6 +334,44 @@ func TestDeleteLargeTopic(t *testing.T) {
 	}
 	if left, err := e.TopicAttributes(ctx, other); err != nil || left["SubscriptionsConfirmed"] != fmt.Sprint(subscriptions/2) {
 		t.Errorf("the other topic has %s subscriptions, %v", left["SubscriptionsConfirmed"], err)
+	}
+}
+
+// TestDeletedTopicLeavesMemory: a topic that was deleted leaves memory, also if
+// subscriptions of it, which were deleted before, had backlogs.
+func TestDeletedTopicLeavesMemory(t *testing.T) {
+	ctx := context.Background()
+	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+	defer e.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
+	before := subscribe(t, e, "t", "q1", subscriptionID(1))
+	subscribe(t, e, "t", "q2", subscriptionID(2))
+	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range takeAll(t, e, before) {
+		must(e.Delivered(d, Attempt{Outcome: "success"}))
+	}
+	find := func() weak.Pointer[topic.Topic] {
+		sh := e.shardOf(topicARN("t"))
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		found, _ := sh.topics.Topic(topicARN("t"))
+		return weak.Make(found)
+	}
+	deleted := find()
+	must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: before, Authenticated: true}))
+	must(e.DeleteTopic(ctx, topicARN("t")))
+	e.background.Wait()
+	runtime.GC()
+	if deleted.Value() != nil {
+		t.Error("a topic that was deleted is still in memory")
 	}
 }
 

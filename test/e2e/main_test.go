@@ -1,5 +1,7 @@
 // Package e2e_test drives the built binary from outside: it kills it, fills
-// its disk, counts its syncs, and runs weeks of retries on its virtual clock.
+// its disk, counts its syncs, and runs weeks of retries on its virtual clock. Run
+// it with -count=1: go test does not see that a result in its cache is of another
+// server.
 //
 // What is random comes from one seed, which is printed: go test ./test/e2e
 // -seed N draws the same again. How the machine interleaves it is not repeated.

@@ -41,6 +41,7 @@ func (l *commitLog) gather() {
 	g := l.open
 	l.mu.Unlock()
 	g.want.Store(want)
+	defer g.want.Store(0)
 	if g.waiting.Load() >= want {
 		return
 	}

@@ -64,8 +64,8 @@ type group struct {
 	done    chan struct{} // closed once durable
 
 	waiting atomic.Int32  // how many wait for it
-	want    atomic.Int32  // closes enough
-	enough  chan struct{} // see gather
+	want    atomic.Int32  // how many are enough for gather
+	enough  chan struct{} // capacity 1; they are
 }
 
 // groupPart is one shard's commit of a group.
@@ -93,7 +93,7 @@ func (gp *groupPart) count(g *group, qs *queueState) {
 }
 
 func newGroup(number uint64) *group {
-	return &group{number: number, done: make(chan struct{}), enough: make(chan struct{})}
+	return &group{number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
 }
 
 // wait returns once the group is durable. A nil group is.
@@ -102,7 +102,10 @@ func (g *group) wait() {
 		return
 	}
 	if g.waiting.Add(1) == g.want.Load() {
-		close(g.enough)
+		select {
+		case g.enough <- struct{}{}:
+		default:
+		}
 	}
 	<-g.done
 }

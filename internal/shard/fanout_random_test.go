@@ -29,7 +29,7 @@ type listener struct {
 // stand still and fall behind, and crashes, with steps in the background that come
 // at any moment, every subscription gets once what was published while it was there.
 func TestPostponedOnce(t *testing.T) {
-	for _, seed := range seeds(t, unraced(6, 2)) {
+	for _, seed := range seeds(t, unraced(6, 1)) {
 		testPostponedOnce(t, seed)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
-	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, 2*fanoutStep+100) })
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, unraced(2, 1)*fanoutStep+200) })
 	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*laterStep+slowMost, 30) })
 }
 
@@ -44,7 +44,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		if !publishing {
 			return
 		}
-		for _, percent := range []int{0, 100, r.IntN(100)}[:unraced(3, 2)] {
+		for _, percent := range []int{r.IntN(100), 0, 100}[:unraced(3, 1)] {
 			disks = append(disks, fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			}))
@@ -115,7 +115,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.Close()
 		s.Close()
 	}
-	if len(disks) < unraced(12, 8) || halfway == 0 {
+	if len(disks) < unraced(12, 4) || halfway == 0 {
 		t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
 	}
 }
@@ -385,6 +385,9 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 	}
 	if w.sh.planned == 0 {
 		t.Error("a publisher would take any number of others along")
+	}
+	if unraced(1, 0) == 0 {
+		return // what follows writes much
 	}
 	w.goOn()
 	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + laterMost/2: slow}) {

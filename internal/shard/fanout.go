@@ -122,16 +122,10 @@ func (sh *shard) startFanouts(behind *group) {
 		return
 	}
 	sh.fanning = true
-	sh.engine.goBackground(func() {
+	sh.engine.inSteps(func() bool {
 		behind.wait()
-		for sh.fanoutOnce() {
-			runtime.Gosched() // who waits for the lock goes first
-			select {
-			case <-sh.engine.stopping:
-				return
-			default:
-			}
-		}
+		runtime.Gosched() // who waits for the lock goes first
+		return sh.fanoutOnce()
 	})
 }
 

@@ -466,27 +466,18 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 	for range 100 {
 		p.run(t)
 		for _, name := range crashQueues {
-			for {
-				got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Minute})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(got) == 0 {
-					break
-				}
-				for _, m := range got {
-					id, _ := identify(name, m.Message)
-					found[id]++
-					if m.FIFO { // each is deleted at once, so that a group's order is that of its messages
-						if group := name + " " + m.Group; m.Sequence <= latest[group] {
-							t.Errorf("%d of group %s comes after %d", m.Sequence, group, latest[group])
-						} else {
-							latest[group] = m.Sequence
-						}
+			for m := range receiveAll(t, e, queueARN(name), time.Minute) {
+				id, _ := identify(name, m.Message)
+				found[id]++
+				if m.FIFO { // each is deleted at once, so that a group's order is that of its messages
+					if group := name + " " + m.Group; m.Sequence <= latest[group] {
+						t.Errorf("%d of group %s comes after %d", m.Sequence, group, latest[group])
+					} else {
+						latest[group] = m.Sequence
 					}
-					if errs, err := e.DeleteMessages(ctx, queueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
-						t.Fatal(err, errs)
-					}
+				}
+				if errs, err := e.DeleteMessages(ctx, queueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
+					t.Fatal(err, errs)
 				}
 			}
 			e.background.Wait()

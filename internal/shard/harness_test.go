@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -150,6 +151,26 @@ func (p *pump) render(n *message.Message) (*message.Message, error) {
 	m := &message.Message{ID: p.newID(), Sender: n.Sender, Group: n.Group, Dedup: n.Dedup, Body: n.Body}
 	m.Seal()
 	return m, nil
+}
+
+// receiveAll receives until a queue has nothing more to give.
+func receiveAll(t testing.TB, e *Engine, q arn.ARN, visibility time.Duration) iter.Seq[Received] {
+	return func(yield func(Received) bool) {
+		for {
+			got, err := e.Receive(context.Background(), ReceiveRequest{Queue: q, Max: 10, Visibility: visibility})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) == 0 {
+				return
+			}
+			for _, m := range got {
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func subscribe(t testing.TB, e *Engine, topicName, queueName string, id string) arn.ARN {

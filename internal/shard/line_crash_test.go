@@ -167,7 +167,7 @@ func (w *turns) turn() {
 // verify opens an engine on what a crash left, and counts what it has by
 // subscription and publication: in its queue, or on the way there.
 func (w *turns) verify(c turnCrash) (lost int) {
-	ctx, t := context.Background(), w.t
+	t := w.t
 	t.Helper()
 	s := openStore(t, c.fs)
 	defer s.Close()
@@ -198,17 +198,8 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	e.SetConsumer("sns", p)
 	p.run(t)
 	for _, name := range w.queues {
-		for {
-			got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got) == 0 {
-				break
-			}
-			for _, m := range got {
-				note(name, m.Body)
-			}
+		for m := range receiveAll(t, e, queueARN(name), time.Hour) {
+			note(name, m.Body)
 		}
 	}
 	for body, where := range found {

@@ -308,17 +308,8 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 	pump.run(t)
 	for _, q := range all {
 		seen := map[string]int{}
-		for {
-			got, err := w.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got) == 0 {
-				break
-			}
-			for _, m := range got {
-				seen[string(m.Body)]++
-			}
+		for m := range receiveAll(t, w.Engine, q, time.Hour) {
+			seen[string(m.Body)]++
 		}
 		once := 0
 		for _, n := range seen {

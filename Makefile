@@ -1,5 +1,5 @@
-# Go, git, make and a C compiler (for the race detector) are all it takes. The
-# tests of clients that are not Go's also use node and awscli where they can.
+# Go, git, make and a C compiler (for the race detector) are all it takes. What
+# make test-all adds also uses node, awscli and others, where there are any.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -13,7 +13,16 @@ PACKAGES  = ./cmd/... ./internal/...
 # Modules of their own, so that Godwit needs nothing of what they need.
 MODULES   = ./examples/durable-job ./test/clients
 
-.PHONY: all build run test vet lint format unit drive bench fuzz clean
+# Packages whose tests are smaller under the race detector, with which Pebble checks
+# itself at great length.
+FULL      = ./internal/shard/...
+
+# The tests in files that import a package of test/, and their packages.
+tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
+	xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' | paste -sd'|' -))$$" \
+	$$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | xargs -n1 dirname | sort -u | sed 's,^,./,')
+
+.PHONY: all build run test test-all vet lint format unit drive full programs soak bench fuzz clean
 
 all: build
 
@@ -23,7 +32,9 @@ build: ## bin/godwit
 run:
 	$(GO) run ./cmd/godwit
 
-test: vet lint unit drive ## everything that must pass before a change lands
+test: vet lint unit drive ## what Go alone runs: in minutes, before every change
+
+test-all: test full programs ## everything that must pass before a change lands
 
 vet:
 	$(GO) vet ./...
@@ -38,8 +49,12 @@ format: ## what the linter can mend by itself
 	$(LINT) run --fix ./...
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
+# Ring 1 has no goroutines for the race detector to watch.
+PURE      = /internal/(queue|topic|function|key|alarm|policy)(/|$$)
+
 unit:
-	$(GO) test -race -timeout 8m $(PACKAGES)
+	$(GO) test -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)')
+	$(GO) test -race -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)')
 
 drive: # -count=1, since go test does not see that a result in its cache is of another server
 	@for p in $(DRIVERS); do \
@@ -49,6 +64,23 @@ drive: # -count=1, since go test does not see that a result in its cache is of a
 	@for m in $(MODULES); do \
 		echo "cd $$m && $(GO) test -count=1 -timeout 8m"; (cd "$$m" && $(GO) test -count=1 -timeout 8m) || exit 1; \
 	done
+
+# GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
+# -race, or -run of some.
+SOAKFLAGS ?=
+
+full: ## at full size what is cut short under the race detector
+	$(GO) test -count=1 -timeout 10m $(FULL)
+
+programs: ## what needs programs that are not Go's; the end names what was skipped
+	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
+	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 8m $(call tests-of,programs)
+	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
+	@sed 's/^/SKIPPED /' bin/skipped
+
+soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are printed
+	GODWIT_SOAK=1 $(GO) test -v -count=1 -p 1 -timeout 24h $(call tests-of,soak) $(SOAKFLAGS)
+	$(MAKE) fuzz FUZZTIME=$${GODWIT_SOAK_TIME:-1m}
 
 bench: build ## the table of docs/performance.md
 	$(GO) run ./test/bench -server bin/godwit $(BENCHFLAGS)

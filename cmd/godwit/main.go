@@ -31,19 +31,21 @@ const exitUsage = 2
 type cli struct {
 	Dev     dev     `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
 	Serve   serve   `cmd:"" help:"Serve for production: credentials required. Not built yet."`
+	Check   check   `cmd:"" help:"Look for damage in a data directory that no server has open."`
+	Salvage salvage `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
 	Policy  policy  `cmd:"" help:"Look at delivery policies."`
 	Version version `cmd:"" help:"Print the version."`
 }
 
 type dev struct {
-	Config config.Config `kong:"embed,set='private_endpoints=true',set='cooldowns=false',set='log_level=warn'"`
+	Config config.Config `kong:"embed,set='private_endpoints=true',set='function_network=private',set='cooldowns=false',set='log_level=warn'"`
 
 	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
 }
 
 type serve struct {
-	Config config.Config `kong:"embed,set='private_endpoints=false',set='cooldowns=true',set='log_level=info'"`
+	Config config.Config `kong:"embed,set='private_endpoints=false',set='function_network=public',set='cooldowns=true',set='log_level=info'"`
 
 	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are. Flags and GODWIT_* go before it."`
 }
@@ -73,6 +75,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 		return 0
 	}
 	fmt.Fprintf(stderr, "godwit: %v\n", err)
+	if errors.Is(err, errDamaged) {
+		return exitDamaged
+	}
 	if _, usage := errors.AsType[*kong.ParseError](err); usage || errors.Is(err, errServe) {
 		return exitUsage
 	}
@@ -85,6 +90,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 		kong.Description("SNS, SQS and their delivery on one machine. "+
 			"Every flag is also an environment variable: --log-level is GODWIT_LOG_LEVEL."),
 		kong.DefaultEnvars("GODWIT"),
+		kong.PostBuild(dropEmptyBooleans),
 		kong.Configuration(loadSettings),
 	)...)
 }
@@ -105,7 +111,7 @@ func (d *dev) config() config.Config {
 // Validate is called by the parser.
 func (d *dev) Validate() error {
 	cfg := d.config()
-	return cfg.Check()
+	return cfg.CheckFlags()
 }
 
 func (d *dev) Run(p *process) error {

@@ -40,6 +40,9 @@ func TestDefaults(t *testing.T) {
 		Listen: "127.0.0.1:4566", Data: "./godwit-data", Region: "us-east-1", Account: "000000000000",
 		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, MaxAlarms: 5000, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30,
 		LambdaConcurrency: 1000, LambdaCodeStorage: 80530636800, LambdaIdle: 5 * time.Minute,
+		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
+		FunctionNetwork: "private", FunctionConnections: 4096,
+		FunctionIsolation:   config.IsolationNamespaces,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
 		Clock: config.SystemClock, Store: config.PebbleStore,
 	}
@@ -56,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.AllowPrivateEndpoints, want.SQSCooldowns, want.LogLevel = false, true, "info"
+	want.AllowPrivateEndpoints, want.SQSCooldowns, want.LogLevel, want.FunctionNetwork = false, true, "info", "public"
 	want.Clock, want.Store = "", ""
 	if d := cmp.Diff(want, flags.Serve.Config); d != "" {
 		t.Errorf("godwit serve (-want +got):\n%s", d)
@@ -90,6 +93,48 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// A list is written with commas, wherever it is written.
+func TestLists(t *testing.T) {
+	t.Setenv("GODWIT_ALLOWED_HOSTS", "a.example,*.b.example")
+	path := settingsFile(t, "cors-origins: http://localhost:3000,https://app.example\n")
+	flags, err := parse(t, "serve", "--config", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := flags.Serve.Config
+	if d := cmp.Diff([]string{"a.example", "*.b.example"}, got.AllowedHosts); d != "" {
+		t.Errorf("hosts (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"http://localhost:3000", "https://app.example"}, got.CORSOrigins); d != "" {
+		t.Errorf("origins (-want +got):\n%s", d)
+	}
+}
+
+// An empty variable of a flag that is true or false is none.
+func TestEmptyBooleans(t *testing.T) {
+	for _, name := range []string{"GODWIT_ACCEPT_DATA_LOSS", "GODWIT_RETRY_429", "GODWIT_METRICS"} {
+		t.Setenv(name, "")
+	}
+	flags, err := parse(t, "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := flags.Dev.Config; got.AcceptDataLoss || !got.Retry429 || !got.Metrics {
+		t.Errorf("settings: %+v", got)
+	}
+	flags, err = parse(t, "serve", "--config", settingsFile(t, "retry-429: false\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := flags.Serve.Config; got.Retry429 || !got.Metrics {
+		t.Errorf("with a file: %+v", got)
+	}
+	t.Setenv("GODWIT_ACCEPT_DATA_LOSS", "true")
+	if flags, err = parse(t, "dev"); err != nil || !flags.Dev.Config.AcceptDataLoss {
+		t.Errorf("a variable that is not empty: %v", err)
+	}
+}
+
 func TestRefusedStarts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -105,6 +150,13 @@ func TestRefusedStarts(t *testing.T) {
 		{"wrong type in the file", []string{"serve", "--config", settingsFile(t, "jitter: much\n")}, "--jitter"},
 		{"unknown flag", []string{"--lissen", "x"}, "--lissen"},
 		{"out of range", []string{"dev", "--jitter", "2"}, "--jitter: want a number from 0 to 1"},
+		{"every origin", []string{"dev", "--cors-origins", "*"}, `--cors-origins: "*" would let every web page run code here`},
+		{"no connections of functions", []string{"dev", "--function-connections", "0"}, "--function-connections: want 1 or more"},
+		{"no rate", []string{"dev", "--min-transfer-rate", "0"}, "--min-transfer-rate: want 1 or more"},
+		{"no window", []string{"dev", "--transfer-window", "0s"}, "--transfer-window: want 1s or more"},
+		{"less than no storage", []string{"dev", "--function-storage=-1"}, "--function-storage: want 0 or more"},
+		{"a metadata service for functions", []string{"dev", "--function-allow", "169.254.169.254:80"}, "--function-allow: 169.254.169.254 is never reached"},
+		{"a bad port for functions", []string{"dev", "--function-allow", "localhost:http"}, "--function-allow: want HOST:PORT"},
 		{"unknown clock", []string{"dev", "--clock", "sundial"}, "--clock"},
 		{"unknown level", []string{"dev", "--log-level", "loud"}, "--log-level"},
 		{"unknown command", []string{"bake"}, "bake"},

@@ -44,3 +44,19 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	}
 	return nil, nil
 }
+
+// dropEmptyBooleans has an empty variable of a flag that is true or false count as none.
+func dropEmptyBooleans(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && flag.IsBool() {
+			var envs []string
+			for _, env := range flag.Envs {
+				if value, set := os.LookupEnv(env); !set || value != "" {
+					envs = append(envs, env)
+				}
+			}
+			flag.Envs, flag.Tag.Envs = envs, envs
+		}
+		return next(nil)
+	})
+}

@@ -10,16 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/programs"
 )
 
 // TestReadme runs the commands of README.md's second part as they stand, but for the
 // server's address.
 func TestReadme(t *testing.T) {
-	for _, tool := range []string{"bash", "aws", "curl", "zip"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands of README.md take %s, which is not installed", tool)
-		}
-	}
+	programs.Need(t, "bash", "aws", "curl", "zip")
 	lookAtSources(t)
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/limit"
 )
 
 // Call is one request, as far as a handler may care. It is valid until the
@@ -34,6 +36,9 @@ type Call struct {
 	// whether the caller is at fault: what a batch says of a failed entry.
 	// Set by package wire, never nil in a handler.
 	Describe func(err error) (code, message string, senderFault bool)
+	// Memory is what the answer holds in memory while it is made and written. Who
+	// reads something large for it reserves that first. Nil: any amount.
+	Memory *limit.Reservation
 	// Extend gives the answer d from now, where requests have less. Nil where none
 	// may take longer.
 	Extend func(d time.Duration)
@@ -58,6 +63,9 @@ type Operation struct {
 	Status       int
 	// MaxBody bounds the body of a request, in bytes; 0: as any request's.
 	MaxBody int64
+	// Answer is how much an answer may hold in memory, in bytes, where that is much:
+	// it is reserved before the operation runs.
+	Answer int64
 }
 
 // At returns the operation with its place in a REST protocol: "GET /path/{Member}".
@@ -70,6 +78,12 @@ func (o Operation) At(route string, status int) Operation {
 // Limit returns the operation with a bound of its own on the body of a request.
 func (o Operation) Limit(bytes int64) Operation {
 	o.MaxBody = bytes
+	return o
+}
+
+// Holding returns the operation with Answer set.
+func (o Operation) Holding(bytes int64) Operation {
+	o.Answer = bytes
 	return o
 }
 

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,6 +30,11 @@ type Config struct {
 	Region    string `default:"us-east-1" help:"Region of requests that name none (${default})."`
 	Account   string `default:"000000000000" placeholder:"DIGITS" help:"Account of requests that name none: 12 digits (${default})."`
 	PublicURL string `name:"public-url" placeholder:"URL" help:"What the links in messages to subscribers begin with; by default the listening address."`
+
+	AllowedHosts []string `placeholder:"HOST" help:"Names in requests' Host header to take for this server's, besides addresses, localhost, names without a dot or below .localhost, .internal, .svc and .cluster.local, and the host of --public-url; *.NAME stands for the names below it."`
+	CORSOrigins  []string `name:"cors-origins" placeholder:"ORIGIN" help:"Origins whose web pages may use this server in a browser, such as http://localhost:3000; none by default."`
+
+	AllowUnsignedGet bool `help:"Take a GET with an Action from another machine without a signature. A web page that somebody looks at there can send one."`
 
 	AllowPrivateEndpoints bool `default:"${private_endpoints}" negatable:"" help:"Deliver to loopback, link-local and private addresses (${default})."`
 
@@ -56,6 +64,13 @@ type Config struct {
 
 	LambdaCPULimit bool `name:"lambda-cpu-limit" help:"Give functions as much of the processors as their memory gives them at AWS (1,769 MB for one), where control groups can be made; otherwise they have what is free."`
 
+	FunctionNetwork     FunctionNetwork   `default:"${function_network}" enum:"private,public,none" help:"What functions reach beside this server's AWS API: ${enum} (${default}). Never link-local addresses, nor this machine's own."`
+	FunctionAllow       []string          `placeholder:"HOST:PORT" sep:"," help:"What functions reach besides, such as localhost:5432; a number for a port, and no link-local or metadata address; may be repeated."`
+	FunctionConnections int               `default:"4096" placeholder:"N" help:"Connections of all functions at once, 1 or more, an eighth of them for each environment (${default})."`
+	FunctionIsolation   FunctionIsolation `default:"namespaces" enum:"namespaces,none" help:"What functions run in: ${enum}. With none they read and change what the server's user can, and run where there are no namespaces (${default})."`
+
+	FunctionStorage int64 `default:"0" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
+
 	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues, topics and functions (${default})."`
 
 	DeliveryHistory     time.Duration `default:"1h" help:"How long a finished delivery stays visible (${default})."`
@@ -67,9 +82,18 @@ type Config struct {
 
 	LogsMaxBytes int64 `default:"10737418240" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
 
+	MaxConnections           int           `default:"0" placeholder:"N" help:"Connections of clients at once; 0 is as many as the limit of open files allows, up to 16,384 (${default})."`
+	MaxConnectionsPerAddress int           `default:"0" placeholder:"N" help:"Connections of one address, other than this machine's and those of trusted proxies; 0 is a quarter of all (${default})."`
+	TrustedProxies           []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, whose connections are not bounded by address."`
+	MaxBytesInFlight         int64         `default:"0" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
+	MinTransferRate          int64         `default:"4096" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
+	TransferWindow           time.Duration `default:"10s" help:"Over how long that is measured: who stalls for so long loses the connection; 1s or more (${default})."`
+
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
 	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`
+
+	AcceptDataLoss bool `help:"Start although the write-ahead log lacks writes that were acknowledged, once, after a start was refused because of that."`
 
 	// Production has no choice of these two, so they are no common flags.
 
@@ -93,6 +117,18 @@ type StoreKind string
 const (
 	PebbleStore StoreKind = "pebble" // on disk, in Config.Data
 	MemoryStore StoreKind = "memory" // gone when the process ends
+)
+
+// FunctionNetwork is what functions reach.
+type FunctionNetwork string
+
+// FunctionIsolation is what keeps functions away from the machine and from each other.
+type FunctionIsolation string
+
+// The kinds of isolation. The empty one is IsolationNamespaces.
+const (
+	IsolationNamespaces FunctionIsolation = "namespaces" // else they do not run
+	IsolationNone       FunctionIsolation = "none"
 )
 
 // LogLevel is the least level that is logged.
@@ -132,6 +168,14 @@ func (c *Config) Check() error {
 		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
 			"public-url", "want http://… or https://…, have %q", c.PublicURL)
 	}
+	for _, host := range c.AllowedHosts {
+		check(isHostPattern(host), "allowed-hosts", "want the name of a host, or *.NAME for all names below it, without scheme and port, have %q", host)
+	}
+	for _, origin := range c.CORSOrigins {
+		check(origin != "*" && origin != "null", "cors-origins",
+			"%q would let every web page run code here: name the origins, such as http://localhost:3000", origin)
+		check(origin == "*" || origin == "null" || isOrigin(origin), "cors-origins", "want scheme://host or scheme://host:port and nothing behind it, have %q", origin)
+	}
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
@@ -143,13 +187,76 @@ func (c *Config) Check() error {
 	}
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
+	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
+	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)
+	check(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= 16<<20, "max-bytes-in-flight", "want 0, or %d or more, have %d", 16<<20, c.MaxBytesInFlight)
+	check(c.MinTransferRate >= 0, "min-transfer-rate", "want 1 or more, have %d", c.MinTransferRate)
+	check(c.TransferWindow == 0 || c.TransferWindow >= time.Second, "transfer-window", "want 1s or more, have %s", c.TransferWindow)
+	for _, p := range c.TrustedProxies {
+		_, err := Network(p)
+		check(err == nil, "trusted-proxies", "want addresses such as 10.0.0.1, or networks such as 10.0.0.0/8, have %q", p)
+	}
 	check(c.LambdaConcurrency == 0 || c.LambdaConcurrency >= 100, "lambda-concurrency", "want 100 or more, have %d", c.LambdaConcurrency)
 	check(c.LambdaCodeStorage >= 0, "lambda-code-storage", "want 0 or more, have %d", c.LambdaCodeStorage)
 	check(c.LambdaIdle >= 0, "lambda-idle", "want a duration of 0 or more, have %s", c.LambdaIdle)
 	check(c.LambdaUpdateTime >= 0, "lambda-update-time", "want a duration of 0 or more, have %s", c.LambdaUpdateTime)
+	for _, entry := range c.FunctionAllow {
+		host, port, err := ParseAllow(entry)
+		check(err == nil, "function-allow", "%v", err)
+		own, profiles, _ := net.SplitHostPort(c.Pprof)
+		check(err != nil || strconv.Itoa(int(port)) != profiles || host != own && host != "localhost" && !net.ParseIP(host).IsLoopback(), "function-allow",
+			"functions do not reach the profiles of --pprof at %s", entry)
+	}
+	check(c.FunctionConnections >= 0, "function-connections", "want 1 or more, have %d", c.FunctionConnections)
+	check(c.FunctionStorage >= 0, "function-storage", "want 0 or more, have %d", c.FunctionStorage)
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)
+}
+
+// CheckFlags is Check for what somebody has written: it refuses zeros that a Config has
+// for a default, where they would be taken for "none".
+func (c *Config) CheckFlags() error {
+	problems := []error{c.Check()}
+	if c.FunctionConnections == 0 {
+		problems = append(problems, errors.New("--function-connections: want 1 or more, have 0; --function-network=none has functions reach nothing"))
+	}
+	if c.MinTransferRate == 0 {
+		problems = append(problems, errors.New("--min-transfer-rate: want 1 or more, have 0"))
+	}
+	if c.TransferWindow == 0 {
+		problems = append(problems, errors.New("--transfer-window: want 1s or more, have 0s"))
+	}
+	return errors.Join(problems...)
+}
+
+// Network reads an address, or a network as address/bits.
+func Network(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(s)
+}
+
+// isHostPattern reports whether s is the name of a host, or *. with one behind it.
+func isHostPattern(s string) bool {
+	s = strings.TrimPrefix(s, "*.")
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(s, "."), ".") {
+		if strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" || label == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// isOrigin reports whether s is an origin, as browsers write it.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && strings.EqualFold(u.Scheme+"://"+u.Host, s) &&
+		(isHostPattern(u.Hostname()) || net.ParseIP(u.Hostname()) != nil) && !strings.HasPrefix(u.Host, "*")
 }
 
 func isAccount(s string) bool {

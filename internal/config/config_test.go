@@ -33,6 +33,21 @@ func TestConfigCheck(t *testing.T) {
 		{"account with letters", func(c *config.Config) { c.Account = "12345678901x" }, []string{"--account"}},
 		{"public URL without a host", func(c *config.Config) { c.PublicURL = "http://" }, []string{"--public-url"}},
 		{"public URL of another scheme", func(c *config.Config) { c.PublicURL = "ftp://host" }, []string{"--public-url"}},
+		{"names and origins", func(c *config.Config) {
+			c.AllowedHosts = []string{"godwit.example.com", "*.Preview.example.com", "a_b", "10.0.0.1", "absolute.example."}
+			c.CORSOrigins = []string{"http://localhost:3000", "https://App.example", "http://[::1]:80", "http://127.0.0.1", "chrome-extension://abc"}
+		}, nil},
+		{"a host with a port", func(c *config.Config) { c.AllowedHosts = []string{"godwit.example.com:4566"} }, []string{"--allowed-hosts"}},
+		{"a host with a scheme", func(c *config.Config) { c.AllowedHosts = []string{"http://godwit.example.com"} }, []string{"--allowed-hosts"}},
+		{"any host", func(c *config.Config) { c.AllowedHosts = []string{"*"} }, []string{"--allowed-hosts"}},
+		{"an empty host", func(c *config.Config) { c.AllowedHosts = []string{"a", ""} }, []string{"--allowed-hosts"}},
+		{"a star within a host", func(c *config.Config) { c.AllowedHosts = []string{"a.*.example"} }, []string{"--allowed-hosts"}},
+		{"any origin", func(c *config.Config) { c.CORSOrigins = []string{"*"} }, []string{"--cors-origins"}},
+		{"the origin null", func(c *config.Config) { c.CORSOrigins = []string{"null"} }, []string{"--cors-origins"}},
+		{"an origin with a path", func(c *config.Config) { c.CORSOrigins = []string{"http://localhost:3000/"} }, []string{"--cors-origins"}},
+		{"an origin without a scheme", func(c *config.Config) { c.CORSOrigins = []string{"localhost:3000"} }, []string{"--cors-origins"}},
+		{"an origin with a user", func(c *config.Config) { c.CORSOrigins = []string{"http://a@b"} }, []string{"--cors-origins"}},
+		{"an origin with a star", func(c *config.Config) { c.CORSOrigins = []string{"http://*.example.com"} }, []string{"--cors-origins"}},
 		{"jitter above 1", func(c *config.Config) { c.Jitter = 1.01 }, []string{"--jitter"}},
 		{"jitter below 0", func(c *config.Config) { c.Jitter = -0.01 }, []string{"--jitter"}},
 		{"negative history", func(c *config.Config) { c.DeliveryHistory = -1 }, []string{"--delivery-history"}},
@@ -43,6 +58,19 @@ func TestConfigCheck(t *testing.T) {
 		}},
 		{"negative rate", func(c *config.Config) { c.SQSFIFORate = -1 }, []string{"--sqs-fifo-rate"}},
 		{"pprof without a port", func(c *config.Config) { c.Pprof = "x" }, []string{"--pprof"}},
+		{"negative storage of functions", func(c *config.Config) { c.FunctionStorage = -1 }, []string{"--function-storage"}},
+		{"negative limits", func(c *config.Config) { c.FunctionConnections, c.MinTransferRate, c.TransferWindow = -1, -1, -1 }, []string{
+			"--function-connections", "--min-transfer-rate", "--transfer-window",
+		}},
+		{"what functions may reach", func(c *config.Config) {
+			c.FunctionAllow = []string{"localhost:5432", "db.example:1", "[::1]:80", "10.0.0.1:65535"}
+		}, nil},
+		{"functions and a port of none", func(c *config.Config) { c.FunctionAllow = []string{"db:0"} }, []string{"--function-allow"}},
+		{"functions and a large port", func(c *config.Config) { c.FunctionAllow = []string{"db:65536"} }, []string{"--function-allow"}},
+		{"functions and a port's name", func(c *config.Config) { c.FunctionAllow = []string{"db:postgres"} }, []string{"--function-allow"}},
+		{"functions and a port alone", func(c *config.Config) { c.FunctionAllow = []string{":5432"} }, []string{"--function-allow"}},
+		{"functions and metadata", func(c *config.Config) { c.FunctionAllow = []string{"169.254.169.254:80"} }, []string{"--function-allow"}},
+		{"functions and any address", func(c *config.Config) { c.FunctionAllow = []string{"0.0.0.0:80"} }, []string{"--function-allow"}},
 		{"unknown clock", func(c *config.Config) { c.Clock = "" }, []string{"--clock"}},
 		{"unknown store", func(c *config.Config) { c.Store = "sqlite" }, []string{"--store"}},
 		{
@@ -71,5 +99,14 @@ func TestConfigCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestFunctionAllowWithoutAPortIsOneProblem(t *testing.T) {
+	c := valid()
+	c.FunctionAllow = []string{"db"}
+	err := c.Check()
+	if err == nil || !strings.Contains(err.Error(), "want HOST:PORT") || strings.Contains(err.Error(), "--pprof") {
+		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -23,10 +24,10 @@ import (
 // byte, so that keys sort by account, region, name, and what is a function's is
 // one range of each kind.
 const (
-	space        = 'L'
-	functionKind = 'f'
-	versionKind  = 'v'
-	aliasKind    = 'a'
+	space        = keyspace.Functions
+	functionKind = keyspace.FunctionRecords
+	versionKind  = keyspace.FunctionVersions
+	aliasKind    = keyspace.FunctionAliases
 	version      = 1
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/memory"
@@ -13,7 +14,9 @@ import (
 // BenchmarkEvents is what counting and measuring cost by the event.
 func BenchmarkEvents(b *testing.B) {
 	c := clock.NewVirtual(start)
-	k, err := metrics.Open(metrics.Options{Store: memory.New(), Clock: c})
+	j := journal.Open(journal.Options{Store: memory.New()})
+	defer j.Close()
+	k, err := metrics.Open(metrics.Options{Journal: j, Clock: c, Layouts: Layouts})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -359,13 +359,15 @@ func TestResume(t *testing.T) {
 	var m *Ticker
 	var q *Queues
 	var topics *Topics
+	var k *metrics.Store
 	restart := func(holding ...arn.ARN) *metrics.Store {
 		t.Helper()
 		if m != nil {
 			m.Stop()
+			k.Sync()
 		}
 		m = NewTicker(time.Minute, c, func(err error) { t.Error(err) })
-		k := reopen(t, st, c, m.Wake)
+		k = reopen(t, st, c, m.Wake)
 		q, topics = NewQueues(k, nil, m.Wake), NewTopics(k, m.Wake)
 		if err := errors.Join(q.Resume(holding, c.Now()), topics.Resume(c.Now())); err != nil {
 			t.Fatal(err)
@@ -389,7 +391,7 @@ func TestResume(t *testing.T) {
 	adder(q, queue, c)(shard.MessagesSent)
 	topics.Record(topic, c.Now(), metrics.Datum{Name: "NumberOfMessagesPublished", Unit: count, Value: 1})
 	wait(2 * time.Minute)
-	k := restart()
+	restart()
 	wait(2 * time.Minute)
 	if got := show(t, k, c, "AWS/SQS")["ApproximateNumberOfMessagesVisible q"]; got != "0 0 0 0 Count" {
 		t.Errorf("the queue: %s", got)

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -25,7 +26,9 @@ func keeper(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
 
 func reopen(t *testing.T, st store.Store, c clock.Clock, wake func()) *metrics.Store {
 	t.Helper()
-	k, err := metrics.Open(metrics.Options{Store: st, Clock: c, Wake: wake})
+	j := journal.Open(journal.Options{Store: st})
+	t.Cleanup(j.Close)
+	k, err := metrics.Open(metrics.Options{Journal: j, Clock: c, Wake: wake, Layouts: Layouts})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,11 @@ type Queues struct {
 	// active are those that Tick looks at: they have metrics each minute. Without
 	// metrics it looks once, for what came when the queue was gone.
 	active map[arn.ARN]*counters
+
+	ticking sync.Mutex // held by Tick
+	// looking is room for those that Tick looks at. Made anew each minute it would keep
+	// a server with many quiet queues from being at rest.
+	looking []*counters
 }
 
 // QueueSeries finds the counts that somebody else shows of a queue. They are added to
@@ -42,6 +47,7 @@ func NewQueues(keeper *metrics.Store, series QueueSeries, wake func()) *Queues {
 type counters struct {
 	QueueCounts
 	life
+	told told
 
 	name     arn.ARN
 	series   atomic.Pointer[QueueCounts]
@@ -106,6 +112,9 @@ func (q *Queues) forget(queue arn.ARN) {
 	defer q.mu.Unlock()
 	if c := q.totals[queue]; c != nil {
 		q.remove(c, true)
+		if q.keeper != nil {
+			q.rest(c, metrics.Minute(q.keeper.Now())-1, true)
+		}
 	}
 }
 
@@ -191,6 +200,9 @@ func (q *Queues) activate(c *counters) {
 func (q *Queues) revive(c *counters) {
 	c.active.Store(true)
 	c.Left.Store(false)
+	c.told.mu.Lock()
+	c.told.over = false
+	c.told.mu.Unlock()
 	q.totals[c.name], q.active[c.name] = c, c
 	q.wake()
 }
@@ -236,11 +248,17 @@ type Gauger interface {
 // has been idle and empty for long, is active no more.
 func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
+	q.ticking.Lock()
+	defer q.ticking.Unlock()
 	q.mu.Lock()
-	active := slices.Collect(maps.Values(q.active))
+	if cap(q.looking) > 4*len(q.active)+1000 {
+		q.looking = nil
+	}
+	q.looking = slices.AppendSeq(q.looking[:0], maps.Values(q.active))
 	q.mu.Unlock()
+	defer func() { clear(q.looking) }() // they may be gone before the next minute
 	n := 0
-	for _, c := range active {
+	for _, c := range q.looking {
 		c.look()
 		g, failed := gauger.SampleQueue(c.name)
 		gone := fault.KindOf(failed) == fault.QueueDoesNotExist
@@ -250,6 +268,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		}
 		switch {
 		case gone, failed == nil && q.keeper != nil && held == 0 && c.idle(minute):
+			q.rest(c, minute-1, gone)
 			q.wither(c, gone)
 			continue
 		case failed != nil: // its owner does not answer now
@@ -260,7 +279,12 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 			continue
 		}
 		more = true
-		q.gauge(c, minute, &g)
+		// A look at many takes its time.
+		since := q.keeper.Now().Sub(at)
+		g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
+		if p := sampleOf(c.name.FIFO(), &g, minute); !q.tell(c, minute, &p) {
+			continue
+		}
 		// What is written leaves memory, however many queues there are.
 		if n++; n%1000 == 0 {
 			if _, err := q.keeper.Flush(); err != nil {
@@ -269,47 +293,6 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		}
 	}
 	return more, nil
-}
-
-// gauge records what a queue holds, and that nothing happened where nothing did.
-func (q *Queues) gauge(c *counters, minute int64, g *shard.QueueGauges) {
-	var room [20]metrics.Datum
-	data := room[:0]
-	add := func(name string, value float64) {
-		data = append(data, metrics.Datum{Name: name, Unit: count, Value: value})
-	}
-	for _, of := range [...]string{"NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted", "NumberOfEmptyReceives"} {
-		add(of, 0)
-	}
-	add("ApproximateNumberOfMessagesVisible", float64(g.Visible))
-	if g.InFlight > 0 {
-		add("ApproximateNumberOfMessagesNotVisible", float64(g.InFlight))
-	}
-	if g.Delayed > 0 {
-		add("ApproximateNumberOfMessagesDelayed", float64(g.Delayed))
-	}
-	age := func(name string, age time.Duration) {
-		data = append(data, metrics.Datum{Name: name, Unit: "Seconds", Value: age.Truncate(time.Second).Seconds()})
-	}
-	if g.OldestAge > 0 {
-		age("ApproximateAgeOfOldestMessage", g.OldestAge)
-	}
-	if c.name.FIFO() {
-		add("NumberOfDeduplicatedSentMessages", 0)
-		add("ApproximateNumberOfGroupsWithInflightMessages", float64(g.GroupsInFlight))
-	} else { // these are told with a value of zero, too
-		add("ApproximateNumberOfNoisyGroups", float64(g.NoisyGroups))
-		add("ApproximateNumberOfMessagesVisibleInQuietGroups", float64(g.Quiet.Visible))
-		add("ApproximateNumberOfMessagesNotVisibleInQuietGroups", float64(g.Quiet.InFlight))
-		add("ApproximateNumberOfMessagesDelayedInQuietGroups", float64(g.Quiet.Delayed))
-		age("ApproximateAgeOfOldestMessageInQuietGroups", g.QuietOldestAge)
-	}
-	for {
-		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {
-			return
-		}
-		c.resource.Store(q.resource(c.name))
-	}
 }
 
 // Of are the totals of a queue.

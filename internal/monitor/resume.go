@@ -22,7 +22,7 @@ func recent(keeper *metrics.Store, namespace, metric string, at time.Time, f fun
 	for _, o := range owners {
 		var next []byte
 		for more := true; more; more = next != nil {
-			next, err = keeper.List(metrics.Filter{Owner: o, Namespace: namespace, Name: metric, Since: since}, next, func(m metrics.Metric) bool {
+			next, err = keeper.List(metrics.Filter{Owner: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
 				if d := metrics.SplitDimensions(m.Dimensions); len(d) == 1 {
 					f(o, d[0].Value)
 				}
@@ -44,6 +44,22 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	}
 	for _, queue := range holding {
 		q.of(queue)
+	}
+	minute := metrics.Minute(at)
+	err := q.keeper.EachSteady(func(r *metrics.Steady) {
+		d := metrics.SplitDimensions(r.Dimensions)
+		if r.Namespace != "AWS/SQS" || len(d) != 1 {
+			return
+		}
+		c := q.of(arn.Queue(r.Region, r.Account, d[0].Value))
+		c.used.Store(minute)
+		c.told.mu.Lock()
+		defer c.told.mu.Unlock()
+		c.told.since, c.told.sample = max(r.From, 1), r.Sample
+		c.told.listed = minute
+	})
+	if err != nil {
+		return err
 	}
 	return recent(q.keeper, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Owner, name string) {
 		q.of(arn.Queue(o.Region, o.Account, name)).used.Store(metrics.Minute(at))

@@ -31,9 +31,10 @@ var ErrCorrupt = errors.New("mutation: corrupt encoding")
 // Batch is an ordered list of writes in one buffer. The zero value is empty
 // and ready to use.
 type Batch struct {
-	buf    []byte
-	count  int
-	ranges int // of these, DeleteRange
+	buf     []byte
+	count   int
+	deletes int // of these, Delete and SingleDelete
+	ranges  int // of these, DeleteRange
 }
 
 // Set writes value at key.
@@ -43,11 +44,17 @@ func (b *Batch) Set(key, value []byte) {
 }
 
 // Delete removes key, whether it exists or not.
-func (b *Batch) Delete(key []byte) { b.add(Delete, key) }
+func (b *Batch) Delete(key []byte) {
+	b.deletes++
+	b.add(Delete, key)
+}
 
 // SingleDelete removes a key that was Set exactly once since it last did not
 // exist. It is cheaper than Delete: the two cancel out before they reach disk.
-func (b *Batch) SingleDelete(key []byte) { b.add(SingleDelete, key) }
+func (b *Batch) SingleDelete(key []byte) {
+	b.deletes++
+	b.add(SingleDelete, key)
+}
 
 // DeleteRange removes every key in [start, end).
 func (b *Batch) DeleteRange(start, end []byte) {
@@ -60,6 +67,7 @@ func (b *Batch) DeleteRange(start, end []byte) {
 func (b *Batch) Append(other *Batch) {
 	b.buf = append(b.buf, other.buf...)
 	b.count += other.count
+	b.deletes += other.deletes
 	b.ranges += other.ranges
 }
 
@@ -74,6 +82,9 @@ func (b *Batch) AppendTo(buf []byte) []byte { return append(buf, b.buf...) }
 // Ranges reports whether a DeleteRange is among the writes.
 func (b *Batch) Ranges() bool { return b.ranges > 0 }
 
+// Deletes is the number of Delete and SingleDelete among the writes.
+func (b *Batch) Deletes() int { return b.deletes }
+
 // Len is the number of writes.
 func (b *Batch) Len() int { return b.count }
 
@@ -84,7 +95,7 @@ func (b *Batch) Size() int { return len(b.buf) }
 func (b *Batch) Room() int { return cap(b.buf) - len(b.buf) }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { b.buf, b.count, b.ranges = b.buf[:0], 0, 0 }
+func (b *Batch) Reset() { b.buf, b.count, b.deletes, b.ranges = b.buf[:0], 0, 0, 0 }
 
 // Each calls f for every write in order, until f fails, and returns f's error.
 // The slices alias the batch; value is the value of a Set, the exclusive end of

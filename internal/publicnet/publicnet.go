@@ -4,27 +4,135 @@ package publicnet
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 )
 
-// ErrForbidden reports an endpoint whose address Control refuses.
-var ErrForbidden = errors.New("the endpoint's address is not public")
-
-// notPublic are the networks that no endpoint may be in, beside those that
-// netip names itself. Source: the IANA special-purpose address registries, and
-// for the last ones the RFCs that embed IPv4 addresses.
-var notPublic = prefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
-	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
+// What Control refuses an endpoint's address with. ErrOwn is an ErrForbidden.
+var (
+	ErrForbidden = errors.New("the endpoint's address is not public")
+	ErrOwn       = fmt.Errorf("%w: it is this server's own", ErrForbidden)
 )
 
-// nat64 and sixToFour lead to the IPv4 address that they hold.
+// Class says where an address leads.
+type Class uint8
+
+// The classes.
+const (
+	// LinkLocal is the link's own addresses, and those of the clouds' metadata services,
+	// which are among them with most: where a machine is given credentials.
+	LinkLocal Class = iota
+	// Reserved is where no service should be: loopback, multicast, and what the
+	// registries reserve for other uses.
+	Reserved
+	// Private is the network of an organisation: RFC 1918, RFC 4193, RFC 6598.
+	Private
+	// Public is the Internet.
+	Public
+)
+
+// Of returns the class of an address. That of an address which holds another one,
+// to which some network translates it, is the more restricted of the two.
+func Of(a netip.Addr) Class {
+	a = a.Unmap().WithZone("")
+	if !a.IsValid() || contains(linkLocal, a) || contains(metadata, a) {
+		return LinkLocal
+	}
+	if contains(private, a) {
+		return Private
+	}
+	if contains(reserved, a) {
+		return Reserved
+	}
+	if a.Is4() {
+		return Public
+	}
+	inner, ok := Embedded(a)
+	switch {
+	case ok:
+		return Of(inner)
+	case unicast.Contains(a):
+		return Public
+	default:
+		return Reserved
+	}
+}
+
+// metadata is where the clouds tell a machine who it is and give it credentials,
+// beside the link-local addresses, which most of them use. They are never reached,
+// whatever network they lie in. Sources: the providers' documentation, and
+// cloud-init's data sources.
+var metadata = prefixes(
+	"168.63.129.16/32",      // Azure: WireServer, DNS, DHCP
+	"100.100.100.200/32",    // Alibaba Cloud
+	"fd00:100::100:200/128", // Alibaba Cloud
+	"192.0.0.192/32",        // Oracle Cloud Classic
+	"fd00:c1::a9fe:a9fe/128",
+	"fd00:ec2::/32",         // AWS: instance metadata ::254, EKS Pod Identity ::23, DNS ::253, time ::123
+	"fd20:ce::254/128",      // Google Cloud
+	"fd00:42::42/128",       // Scaleway
+	"fd00:a9fe:a9fe::1/128", // Akamai (Linode)
+	"100.96.0.96/32",        // Volcano Engine, BytePlus
+	"100.80.80.80/32",       // UCloud
+	"100.88.222.5/32",       // Tencent Cloud, beside 169.254.0.23
+	"192.80.8.124/32",       // Equinix Metal (Packet)
+)
+
+var linkLocal = prefixes("169.254.0.0/16", "fe80::/10")
+
+var private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+
+// unicast is all of IPv6 that is given out.
+var unicast = netip.MustParsePrefix("2000::/3")
+
+// reserved are the IANA IPv4 and IPv6 special-purpose address registries, as far as
+// they are not globally reachable or lie within such a network, and multicast.
+var reserved = prefixes(
+	"0.0.0.0/8",       // this network
+	"127.0.0.0/8",     // loopback
+	"192.0.0.0/24",    // IETF protocol assignments
+	"192.0.2.0/24",    // documentation
+	"192.88.99.0/24",  // relays of 6to4, withdrawn
+	"198.18.0.0/15",   // benchmarks
+	"198.51.100.0/24", // documentation
+	"203.0.113.0/24",  // documentation
+	"224.0.0.0/4",     // multicast
+	"240.0.0.0/4",     // reserved, broadcast
+	"::/96",           // unspecified, loopback, IPv4-compatible
+	"::ffff:0:0:0/96", // IPv4-translated (RFC 2765)
+	"64:ff9b:1::/48",  // local translation
+	"100::/64",        // discard
+	"100:0:0:1::/64",  // dummy prefix
+	"2001::/23",       // IETF protocol assignments, Teredo among them
+	"2001:db8::/32",   // documentation
+	"3fff::/20",       // documentation
+	"5f00::/16",       // segment routing
+	"fec0::/10",       // site-local, withdrawn
+	"ff00::/8",        // multicast
+)
+
+// Networks that lead to the IPv4 address that they hold.
 var (
 	nat64     = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
+
+// Embedded is the IPv4 address that a holds by one of the conventions whose
+// addresses are routed: NAT64's common prefix, 6to4, ISATAP.
+func Embedded(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // ISATAP, in anybody's network
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	}
+	return netip.Addr{}, false
+}
 
 func prefixes(list ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(list))
@@ -34,36 +142,39 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// public reports that an address may be an endpoint's: it is none of loopback,
-// link-local (where the clouds keep their credentials), private, unspecified,
-// multicast or reserved, nor leads to such a one by translation.
-func public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
-		return false
-	}
-	for _, p := range notPublic {
+func contains(list []netip.Prefix, a netip.Addr) bool {
+	for _, p := range list {
 		if p.Contains(a) {
-			return false
+			return true
 		}
 	}
-	bytes := a.As16()
-	switch {
-	case nat64.Contains(a):
-		return public(netip.AddrFrom4([4]byte(bytes[12:])))
-	case sixToFour.Contains(a):
-		return public(netip.AddrFrom4([4]byte(bytes[2:6])))
-	}
-	return true
+	return false
 }
 
-// Control refuses to connect to an address that is not public. As a net.Dialer's
+// Guard decides whether requests that the server makes for users may go to an address.
+type Guard struct {
+	// AllowPrivate lets them go to addresses that are not public.
+	AllowPrivate bool
+	// Own are the ports that this server listens at. What arrives there from its own
+	// machine is trusted more than what users ask for, so that no request goes there,
+	// whatever is allowed.
+	Own []uint16
+}
+
+// Control refuses to connect to an address that is not allowed. As a net.Dialer's
 // Control it sees the address itself, after resolution, so that no name and no
-// change of a name gets around it.
-func Control(_, address string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(address)
-	if err != nil || !public(ap.Addr()) {
+// change of a name gets around it. Errors: ErrForbidden, ErrOwn.
+func (g Guard) Control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !g.AllowPrivate && Of(to.Addr()) != Public {
 		return ErrForbidden
+	}
+	if !slices.Contains(g.Own, to.Port()) {
+		return nil
+	}
+	inner, embedded := Embedded(to.Addr())
+	if to.Addr().IsUnspecified() || Local(to.Addr().Unmap()) || embedded && Local(inner) {
+		return ErrOwn
 	}
 	return nil
 }

@@ -127,6 +127,9 @@ func (q *Machine) Leased(seq uint64) (l Lease, ok bool) {
 	return Lease{}, false
 }
 
+// NoneLeased reports that no message is leased.
+func (q *Machine) NoneLeased() bool { return q.leases.Len() == 0 }
+
 // Leases lists all leases, in order of sequence.
 func (q *Machine) Leases() []Lease {
 	all := make([]Lease, 0, q.leases.Len())

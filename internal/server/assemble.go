@@ -7,11 +7,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +32,7 @@ import (
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -48,29 +52,55 @@ type Deps struct {
 	// Virtual is Clock if that is a virtual one, nil otherwise.
 	Virtual *clock.Virtual
 	Jitter  *clock.Jitter
+	// Limits are what requests and connections may take of the machine.
+	Limits *Limits
 	// URL is the address of this server as a client on the same machine writes it.
 	URL string
+	// Port is where this server listens.
+	Port uint16
 	// Draining is closed when the server begins to stop: what waits for
 	// something to happen, as a long poll does, answers now.
 	Draining <-chan struct{}
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
+	// Committed sees every change of the store, sealed, in order and before it is
+	// applied; nil: nobody does.
+	Committed func(sealed []byte)
 	// OnStop registers how to stop what was just started. The calls are made
 	// in reverse order, each once, also when a later part fails to start.
 	// They give up waiting when their context ends.
 	OnStop func(name string, stop func(context.Context) error)
 }
 
+// ownPorts are the ports that the server listens at.
+func (d *Deps) ownPorts() []uint16 {
+	ports := []uint16{d.Port}
+	if a, err := netip.ParseAddrPort(d.Config.Pprof); err == nil {
+		ports = append(ports, a.Port())
+	}
+	return ports
+}
+
 // Parts is what a server shows to the outside.
 type Parts struct {
 	// Wire answers the AWS protocols: every path outside /_godwit/.
 	Wire http.Handler
+	// Forbid answers such a request with status 403, in its protocol; nil: as under
+	// /_godwit/.
+	Forbid func(w http.ResponseWriter, r *http.Request, text string)
+	// Refused is told of each request that the guard refuses; may be nil.
+	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
 	// Metrics answers GET /metrics; nil: nothing does.
 	Metrics http.Handler
+	// Functions gives the connections of functions, which are answered by Wire alone;
+	// nil: there are none.
+	Functions net.Listener
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
+	// Notices are lines for the banner; nil: there are none.
+	Notices func() []string
 }
 
 // maxAhead is how far the state may be ahead of the machine's clock. Time in a
@@ -88,15 +118,29 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
+	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
+	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
+		if counting := syncs.Load(); counting != nil {
+			counting.Synced(took)
+		}
+	}})
+	deps.OnStop("journal", func(context.Context) error {
+		log.Close()
+		return nil
+	})
 	groups, err := logs.Open(logs.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: exit,
+		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes,
 	})
 	if err != nil {
 		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
 	}
-	deps.OnStop("log groups", func(context.Context) error { return groups.Close() })
+	deps.OnStop("log groups", func(context.Context) error {
+		groups.Close()
+		return nil
+	})
 	counting := newPrometheus(deps, st, guard, groups)
-	monitoring, err := openMonitoring(deps, st, counting.series())
+	syncs.Store(counting)
+	monitoring, err := openMonitoring(deps, log, counting.series())
 	if err != nil {
 		return Parts{}, err
 	}
@@ -106,9 +150,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Config.Metrics {
 		events = append(events, monitoring)
 	}
-	var synced func(time.Duration)
 	if counting != nil {
-		events, synced = append(events, counting), counting.Synced
+		events = append(events, counting)
 	}
 	var ofFunctions functionEvents
 	if record := monitoring.functionEvents(deps); record != nil {
@@ -120,13 +163,13 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
-		Store:     st, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		Journal:   log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted, Synced: synced,
+		History: deps.Config.DeliveryHistory, Fatal: exit, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -152,11 +195,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	pool, err := newPool(deps, engine, limits, groups.Writer(), url, ofFunctions.add)
+	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
 	}
-	counting.watch(engine, pool)
+	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add)
+	if err != nil {
+		return Parts{}, err
+	}
+	counting.watch(engine, pool, sockets)
 	runEvents(deps, engine, limits, pool, ofFunctions.add)
 	senders, err := senders(deps, engine)
 	if err != nil {
@@ -178,26 +225,29 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := startPollers(deps, engine, pool); err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, limits)
+	functions := newLambda(engine, pool, processes, limits)
+
+	answers := wire.NewHandler(wire.Options{
+		Services: []*wire.Service{
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
+			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
+			wire.Logs(logsapi.New(groups).Operations()...),
+			wire.Lambda(functions.Operations()...),
+		},
+		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
+		Panicked: func(cause any) { endHalfway(deps.Log, cause) },
+		Admit: func(call *api.Call) error {
+			return engine.ServiceFault(call.Service, call.Region, call.Account)
+		},
+		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
+	})
 
 	return Parts{
-		Wire: signed.keys.Serve(wire.NewHandler(wire.Options{
-			Services: []*wire.Service{
-				wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
-				wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-				wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.keeper, Alarms: monitoring.alarms}).Operations()...),
-				wire.Logs(logsapi.New(groups).Operations()...),
-				wire.Lambda(functions.Operations()...),
-			},
-			Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
-			Panicked: func(cause any) { endHalfway(deps.Log, cause) },
-			Admit: func(call *api.Call) error {
-				return engine.ServiceFault(call.Service, call.Region, call.Account)
-			},
-			DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
-		})),
+		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Refused: counting.refused(),
 		Admin: map[string]http.Handler{
-			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, monitoring.keeper.Sync),
+			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
@@ -210,8 +260,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Metrics: counting.handler(),
-		Checks:  guard.checks(),
+		Metrics:   counting.handler(),
+		Functions: sockets.API(),
+		Checks:    guard.checks(),
+		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }
 
@@ -229,8 +281,9 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 		trust = &tls.Config{RootCAs: roots}
 	}
 	web := httpsender.New(httpsender.Options{
-		AllowPrivate: deps.Config.AllowPrivateEndpoints, Retry429: deps.Config.Retry429,
+		AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Retry429: deps.Config.Retry429,
 		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
+		Connections: deps.Limits.outgoing,
 	})
 	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
 		web.Close()
@@ -245,8 +298,17 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 // ahead of the disk, and only a restart brings them together.
 func exit(error) { os.Exit(pebble.ExitCode) }
 
+// storeFailed tells of a failure of the store, and ends the process.
+func (d Deps) storeFailed(err error) {
+	d.Log.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+	exit(err)
+}
+
 // freeSpace watches the disk, if the state is on one.
-type freeSpace struct{ guard *space.Guard }
+type freeSpace struct {
+	guard  *space.Guard
+	damage func() error // says what of the store is unreadable
+}
 
 func (f freeSpace) full() bool { return f.guard != nil && f.guard.Low() }
 
@@ -259,7 +321,7 @@ func (f freeSpace) checks() []admin.Check {
 			return fmt.Errorf("%s", why)
 		}
 		return nil
-	}}}
+	}}, {Name: "store", Failing: func(context.Context) error { return f.damage() }}}
 }
 
 func openStore(deps Deps) (store.Store, freeSpace, error) {
@@ -274,7 +336,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		return nil, freeSpace{}, err
 	}
 	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
-	st, err := pebble.Open(filepath.Join(deps.Config.Data, "store"), pebble.Options{Logger: deps.Log, OnDiskFull: guard.Release})
+	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
+		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
+		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,
+	})
 	if err != nil {
 		return nil, freeSpace{}, err
 	}
@@ -284,7 +349,7 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 			deps.Log.Error("the space of deleted messages cannot be given back", "error", err)
 		}
 	})
-	return st, freeSpace{guard: guard}, nil
+	return st, freeSpace{guard: guard, damage: st.Damage}, nil
 }
 
 // newID makes a random UUID (version 4).

@@ -17,6 +17,9 @@ func (s *Server) banner(w io.Writer, took time.Duration) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Godwit %s is ready on %s (%s).\n", config.Version, url, took.Round(time.Millisecond))
 	fmt.Fprintf(&b, "Data:    %s\n", dataPlace(s.cfg))
+	if s.limits.warning != "" {
+		fmt.Fprintf(&b, "Note:    %s\n", s.limits.warning)
+	}
 	if s.cfg.Clock == config.VirtualClock {
 		fmt.Fprintf(&b, "Clock:   stands still; curl -d '{\"advance\":\"1h\"}' %s/_godwit/clock moves it\n", url)
 	}
@@ -27,6 +30,11 @@ func (s *Server) banner(w io.Writer, took time.Duration) {
 	fmt.Fprintf(&b, "Try:     aws --endpoint-url %s sqs create-queue --queue-name hello\n", url)
 	fmt.Fprintf(&b, "         aws --endpoint-url %s sqs send-message --queue-url %s --message-body hi\n", url, queue)
 	fmt.Fprintf(&b, "         aws --endpoint-url %s sqs receive-message --queue-url %s\n", url, queue)
+	if s.notices != nil {
+		for _, notice := range s.notices() {
+			fmt.Fprintln(&b, notice)
+		}
+	}
 	_, _ = io.WriteString(w, b.String()) // a closed terminal is no reason to stop
 }
 

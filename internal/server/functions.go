@@ -13,8 +13,10 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/invoke/remote"
 	"godwit.dev/godwit/internal/invoke/source"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -29,39 +31,74 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
 }
 
+// newNetwork makes what functions have of a network.
+func newNetwork(deps Deps) (*network.Network, error) {
+	c := deps.Config
+	n, err := network.New(network.Options{
+		Mode: network.Mode(c.FunctionNetwork), Allow: c.FunctionAllow, Port: deps.Port, PublicURL: c.PublicURL,
+		Connections: c.FunctionConnections, Bytes: limit.DefaultBytes(limit.Memory()), Logger: deps.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the functions' network (--function-allow, --public-url): %w", err)
+	}
+	deps.OnStop("functions' network", func(context.Context) error { return n.Close() })
+	return n, nil
+}
+
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, endpoint string, events invoke.Events) (*invoke.Pool, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
 		if dir, err = os.MkdirTemp("", "godwit-functions-"); err != nil {
-			return nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
+			return nil, nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
 		}
 	}
 	data, err := filepath.Abs(deps.Config.Data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	processes, err := process.New(process.Options{
-		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Endpoint: endpoint, Hide: []string{data},
-		LimitProcessors: deps.Config.LambdaCPULimit,
+		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
+		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
-	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints})
+	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing})
 	deps.OnStop("remote functions' connections", func(context.Context) error {
 		elsewhere.Close()
 		return nil
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
-		Concurrency: limits.Executions, Environments: limits.Executions, Idle: deps.Config.LambdaIdle, Events: events,
+		Concurrency: limits.Executions, Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)
-	return pool, nil
+	return pool, processes, nil
+}
+
+// hidden are the names of a directory that functions must not see: its own, and where
+// it is if that is a link.
+func hidden(dir string) []string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+		return []string{dir, real}
+	}
+	return []string{dir}
+}
+
+// functionNotices are what the banner says of functions.
+func functionNotices(c config.Config, processes *process.Runner) []string {
+	if err := processes.Refusal(); err != nil {
+		return []string{"Functions: refused. " + err.Error()}
+	}
+	if c.FunctionIsolation == config.IsolationNone {
+		return []string{"Functions: not isolated (" + process.NoIsolation + "); they can read and change what this server's user can"}
+	}
+	return nil
 }
 
 // startPollers feeds functions from their queues. They stop before the functions do.
@@ -85,9 +122,9 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, limits shard.FunctionLimits) *lambda.Service {
+func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits) *lambda.Service {
 	o := lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed,
+		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal,
 		NewRevision: func() string { return newID().String() },
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {

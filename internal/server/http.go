@@ -30,6 +30,8 @@ const (
 
 const (
 	adminPrefix = "/_godwit/"
+	healthPath  = adminPrefix + "health"
+	readyPath   = adminPrefix + "ready"
 	metricsPath = "/metrics"
 )
 
@@ -71,11 +73,14 @@ func closeListener(l net.Listener) error {
 // serve answers requests from now on. It is the last part to start, and so
 // the first to stop: what a request uses outlives it.
 func (s *Server) serve(parts Parts) {
-	srv := http1.New(s.httpServer(s.handler(parts)))
+	other := s.httpServer(s.handler(parts))
+	s.limits.watch(other)
+	srv := http1.New(other)
+	clients := s.limits.listen(s.listener)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(clients); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serving HTTP: %w", err))
 		}
 	}()
@@ -89,41 +94,89 @@ func (s *Server) serve(parts Parts) {
 	})
 }
 
+// serveFunctions answers functions, in a server of its own: whoever they are, they are
+// not asked for it.
+func (s *Server) serveFunctions(parts Parts) {
+	if parts.Functions == nil {
+		return
+	}
+	other := s.httpServer(s.guarded(parts, ofFunctions(parts.Wire)))
+	s.limits.watch(other)
+	srv := http1.New(other)
+	functions := s.limits.ofFunctions(parts.Functions)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(functions); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.fail(fmt.Errorf("serving functions: %w", err))
+		}
+	}()
+	s.stack.push("functions' HTTP server", func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, srv.Close())
+		}
+		<-done
+		return err
+	})
+}
+
+// ofFunctions refuses functions what is not AWS's.
+func ofFunctions(aws http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, strings.TrimSuffix(adminPrefix, "/")) || r.URL.Path == metricsPath {
+			http.Error(w, "functions reach the AWS API only", http.StatusForbidden)
+			return
+		}
+		aws.ServeHTTP(w, r)
+	})
+}
+
+// portOf is the port of a listening address; 0 where there are no ports.
+func portOf(a net.Addr) uint16 {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return uint16(tcp.Port)
+	}
+	return 0
+}
+
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * would be answered before the guard sees it.
+		DisableGeneralOptionsHandler: true,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
-// handler sends /_godwit/ to the admin handlers and all else to the wire.
+// handler sends /_godwit/ to the admin handlers and all else to the wire, once the
+// guard has let it through.
 func (s *Server) handler(parts Parts) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+adminPrefix+"health", admin.Health(config.Version, parts.Checks...))
-	mux.Handle("GET "+adminPrefix+"ready", admin.Ready(s.draining.Done()))
+	mux.Handle("GET "+healthPath, admin.Health(config.Version, parts.Checks...))
+	mux.Handle("GET "+readyPath, admin.Ready(s.draining.Done()))
 	mux.Handle(adminPrefix, admin.NotFound())
 	for pattern, h := range parts.Admin {
 		mux.Handle(pattern, h)
 	}
-	// A page in a browser must not move the clock of a server on localhost.
-	guarded := ending(s.log, http.NewCrossOriginProtection().Handler(mux))
+	own := ending(s.log, mux)
 	if parts.Metrics != nil {
 		mux.Handle("GET "+metricsPath, parts.Metrics)
 	}
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
-			guarded.ServeHTTP(w, r)
+			own.ServeHTTP(w, r)
 			return
 		}
 		parts.Wire.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // servePprof serves profiles at their own address, if one is set.
@@ -142,7 +195,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	srv := s.httpServer(mux)
+	srv := s.httpServer(s.guardedProfiles(mux))
 	srv.WriteTimeout = 0 // a profile takes as long as its caller asks
 	srv.ReadTimeout = 0
 	done := make(chan struct{})

@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
-	"godwit.dev/godwit/internal/store"
 )
 
 // monitoring is what watches the service. It is there before the engine, whose
@@ -30,7 +30,7 @@ type monitoring struct {
 
 var _ deliver.Events = (*monitoring)(nil)
 
-func openMonitoring(deps Deps, st store.Store, series monitor.QueueSeries) (*monitoring, error) {
+func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries) (*monitoring, error) {
 	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		exit(err)
@@ -39,7 +39,7 @@ func openMonitoring(deps Deps, st store.Store, series monitor.QueueSeries) (*mon
 		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),
 	}
 	var err error
-	m.keeper, err = metrics.Open(metrics.Options{Store: st, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake})
+	m.keeper, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func openMonitoring(deps Deps, st store.Store, series monitor.QueueSeries) (*mon
 	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.keeper, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
-		Store: st, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
+		Journal: log, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
 	})
 	return m, err
@@ -73,6 +73,11 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 	now := deps.Clock.Now()
 	if err := m.queues.Resume(engine.HoldingQueues(), now); err != nil {
 		return fmt.Errorf("which queues were active cannot be read: %w", err)
+	}
+	if !deps.Config.Metrics {
+		if err := m.keeper.EndAllSteady(); err != nil {
+			return fmt.Errorf("the queues' metrics cannot be ended: %w", err)
+		}
 	}
 	if deps.Config.Metrics {
 		if err := m.topics.Resume(now); err != nil {

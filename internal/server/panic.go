@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
@@ -16,11 +18,21 @@ import (
 )
 
 // stateful are the packages that change what is in memory and on disk together, or
-// hold a lock without which nothing of theirs goes on.
+// hold a lock without which nothing of theirs goes on; and those below them. A test
+// holds this to whoever writes to the journal.
 var stateful = []string{
-	reflect.TypeFor[shard.Engine]().PkgPath() + ".", reflect.TypeFor[logs.Logs]().PkgPath() + ".",
-	reflect.TypeFor[metrics.Store]().PkgPath() + ".", reflect.TypeFor[alarms.Engine]().PkgPath() + ".",
-	reflect.TypeFor[invoke.Pool]().PkgPath() + ".",
+	reflect.TypeFor[shard.Engine]().PkgPath(), reflect.TypeFor[logs.Logs]().PkgPath(),
+	reflect.TypeFor[metrics.Store]().PkgPath(), reflect.TypeFor[alarms.Engine]().PkgPath(),
+	reflect.TypeFor[invoke.Pool]().PkgPath(), reflect.TypeFor[journal.Journal]().PkgPath(),
+}
+
+// isStateful reports whether a function, named as the runtime names it, is of one of
+// the packages that are stateful, or of one below them.
+func isStateful(function string) bool {
+	return slices.ContainsFunc(stateful, func(pkg string) bool {
+		rest, ok := strings.CutPrefix(function, pkg)
+		return ok && rest != "" && (rest[0] == '.' || rest[0] == '/')
+	})
 }
 
 // halfway reports that the panic that its caller recovers from has cut off a
@@ -36,10 +48,8 @@ func halfway() bool {
 		for more := true; more; {
 			var frame runtime.Frame
 			frame, more = frames.Next()
-			for _, prefix := range stateful {
-				if strings.HasPrefix(frame.Function, prefix) {
-					return true
-				}
+			if isStateful(frame.Function) {
+				return true
 			}
 		}
 	}

@@ -2,11 +2,17 @@ package server
 
 import (
 	"context"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -32,8 +38,10 @@ func TestHalfway(t *testing.T) {
 		return false
 	}
 	q := arn.Queue("us-east-1", "000000000000", "q")
+	j := journal.Open(journal.Options{Store: memory.New()})
+	defer j.Close()
 	engine, err := shard.Open(shard.Options{
-		Store: memory.New(), Clock: clock.System, Full: func() bool { return deep(2000) },
+		Journal: j, Clock: clock.System, Full: func() bool { return deep(2000) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,5 +57,42 @@ func TestHalfway(t *testing.T) {
 	}
 	if err := engine.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWritersAreStateful: a command is known by the package that is on the stack, so
+// that whoever writes to the journal has to be among those, wherever it is moved to.
+func TestWritersAreStateful(t *testing.T) {
+	const module, journalPath = "godwit.dev/godwit/internal/", `"godwit.dev/godwit/internal/journal"`
+	writers := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			if spec.Path.Value == journalPath {
+				dir, err := filepath.Rel("..", filepath.Dir(path))
+				writers[module+filepath.ToSlash(dir)] = true
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(writers, module+"server")          // which opens it
+	delete(writers, module+"keyspace/values") // which reads records
+	if len(writers) < 4 {
+		t.Errorf("only %v write", writers)
+	}
+	for pkg := range writers {
+		if !isStateful(pkg+".(*Type).Method") || !isStateful(pkg+"/below.Function") || isStateful(pkg+"else.Function") {
+			t.Errorf("%s writes to the journal, and a panic in it would go unnoticed", pkg)
+		}
 	}
 }

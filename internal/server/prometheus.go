@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
@@ -32,7 +33,9 @@ func newPrometheus(deps Deps, st store.Store, guard freeSpace, groups *logs.Logs
 	}
 	o := prom.Options{
 		Version: config.Version, Series: deps.Config.PrometheusSeries, Low: guard.full,
-		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Logs:     func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Limits:   deps.Limits.stats,
+		Refusals: refusals(),
 	}
 	if s, ok := st.(interface{ Stats() store.Stats }); ok {
 		o.Store = s.Stats
@@ -42,12 +45,13 @@ func newPrometheus(deps Deps, st store.Store, guard freeSpace, groups *logs.Logs
 
 // watch has it ask an engine about queues, functions and topics, and a pool what
 // runs.
-func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool) {
+func (p *prometheus) watch(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network) {
 	if p == nil {
 		return
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
+		Network: func() prom.FunctionNetwork { return prom.FunctionNetwork(sockets.Usage()) },
 		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
 			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })
 		},
@@ -119,6 +123,14 @@ func (p *prometheus) observe() func(service, operation string) wire.Observer {
 		requests := p.Requests(service, operation)
 		return func(o wire.Observation) { requests.Add(o.Code, o.Duration) }
 	}
+}
+
+// refused counts the requests that the guard refuses; nil: nobody does.
+func (p *prometheus) refused() func(reason string) {
+	if p == nil {
+		return nil
+	}
+	return p.Refused
 }
 
 // series are those of queues; nil: there are none.

@@ -13,6 +13,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/invoke/process/network"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/mutation"
@@ -50,12 +52,14 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &hanging{Store: memory.New(), disk: make(chan struct{}, 1)}
 		p := &prometheus{prom.New(prom.Options{Series: 1, Low: func() bool { return true }})}
-		engine, err := shard.Open(shard.Options{Store: st, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
+		j := journal.Open(journal.Options{Store: st})
+		defer j.Close()
+		engine, err := shard.Open(shard.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer engine.Close()
-		p.watch(engine, nil)
+		p.watch(engine, nil, new(network.Network))
 		q := arn.Queue("us-east-1", "000000000000", "q")
 		if err := engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// drainTime is how long a server that was told to end may take: an attempt at
-// an endpoint lasts up to 15 s.
-const drainTime = 20 * time.Second
+// drainTime is how long a server that was told to end waits for what is under way:
+// an attempt at an endpoint lasts up to 15 s. With cutOffTime it is 20 s in all.
+const drainTime = 16 * time.Second
 
 // ErrNotNew reports a Start of a server that was started or stopped before.
 var ErrNotNew = errors.New("server: started or stopped already")
@@ -42,6 +42,8 @@ type Server struct {
 	used     bool          // guarded by turn
 	stack    stack
 	listener net.Listener // guarded by turn
+	limits   *Limits      // guarded by turn
+	notices  func() []string
 }
 
 // New makes a server that build, Assemble if nil, fills with its parts.
@@ -131,6 +133,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
+	s.limits = newLimits(s.cfg, s.log)
 	parts, err := s.build(ctx, s.deps())
 	if err != nil {
 		return err
@@ -138,6 +141,8 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.servePprof(ctx); err != nil {
 		return err
 	}
+	s.notices = parts.Notices
+	s.serveFunctions(parts)
 	s.serve(parts)
 	return nil
 }
@@ -150,7 +155,9 @@ func (s *Server) deps() Deps {
 		Draining: s.draining.Done(),
 		Fail:     func(err error) { s.fail(err) },
 		OnStop:   s.stack.push,
+		Limits:   s.limits,
 		URL:      reachable(s.listener.Addr().String()),
+		Port:     portOf(s.listener.Addr()),
 	}
 	if s.cfg.Clock == config.VirtualClock {
 		deps.Virtual = clock.NewVirtual(clock.System.Now())
@@ -167,7 +174,7 @@ func (s *Server) deps() Deps {
 
 // Stop drains the server: readiness turns to no, no connection is accepted,
 // requests and attempts under way finish, everything is stopped in reverse
-// order. When ctx ends, what is not through is cut off.
+// order. When ctx ends, what is not through is cut off, and told as errAbandoned.
 func (s *Server) Stop(ctx context.Context) error {
 	s.drain()
 	select {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +27,10 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The thread that starts sandboxes never ends: its end would be theirs.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("godwit.dev/godwit/internal/invoke/process/sandbox.runForks"))
+}
 
 func testConfig() config.Config {
 	return config.Config{
@@ -39,8 +44,8 @@ func newTestServer(build Build) *Server {
 	return New(testConfig(), slog.New(slog.DiscardHandler), build)
 }
 
-// journal is a Build whose parts note what becomes of them.
-type journal struct {
+// diary is a Build whose parts note what becomes of them.
+type diary struct {
 	mu     sync.Mutex
 	events []string
 	// Where set, what building the second of the three parts does and returns.
@@ -50,13 +55,13 @@ type journal struct {
 	deps   Deps
 }
 
-func (j *journal) note(event string) {
+func (j *diary) note(event string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.events = append(j.events, event)
 }
 
-func (j *journal) build(ctx context.Context, deps Deps) (Parts, error) {
+func (j *diary) build(ctx context.Context, deps Deps) (Parts, error) {
 	j.deps = deps
 	for _, name := range []string{"store", "shards", "senders"} {
 		if name == "shards" && j.second != nil {
@@ -73,7 +78,7 @@ func (j *journal) build(ctx context.Context, deps Deps) (Parts, error) {
 	}
 	return Parts{
 		Wire:   wire,
-		Admin:  map[string]http.Handler{"POST /_godwit/clock": admin.Clock(deps.Virtual, func() error { return nil })},
+		Admin:  map[string]http.Handler{"POST /_godwit/clock": admin.Clock(deps.Virtual, func() {})},
 		Checks: j.checks,
 	}, nil
 }
@@ -102,7 +107,7 @@ func get(t *testing.T, s *Server, method, path, body string, header ...string) (
 }
 
 func TestStartsInOrderAndStopsInReverse(t *testing.T) {
-	j := &journal{}
+	j := &diary{}
 	s := newTestServer(j.build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -123,7 +128,7 @@ func TestStartsInOrderAndStopsInReverse(t *testing.T) {
 }
 
 func TestStartTwiceIsRefusedAndHarmless(t *testing.T) {
-	s := newTestServer((&journal{}).build)
+	s := newTestServer((&diary{}).build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +144,7 @@ func TestStartTwiceIsRefusedAndHarmless(t *testing.T) {
 }
 
 func TestStopBeforeStart(t *testing.T) {
-	j := &journal{}
+	j := &diary{}
 	s := newTestServer(j.build)
 	if err := s.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -154,7 +159,7 @@ func TestStopBeforeStart(t *testing.T) {
 
 func TestFailedStartIsUndone(t *testing.T) {
 	broken := errors.New("shards are broken")
-	j := &journal{second: func(context.Context) error { return broken }}
+	j := &diary{second: func(context.Context) error { return broken }}
 	s := newTestServer(j.build)
 	if err := s.Start(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("Start: %v", err)
@@ -172,7 +177,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 
 func TestStopWhileStarting(t *testing.T) {
 	reached := make(chan struct{})
-	j := &journal{second: func(ctx context.Context) error {
+	j := &diary{second: func(ctx context.Context) error {
 		close(reached)
 		<-ctx.Done()
 		return nil // even a part that does not tell
@@ -209,6 +214,77 @@ func TestFailingStopsDoNotKeepOthersFromStopping(t *testing.T) {
 	if err := st.unwind(t.Context()); err != nil || len(stopped) != 3 {
 		t.Errorf("second unwind: %v, %v", err, stopped)
 	}
+}
+
+// clocked is closed after a time.
+func clocked(after time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	clock.System.AfterFunc(after, func() { close(over) })
+	return over
+}
+
+// A part that does not stop holds nobody up: the process ends without it, and without
+// what it may still use.
+func TestStopLeavesAloneWhatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st stack
+		var stopped []string
+		hang := make(chan struct{})
+		st.push("store", func(context.Context) error { stopped = append(stopped, "store"); return nil })
+		st.push("metrics", func(context.Context) error { <-hang; return nil })
+		st.push("deliveries", func(ctx context.Context) error {
+			<-ctx.Done()
+			<-clocked(time.Second) // to cut off attempts
+			stopped = append(stopped, "deliveries")
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), drainTime)
+		defer cancel()
+		began := clock.System.Now()
+		err := st.unwind(ctx)
+		if took := clock.System.Now().Sub(began); took != 20*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if !errors.Is(err, errAbandoned) || !strings.Contains(err.Error(), "stopping metrics, store: ") {
+			t.Errorf("error %v", err)
+		}
+		if d := cmp.Diff([]string{"deliveries"}, stopped); d != "" {
+			t.Errorf("stopped (-want +got):\n%s", d)
+		}
+		close(hang)
+	})
+}
+
+// What is not through at the deadline is told once, and not as a context's end; what
+// failed beside that is told as it is.
+func TestStopTellsOnceWhatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var st stack
+		late := func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.Join(nil, fmt.Errorf("waiting: %w", ctx.Err()))
+		}
+		failure := errors.New("no space")
+		st.push("store", func(ctx context.Context) error { return errors.Join(late(ctx), failure) })
+		st.push("queues", func(context.Context) error { return nil })
+		st.push("deliveries", late)
+		st.push("functions", late)
+		ctx, cancel := context.WithTimeout(t.Context(), drainTime)
+		defer cancel()
+		err := st.unwind(ctx)
+		if !errors.Is(err, errAbandoned) || !errors.Is(err, failure) {
+			t.Fatal(err)
+		}
+		text := err.Error()
+		if strings.Count(text, "functions") != 1 || !strings.Contains(text, "stopping functions, deliveries: ") ||
+			strings.Count(text, errAbandoned.Error()) != 1 || !strings.Contains(text, "no space") || strings.Contains(text, "queues") {
+			t.Error(text)
+		}
+		st.push("early", func(context.Context) error { return context.DeadlineExceeded })
+		if err := st.unwind(t.Context()); errors.Is(err, errAbandoned) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("before the deadline: %v", err)
+		}
+	})
 }
 
 // Whatever the order of concurrent Starts and Stops: at most one Start
@@ -250,7 +326,7 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	j := &journal{}
+	j := &diary{}
 	cfg := testConfig()
 	cfg.Listen = l.Addr().String()
 	err = New(cfg, slog.New(slog.DiscardHandler), j.build).Start(t.Context())
@@ -273,7 +349,7 @@ func TestExplainListen(t *testing.T) {
 }
 
 func TestBadConfigurationDoesNotStart(t *testing.T) {
-	j := &journal{}
+	j := &diary{}
 	cfg := testConfig()
 	cfg.Account = "me"
 	if err := New(cfg, slog.New(slog.DiscardHandler), j.build).Start(t.Context()); err == nil {
@@ -285,7 +361,7 @@ func TestBadConfigurationDoesNotStart(t *testing.T) {
 }
 
 func TestRouting(t *testing.T) {
-	j := &journal{
+	j := &diary{
 		wire: func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "wire "+r.Method+" "+r.URL.Path) },
 		checks: []admin.Check{{Name: "storage", Failing: func(context.Context) error {
 			return errors.New("out of space")
@@ -322,7 +398,7 @@ func TestRouting(t *testing.T) {
 }
 
 func TestVirtualClockOverHTTP(t *testing.T) {
-	j := &journal{}
+	j := &diary{}
 	cfg := testConfig()
 	cfg.Clock = config.VirtualClock
 	s := New(cfg, slog.New(slog.DiscardHandler), j.build)
@@ -346,7 +422,7 @@ func TestVirtualClockOverHTTP(t *testing.T) {
 }
 
 func TestStopDrainsRequests(t *testing.T) {
-	inside, j := make(chan struct{}), &journal{}
+	inside, j := make(chan struct{}), &diary{}
 	j.wire = func(w http.ResponseWriter, r *http.Request) {
 		close(inside)
 		<-j.deps.Draining // a long poll
@@ -380,7 +456,7 @@ func TestStopDrainsRequests(t *testing.T) {
 
 func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	inside := make(chan struct{})
-	j := &journal{wire: func(_ http.ResponseWriter, r *http.Request) {
+	j := &diary{wire: func(_ http.ResponseWriter, r *http.Request) {
 		close(inside)
 		<-r.Context().Done()
 	}}
@@ -399,7 +475,7 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	<-inside
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Stop(ctx); !errors.Is(err, errAbandoned) {
 		t.Errorf("Stop: %v", err)
 	}
 	<-client
@@ -419,7 +495,7 @@ func TestRunEndsWithContextOrFailure(t *testing.T) {
 		}
 	})
 	t.Run("failure", func(t *testing.T) {
-		j := &journal{}
+		j := &diary{}
 		s := newTestServer(j.build)
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -445,7 +521,7 @@ func TestBanner(t *testing.T) {
 	cfg.Store = config.PebbleStore
 	cfg.Region = "eu-west-1"
 	cfg.Account = "123456789012"
-	s := New(cfg, slog.New(slog.DiscardHandler), (&journal{}).build)
+	s := New(cfg, slog.New(slog.DiscardHandler), (&diary{}).build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +558,7 @@ func TestPprofIsAtItsOwnAddressOnly(t *testing.T) {
 	cfg := testConfig()
 	cfg.Pprof = "127.0.0.1:0"
 	var logged bytes.Buffer
-	s := New(cfg, slog.New(slog.NewJSONHandler(&logged, nil)), (&journal{wire: http.NotFound}).build)
+	s := New(cfg, slog.New(slog.NewJSONHandler(&logged, nil)), (&diary{wire: http.NotFound}).build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

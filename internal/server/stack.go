@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
 )
 
 // stack remembers how to stop what was started, and stops it in reverse
@@ -27,20 +32,71 @@ func (s *stack) push(name string, stop func(context.Context) error) {
 	s.stops = append(s.stops, namedStop{name, stop})
 }
 
+// cutOffTime is how long what is stopped may take beyond the end of the context, to
+// cut off what it waits for.
+const cutOffTime = 4 * time.Second
+
+// errAbandoned reports that parts did not stop in time.
+var errAbandoned = errors.New("what was not through in time was left alone; the next start recovers all that was acknowledged")
+
 // unwind stops everything, last first. A failure is kept and does not keep
 // the rest from being stopped, nor does the end of ctx: each stop is to give
-// up waiting on its own. What was stopped is forgotten.
+// up waiting on its own. One that has not by cutOffTime later is left alone, and
+// so is all that it may use, which comes after it. All that was not through in time is
+// one failure, errAbandoned. What was stopped is forgotten.
 func (s *stack) unwind(ctx context.Context) error {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		timer := clock.System.AfterFunc(cutOffTime, cancel)
+		context.AfterFunc(late, func() { timer.Stop() })
+	})()
 	var failures []error
+	var abandoned []string
+	end := func() error {
+		if len(abandoned) > 0 {
+			failures = append(failures, fmt.Errorf("stopping %s: %w", strings.Join(abandoned, ", "), errAbandoned))
+		}
+		return errors.Join(failures...)
+	}
 	for {
 		next, ok := s.pop()
 		if !ok {
-			return errors.Join(failures...)
+			return end()
 		}
-		if err := next.stop(ctx); err != nil {
-			failures = append(failures, fmt.Errorf("stopping %s: %w", next.name, err))
+		stopped := make(chan error, 1)
+		go func() { stopped <- next.stop(ctx) }()
+		select {
+		case err := <-stopped:
+			switch {
+			case err == nil:
+			case ctx.Err() != nil && isLate(err):
+				abandoned = append(abandoned, next.name)
+			default:
+				failures = append(failures, fmt.Errorf("stopping %s: %w", next.name, err))
+			}
+		case <-late.Done():
+			abandoned = append(abandoned, next.name)
+			for {
+				rest, ok := s.pop()
+				if !ok {
+					return end()
+				}
+				abandoned = append(abandoned, rest.name)
+			}
 		}
 	}
+}
+
+// isLate reports whether an error says nothing but that a context has ended.
+func isLate(err error) bool {
+	switch wrapped := err.(type) { //nolint:errorlint // the tree is walked here
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(wrapped.Unwrap(), func(e error) bool { return !isLate(e) })
+	case interface{ Unwrap() error }:
+		return isLate(wrapped.Unwrap())
+	}
+	return err == context.DeadlineExceeded || err == context.Canceled //nolint:errorlint // of a leaf
 }
 
 func (s *stack) pop() (namedStop, bool) {

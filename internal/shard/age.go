@@ -16,6 +16,12 @@ type ageCursors struct {
 	main, delayed, moved uint64 // sequences, in each lane
 	groupSent            int64  // of those with a group, in the order of their ages
 	groupSequence        uint64
+
+	// What was found last, and of how many messages up to which sequence. As long as
+	// these are the same, and none has been received or is delayed, it is found again.
+	oldest   int64 // epoch milliseconds; 0: none
+	messages int64
+	next     uint64
 }
 
 // poison is how often a message of a standard queue may have been received, and not
@@ -33,10 +39,21 @@ func (sh *shard) oldestAge(qs *queueState, now int64, without []layout.Lane) tim
 	if qs.machine.Empty() {
 		return 0
 	}
-	sh.readable()
-	s := ageSearch{sh: sh, qs: qs, keys: qs.machine.Keys(), without: without}
-	if err := s.run(); err != nil {
-		sh.engine.fatal(err)
+	m, s := &qs.machine, ageSearch{sh: sh, qs: qs, keys: qs.machine.Keys(), without: without}
+	untouched := without == nil && m.NoneScheduled() && m.NoneLeased()
+	if last := qs.ages; untouched && last != nil && last.next == m.NextSequence() && last.messages == m.Len() {
+		s.oldest = last.oldest
+	} else {
+		sh.readable()
+		if err := s.run(); err != nil {
+			sh.engine.fatal(err)
+		}
+		if untouched {
+			if qs.ages == nil {
+				qs.ages = &ageCursors{}
+			}
+			qs.ages.oldest, qs.ages.messages, qs.ages.next = s.oldest, m.Len(), m.NextSequence()
+		}
 	}
 	if s.oldest == 0 {
 		return 0

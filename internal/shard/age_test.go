@@ -28,7 +28,9 @@ func newAges(t *testing.T) *ages {
 	return a
 }
 
-func (a *ages) open() { a.engine = openEngine(a.T, Options{Store: a.store, Clock: a.clock}) }
+func (a *ages) open() {
+	a.engine = openEngine(a.T, Options{Journal: journalOf(a.T, a.store, nil), Clock: a.clock})
+}
 
 func (a *ages) must(err error) {
 	a.Helper()
@@ -114,6 +116,51 @@ func TestAgeWithoutPoison(t *testing.T) {
 	a.open()
 	for range 5 {
 		a.expect("q", time.Second, time.Second)
+	}
+}
+
+// The age of a queue to which nothing happened is known without a look at the store.
+func TestAgeOfQuietQueuesReadsNothing(t *testing.T) {
+	for _, name := range []string{"q", "q.fifo"} {
+		counting := &countingStore{Store: openStore(t, vfs.NewMem())}
+		a := &ages{T: t, clock: clock.NewVirtual(start), store: counting}
+		a.open()
+		var attributes map[string]string
+		group := ""
+		if queueARN(name).FIFO() {
+			attributes, group = map[string]string{"FifoQueue": "true"}, "g"
+		}
+		a.create(name, attributes)
+		a.send(name, group, 1)
+		a.pass(time.Minute)
+		a.send(name, group, 2)
+		quiet := func(age time.Duration) {
+			t.Helper()
+			a.expect(name, age, age)
+			for range 10 {
+				a.pass(time.Minute)
+				age += time.Minute
+				counting.visited.Store(0)
+				a.expect(name, age, age)
+				if n := counting.visited.Load(); n > 0 {
+					t.Errorf("%s: %d reads", name, n)
+				}
+			}
+		}
+		quiet(time.Minute)
+		got := a.receive(name, 1, time.Hour)
+		a.expect(name, 11*time.Minute, 11*time.Minute) // in hand
+		errs, err := a.engine.DeleteMessages(a.Context(), queueARN(name), []string{got[0].ReceiptHandle})
+		a.must(errs[0])
+		a.must(err)
+		quiet(10 * time.Minute)
+		a.send(name, group, 1)
+		quiet(20 * time.Minute)
+		a.engine.Close()
+		a.open()
+		quiet(30 * time.Minute)
+		a.engine.Close()
+		counting.Close()
 	}
 }
 

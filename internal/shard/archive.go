@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -18,7 +19,7 @@ const (
 )
 
 func archivePrefix(shard uint16, inc layout.Incarnation) []byte {
-	return binary.BigEndian.AppendUint64([]byte{byte(shard >> 8), byte(shard), 'A'}, uint64(inc))
+	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Archives), uint64(inc))
 }
 
 // archivePlace is a place in an archive: a time in epoch milliseconds, and a
@@ -68,7 +69,7 @@ func (sh *shard) archivesBy(at int64) {
 func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
 	switch s := sh.stream(t); {
 	case t.Retention == 0 && before > 0:
-		span := layout.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+		span := keyspace.Prefix(archivePrefix(sh.id, s.incarnation))
 		sh.batch.DeleteRange(span.Lower, span.Upper)
 		s.oldest = 0
 		for _, sub := range sh.topics.FailReplays(t, s.next, &sh.batch) {
@@ -83,7 +84,7 @@ func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *shard) loadArchives() error {
 	for t := range sh.topics.Archives() {
 		s := sh.stream(t)
-		err := each(sh.engine.store, layout.PrefixSpan(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
+		err := each(sh.engine.store, keyspace.Prefix(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
 			s.oldest = archivePlaceOf(key).sent
 			return false
 		})
@@ -128,7 +129,7 @@ func (sh *shard) sweepArchives() {
 // shorten drops what is in an archive from before a time.
 func (sh *shard) shorten(s *stream, cutoff int64) {
 	sh.readable()
-	span := layout.PrefixSpan(archivePrefix(sh.id, s.incarnation))
+	span := keyspace.Prefix(archivePrefix(sh.id, s.incarnation))
 	from := archiveKey(sh.id, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0
 	err := each(sh.engine.store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {

@@ -171,7 +171,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 				e.fatal(err)
 				return nil, false, err
 			}
-			d.history = decodeHistory(value)
+			d.history, _ = decodeHistory(value)
 			d.Signature = d.history.signature
 		}
 	}
@@ -192,7 +192,7 @@ func (d *Delivery) immediate() bool {
 // outcomes of the attempts before them are too. more says that there are others due.
 func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durable func(before bool)) {
 	qs.readied = false
-	former := sh.last
+	former := sh.log.Last()
 	found := sh.receive(qs, most, 0, "")
 	loans = make([]loan, len(found.leases))
 	retries := false
@@ -206,9 +206,9 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 		sh.readable() // for the histories
 	}
 	return loans, more, func(before bool) {
-		found.group.wait()
+		found.group.Wait()
 		if before {
-			former.wait()
+			former.Wait()
 		}
 	}
 }
@@ -299,9 +299,9 @@ func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]Deli
 			infos, err = e.pendingDeliveries(sh, qs, limit)
 		}
 	}
-	g := sh.last
+	g := sh.log.Last()
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +329,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		if err != nil {
 			return err
 		}
-		h := decodeHistory(value)
+		h, _ := decodeHistory(value)
 		info := DeliveryInfo{
 			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),

@@ -24,7 +24,7 @@ func BenchmarkCycle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e := openEngine(b, Options{Store: s, Clock: clock.System})
+			e := openEngine(b, Options{Journal: journalOf(b, s, nil), Clock: clock.System})
 			defer e.Close()
 			name, attributes := "q", map[string]string{}
 			if kind == "fifo" {

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/memory"
@@ -36,7 +37,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	s := newGatedStore()
-	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: decodable(t, &largest)})
+	e := openEngine(t, Options{Journal: journalOf(t, s, decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/direct=%v", name, direct), func(t *testing.T) {
 				ctx := context.Background()
 				var largest int
-				o := Options{Store: memory.New(), Clock: clock.System, Observe: decodable(t, &largest)}
+				o := Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
 				if direct {
 					o.Render, o.NewID = render, func() message.ID { return message.ID{} }
 				}
@@ -142,10 +143,13 @@ func TestFanOutsAreBounded(t *testing.T) {
 // TestStartsAreBounded: a start gives back what very many subscriptions were being
 // delivered in commits of at most 4 MiB, however many of them wait for the disk together.
 func TestStartsAreBounded(t *testing.T) {
+	if unraced(1, 0) == 0 {
+		t.Skip("fewer subscriptions fit into one commit: without the race detector only")
+	}
 	const subscriptions = 27_000
 	ctx := context.Background()
 	var largest int
-	o := Options{Store: memory.New(), Clock: clock.System, Observe: decodable(t, &largest)}
+	o := Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
 	e := openEngine(t, o)
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)
@@ -172,7 +176,7 @@ func TestStartsAreBounded(t *testing.T) {
 		}
 		largest = 0
 		e = openEngine(t, o)
-		e.log.flush()
+		e.journal.Flush()
 		if largest > mutation.MaxCommit {
 			t.Errorf("the largest commit of a start has %d bytes, round %d", largest, round)
 		}
@@ -198,7 +202,7 @@ func TestIdleQueuesCostLittle(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	func() {
-		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		defer e.Close()
 		for i := range queues {
 			name := fmt.Sprintf("an-idle-queue-with-a-name-of-usual-length-%d", i)
@@ -208,7 +212,7 @@ func TestIdleQueuesCostLittle(t *testing.T) {
 		}
 	}()
 	before := heapInUse()
-	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	each := (heapInUse() - before) / queues
 	t.Logf("%d bytes each", each)
 	if each > 1024 || each < 100 {
@@ -250,7 +254,7 @@ func (c *settableClock) set(t time.Time) {
 func TestTimeDoesNotGoBack(t *testing.T) {
 	ctx := context.Background()
 	c := &settableClock{Clock: clock.System, now: start}
-	o := Options{Store: memory.New(), Clock: c}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: c}
 	e := openEngine(t, o)
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
@@ -295,7 +299,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 func TestOldestIsFoundAtOnce(t *testing.T) {
 	ctx := context.Background()
 	c := clock.NewVirtual(start)
-	e := openEngine(t, Options{Store: memory.New(), Clock: c})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c})
 	defer e.Close()
 	q := queueARN("q")
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
@@ -355,9 +359,9 @@ func TestOldestIsFoundAtOnce(t *testing.T) {
 // does not add up over the shards.
 func TestShardsKeepLittleRoom(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Store: memory.New(), Clock: clock.System})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System})
 	defer e.Close()
-	body := strings.Repeat("x", 2*batchRoom)
+	body := strings.Repeat("x", 2*journal.BatchRoom)
 	for i := range 2 * Shards {
 		q := queueARN(fmt.Sprint("q", i))
 		if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
@@ -369,7 +373,7 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 	}
 	for _, sh := range e.shards {
 		sh.mu.Lock()
-		if room := sh.batch.Room(); room > batchRoom {
+		if room := sh.batch.Room(); room > journal.BatchRoom {
 			t.Errorf("shard %d keeps room for %d bytes", sh.id, room)
 		}
 		sh.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 
-	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -20,14 +20,14 @@ func (e *Engine) mergeNames(prefix func(shard uint16) []byte, begins, after stri
 		}
 		for _, sh := range e.shards {
 			sh.mu.Lock()
-			g := sh.catalog
+			g := sh.lastCatalogCommit
 			sh.mu.Unlock()
-			g.wait()
+			g.Wait()
 		}
 	}()
 	for _, sh := range e.shards {
 		p := prefix(sh.id)
-		span := layout.PrefixSpan(append(bytes.Clone(p), begins...))
+		span := keyspace.Prefix(append(bytes.Clone(p), begins...))
 		if after >= begins {
 			if from := append(append(bytes.Clone(p), after...), 0); bytes.Compare(from, span.Lower) > 0 {
 				span.Lower = from

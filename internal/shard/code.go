@@ -7,9 +7,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/store"
 )
 
 // A function's zip is kept in chunks, under a name that no other upload to its
@@ -23,7 +22,7 @@ const (
 )
 
 func codePrefix(shard uint16) []byte {
-	return []byte{store.CodeSpace, byte(shard >> 8), byte(shard)}
+	return []byte{keyspace.CodeSpace, byte(shard >> 8), byte(shard)}
 }
 
 func uploadPrefix(shard uint16, upload uint64) []byte {
@@ -33,8 +32,8 @@ func uploadPrefix(shard uint16, upload uint64) []byte {
 // upload makes a zip durable and returns its name.
 func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 	sh.mu.Lock()
-	sh.meta.incarnation++
-	name := sh.meta.incarnation
+	sh.meta.Incarnation++
+	name := sh.meta.Incarnation
 	sh.mu.Unlock()
 	prefix := uploadPrefix(sh.id, name)
 	for i := uint32(0); len(zip) > 0; {
@@ -49,7 +48,7 @@ func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 		}
 		g := sh.commit(true)
 		sh.mu.Unlock()
-		g.wait() // so that the memory of commits under way stays small
+		g.Wait() // so that the memory of commits under way stays small
 	}
 	return name
 }
@@ -57,7 +56,7 @@ func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 // dropUploads removes zips, as part of the command under way.
 func (sh *shard) dropUploads(names ...uint64) {
 	for _, name := range names {
-		all := layout.PrefixSpan(uploadPrefix(sh.id, name))
+		all := keyspace.Prefix(uploadPrefix(sh.id, name))
 		sh.batch.DeleteRange(all.Lower, all.Upper)
 	}
 }
@@ -76,7 +75,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 	sh.readable()
 	sh.mu.Unlock()
 	zip := make([]byte, 0, c.Size)
-	err := each(e.store, layout.PrefixSpan(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
+	err := each(e.store, keyspace.Prefix(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
 		zip = append(zip, value...)
 		return true
 	})
@@ -94,7 +93,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 func (sh *shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.id) {
 		var failed error
-		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
+		err := each(sh.engine.store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 			failed = sh.functions.Load(key, value)
 			return failed == nil
 		})
@@ -106,7 +105,7 @@ func (sh *shard) loadFunctions() error {
 		sh.engine.reserve(f.ARN, *f.Reserved)
 	}
 	used := sh.functions.Uploads()
-	span := layout.PrefixSpan(codePrefix(sh.id))
+	span := keyspace.Prefix(codePrefix(sh.id))
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // TestCrash has clients send, publish, receive, delete, purge and let messages come
@@ -32,7 +33,7 @@ func TestCrash(t *testing.T) {
 		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range seeds(t, unraced(2, 1)) {
+			for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
 				w := newCrashWorld(t, seed, how)
 				w.run()
 				interrupted := 0
@@ -104,7 +105,7 @@ func (w *crashWorld) nextID() message.ID { return messageID(int(w.ids.Add(1))) }
 
 func (w *crashWorld) run() {
 	s := openStore(w.t, w.fs)
-	o := Options{Store: s, Clock: clock.System, TwoStep: w.how.twoStep, Observe: w.observe}
+	o := Options{Journal: journalOf(w.t, s, w.observe), Clock: clock.System, TwoStep: w.how.twoStep}
 	if w.how.direct {
 		o.NewID, o.Render = w.nextID, (&pump{newID: w.nextID}).render
 	}
@@ -402,10 +403,10 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	defer s.Close()
 	interrupted = countKeys(t, s, 'X', 0)
 	now := clock.NewVirtual(c.at)
-	e := openEngine(t, Options{Store: s, Clock: now, TwoStep: w.how.twoStep})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now, TwoStep: w.how.twoStep})
 	defer e.Close()
 	e.background.Wait()
-	e.log.flush()
+	e.journal.Flush()
 	if n := countKeys(t, s, 'X', 0); n > 0 {
 		t.Errorf("%d transfers are not settled after the start", n)
 	}
@@ -447,7 +448,7 @@ func holding(t *testing.T, e *Engine) (n int) {
 }
 
 // countKeys counts the keys of a space of all shards, and of one kind in it.
-func countKeys(t *testing.T, s store.Store, space, kind byte) (n int) {
+func countKeys(t *testing.T, s store.Reader, space, kind byte) (n int) {
 	t.Helper()
 	for key := range storetest.Dump(t, s) {
 		if key[2] == space && (kind == 0 || key[11] == kind) {
@@ -483,7 +484,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 			e.background.Wait()
 		}
 		if holding(t, e) == 0 {
-			e.log.flush()
+			e.journal.Flush()
 			return found
 		}
 		// What was leased at the crash comes back.

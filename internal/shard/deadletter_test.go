@@ -17,7 +17,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: c})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	defer e.Close()
 	must := func(err error) {
 		t.Helper()

@@ -3,6 +3,7 @@ package shard
 import (
 	"encoding/binary"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -19,7 +20,7 @@ func dedupKey(shard uint16, minute int64, inc layout.Incarnation, id dedup.ID) [
 	return append(key, id[:]...)
 }
 
-func dedupPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'U'} }
+func dedupPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
 
 // dedupOf is the id of a message in the scope of its queue.
 func (qs *queueState) dedupOf(m *message.Message) dedup.ID {
@@ -86,7 +87,7 @@ func (sh *shard) loadWindow(life layout.Incarnation, now int64) *dedup.Window {
 		prefix := dedupKey(sh.id, m, life, dedup.ID{})
 		prefix = prefix[:len(prefix)-len(dedup.ID{})]
 		n := 0
-		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, _ []byte) bool {
+		err := each(sh.engine.store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
 			if n++; n > dedupLoad {
 				w.Unknown(m)
 				return false
@@ -124,7 +125,7 @@ func (sh *shard) recallFrom(minute int64, life layout.Incarnation, now int64, id
 	if err != nil {
 		sh.engine.fatal(err)
 	}
-	if ok && len(value) == 32 && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
+	if ok && len(value) == duplicateSize && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
 		return SendResult{ID: message.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Duplicate: true}
 	}
 	return SendResult{}
@@ -149,10 +150,13 @@ func (sh *shard) remember(qs *queueState, now int64, m *message.Message, r SendR
 	}
 }
 
+// duplicateSize is the size of a record: a time, a sequence and a message id.
+const duplicateSize = 8 + 8 + len(message.ID{})
+
 // note is the part of remember that queues and topics share. It drops the
 // buckets that are over, too.
 func (sh *shard) note(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID, r SendResult) {
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, 32), uint64(now))
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, duplicateSize), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, r.Sequence)
 	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), life, id), append(value, r.ID[:]...))
 	w.Add(dedup.Minute(now), id)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -163,7 +164,7 @@ func (d *planned) shard() int {
 // publishAtOnce publishes the first n of some publications, which are of one
 // topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
 // called with the lock of the topic's shard held, and returns so.
-func (sh *shard) publishAtOnce(fs []fanout) (g *group, n int) {
+func (sh *shard) publishAtOnce(fs []fanout) (g *journal.Commit, n int) {
 	if sh.behind(fs[0].topic) {
 		return nil, 0
 	}
@@ -186,7 +187,7 @@ func (sh *shard) publishAtOnce(fs []fanout) (g *group, n int) {
 	return sh.publishDirect(fs, p)
 }
 
-func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
+func (sh *shard) publishDirect(fs []fanout, p plan) (g *journal.Commit, n int) {
 	// The other locks come in the order of the shards' ids, this one among them.
 	generation := sh.generation.Load()
 	sh.mu.Unlock()
@@ -205,10 +206,10 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *group, n int) {
 	}
 	now := sh.now()
 	for _, s := range p.shards {
-		now = max(now, s.meta.now)
+		now = max(now, s.meta.Now)
 	}
 	for _, s := range p.shards {
-		s.meta.now = now // in a queue, what was sent later is not older
+		s.meta.Now = now // in a queue, what was sent later is not older
 	}
 	sh.admit(fs)
 	w := directWriter{from: sh, now: now}
@@ -355,8 +356,8 @@ func (w *directWriter) tell() {
 }
 
 // commitAll is commit for a command that changed several shards at once.
-func commitAll(sync bool, shards []*shard) *group {
-	parts := make([]part, 0, len(shards))
+func commitAll(sync bool, shards []*shard) *journal.Commit {
+	parts := make([]journal.Part, 0, len(shards))
 	changed := make([]*shard, 0, len(shards))
 	for _, sh := range shards {
 		if sh.batch.Len() > 0 || len(sh.dirty) > 0 {
@@ -366,7 +367,7 @@ func commitAll(sync bool, shards []*shard) *group {
 	if len(changed) == 0 {
 		return nil
 	}
-	g := changed[0].engine.log.append(sync, parts...)
+	g := changed[0].engine.journal.Append(sync, parts...)
 	for _, sh := range changed {
 		sh.appended(g)
 	}

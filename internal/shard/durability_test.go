@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -26,7 +27,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	ctx := context.Background()
 	w := &world{t: t, store: newGatedStore()}
-	w.Engine = openEngine(t, Options{Store: w.store, Clock: clock.System})
+	w.Engine = openEngine(t, Options{Journal: journalOf(t, w.store, nil), Clock: clock.System})
 	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("old")}))
 	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("empty")}))
 	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("old")}))
@@ -306,20 +307,20 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				}
 				sh := w.shardOf(queueARN("old"))
 				sh.mu.Lock()
-				g := sh.last
+				g := sh.log.Last()
 				sh.mu.Unlock()
-				if g.durable.Load() {
+				if g.Durable() {
 					t.Fatal("nothing was written")
 				}
-				<-after(lazyDelay)
+				<-after(journal.LazyDelay)
 				synctest.Wait()
 				w.store.open()
 				synctest.Wait()
-				if !g.durable.Load() {
-					t.Errorf("not durable %v after the answer", lazyDelay)
+				if !g.Durable() {
+					t.Errorf("not durable %v after the answer", journal.LazyDelay)
 				}
-				if lazyDelay > lazyBound/2 {
-					t.Errorf("a delay of %v leaves too little of %v for the sync", lazyDelay, lazyBound)
+				if journal.LazyDelay > lazyBound/2 {
+					t.Errorf("a delay of %v leaves too little of %v for the sync", journal.LazyDelay, lazyBound)
 				}
 			})
 		})

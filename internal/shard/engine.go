@@ -28,20 +28,22 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Shards is how many shards the state is split into: a constant of the format.
-const Shards = 64
+// Shards is how many shards the state is split into.
+const Shards = keyspace.Shards
 
 // Options are what an Engine is made of.
 type Options struct {
-	Store  store.Store
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Journal *journal.Journal
+	Clock   clock.Clock
+	Logger  *slog.Logger
 	// Full reports that the disk is short of space: sends are refused. Nil
 	// means never.
 	Full func() bool
@@ -63,13 +65,9 @@ type Options struct {
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
-	// Observe sees every sealed commit, in order, before it is applied.
-	Observe func(commit []byte)
 	// Accepted is told of every event that a function is to be run with, if it is
 	// not nil. It is called under locks, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
-	// Synced is told how long each sync of the store took; may be nil.
-	Synced func(took time.Duration)
 	// Published is told of every publish, if it is not nil. It may be called
 	// under locks and concurrently, and must be quick.
 	Published func(*Published)
@@ -92,11 +90,11 @@ type Options struct {
 
 // Engine is all shards of a node.
 type Engine struct {
-	store    store.Store
+	store    store.Reader
 	clock    clock.Clock
 	logger   *slog.Logger
 	options  Options
-	log      *commitLog
+	journal  *journal.Journal
 	handles  *handleSealer
 	shards   [Shards]*shard
 	finished *finishedRing
@@ -134,10 +132,9 @@ func Open(o Options) (*Engine, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
-		store: o.Store, clock: o.Clock, logger: o.Logger, options: o,
+		journal: o.Journal, store: o.Journal.Reader(), clock: o.Clock, logger: o.Logger, options: o,
 		finished: newFinishedRing(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	e.log = newCommitLog(o.Store, o.Observe, o.Synced, e.fatal)
 	for id := range e.shards {
 		e.shards[id] = &shard{
 			id: uint16(id), engine: e, topics: topic.New(uint16(id), o.TopicLimits),
@@ -171,7 +168,7 @@ func (e *Engine) Latest() time.Time {
 	var latest int64
 	for _, sh := range e.shards {
 		sh.mu.Lock()
-		latest = max(latest, sh.meta.now)
+		latest = max(latest, sh.meta.Now)
 		sh.mu.Unlock()
 	}
 	return time.UnixMilli(latest).UTC()
@@ -195,13 +192,18 @@ func (e *Engine) Close() error {
 			sh.stopMoves()
 			sh.mu.Unlock()
 		}
-		e.log.close()
+		e.journal.Sync()
 	})
 	return nil
 }
 
 func (e *Engine) fatal(err error) {
-	e.logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+	if s, ok := e.store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
+		e.logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
+			"error", err, "damage", s.DamageIn(nil, nil))
+	} else {
+		e.logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+	}
 	e.options.Fatal(err)
 }
 
@@ -264,11 +266,11 @@ func (e *Engine) withCatalog(ctx context.Context, a arn.ARN, f func(sh *shard) e
 	err := f(sh)
 	changed := sh.batch.Len() > 0
 	if g := sh.commit(true); g != nil && changed {
-		sh.catalog = g
+		sh.lastCatalogCommit = g
 		sh.generation.Add(1)
 	}
-	g := sh.catalog
+	g := sh.lastCatalogCommit
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return cmp.Or(err, ctx.Err())
 }

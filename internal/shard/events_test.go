@@ -25,7 +25,7 @@ func TestQueueEvents(t *testing.T) {
 		MessagesDeleted: "deleted", MessagesDeadLettered: "dead-lettered", MessagesExpired: "expired",
 		MessagesDeletedAgain: "deleted again", MessagesMovedIn: "moved in", QueueDeleted: "gone",
 	}
-	e := openEngine(t, Options{Store: memory.New(), Clock: c, Events: func(ev QueueEvent) {
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c, Events: func(ev QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprintf("%v %s %s %d %d", time.Duration(ev.At-start.UnixMilli())*time.Millisecond, ev.Queue.Resource, names[ev.Kind], ev.Messages, ev.Bytes))
@@ -90,7 +90,7 @@ func TestOneEventOfARequest(t *testing.T) {
 	ctx := context.Background()
 	var got []string
 	slots := map[*Slot]int{}
-	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
 		if slots[ev.Slot] == 0 {
 			slots[ev.Slot] = len(slots) + 1
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -117,13 +119,13 @@ func (sh *shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bo
 
 // startFanouts goes on with fan-outs in the background, one step at a time, the
 // oldest first, once a group is durable.
-func (sh *shard) startFanouts(behind *group) {
+func (sh *shard) startFanouts(behind *journal.Commit) {
 	if sh.fanning || len(sh.fanouts) == 0 {
 		return
 	}
 	sh.fanning = true
 	sh.engine.inSteps(func() bool {
-		behind.wait()
+		behind.Wait()
 		runtime.Gosched() // who waits for the lock goes first
 		return sh.fanoutOnce()
 	})
@@ -181,7 +183,7 @@ func (sh *shard) fanoutOnce() bool {
 	return true
 }
 
-func fanoutPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'P'} }
+func fanoutPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Fanouts) }
 
 func fanoutKey(shard uint16, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
@@ -190,7 +192,7 @@ func fanoutKey(shard uint16, n uint64) []byte {
 // firstKey is where the incarnations stand of those subscriptions that got a
 // publication with the publish, if the others are not just those behind a cursor.
 func firstKey(shard uint16, n uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{byte(shard >> 8), byte(shard), 'G'}, n)
+	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Delivered), n)
 }
 
 // firstOf reads the subscriptions that got a publication with the publish; nil if
@@ -200,15 +202,7 @@ func (sh *shard) firstOf(n uint64) (map[uint64]struct{}, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	first := map[uint64]struct{}{}
-	for len(value) > 0 {
-		inc, w := binary.Uvarint(value)
-		if w <= 0 {
-			return nil, message.ErrCorrupt
-		}
-		first[inc], value = struct{}{}, value[w:]
-	}
-	return first, nil
+	return decodeIncarnations(value)
 }
 
 // encode writes the fan-out as a message's record behind what that has no

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // listener is a subscription in a random history: the bodies that it is owed, and
@@ -29,7 +30,7 @@ type listener struct {
 // stand still and fall behind, and crashes, with steps in the background that come
 // at any moment, every subscription gets once what was published while it was there.
 func TestPostponedOnce(t *testing.T) {
-	for _, seed := range seeds(t, unraced(6, 1)) {
+	for _, seed := range seeds(t, soak.Rounds(t, unraced(6, 1), 50)) {
 		testPostponedOnce(t, seed)
 	}
 }
@@ -43,7 +44,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	p := &pump{newID: func() message.ID { ids++; return messageID(100_000 + ids) }}
 	open := func() (e *Engine, s interface{ Close() error }) {
 		st := openStore(t, fs)
-		e = openEngine(t, Options{Store: st, Clock: clock.NewVirtual(start), Render: p.render, NewID: p.newID})
+		e = openEngine(t, Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), Render: p.render, NewID: p.newID})
 		p.engine = e
 		return e, st
 	}

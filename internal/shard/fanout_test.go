@@ -51,7 +51,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		}
 	}
 	s := openStore(t, fs)
-	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: func([]byte) { crash() }})
+	e := openEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		if countKeys(t, s, 'P', 0) > 0 {
 			halfway++
 		}
-		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		e.background.Wait()
 		got := map[int]int{}
 		for sub := range subscriptions {
@@ -150,7 +150,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	now := clock.NewVirtual(start)
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: now})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +190,18 @@ type wideWorld struct {
 	topic arn.ARN
 	sh    *shard
 	seen  *witness
+	// observe sees what is committed; nil: nobody does.
+	observe func(sealed []byte)
 }
 
 func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 	s := openStore(t, vfs.NewMem())
 	w := &wideWorld{t: t, topic: topicARN("wide"), seen: &witness{}}
-	w.Engine = openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start), Published: w.seen.see})
+	w.Engine = openEngine(t, Options{Journal: journalOf(t, s, func(sealed []byte) {
+		if w.observe != nil {
+			w.observe(sealed)
+		}
+	}), Clock: clock.NewVirtual(start), Published: w.seen.see})
 	t.Cleanup(func() {
 		w.Close()
 		s.Close()
@@ -265,7 +271,7 @@ func (w *wideWorld) length(i int) int64 {
 
 // left counts the records of publications that are being spread.
 func (w *wideWorld) left() int {
-	w.log.flush()
+	w.journal.Flush()
 	return countKeys(w.t, w.store, 'P', 0) + countKeys(w.t, w.store, 'G', 0)
 }
 
@@ -371,7 +377,7 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 	w.sh.fanning = true
 	w.sh.mu.Unlock()
 	most := 0
-	w.log.observe = func(commit []byte) { most = max(most, len(commit)) }
+	w.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []Publication
 	for i := range laterMost / 2 {
 		p.ID = messageID(i)

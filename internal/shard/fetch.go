@@ -15,8 +15,8 @@ const fetchBytes = 1 << 20
 // readable makes what the shard has appended so far visible in the store. It
 // must not be called while a command has unappended changes.
 func (sh *shard) readable() {
-	if sh.last != nil && !sh.last.applied.Load() {
-		sh.engine.log.flush()
+	if !sh.log.Last().Applied() {
+		sh.engine.journal.Flush()
 	}
 }
 

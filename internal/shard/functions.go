@@ -77,8 +77,8 @@ func (e *Engine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string)
 func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
 	check := func(sh *shard) error { return sh.functions.CheckCreate(cmd.ARN) }
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) {
-		sh.meta.incarnation++
-		cmd.Incarnation, cmd.SettleAt = sh.meta.incarnation, sh.settleAt()
+		sh.meta.Incarnation++
+		cmd.Incarnation, cmd.SettleAt = sh.meta.Incarnation, sh.settleAt()
 		f, v, err := sh.functions.Create(sh.time(), cmd, &sh.batch)
 		if err != nil {
 			return FunctionInfo{}, err
@@ -176,7 +176,7 @@ func (sh *shard) settleFunctions() {
 		return
 	}
 	sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
-	sh.catalog = sh.commit(true)
+	sh.lastCatalogCommit = sh.commit(true)
 	sh.generation.Add(1)
 }
 

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
-	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 func functionARN(name string) arn.ARN { return arn.Function(region, account, name) }
@@ -42,13 +42,15 @@ func createFunction(name string, zip []byte) function.Create {
 func TestFunctionLifecycle(t *testing.T) {
 	ctx, fs := t.Context(), vfs.NewMem()
 	clk := clock.NewVirtual(start)
-	o := Options{Store: openStore(t, fs), Clock: clk, FunctionUpdates: time.Second}
+	st := openStore(t, fs)
+	o := Options{Journal: journalOf(t, st, nil), Clock: clk, FunctionUpdates: time.Second}
 	e := openEngine(t, o)
 	reopen := func() {
 		t.Helper()
 		e.Close()
-		o.Store.Close()
-		o.Store = openStore(t, fs)
+		st.Close()
+		st = openStore(t, fs)
+		o.Journal = journalOf(t, st, nil)
 		e = openEngine(t, o)
 	}
 	advance := func(d time.Duration) {
@@ -110,7 +112,7 @@ func TestFunctionLifecycle(t *testing.T) {
 		t.Errorf("a deleted function: %v", err)
 	}
 	e.Close()
-	o.Store.Close()
+	st.Close()
 }
 
 // countUploads counts the zips in a function's shard.
@@ -122,7 +124,7 @@ func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 	sh.mu.Unlock()
 	names := map[string]bool{}
 	prefix := codePrefix(sh.id)
-	err := each(e.store, layout.PrefixSpan(prefix), func(key, _ []byte) bool {
+	err := each(e.store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
 		names[string(key[len(prefix):len(prefix)+8])] = true
 		return true
 	})
@@ -148,12 +150,12 @@ func TestCrashWhileUploading(t *testing.T) {
 	var present bool
 	var code []byte
 	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 1))
-	o := Options{Store: openStore(t, fs), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
-	o.Observe = func([]byte) {
+	st := openStore(t, fs)
+	o := Options{Journal: journalOf(t, st, func([]byte) {
 		disks = append(disks, disk{
 			fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: rand.New(rand.NewPCG(r.Uint64(), 0))}), present, code,
 		})
-	}
+	}), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
 	e := openEngine(t, o)
 	advance := func() {
 		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, time.Second); err != nil {
@@ -179,10 +181,11 @@ func TestCrashWhileUploading(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Close()
-	o.Store.Close()
+	st.Close()
 	outcomes := map[string]int{}
 	for i, d := range disks {
-		o := Options{Store: openStore(t, d.fs), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
+		st := openStore(t, d.fs)
+		o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
 		e := openEngine(t, o)
 		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, 2*time.Second); err != nil {
 			t.Fatal(err)
@@ -208,7 +211,7 @@ func TestCrashWhileUploading(t *testing.T) {
 			outcomes[string(zip[:1])]++
 		}
 		e.Close()
-		o.Store.Close()
+		st.Close()
 	}
 	if len(disks) < 8 || len(outcomes) != 3 {
 		t.Errorf("%d crashes led to %v: too few to tell", len(disks), outcomes)
@@ -222,7 +225,7 @@ func TestAdmitFunction(t *testing.T) {
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	clk := clock.NewVirtual(start)
-	e := openEngine(t, Options{Store: s, Clock: clk})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clk})
 	defer e.Close()
 	cmd := createFunction("f", nil)
 	cmd.Code, cmd.Publish = function.Code{URL: "http://x/"}, true
@@ -271,7 +274,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{CodeBytes: 100}})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{CodeBytes: 100}})
 	defer e.Close()
 	var refused atomic.Int64
 	var all sync.WaitGroup
@@ -302,7 +305,7 @@ func TestCreationsAreTold(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start)})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)})
 	defer e.Close()
 	var told []arn.ARN
 	e.SetCreationWatcher(func(a arn.ARN) { told = append(told, a) })
@@ -329,8 +332,9 @@ func TestCreationsAreTold(t *testing.T) {
 // What is reserved is known at once, through deletions and restarts.
 func TestReservedExecutions(t *testing.T) {
 	ctx := t.Context()
-	o := Options{Store: openStore(t, vfs.NewMem()), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{Executions: 1000, Unreserved: 100}}
-	defer o.Store.Close()
+	st := openStore(t, vfs.NewMem())
+	defer st.Close()
+	o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{Executions: 1000, Unreserved: 100}}
 	e := openEngine(t, o)
 	wants := func(n int) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 )
 
@@ -27,7 +28,7 @@ type QueueGauges struct {
 // it. Errors: QueueDoesNotExist.
 func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
 	g, told, err := e.measure(a)
-	told.wait()
+	told.Wait()
 	return g, err
 }
 
@@ -63,12 +64,12 @@ func (e *Engine) HoldingQueues() (all []arn.ARN) {
 }
 
 // measure is QueueGauges without the wait until what it tells is durable, with
-// the group.
-func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *group, err error) {
+// the commit.
+func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *journal.Commit, err error) {
 	sh := e.shardOf(a)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	told = sh.catalog
+	told = sh.lastCatalogCommit
 	qs, err := sh.lookup(a)
 	if err == nil {
 		now := sh.now()
@@ -81,7 +82,7 @@ func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *group, err error) {
 		if len(groups.Noisy) > 0 {
 			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
 		}
-		told = sh.last
+		told = sh.log.Last()
 	}
 	return g, told, err
 }

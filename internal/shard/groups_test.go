@@ -45,7 +45,7 @@ func TestLockedGroup(t *testing.T) {
 	const free, each = 1000, 3
 	ctx := context.Background()
 	s := &countingStore{Store: memory.New()}
-	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
 	e := openEngine(t, o)
 	q := queueARN("q.fifo")
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
@@ -122,7 +122,7 @@ func TestBatchOfManyGroups(t *testing.T) {
 	ctx := context.Background()
 	c := clock.NewVirtual(start)
 	s := memory.New()
-	e := openEngine(t, Options{Store: s, Clock: c})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	defer func() {
 		if err := errors.Join(e.Close(), s.Close()); err != nil {
 			t.Error(err)
@@ -170,7 +170,7 @@ func TestBatchOfManyGroups(t *testing.T) {
 	if found != n {
 		t.Errorf("found %d messages of %d", found, n)
 	}
-	e.log.flush()
+	e.journal.Flush()
 	for _, kind := range []byte("mlgrh") {
 		if n := countKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)

@@ -61,7 +61,7 @@ func TestHandleIsAuthentic(t *testing.T) {
 // life, and after a restart too.
 func TestHandleOfAnotherQueue(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Store: memory.New(), Clock: clock.System}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
 	e := openEngine(t, o)
 	for _, name := range []string{"mine", "other"} {
 		if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {

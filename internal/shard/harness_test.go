@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -41,6 +42,14 @@ func openStore(t testing.TB, fs vfs.FS) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// journalOf opens a journal on a store for as long as the test runs. observe may be nil.
+func journalOf(t testing.TB, s store.Store, observe func(sealed []byte)) *journal.Journal {
+	t.Helper()
+	j := journal.Open(journal.Options{Store: s, Observe: observe})
+	t.Cleanup(j.Close)
+	return j
 }
 
 func openEngine(t testing.TB, o Options) *Engine {

@@ -60,18 +60,21 @@ func (h *history) encode() []byte {
 	return buf
 }
 
-// decodeHistory reads what encode wrote. What cannot be read is left out: a
-// history is for people, and no delivery must fail for it.
-func decodeHistory(p []byte) (h history) {
-	if len(p) == 0 || p[0] == 0 || p[0] > historyVersion {
-		return h
+// decodeHistory reads what encode wrote. Of a damaged one h is what could be read,
+// and goes on: a history is for people, and no delivery must fail for it.
+func decodeHistory(p []byte) (h history, err error) {
+	if len(p) == 0 {
+		return h, nil
 	}
 	version := p[0]
+	if version == 0 || version > historyVersion {
+		return h, message.ErrCorrupt
+	}
 	p = p[1:]
 	if version >= 2 { // the first had no signature
 		signature, rest, ok := takeText(p)
 		if !ok {
-			return h
+			return h, message.ErrCorrupt
 		}
 		if p = rest; signature != "" {
 			h.signature = []byte(signature)
@@ -79,37 +82,43 @@ func decodeHistory(p []byte) (h history) {
 	}
 	total, w := binary.Uvarint(p)
 	if w <= 0 {
-		return h
+		return h, message.ErrCorrupt
 	}
-	p = p[w:]
-	for len(p) > 0 {
+	for p = p[w:]; len(p) > 0; {
 		var a Attempt
-		at, w := binary.Varint(p)
-		if w <= 0 {
+		if a, p, err = takeAttempt(p); err != nil {
 			break
 		}
-		var ok bool
-		if a.Outcome, p, ok = takeText(p[w:]); !ok {
-			break
-		}
-		status, w := binary.Uvarint(p)
-		if w <= 0 {
-			break
-		}
-		if a.Detail, p, ok = takeText(p[w:]); !ok {
-			break
-		}
-		latency, w := binary.Uvarint(p)
-		if w <= 0 {
-			break
-		}
-		p = p[w:]
-		a.At, a.Status = time.UnixMilli(at).UTC(), int(status)
-		a.Latency = time.Duration(latency) * time.Microsecond
 		h.add(a)
 	}
 	h.total = int(total)
-	return h
+	return h, err
+}
+
+func takeAttempt(p []byte) (a Attempt, rest []byte, err error) {
+	err = message.ErrCorrupt
+	at, w := binary.Varint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	var ok bool
+	if a.Outcome, p, ok = takeText(p[w:]); !ok {
+		return a, nil, err
+	}
+	status, w := binary.Uvarint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	if a.Detail, p, ok = takeText(p[w:]); !ok {
+		return a, nil, err
+	}
+	latency, w := binary.Uvarint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	a.At, a.Status = time.UnixMilli(at).UTC(), int(status)
+	a.Latency = time.Duration(latency) * time.Microsecond
+	return a, p[w:], nil
 }
 
 // Bounds of the finished deliveries that stay visible, in memory.

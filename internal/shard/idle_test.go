@@ -19,7 +19,7 @@ func TestEmptyQueuesRest(t *testing.T) {
 	ctx := context.Background()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()
 	var names []arn.ARN
 	for i := 0; len(names) < queues; i++ {

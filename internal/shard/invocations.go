@@ -83,9 +83,9 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 	sh.mu.Lock()
 	f, err := sh.invokable(fn, ev.Qualifier)
 	if err != nil {
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		return err
 	}
 	now := sh.now()
@@ -95,7 +95,7 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 	sh.acceptEvent(f, now, m, ev.Qualifier)
 	g := sh.commit(true)
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return nil
 }
 
@@ -240,7 +240,7 @@ func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *
 		}
 	}
 	g, err := e.transfer(ev.shard, ev.queue, ev.lease, dest, nil, make)
-	g.wait()
+	g.Wait()
 	if errors.Is(err, errNotLeased) {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest a
 		}
 		return eventArrival(m, now), nil
 	})
-	g.wait()
+	g.Wait()
 	if errors.Is(err, errNotLeased) {
 		return nil // the subscription was deleted meanwhile, and its deliveries with it
 	}

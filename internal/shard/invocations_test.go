@@ -44,8 +44,9 @@ func TestTransferEvent(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
 		ctx, fs := t.Context(), vfs.NewMem()
 		clk := clock.NewVirtual(start)
+		st := openStore(t, fs)
 		o := Options{
-			Store: openStore(t, fs), Clock: clk, TwoStep: twoStep,
+			Journal: journalOf(t, st, nil), Clock: clk, TwoStep: twoStep,
 			Sign: func(body []byte, u *message.Unsigned) error {
 				copy(body[u.Offset:], "signed")
 				return nil
@@ -102,8 +103,9 @@ func TestTransferEvent(t *testing.T) {
 			t.Errorf("deliveries %+v, %v", got, err)
 		}
 		e.Close()
-		o.Store.Close()
-		o.Store = openStore(t, fs)
+		st.Close()
+		st = openStore(t, fs)
+		o.Journal = journalOf(t, st, nil)
 		e = openEngine(t, o)
 		events, more, err := e.TakeEvents(ctx, f, 10)
 		must(err)
@@ -140,7 +142,7 @@ func TestTransferEvent(t *testing.T) {
 			t.Errorf("to a function that is gone: %v", err)
 		}
 		e.Close()
-		o.Store.Close()
+		st.Close()
 	}
 }
 
@@ -149,7 +151,7 @@ func TestTransferEvent(t *testing.T) {
 func TestConsumersByService(t *testing.T) {
 	ctx := t.Context()
 	store := openStore(t, vfs.NewMem())
-	e := openEngine(t, Options{Store: store, Clock: clock.NewVirtual(start)})
+	e := openEngine(t, Options{Journal: journalOf(t, store, nil), Clock: clock.NewVirtual(start)})
 	defer store.Close()
 	defer e.Close()
 	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
@@ -174,7 +176,7 @@ func TestUnsignableEvent(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	broken := errors.New("broken")
 	o := Options{
-		Store: store, Clock: clock.NewVirtual(start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+		Journal: journalOf(t, store, nil), Clock: clock.NewVirtual(start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 		Sign: func([]byte, *message.Unsigned) error { return broken },
 	}
 	e := openEngine(t, o)
@@ -218,7 +220,7 @@ func TestCountingEventsIsACommand(t *testing.T) {
 	ctx, clk := t.Context(), clock.NewVirtual(start)
 	st := openStore(t, vfs.NewMem())
 	defer st.Close()
-	e := openEngine(t, Options{Store: st, Clock: clk})
+	e := openEngine(t, Options{Journal: journalOf(t, st, nil), Clock: clk})
 	defer e.Close()
 	f := functionARN("f")
 	must := func(err error) {

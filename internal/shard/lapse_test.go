@@ -22,7 +22,7 @@ func TestLapseAfterRestart(t *testing.T) {
 	now := clock.NewVirtual(start)
 	fs := vfs.NewMem()
 	s := openStore(t, fs)
-	e := openEngine(t, Options{Store: s, Clock: now})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
 	name := topicARN("orders")
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestLapseAfterRestart(t *testing.T) {
 
 	s = openStore(t, fs)
 	defer s.Close()
-	e = openEngine(t, Options{Store: s, Clock: now})
+	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
 	defer e.Close()
 	there := func() int {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	now := clock.NewVirtual(start)
-	e := openEngine(t, Options{Store: memory.New(), Clock: now, Observe: decodable(t, &largest)})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: now})
 	defer e.Close()
 	name := topicARN("t")
 	doc := fmt.Sprintf(`{"Version":"2012-10-17","Id":"%s","Statement":[{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"%s"}]}`,

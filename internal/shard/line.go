@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
 )
 
 // publisher is a call of Publish.
@@ -13,8 +14,8 @@ type publisher struct {
 	publications []Publication
 
 	results []SendResult
-	told    []*Published // events, to be told once the group is durable
-	durable *group
+	told    []*Published // events, to be told once the commit is durable
+	durable *journal.Commit
 	err     error
 
 	turn chan []*publisher // see line

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // turns is a world whose machine crashes at each write that publishers who go
@@ -171,7 +172,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	t.Helper()
 	s := openStore(t, c.fs)
 	defer s.Close()
-	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
 	defer e.Close()
 	e.background.Wait()
 	found := map[string]map[string]int{}
@@ -229,10 +230,10 @@ func (w *turns) verify(c turnCrash) (lost int) {
 // TestCrashInTurns: at whichever write of a turn the machine crashes, of what each
 // publisher in it published all or nothing is there, and once; what was accepted is.
 func TestCrashInTurns(t *testing.T) {
-	for _, seed := range seeds(t, unraced(2, 1)) {
+	for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
 		w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
 		s := openStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
-		w.setup(Options{Store: s, Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
+		w.setup(Options{Journal: journalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
 		for range unraced(12, 4) {
 			w.turn()
 		}

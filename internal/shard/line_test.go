@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -61,10 +62,10 @@ func (w *lineWorld) neighbour(format string) arn.ARN {
 func TestPublishersGoTogether(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Observe: func([]byte) { commits.Add(1) }})
+	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Journal: journalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	gone := w.neighbour("gone-%d")
-	w.log.flush()
+	w.journal.Flush()
 	before := commits.Load()
 	accepted := func(id int) func([]SendResult, error) {
 		return func(got []SendResult, err error) {

@@ -9,9 +9,12 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/store"
 )
 
 // load reads the state: what exists, counters and leases, but no messages. It
@@ -20,20 +23,25 @@ import (
 func (e *Engine) load() error {
 	for _, sh := range e.shards {
 		if err := sh.load(); err != nil {
+			if s, ok := e.store.(store.Damaged); ok {
+				err = errors.Join(err, s.DamageIn(nil, nil))
+			}
 			return fmt.Errorf("shard %d: %w", sh.id, err)
 		}
+	}
+	if err := e.loadedWhole(); err != nil {
+		return err
 	}
 	if err := e.loadSecret(); err != nil {
 		return err
 	}
 	for _, sh := range e.shards {
 		sh.mu.Lock()
-		sh.meta.epoch++
+		sh.meta.Epoch++
 		sh.now()
 		sh.mu.Unlock()
 	}
-	g := e.beginEpoch()
-	g.wait()
+	e.beginEpoch().Wait()
 	for _, sh := range e.shards {
 		if err := e.settleTransfers(sh); err != nil {
 			return err
@@ -45,9 +53,29 @@ func (e *Engine) load() error {
 	return nil
 }
 
+const handleKeySize = 32 // bytes
+
+// loadedWhole fails if damage in the store hides some of what was loaded, but for
+// what belongs to single queues: to go on would be to take queues, topics and
+// functions for deleted, and to give numbers twice.
+func (e *Engine) loadedWhole() error {
+	s, ok := e.store.(store.Damaged)
+	if !ok {
+		return nil
+	}
+	for _, sh := range e.shards {
+		data := keyspace.Prefix(keyspace.Shard(sh.id, keyspace.Data))
+		all := keyspace.Prefix([]byte{byte(sh.id >> 8), byte(sh.id)})
+		if err := errorsFirst(s.DamageIn(all.Lower, data.Lower), s.DamageIn(data.Upper, all.Upper)); err != nil {
+			return fmt.Errorf("records that tell which queues, topics and functions there are cannot be read: %w", err)
+		}
+	}
+	return nil
+}
+
 // secretKey holds the key that receipt handles are authenticated with, among
 // the keys of shard 0.
-var secretKey = []byte{0, 0, 'K'}
+var secretKey = keyspace.Shard(0, keyspace.HandleKey)
 
 // loadSecret reads that key. An empty store gets one with shard 0's next
 // commit, so that the stream of its commits is complete.
@@ -57,7 +85,7 @@ func (e *Engine) loadSecret() error {
 		return err
 	}
 	if !ok {
-		key = make([]byte, 32)
+		key = make([]byte, handleKeySize)
 		if _, err := rand.Read(key); err != nil {
 			return err
 		}
@@ -68,28 +96,22 @@ func (e *Engine) loadSecret() error {
 }
 
 // beginEpoch makes the shards' new epochs durable before anything is answered.
-func (e *Engine) beginEpoch() *group {
-	var g *group
+func (e *Engine) beginEpoch() *journal.Commit {
+	var g *journal.Commit
 	for _, sh := range e.shards {
 		sh.mu.Lock()
-		g = e.log.append(false, sh.seal())
+		g = e.journal.Append(sh.id == Shards-1, sh.seal())
 		sh.appended(g)
 		sh.mu.Unlock()
 	}
-	e.log.signal()
 	return g
 }
 
 func (sh *shard) load() error {
 	s := sh.engine.store
-	value, ok, err := s.Get(nil, metaKey(sh.id))
-	if err != nil {
+	var err error
+	if sh.log, sh.meta, err = sh.engine.journal.Stream(sh.id, sh.count); err != nil {
 		return err
-	}
-	if ok {
-		if sh.meta, sh.sealed, ok = decodeMeta(value); !ok {
-			return errors.New("its own record is corrupt")
-		}
 	}
 	counters := map[layout.Incarnation][]byte{}
 	err = each(s, layout.AllCounters(sh.id), func(key, value []byte) bool {
@@ -118,7 +140,7 @@ func (sh *shard) load() error {
 		return err
 	}
 	sh.accepted = map[transferID]struct{}{}
-	err = each(s, layout.PrefixSpan(transferPrefix(sh.id)), func(key, _ []byte) bool {
+	err = each(s, keyspace.Prefix(transferPrefix(sh.id)), func(key, _ []byte) bool {
 		sh.accepted[decodeTransferKey(key)] = struct{}{}
 		return true
 	})
@@ -129,7 +151,7 @@ func (sh *shard) load() error {
 		return err
 	}
 	var failed error
-	err = each(s, layout.PrefixSpan(fanoutPrefix(sh.id)), func(key, value []byte) bool {
+	err = each(s, keyspace.Prefix(fanoutPrefix(sh.id)), func(key, value []byte) bool {
 		var f *fanout
 		if f, failed = decodeFanout(value); failed == nil {
 			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
@@ -143,7 +165,7 @@ func (sh *shard) load() error {
 func (sh *shard) loadQueues(counters map[layout.Incarnation][]byte) error {
 	var failed error
 	prefix := catalogPrefix(sh.id, "", "")[:3]
-	err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
+	err := each(sh.engine.store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 		parts := bytes.SplitN(key[3:], []byte{0}, 3)
 		if len(parts) != 3 {
 			failed = fmt.Errorf("a queue has the unreadable key %q", key)
@@ -171,10 +193,9 @@ func (sh *shard) loadQueues(counters map[layout.Incarnation][]byte) error {
 }
 
 func (sh *shard) loadTopics(counters map[layout.Incarnation][]byte) error {
-	for _, kind := range [...]byte{'T', 'S'} {
+	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
 		var failed error
-		prefix := []byte{byte(sh.id >> 8), byte(sh.id), kind}
-		err := each(sh.engine.store, layout.PrefixSpan(prefix), func(key, value []byte) bool {
+		err := each(sh.engine.store, keyspace.Prefix(keyspace.Shard(sh.id, tag)), func(key, value []byte) bool {
 			failed = sh.topics.Load(key, value)
 			return failed == nil
 		})
@@ -202,7 +223,7 @@ func (sh *shard) loadMachine(qs *queueState, counters map[layout.Incarnation][]b
 		return fmt.Errorf("%s has no counters", qs.arn)
 	}
 	delete(counters, qs.incarnation)
-	if err := qs.machine.Load(value, sh.meta.now); err != nil {
+	if err := qs.machine.Load(value, sh.meta.Now); err != nil {
 		return err
 	}
 	for need := range qs.machine.LoadNeeds() {

@@ -22,7 +22,7 @@ type poll struct {
 }
 
 func newPoll(t *testing.T, c clock.Clock) poll {
-	p := poll{t: t, Engine: openEngine(t, Options{Store: memory.New(), Clock: c})}
+	p := poll{t: t, Engine: openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c})}
 	if err := p.CreateQueue(context.Background(), QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}

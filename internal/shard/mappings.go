@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function/mapping"
-	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // SetMappingWatcher has changed called with each mapping that becomes another one
@@ -192,9 +192,9 @@ func (e *Engine) Mappings(ctx context.Context) (all []mapping.Mapping, err error
 		for m := range sh.mappings.All {
 			all = append(all, *m)
 		}
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -209,7 +209,7 @@ func (sh *shard) settleMappings() {
 		return
 	}
 	settled := sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
-	sh.catalog = sh.commit(true)
+	sh.lastCatalogCommit = sh.commit(true)
 	sh.generation.Add(1)
 	for _, a := range settled {
 		sh.tellMapping(a)
@@ -219,7 +219,7 @@ func (sh *shard) settleMappings() {
 // loadMappings reads the event-source mappings of the shard.
 func (sh *shard) loadMappings() error {
 	var failed error
-	err := each(sh.engine.store, layout.PrefixSpan(mapping.Prefix(sh.id)), func(key, value []byte) bool {
+	err := each(sh.engine.store, keyspace.Prefix(mapping.Prefix(sh.id)), func(key, value []byte) bool {
 		failed = sh.mappings.Load(key, value)
 		return failed == nil
 	})

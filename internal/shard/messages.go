@@ -10,6 +10,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -31,9 +33,9 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	sh.mu.Lock()
 	qs, err := sh.lookup(a)
 	if err != nil {
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		return nil, err
 	}
 	now := sh.now()
@@ -67,10 +69,10 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	e.sent(qs, now, sh.sizes)
 	g := sh.commit(true)
 	if g == nil { // all are duplicates: the answer rests on their originals
-		g = sh.last
+		g = sh.log.Last()
 	}
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return results, nil
 }
 
@@ -79,20 +81,20 @@ var errFull = fault.New(fault.InsufficientStorage,
 
 func (e *Engine) full() bool { return e.options.Full != nil && e.options.Full() }
 
-// await remembers that the messages up to a sequence are durable with a group.
-func (qs *queueState) await(sequence uint64, g *group) {
+// await remembers that the messages up to a sequence are durable with a commit.
+func (qs *queueState) await(sequence uint64, g *journal.Commit) {
 	qs.forgetDurable()
-	if n := len(qs.pending); n > 0 && qs.pending[n-1].group == g {
+	if n := len(qs.pending); n > 0 && qs.pending[n-1].commit == g {
 		qs.pending[n-1].sequence = sequence
 		return
 	}
-	qs.pending = append(qs.pending, pendingAppend{sequence: sequence, group: g})
+	qs.pending = append(qs.pending, pendingAppend{sequence: sequence, commit: g})
 }
 
-// forgetDurable forgets the groups that are durable.
+// forgetDurable forgets the commits that are durable.
 func (qs *queueState) forgetDurable() {
 	i := 0
-	for i < len(qs.pending) && qs.pending[i].group.durable.Load() {
+	for i < len(qs.pending) && qs.pending[i].commit.Durable() {
 		i++
 	}
 	if qs.pending = slices.Delete(qs.pending, 0, i); len(qs.pending) == 0 && !qs.emptied {
@@ -100,14 +102,14 @@ func (qs *queueState) forgetDurable() {
 	}
 }
 
-// awaited is the group that a message becomes durable with; nil if it is.
-func (qs *queueState) awaited(sequence uint64) *group {
+// awaited is the commit that a message becomes durable with; nil if it is.
+func (qs *queueState) awaited(sequence uint64) *journal.Commit {
 	for i := range qs.pending {
 		if p := &qs.pending[i]; p.sequence >= sequence {
-			if p.group.durable.Load() {
+			if p.commit.Durable() {
 				return nil
 			}
-			return p.group
+			return p.commit
 		}
 	}
 	return nil
@@ -129,7 +131,7 @@ type waiter struct {
 type leased struct {
 	queue  *queueState // that they are of; nil without any
 	leases []queue.Lease
-	group  *group // with which the messages become durable
+	group  *journal.Commit // with which the messages become durable
 	err    error
 }
 
@@ -199,9 +201,9 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 	sh.mu.Lock()
 	qs, err = sh.lookup(req.Queue)
 	if err != nil {
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		return nil, nil, false, err
 	}
 	cfg := qs.machine.Config()
@@ -229,10 +231,10 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 	}
 	if len(found.leases) == 0 { // the answer rests on the queue's being there, or not
 		sh.mu.Lock()
-		found.group = sh.catalog
+		found.group = sh.lastCatalogCommit
 		sh.mu.Unlock()
 	}
-	found.group.wait()
+	found.group.Wait()
 	if err := ctx.Err(); err != nil {
 		sh.giveBack(found.queue, found.leases)
 		return nil, nil, false, err
@@ -240,7 +242,7 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 	if found.err != nil {
 		return nil, nil, false, found.err
 	}
-	received, unreadable, err := e.deliverable(sh, found)
+	received, unreadable, err := e.deliverable(ctx, sh, found, req.Memory)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -260,7 +262,7 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 	for round := 1; ; round++ {
 		now := sh.now()
 		sh.prepare(qs, now, most)
-		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.epoch, Attempt: attempt}
+		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt}
 		err := qs.machine.Receive(&sh.batch, now, &r)
 		if sh.batch.Len() > 0 {
 			sh.touch(qs)
@@ -276,7 +278,7 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return leased{queue: qs, leases: r.Leases, group: sh.last}
+				return leased{queue: qs, leases: r.Leases, group: sh.log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
@@ -392,8 +394,9 @@ func (sh *shard) setAside(qs *queueState, all []unreadable) {
 	sh.commit(false)
 }
 
-// deliverable reads the messages of leases; they are durable.
-func (e *Engine) deliverable(sh *shard, found leased) (out []Received, bad []unreadable, err error) {
+// deliverable reads the messages of leases, as far as there is room for them; they are
+// durable.
+func (e *Engine) deliverable(ctx context.Context, sh *shard, found leased, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
 	if len(found.leases) == 0 {
 		return nil, nil, nil
 	}
@@ -403,17 +406,27 @@ func (e *Engine) deliverable(sh *shard, found leased) (out []Received, bad []unr
 	for i, l := range found.leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
 	}
-	records := make([][]byte, len(keys)) // nil: deleted or expired meanwhile
-	if err := store.GetEach(e.store, keys, func(i int, record []byte) error {
-		records[i] = bytes.Clone(record)
-		return nil
-	}); err != nil {
-		e.fatal(err)
+	records, rest, err := e.readRecords(ctx, keys, memory)
+	if err != nil {
+		sh.giveBack(qs, found.leases)
 		return nil, nil, err
 	}
+	if len(rest) > 0 {
+		back := make([]queue.Lease, len(rest))
+		for i, at := range rest {
+			back[i] = found.leases[at]
+		}
+		sh.giveBack(qs, back)
+	}
 	out = make([]Received, 0, len(found.leases))
+	damaged, _ := e.store.(store.Damaged)
 	for i, l := range found.leases {
 		if records[i] == nil {
+			if damaged != nil {
+				if err := damaged.DamageIn(keys[i], append(keys[i], 0)); err != nil {
+					bad = append(bad, unreadable{l, err})
+				}
+			}
 			continue
 		}
 		m, err := message.DecodeRecord(records[i])
@@ -455,7 +468,7 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return errHandle
 		}
 		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.Delete(&sh.batch, sh.meta.now, h)
+			return qs.machine.Delete(&sh.batch, sh.meta.Now, h)
 		})
 		if errors.Is(err, queue.ErrExpired) {
 			return errExpiredHandle(handles[i])
@@ -494,7 +507,7 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return errHandle
 		}
 		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.now, h, c.Timeout.Milliseconds())
+			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.Now, h, c.Timeout.Milliseconds())
 		})
 		switch {
 		case errors.Is(err, queue.ErrGone):
@@ -528,9 +541,9 @@ func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i 
 	sh.mu.Lock()
 	qs, err := sh.lookup(a)
 	if err != nil {
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		return nil, err
 	}
 	sh.now()
@@ -539,20 +552,20 @@ func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i 
 		errs[i] = f(sh, qs, i)
 	}
 	if tell != nil {
-		tell(qs, sh.meta.now)
+		tell(qs, sh.meta.Now)
 	}
 	fifo := qs.arn.FIFO()
 	lazy := sh.commit(fifo)
-	g := sh.catalog
+	g := sh.lastCatalogCommit
 	if fifo && lazy == nil { // nothing changed, which may rest on what somebody else did
-		lazy = sh.last
+		lazy = sh.log.Last()
 	}
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	if fifo {
-		lazy.wait()
+		lazy.Wait()
 		return errs, nil
 	}
-	e.log.acknowledgeable(lazy)
+	e.journal.AwaitUnlessQuick(lazy)
 	return errs, nil
 }

@@ -12,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
@@ -90,7 +92,7 @@ type moveTask struct {
 	tries       int // since a message was last moved
 }
 
-func movePrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'V'} }
+func movePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.MoveTasks) }
 
 // movesOf begins the keys of a queue's tasks.
 func movesOf(shard uint16, a arn.ARN) []byte {
@@ -115,7 +117,7 @@ func (sh *shard) writeMove(t *moveTask) {
 // loadMoves reads the tasks of the shard's queues.
 func (sh *shard) loadMoves() error {
 	var failed error
-	err := each(sh.engine.store, layout.PrefixSpan(movePrefix(sh.id)), func(key, value []byte) bool {
+	err := each(sh.engine.store, keyspace.Prefix(movePrefix(sh.id)), func(key, value []byte) bool {
 		t := &moveTask{number: layout.KeySequence(key)}
 		var parts [3]string
 		rest := string(key[3 : len(key)-8])
@@ -131,11 +133,7 @@ func (sh *shard) loadMoves() error {
 			parts[i], rest = rest[:n], rest[n+1:]
 		}
 		t.source = arn.Queue(parts[1], parts[0], parts[2])
-		if len(value) == 0 || value[0] != moveRecordVersion {
-			failed = fmt.Errorf("a move task's record has an unknown version; it was written by a newer godwit")
-			return false
-		}
-		if failed = json.Unmarshal(value[1:], &t.moveRecord); failed != nil {
+		if t.moveRecord, failed = decodeMove(value); failed != nil {
 			return false
 		}
 		if t.Destination != "" {
@@ -261,14 +259,14 @@ func (e *Engine) takesDeadLetters(a arn.ARN) bool {
 // MoveTasks lists the latest tasks of a queue, latest first, at most limit.
 // Errors: ResourceNotFound.
 func (e *Engine) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
-	var told *group
+	var told *journal.Commit
 	err = e.withCatalog(ctx, source, func(sh *shard) error {
 		if _, err := sh.lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
 			return missingResource("SourceArn")
 		} else if err != nil {
 			return err
 		}
-		told = sh.last
+		told = sh.log.Last()
 		for _, t := range slices.Backward(sh.moves[source]) {
 			if len(tasks) == limit {
 				break
@@ -281,7 +279,7 @@ func (e *Engine) MoveTasks(ctx context.Context, source arn.ARN, limit int) (task
 		}
 		return nil
 	})
-	told.wait()
+	told.Wait()
 	return tasks, err
 }
 
@@ -320,7 +318,7 @@ func (sh *shard) dropMoves(a arn.ARN) {
 		t.stop()
 	}
 	delete(sh.moves, a)
-	span := layout.PrefixSpan(movesOf(sh.id, a))
+	span := keyspace.Prefix(movesOf(sh.id, a))
 	sh.batch.DeleteRange(span.Lower, span.Upper)
 }
 

@@ -135,7 +135,7 @@ func TestCrashInMoveTask(t *testing.T) {
 				}
 			}
 			s := openStore(t, fs)
-			e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: twoStep, Observe: crash})
+			e := openEngine(t, Options{Journal: journalOf(t, s, crash), Clock: clock.System, TwoStep: twoStep})
 			died(t, e, messages)
 			mu.Lock()
 			moving = true
@@ -153,7 +153,7 @@ func TestCrashInMoveTask(t *testing.T) {
 			halfway := 0
 			for i, disk := range disks {
 				s := openStore(t, disk)
-				e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: twoStep})
+				e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
 				e.background.Wait()
 				task := lastTask(t, e)
 				dead, back := take(t, e, "dead"), take(t, e, "q")
@@ -196,7 +196,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 		for _, twoStep := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,TwoStep=%v", meanwhile, twoStep), func(t *testing.T) {
 				s := memory.New()
-				o := Options{Store: s, Clock: clock.System, TwoStep: twoStep}
+				o := Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep}
 				e := openEngine(t, o)
 				died(t, e, 3)
 				sh := e.shardOf(queueARN("dead"))
@@ -263,7 +263,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				} else if n := countKeys(t, s, 'V', 0); n != 0 {
 					t.Errorf("%d records of tasks of a queue that is gone", n)
 				}
-				e.log.flush()
+				e.journal.Flush()
 				if n := countKeys(t, s, 'X', 0); n > 0 {
 					t.Errorf("%d marks are left", n)
 				}
@@ -278,7 +278,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(start)
-	o := Options{Store: memory.New(), Clock: now}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: now}
 	e := openEngine(t, o)
 	died(t, e, 50)
 	advance := func(d time.Duration) {
@@ -327,7 +327,7 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 // TestMoveTaskRefused: what a refusal for good leaves.
 func TestMoveTaskRefused(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Store: memory.New(), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
 	e := openEngine(t, o)
 	died(t, e, 10)
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("other")}); err != nil {
@@ -365,7 +365,7 @@ func TestMoveTaskRefused(t *testing.T) {
 func TestDeadLetterSourcesOfAShard(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 8))
-	o := Options{Store: memory.New(), Clock: clock.System}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
 	e := openEngine(t, o)
 	want := map[string]string{} // source → dead-letter queue
 	for _, name := range []string{"d0", "d1"} {
@@ -433,7 +433,7 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 // is over, so that the task does not take itself for waiting.
 func TestMoveTaskTimerWhileWorking(t *testing.T) {
 	now := clock.NewVirtual(start)
-	e := openEngine(t, Options{Store: memory.New(), Clock: now})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: now})
 	defer e.Close()
 	died(t, e, 1)
 	sh := e.shardOf(queueARN("dead"))

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -54,7 +55,7 @@ func (e *Engine) carry(sh *shard, t *moveTask) {
 		if len(leases) == 0 {
 			return
 		}
-		var last *group
+		var last *journal.Commit
 		for i, l := range leases {
 			g, err := e.moveOne(sh, t, qs, l)
 			if err == nil {
@@ -62,12 +63,12 @@ func (e *Engine) carry(sh *shard, t *moveTask) {
 				continue
 			}
 			if !errors.Is(err, errNotLeased) {
-				g.wait() // the refusal may rest on it
+				g.Wait() // the refusal may rest on it
 				sh.refused(t, qs, leases[i:], err)
 				break
 			}
 		}
-		last.wait()
+		last.Wait()
 	}
 }
 
@@ -122,7 +123,7 @@ func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
 	for {
 		sh.prepare(qs, now, n)
-		r := queue.Receive{Max: n, Epoch: sh.meta.epoch, Task: true}
+		r := queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true}
 		err := qs.machine.Receive(&sh.batch, now, &r)
 		sh.touch(qs)
 		sh.commit(false)
@@ -134,7 +135,7 @@ func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, 
 
 // moveOne carries one message to its destination, where it is a new message:
 // with an id and a time of its own and without a history.
-func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) (*group, error) {
+func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
 	if err != nil {
@@ -186,7 +187,7 @@ func (sh *shard) moved(t *moveTask, err error) {
 // deliverAnew carries a dead letter of a subscription back into its backlog, to
 // be sent to the endpoint as if it had just been published: its lifetime and its
 // retries begin anew. AWS's move tasks cannot do this.
-func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*group, error) {
+func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -119,7 +120,7 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (
 	}
 	sh.mu.Lock()
 	qs.low = max(qs.low, low)
-	g := sh.last
+	g := sh.log.Last()
 	sh.mu.Unlock()
 	if leased != 0 && (oldest == 0 || leased < oldest) {
 		oldest = leased
@@ -127,7 +128,7 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (
 	if oldest != 0 {
 		at = time.UnixMilli(oldest).UTC()
 	}
-	g.wait()
+	g.Wait()
 	return at, nil
 }
 
@@ -188,12 +189,12 @@ func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscrip
 		}
 	}
 	sh.commit(true)
-	g := sh.last
+	g := sh.log.Last()
 	if !ok {
-		g = sh.catalog
+		g = sh.lastCatalogCommit
 	}
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return err
 }
 
@@ -388,7 +389,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 		if err != nil {
 			return err
 		}
-		d.history = decodeHistory(value)
+		d.history, _ = decodeHistory(value)
 		d.Attempt = d.history.total
 		return nil
 	})
@@ -425,7 +426,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 		}
 		to = e.shardOf(dest)
 	}
-	var g *group
+	var g *journal.Commit
 	if m != nil && e.options.TwoStep {
 		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
@@ -434,14 +435,14 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 		unlockTwo(from, to)
 	}
 	if err != nil {
-		g.wait() // the refusal may rest on it
+		g.Wait() // the refusal may rest on it
 		return func() {}, err
 	}
 	e.finish(d, Attempt{}, state, reason)
 	if m != nil {
 		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 	}
-	return g.wait, nil
+	return g.Wait, nil
 }
 
 // evictable refuses a delivery that does not wait any more.
@@ -454,7 +455,7 @@ func (sh *shard) evictable(d *Delivery) error {
 	return err
 }
 
-func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) (*group, error) {
+func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) (*journal.Commit, error) {
 	if err := sh.evictable(d); err != nil {
 		return nil, err
 	}
@@ -463,7 +464,7 @@ func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message,
 	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {
 		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
-			return to.catalog, err
+			return to.lastCatalogCommit, err
 		}
 	}
 	for { // of a group it may have to know more

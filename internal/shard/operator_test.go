@@ -111,7 +111,7 @@ func (w *operatorWorld) check(err error) {
 }
 
 func (w *operatorWorld) open() {
-	w.Engine = openEngine(w.t, Options{Store: w.store, Clock: w.clock})
+	w.Engine = openEngine(w.t, Options{Journal: journalOf(w.t, w.store, nil), Clock: w.clock})
 	w.pump.engine = w.Engine
 	w.pump.ready = nil
 	w.SetConsumer("sns", w.pump)
@@ -315,7 +315,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 	w.sub = subscribe(t, w.Engine, "t.fifo", "q.fifo", subscriptionID(2))
 	w.pump.every = true
 	w.check(w.SetFault(queueARN("q.fifo"), "unavailable"))
-	const n = 4*operatorStep + 7
+	n := unraced(4, 2)*operatorStep + 7
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++
@@ -466,7 +466,7 @@ func TestRefusedEviction(t *testing.T) {
 	if got := w.made(); !slices.Equal(got, []string{"m1 4"}) {
 		t.Errorf("attempts in the end %v", got)
 	}
-	w.log.flush()
+	w.journal.Flush()
 	for _, kind := range []byte("mltdn") {
 		if n := countKeys(t, w.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
@@ -479,7 +479,7 @@ func TestUnreadableMessage(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.publish(3)
-	w.log.flush()
+	w.journal.Flush()
 	n := 0
 	for key := range storetest.Dump(t, w.store) {
 		if key[2] != 'D' || key[11] != 'm' {

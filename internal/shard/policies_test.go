@@ -48,7 +48,7 @@ func TestPolicyIsKept(t *testing.T) {
 	ctx := context.Background()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
 	e := openEngine(t, o)
 	q, one, other := queueARN("q"), topicARN("one"), topicARN("other")
 	foreign := arn.Topic(region, "111122223333", "one")
@@ -101,7 +101,7 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	var logged bytes.Buffer
-	o := Options{Store: s, Clock: clock.NewVirtual(start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 	e := openEngine(t, o)
 	q := queueARN("q")
 	if err := e.CreateQueue(context.Background(), QueueSpec{ARN: q}); err != nil {
@@ -115,7 +115,7 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	}
 	g := sh.commit(true)
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

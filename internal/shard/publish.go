@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -48,9 +49,9 @@ type fanout struct {
 	reached   topic.Reached
 	delivered int
 	direct    []DirectDelivery
-	feedback  topic.Feedback // of queues
-	told      *Published     // the event, once it is made
-	group     *group         // that it becomes durable with; nil: nothing was written
+	feedback  topic.Feedback  // of queues
+	told      *Published      // the event, once it is made
+	group     *journal.Commit // that it becomes durable with; nil: nothing was written
 
 	note   message.Message // reused by notification
 	record []byte          // reused by spreadTo
@@ -69,7 +70,7 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	}
 	p := publisher{topic: t, publications: publications}
 	e.shardOf(t).line.run(&p)
-	p.durable.wait()
+	p.durable.Wait()
 	for _, told := range p.told {
 		e.options.Published(told)
 	}
@@ -90,10 +91,10 @@ func (sh *shard) publish(ps []*publisher) (reach int) {
 	sh.mu.Lock()
 	fs, refused, err := sh.spreadAll(t, all)
 	if t.FIFO() { // duplicates rest on their originals
-		refused = sh.last
+		refused = sh.log.Last()
 	}
 	if refused == nil { // that there is such a topic, or none, must be durable all the same
-		refused = sh.catalog
+		refused = sh.lastCatalogCommit
 	}
 	reach = sh.planned
 	if sh.spreading[t] >= laterMost {
@@ -135,7 +136,7 @@ var errNoDedup = fault.New(fault.InvalidParameter,
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
-func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, refused *group, err error) {
+func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -157,14 +158,14 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 	fs = make([]fanout, len(publications))
 	for i := range fs {
 		fs[i] = fanout{
-			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.incarnation,
+			topic: t, signature: signatureVersion(found), sent: sh.now(), incarnation: sh.meta.Incarnation,
 			p: publications[i], feedback: found.Feedback(topic.SQS),
 		}
 	}
 	for rest, again := fs, false; len(rest) > 0; {
 		sh.relieve(t)
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
-			return fs[:len(fs)-len(rest)], sh.catalog, topic.ErrNoTopic
+			return fs[:len(fs)-len(rest)], sh.lastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.generation.Load()
 		g, n := sh.publishAtOnce(rest)
@@ -192,10 +193,10 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *shard) publishInSteps(fs []fanout) (g *group, done bool, err error) {
+func (sh *shard) publishInSteps(fs []fanout) (g *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
-		return sh.catalog, false, topic.ErrNoTopic
+		return sh.lastCatalogCommit, false, topic.ErrNoTopic
 	}
 	if sh.admit(fs); f.result.Duplicate {
 		return nil, true, nil

@@ -28,7 +28,7 @@ func BenchmarkPublish(b *testing.B) {
 			var ids atomic.Int64
 			newID := func() message.ID { return messageID(int(ids.Add(1))) }
 			e := openEngine(b, Options{
-				Store: s, Clock: clock.System, NewID: newID, Published: func(*Published) {}, Events: func(QueueEvent) {},
+				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*Published) {}, Events: func(QueueEvent) {},
 				Render: func(n *message.Message) (*message.Message, error) {
 					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
 					m.Seal()

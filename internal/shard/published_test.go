@@ -97,7 +97,7 @@ func TestPublishedInSteps(t *testing.T) {
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	seen := &witness{}
-	e := openEngine(t, Options{Store: s, Clock: clock.NewVirtual(start), Published: seen.see})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Published: seen.see})
 	defer e.Close()
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)

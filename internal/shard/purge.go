@@ -33,12 +33,12 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		if e.options.Cooldowns && old.record.Purged != 0 && now-old.record.Purged < purgeCooldown {
 			return fault.Newf(fault.PurgeQueueInProgress, "Only one PurgeQueue operation on %s is allowed every 60 seconds.", a.Resource)
 		}
-		sh.meta.incarnation++
+		sh.meta.Incarnation++
 		record := *old.record
 		if record.First == 0 {
 			record.First = record.Incarnation
 		}
-		record.Incarnation, record.Purged = layout.Incarnation(sh.meta.incarnation), now
+		record.Incarnation, record.Purged = layout.Incarnation(sh.meta.Incarnation), now
 		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.incarnation)
 

@@ -25,11 +25,11 @@ func TestPurgeCostsTheSame(t *testing.T) {
 		for _, what := range []string{"purge", "delete"} {
 			s := openStore(t, vfs.NewMem())
 			var last []int
-			e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: func(sealed []byte) {
+			e := openEngine(t, Options{Journal: journalOf(t, s, func(sealed []byte) {
 				if c, err := mutation.DecodeCommit(sealed); err == nil {
 					last = append(last, c.Batch.Len())
 				}
-			}})
+			}), Clock: clock.System})
 			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestPurgeCostsTheSame(t *testing.T) {
 			if _, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
-			e.log.commit()
+			e.journal.Sync()
 			last = nil
 			var err error
 			if what == "purge" {
@@ -110,7 +110,7 @@ func TestPurgeWhileWaiting(t *testing.T) {
 // the same name that was deleted.
 func TestHandlesOfPurgedMessages(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Store: memory.New(), Clock: clock.System}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
 	e := openEngine(t, o)
 	try := func(what, handle string, want fault.Kind) {
 		t.Helper()
@@ -164,7 +164,7 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 func TestPurgeCooldown(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(start)
-	o := Options{Store: memory.New(), Clock: now, Cooldowns: true}
+	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: now, Cooldowns: true}
 	e := openEngine(t, o)
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestPurgeInTransfer(t *testing.T) {
 	ctx := context.Background()
 	for _, arrived := range []bool{false, true} {
 		s := memory.New()
-		e := openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: true})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		died(t, e, 1)
 		from, to := e.shardOf(queueARN("dead")), e.shardOf(queueARN("q"))
 		from.mu.Lock()
@@ -222,7 +222,7 @@ func TestPurgeInTransfer(t *testing.T) {
 			t.Error("a message that was purged was moved")
 		}
 		e.Close()
-		e = openEngine(t, Options{Store: s, Clock: clock.System, TwoStep: true})
+		e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		if got := len(take(t, e, "q")); (got == 1) != arrived || got > 1 {
 			t.Errorf("arrived=%v: %d messages at the destination", arrived, got)
 		}

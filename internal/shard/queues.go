@@ -11,6 +11,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -51,7 +53,7 @@ func catalogKey(shard uint16, a arn.ARN) []byte {
 }
 
 func catalogPrefix(shard uint16, account, region string) []byte {
-	key := []byte{byte(shard >> 8), byte(shard), 'Q'}
+	key := keyspace.Shard(shard, keyspace.Queues)
 	key = append(append(key, account...), 0)
 	return append(append(key, region...), 0)
 }
@@ -93,9 +95,9 @@ func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		if err != nil {
 			return err
 		}
-		sh.meta.incarnation++
+		sh.meta.Incarnation++
 		qs := sh.newQueue(spec.ARN.Own(), &queueRecord{
-			Incarnation: layout.Incarnation(sh.meta.incarnation),
+			Incarnation: layout.Incarnation(sh.meta.Incarnation),
 			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.writeQueue(qs)
@@ -192,7 +194,7 @@ func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
 func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
-	var counted *group
+	var counted *journal.Commit
 	err = e.withCatalog(ctx, a, func(sh *shard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
@@ -206,10 +208,10 @@ func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 			Created: time.UnixMilli(qs.record.Created).UTC(), Modified: time.UnixMilli(qs.record.Modified).UTC(),
 			Counts: counts,
 		}
-		counted = sh.last
+		counted = sh.log.Last()
 		return nil
 	})
-	counted.wait()
+	counted.Wait()
 	return info, err
 }
 
@@ -220,15 +222,15 @@ func (e *Engine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error)
 	sh.mu.Lock()
 	qs, err := sh.lookup(a)
 	if err != nil {
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		return queue.Config{}, err
 	}
 	cfg := qs.machine.Config()
-	g := sh.catalog
+	g := sh.lastCatalogCommit
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return cfg, nil
 }
 
@@ -268,7 +270,7 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		record.Attributes, record.Modified = merged, sh.now()
 		qs.record, qs.policy = &record, compiled
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
-		qs.machine.Configure(&sh.batch, sh.meta.now, cfg)
+		qs.machine.Configure(&sh.batch, sh.meta.Now, cfg)
 		sh.touch(qs)
 		return sh.writeQueue(qs)
 	})

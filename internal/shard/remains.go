@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
@@ -38,7 +39,7 @@ type remains struct {
 
 // remainsKey is that of the mark, which tells the shard's latest incarnation when
 // a topic was deleted last.
-func remainsKey(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'E'} }
+func remainsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
 // ended reports that the queue is gone, or the topic whose backlog it is.
 func (qs *queueState) ended() bool { return qs.gone || qs.topic != nil && qs.topic.Gone() }
@@ -49,7 +50,7 @@ func (sh *shard) leaveRemains(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
 	}
-	sh.batch.Set(remainsKey(sh.id), binary.BigEndian.AppendUint64(nil, sh.meta.incarnation))
+	sh.batch.Set(remainsKey(sh.id), binary.BigEndian.AppendUint64(nil, sh.meta.Incarnation))
 	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
 	sh.remains = append(sh.remains, &remains{topic: t})
 	sh.reclaim()
@@ -104,7 +105,7 @@ func (sh *shard) reclaimOnce() bool {
 	// Nobody changes any more what is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
-		sh.engine.log.flush()
+		sh.engine.journal.Flush()
 	}
 	sh.mu.Lock()
 	runs := sh.forgetRemains(r)
@@ -125,7 +126,7 @@ func (sh *shard) reclaimOnce() bool {
 	}
 	g := sh.commit(true)
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return true
 }
 
@@ -168,7 +169,7 @@ func (e *Engine) eraseRuns(b *mutation.Batch, shard uint16, runs []run) error {
 	for i, r := range runs {
 		first, last := layout.NewKeys(shard, r.first), layout.NewKeys(shard, r.last)
 		records[i] = layout.Span{Lower: first.All().Lower, Upper: last.All().Upper}
-		counters[i] = layout.Span{Lower: bytes.Clone(first.Counters()), Upper: layout.PrefixSpan(last.Counters()).Upper}
+		counters[i] = layout.Span{Lower: bytes.Clone(first.Counters()), Upper: keyspace.Prefix(last.Counters()).Upper}
 	}
 	return errorsFirst(e.erase(b, records), e.erase(b, counters))
 }

@@ -30,7 +30,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 					b.Fatal(err)
 				}
 				largest := 0
-				e := openEngine(b, Options{Store: s, Clock: clock.System, Observe: func(sealed []byte) { largest = max(largest, len(sealed)) }})
+				e := openEngine(b, Options{Journal: journalOf(b, s, func(sealed []byte) { largest = max(largest, len(sealed)) }), Clock: clock.System})
 				large := topicARN("large")
 				all := []arn.ARN{large}
 				if alternating {
@@ -50,7 +50,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 					b.Fatal(err)
 				}
 				e.background.Wait()
-				e.log.flush()
+				e.journal.Flush()
 				before := heapInUse()
 				largest = 0
 				over, waited := make(chan struct{}), make(chan time.Duration)
@@ -63,7 +63,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				e.background.Wait()
 				close(over)
 				b.ReportMetric(float64((<-waited).Microseconds()), "µs-waited")
-				e.log.flush()
+				e.journal.Flush()
 				b.ReportMetric(float64(largest), "B-commit")
 				b.ReportMetric(float64(before-heapInUse()), "B-freed")
 				if err := e.Close(); err != nil {
@@ -93,7 +93,7 @@ func longestWait(sh *shard, over <-chan struct{}) (longest time.Duration) {
 		began := clock.System.Now()
 		sh.mu.Lock()
 		sh.readable()
-		_, _, _ = sh.engine.store.Get(nil, metaKey(sh.id))
+		_, _, _ = sh.engine.store.Get(nil, remainsKey(sh.id))
 		sh.mu.Unlock()
 		longest = max(longest, clock.System.Now().Sub(began))
 	}

@@ -40,7 +40,7 @@ func besideTopic(e *Engine, t arn.ARN) arn.ARN {
 // subscription or topic that there is.
 func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
 	t.Helper()
-	e.log.flush()
+	e.journal.Flush()
 	live := map[layoutPlace]bool{}
 	subscriptions := 0
 	for _, sh := range e.shards {
@@ -124,7 +124,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 	}
 
 	s := openStore(t, fs)
-	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: func([]byte) { crash() }})
+	e := openEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
 	large := topicARN("large")
 	other := besideTopic(e, large)
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
@@ -167,7 +167,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		if n := countKeys(t, s, 'C', 0); n < subscriptions && countKeys(t, s, 'E', 0) == 1 {
 			halfway++
 		}
-		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		got := map[string]int{}
 		take := func(name arn.ARN, n int) {
 			for sub := range n {
@@ -214,7 +214,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
 		ctx := context.Background()
 		c, s := clock.NewVirtual(start), memory.New()
-		e := openEngine(t, Options{Store: s, Clock: c, TwoStep: twoStep})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c, TwoStep: twoStep})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
@@ -281,7 +281,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		sh.reclaim()
 		sh.mu.Unlock()
 		e.background.Wait()
-		e.log.flush()
+		e.journal.Flush()
 		if n := countKeys(t, s, 'C', 0); n != left-1 {
 			t.Errorf("of %d backlogs and queues %d are left", left, n)
 		}
@@ -303,7 +303,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	largest := 0
-	e := openEngine(t, Options{Store: s, Clock: clock.System, Observe: decodable(t, &largest)})
+	e := openEngine(t, Options{Journal: journalOf(t, s, decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
 	large := topicARN("large")
 	other := besideTopic(e, large)
@@ -322,7 +322,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.background.Wait()
-	e.log.flush()
+	e.journal.Flush()
 	largest = 0
 	if err := e.DeleteTopic(ctx, large); err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 // subscriptions of it, which were deleted before, had backlogs.
 func TestDeletedTopicLeavesMemory(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
 	defer e.Close()
 	must := func(err error) {
 		t.Helper()
@@ -384,7 +384,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 	seed := seeds(t, 1)[0]
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	o := Options{Store: s, Clock: clock.System}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.System}
 	e := openEngine(t, o)
 	names := []arn.ARN{topicARN("t0")}
 	names = append(names, besideTopic(e, names[0]))
@@ -482,7 +482,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 func TestUnownedCountersAreRefused(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
-	o := Options{Store: s, Clock: clock.NewVirtual(start)}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
 	e := openEngine(t, o)
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
 		t.Fatal(err)

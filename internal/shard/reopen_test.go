@@ -1,27 +1,19 @@
 package shard
 
 import (
-	"flag"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/test/soak"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "seed of the random histories; 0 draws one")
-
-// seeds gives the seeds of n histories and prints the first, from which the
-// others follow.
+// seeds gives the seeds of n histories, which follow from the first.
 func seeds(t testing.TB, n int) []uint64 {
-	first := *seedFlag
-	if first == 0 {
-		first = rand.Uint64()
-	}
-	t.Logf("seed %d (repeat with -seed)", first)
-	r := rand.New(rand.NewPCG(first, 0))
+	first := soak.Seed(t)
+	r := soak.Rand(first, 0)
 	out := []uint64{first}
 	for len(out) < n {
 		out = append(out, r.Uint64())
@@ -33,7 +25,7 @@ func seeds(t testing.TB, n int) []uint64 {
 // closing and opening the engine after every command: the answers are equal. The
 // engine is closed in an orderly way; what a crash leaves is for crash_test.go.
 func TestReopenAfterEveryCommand(t *testing.T) {
-	for _, seed := range seeds(t, unraced(4, 1)) {
+	for _, seed := range seeds(t, soak.Rounds(t, unraced(4, 1), 50)) {
 		plain := runHistory(t, seed, 150, false, false)
 		reopened := runHistory(t, seed, 150, true, false)
 		compareTranscripts(t, seed, plain, reopened)
@@ -43,7 +35,7 @@ func TestReopenAfterEveryCommand(t *testing.T) {
 // TestTwoStepTransfersAreEqual runs the same random history with transfers in
 // one commit and in two steps: the answers are equal.
 func TestTwoStepTransfersAreEqual(t *testing.T) {
-	for _, seed := range seeds(t, unraced(4, 1)) {
+	for _, seed := range seeds(t, soak.Rounds(t, unraced(4, 1), 50)) {
 		compareTranscripts(t, seed, runHistory(t, seed, 200, false, false), runHistory(t, seed, 200, false, true))
 	}
 }
@@ -53,7 +45,7 @@ func runHistory(t *testing.T, seed uint64, steps int, reopen, twoStep bool) []st
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	script := newScript(t, seed, c)
-	o := Options{Store: s, Clock: c, TwoStep: twoStep, NewID: script.nextID, Render: script.pump.render}
+	o := Options{Journal: journalOf(t, s, nil), Clock: c, TwoStep: twoStep, NewID: script.nextID, Render: script.pump.render}
 	e := openEngine(t, o)
 	script.attach(e)
 	script.setup()

@@ -8,10 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/soak"
 )
 
 // TestReplay records the commits of random histories and replays them into
@@ -19,7 +22,7 @@ import (
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
 	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
-		for _, seed := range seeds(t, unraced(2, 1)) {
+		for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
 			original := openStore(t, vfs.NewMem())
 			commits := recordHistory(t, seed, original, how)
 			checkStream(t, commits)
@@ -41,14 +44,14 @@ func TestReplay(t *testing.T) {
 // recordHistory runs a random history with three restarts, and returns its commits.
 func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (commits []*mutation.Commit) {
 	c := clock.NewVirtual(start)
-	o := Options{Store: s, Clock: c, TwoStep: how.twoStep, Observe: func(sealed []byte) {
+	o := Options{Journal: journalOf(t, s, func(sealed []byte) {
 		commit, err := mutation.DecodeCommit(bytes.Clone(sealed))
 		if err != nil {
 			t.Errorf("a commit cannot be decoded: %v", err)
 			return
 		}
 		commits = append(commits, commit)
-	}}
+	}), Clock: c, TwoStep: how.twoStep}
 	script := newScript(t, seed, c)
 	if how.direct {
 		o.NewID, o.Render = script.nextID, script.pump.render
@@ -100,7 +103,7 @@ func checkStream(t *testing.T, commits []*mutation.Commit) {
 				if binary.BigEndian.Uint16(key) != id || op == mutation.DeleteRange && binary.BigEndian.Uint16(value) != id {
 					t.Errorf("shard %d writes %q", id, key)
 				}
-				if op == mutation.Set && bytes.Equal(key, metaKey(id)) {
+				if op == mutation.Set && bytes.Equal(key, keyspace.Shard(id, keyspace.StreamState)) {
 					own = value
 				}
 				return nil
@@ -108,14 +111,14 @@ func checkStream(t *testing.T, commits []*mutation.Commit) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, told, ok := decodeMeta(own)
-			if !ok || told != sequence || m.epoch != epoch {
+			m, told, ok := journal.DecodeState(own)
+			if !ok || told != sequence || m.Epoch != epoch {
 				t.Fatalf("shard %d: commit %d of epoch %d says %d, %+v", id, sequence, epoch, told, m)
 			}
-			if m.now < latest {
-				t.Fatalf("shard %d: time went back from %d to %d", id, latest, m.now)
+			if m.Now < latest {
+				t.Fatalf("shard %d: time went back from %d to %d", id, latest, m.Now)
 			}
-			latest = m.now
+			latest = m.Now
 		}
 		if epoch != 4 {
 			t.Errorf("shard %d is at epoch %d after four starts", id, epoch)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
@@ -41,7 +42,7 @@ type pendingReplay struct {
 	lined       bool               // it is in line for its next step
 }
 
-func replayPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'R'} }
+func replayPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Replays) }
 
 func replayKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(replayPrefix(shard), uint64(inc))
@@ -166,7 +167,7 @@ func (sh *shard) replayOnce() bool {
 	if over {
 		sh.dropReplay(r.incarnation)
 		sh.topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.batch)
-		sh.catalog = sh.commit(true)
+		sh.lastCatalogCommit = sh.commit(true)
 		sh.generation.Add(1) // the subscription gets what is published again
 		return true
 	}
@@ -174,7 +175,7 @@ func (sh *shard) replayOnce() bool {
 	begins := sub.Progress().Status == topic.ReplayPending
 	sh.topics.ContinueReplay(sub, &sh.batch)
 	if g := sh.commit(begins); begins {
-		sh.catalog = g
+		sh.lastCatalogCommit = g
 	}
 	sh.lineUp(r)
 	return true
@@ -189,7 +190,7 @@ func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 	if begins, _ := t.ArchiveBegins(sh.time()); r.next.sent < begins.UnixMilli() {
 		r.next = archivePlace{sent: begins.UnixMilli()}
 	}
-	span := layout.PrefixSpan(archivePrefix(sh.id, inc))
+	span := keyspace.Prefix(archivePrefix(sh.id, inc))
 	span.Lower = archiveKey(sh.id, inc, r.next)
 	n, size, over := 0, 0, true
 	var failed error

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
@@ -21,16 +22,16 @@ import (
 
 // shard owns a slice of the state. Its commands run one after the other, under
 // mu, in the goroutines of their callers; a command reads and changes the
-// machines, collects what to write in a batch and appends it to the log before
-// mu is released, so that the order of the log is the order of the commands.
+// machines, collects what to write in a batch and appends it to the shard's stream
+// of the journal before mu is released, so that its order is the order of the commands.
 type shard struct {
 	id     uint16
 	engine *Engine
 
-	mu      sync.Mutex
-	meta    meta
-	last    *group // the latest group that this shard wrote to
-	catalog *group // the latest that changed which queues, topics and subscriptions there are
+	mu                sync.Mutex
+	log               *journal.Stream // what its commands write
+	meta              journal.State   // what the log remembers
+	lastCatalogCommit *journal.Commit // the latest that changed which queues, topics and subscriptions there are
 	// generation counts the changes of the catalog. It changes under mu only.
 	generation atomic.Uint64
 	batch      mutation.Batch
@@ -76,8 +77,6 @@ type shard struct {
 
 	dedupFrom int64 // deduplication buckets before this minute have been dropped
 	sizes     []int // room for those of the messages of a send
-
-	sealed uint64 // commits sealed; guarded by the log's applying
 }
 
 // queueState is a machine with what its shard keeps around it.
@@ -105,8 +104,8 @@ type queueState struct {
 	ages        *ageCursors   // nil: nobody has asked for its oldest message
 	slot        Slot
 
-	// Where the queue's counters stand: in the batch of its shard in the group of
-	// this number. Guarded by the log's mu.
+	// Where the queue's counters stand: in the batch of its shard in the commit of
+	// this number. See count.
 	countedIn  uint64
 	countedEnd uint32
 	timerIndex int32 // in the heap of timers
@@ -116,16 +115,16 @@ type queueState struct {
 // dead-letter queue, oldest first.
 type deadLetters struct{ moves []queue.Lease }
 
-// pendingAppend says with which group the messages up to a sequence become durable.
+// pendingAppend says with which commit the messages up to a sequence become durable.
 type pendingAppend struct {
 	sequence uint64
-	group    *group
+	commit   *journal.Commit
 }
 
 // now is the present in epoch milliseconds. It never goes back.
 func (sh *shard) now() int64 {
-	sh.meta.now = max(sh.meta.now, sh.engine.clock.Now().UnixMilli())
-	return sh.meta.now
+	sh.meta.Now = max(sh.meta.Now, sh.engine.clock.Now().UnixMilli())
+	return sh.meta.Now
 }
 
 // touch marks a queue as changed by the command under way.
@@ -146,11 +145,8 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	return qs.newest
 }
 
-// seal ends the writing of a command.
-func (sh *shard) seal() part { return part{shard: sh, batch: &sh.batch, touched: sh.dirty} }
-
-// appended notes with which group the command under way becomes durable.
-func (sh *shard) appended(g *group) {
+// appended notes with which commit the command under way becomes durable.
+func (sh *shard) appended(g *journal.Commit) {
 	for _, qs := range sh.dirty {
 		if qs.newest != 0 {
 			qs.await(qs.newest, g)
@@ -159,14 +155,14 @@ func (sh *shard) appended(g *group) {
 	}
 }
 
-// commit hands what the command changed to the log and sees to what follows
-// from it: waiting receivers, the consumer, timers. The group is nil when the
+// commit hands what the command changed to the journal and sees to what follows
+// from it: waiting receivers, the consumer, timers. The commit is nil when the
 // command changed nothing.
-func (sh *shard) commit(sync bool) *group {
+func (sh *shard) commit(sync bool) *journal.Commit {
 	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
 		return nil
 	}
-	g := sh.engine.log.append(sync, sh.seal())
+	g := sh.engine.journal.Append(sync, sh.seal())
 	sh.appended(g)
 	sh.afterCommit()
 	return g
@@ -186,12 +182,12 @@ func (sh *shard) commitPart(sync bool) {
 	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
 		return
 	}
-	sh.appended(sh.engine.log.append(sync, sh.seal()))
+	sh.appended(sh.engine.journal.Append(sync, sh.seal()))
 }
 
 // commitTwo is commit for a command that changed two shards at once; a and b
 // may be the same.
-func commitTwo(sync bool, a, b *shard) *group {
+func commitTwo(sync bool, a, b *shard) *journal.Commit {
 	if a == b {
 		return a.commit(sync)
 	}
@@ -415,7 +411,7 @@ func (sh *shard) resolve(qs *queueState, sync bool, command func() (queue.Need, 
 }
 
 // lookup finds a queue. The error is a refusal for the caller; it may rest on a
-// deletion that is not durable yet, so wait for the returned group before
+// deletion that is not durable yet, so wait for the returned commit before
 // answering it.
 func (sh *shard) lookup(a arn.ARN) (*queueState, error) {
 	qs, ok := sh.queues[a]

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"sync"
 
-	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // A message that a queue got of a subscription may be without its signature
@@ -13,12 +13,12 @@ import (
 
 // signingPrefix begins the keys that envelopes are signed with, by their ids,
 // among the keys of shard 0. Those of its replays begin alike and are shorter.
-var signingPrefix = []byte{0, 0, 'R'}
+var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
 // SigningKeys are all keys that PutSigningKey was given, by their ids.
 func (e *Engine) SigningKeys() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := each(e.store, layout.PrefixSpan(signingPrefix), func(key, value []byte) bool {
+	err := each(e.store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
 		if len(key) == len(signingPrefix)+len(id) {
 			copy(id[:], key[len(signingPrefix):])
@@ -37,7 +37,7 @@ func (e *Engine) PutSigningKey(id [16]byte, key []byte) error {
 	sh.batch.Set(append(bytes.Clone(signingPrefix), id[:]...), key)
 	g := sh.commit(true)
 	sh.mu.Unlock()
-	g.wait()
+	g.Wait()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/journal"
 )
 
 // startDelete deletes the old message, and says when that has been answered.
@@ -28,7 +29,7 @@ func TestHangingSync(t *testing.T) {
 		<-after(time.Second) // its lease is durable
 		w.store.shut()
 		go w.send("old", "third")
-		<-after(slowSync + time.Millisecond)
+		<-after(journal.SlowSync + time.Millisecond)
 		answered := startDelete(w)
 		<-after(time.Minute)
 		synctest.Wait()
@@ -86,10 +87,10 @@ func TestSlowDisk(t *testing.T) {
 		ago   time.Duration
 		early bool // the delete is answered before its sync
 	}{
-		{"quick", slowSync, 0, true},
-		{"slow", slowSync + time.Millisecond, 0, false},
-		{"slow a moment ago", time.Second, slowMemory - time.Second, false},
-		{"slow long ago", time.Second, slowMemory, true},
+		{"quick", journal.SlowSync, 0, true},
+		{"slow", journal.SlowSync + time.Millisecond, 0, false},
+		{"slow a moment ago", time.Second, journal.SlowMemory - time.Second, false},
+		{"slow long ago", time.Second, journal.SlowMemory, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

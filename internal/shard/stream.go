@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/topic"
@@ -30,7 +31,7 @@ func (sh *shard) stream(t *topic.Topic) *stream {
 	return s
 }
 
-func streamPrefix(shard uint16) []byte { return []byte{byte(shard >> 8), byte(shard), 'F'} }
+func streamPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.TopicSequences) }
 
 func streamKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(streamPrefix(shard), uint64(inc))
@@ -39,7 +40,7 @@ func streamKey(shard uint16, inc layout.Incarnation) []byte {
 // loadStreams reads what stands of FIFO topics beside their records.
 func (sh *shard) loadStreams() error {
 	var failed error
-	err := each(sh.engine.store, layout.PrefixSpan(streamPrefix(sh.id)), func(key, value []byte) bool {
+	err := each(sh.engine.store, keyspace.Prefix(streamPrefix(sh.id)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false

@@ -26,7 +26,7 @@ func createFIFOTopic(t *testing.T, e *Engine, name string, attributes map[string
 // those before them that are spread in steps.
 func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Store: memory.New(), Clock: clock.NewVirtual(start)})
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
 	defer e.Close()
 	createFIFOTopic(t, e, "wide.fifo", nil)
 	const subscribers = 30
@@ -61,11 +61,11 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 func TestArchiveIsShortened(t *testing.T) {
 	ctx := context.Background()
 	c, s := clock.NewVirtual(start), memory.New()
-	e := openEngine(t, Options{Store: s, Clock: c})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	createFIFOTopic(t, e, "old.fifo", map[string]string{"ArchivePolicy": `{"MessageRetentionPeriod":"1"}`})
 	kept := func() int {
 		t.Helper()
-		e.log.flush()
+		e.journal.Flush()
 		return countKeys(t, s, 'A', 0)
 	}
 	for i := range 10 {
@@ -87,7 +87,7 @@ func TestArchiveIsShortened(t *testing.T) {
 		t.Errorf("after 30 hours %d are kept, want 6, or one more for an hour", n)
 	}
 	e.Close()
-	e = openEngine(t, Options{Store: s, Clock: c})
+	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	defer e.Close()
 	if _, err := c.Advance(ctx, 48*time.Hour); err != nil {
 		t.Fatal(err)

@@ -37,10 +37,10 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
 			return topicRefusal("Attributes Reason: ", err)
 		}
-		cmd.Incarnation = sh.meta.incarnation + 1
+		cmd.Incarnation = sh.meta.Incarnation + 1
 		t, err := sh.topics.CreateTopic(sh.time(), cmd, &sh.batch)
 		if err == nil && !there && t.Incarnation != 0 {
-			sh.meta.incarnation++
+			sh.meta.Incarnation++
 		}
 		return err
 	})
@@ -95,7 +95,7 @@ func (sh *shard) removeLapsed() {
 	for _, sub := range gone {
 		sh.dropBacklog(layout.Incarnation(sub.Incarnation))
 	}
-	sh.catalog = sh.commit(true)
+	sh.lastCatalogCommit = sh.commit(true)
 	sh.generation.Add(1)
 }
 
@@ -193,17 +193,18 @@ func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value s
 // given by the shard. An endpoint that must confirm is sent the token. Errors:
 // NotFound, InvalidParameter.
 func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
+	cmd.Draft = topic.Draft(cmd.Attributes)
 	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
 		if e.full() {
 			return errFull
 		}
-		cmd.Incarnation, cmd.Next = sh.meta.incarnation+1, sh.order(cmd.Topic)
+		cmd.Incarnation, cmd.Next = sh.meta.Incarnation+1, sh.order(cmd.Topic)
 		done, err := sh.topics.Subscribe(sh.time(), cmd, &sh.batch)
 		if err != nil {
 			return err
 		}
 		if done.Created {
-			sh.meta.incarnation++
+			sh.meta.Incarnation++
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Confirm {
@@ -260,13 +261,13 @@ func signatureVersion(t *topic.Topic) byte {
 // AccessDenied.
 func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
 	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
-		cmd.Incarnation, cmd.Next = sh.meta.incarnation+1, sh.order(cmd.Topic)
+		cmd.Incarnation, cmd.Next = sh.meta.Incarnation+1, sh.order(cmd.Topic)
 		done, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
 		if err != nil {
 			return err
 		}
 		if done.Restored {
-			sh.meta.incarnation++
+			sh.meta.Incarnation++
 			sh.dropBacklog(layout.Incarnation(done.Dropped))
 		}
 		if sh.batch.Len() > 0 { // it was pending, or removed
@@ -282,13 +283,13 @@ func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 // one for telling its endpoint is given by the shard. Errors: AccessDenied.
 func (e *Engine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 	return e.withSubscription(ctx, cmd.Subscription, func(sh *shard) error {
-		cmd.Incarnation = sh.meta.incarnation + 1
+		cmd.Incarnation = sh.meta.Incarnation + 1
 		done, err := sh.topics.Unsubscribe(sh.time(), cmd, &sh.batch)
 		if done.Subscription != nil {
 			sh.dropBacklog(layout.Incarnation(done.Dropped))
 		}
 		if done.Confirm {
-			sh.meta.incarnation++
+			sh.meta.Incarnation++
 			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token)
 		}
 		return err
@@ -319,9 +320,10 @@ func (e *Engine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attri
 // SetSubscriptionAttribute changes an attribute of a subscription. Errors:
 // NotFound, InvalidParameter.
 func (e *Engine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
+	draft := topic.Draft(map[string]string{name: value})
 	return e.withSubscription(ctx, sub, func(sh *shard) error {
 		t, _, _ := sub.SplitSubscription()
-		err := sh.topics.SetSubscriptionAttribute(sh.time(), sh.order(t), sub, name, value, &sh.batch)
+		err := sh.topics.SetSubscriptionAttribute(sh.time(), sh.order(t), sub, name, value, draft, &sh.batch)
 		if found, ok := sh.topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
 			sh.replayChanged(found)
 		}
@@ -380,9 +382,9 @@ func mergePages[T any](ctx context.Context, e *Engine, limit int, compare func(a
 	for _, sh := range e.shards {
 		sh.mu.Lock()
 		items, rest := page(sh)
-		g := sh.catalog
+		g := sh.lastCatalogCommit
 		sh.mu.Unlock()
-		g.wait()
+		g.Wait()
 		all = append(all, items...)
 		more = more || rest
 	}

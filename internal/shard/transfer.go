@@ -8,6 +8,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -29,7 +31,7 @@ type transferID struct {
 }
 
 func transferPrefix(shard uint16) []byte {
-	return []byte{byte(shard >> 8), byte(shard), 'X'}
+	return keyspace.Shard(shard, keyspace.Transfers)
 }
 
 func (id transferID) key(destination uint16) []byte {
@@ -59,7 +61,7 @@ type arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 // makes an arrival of: a FIFO queue that accepted one with its deduplication id
 // before takes it in without keeping it. Errors: refusals of the destination,
 // which leave everything as it was; errNotLeased.
-func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival) (*group, error) {
+func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival) (*journal.Commit, error) {
 	if e.full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
@@ -78,7 +80,7 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 		return nil, errNotLeased
 	}
 	if err := to.take(dest, fresh, make); err != nil {
-		return to.catalog, err
+		return to.lastCatalogCommit, err
 	}
 	from.settleSource(qs, l)
 	return commitTwo(true, from, to), nil
@@ -146,7 +148,7 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 
 // transferTwoStep moves a message for which there, asked under the source's
 // lock, has no objection.
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*group, error) {
+func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*journal.Commit, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	from.mu.Lock()
@@ -159,7 +161,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 	to.mu.Lock()
 	if _, known := to.accepted[id]; !known {
 		if err := to.take(dest, fresh, make); err != nil {
-			g := to.catalog
+			g := to.lastCatalogCommit
 			to.mu.Unlock()
 			return g, err
 		}
@@ -171,7 +173,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 	}
 	g := to.commit(true)
 	to.mu.Unlock()
-	g.wait()
+	g.Wait()
 
 	from.mu.Lock()
 	switch now, ok := qs.machine.Leased(l.Sequence); {
@@ -186,7 +188,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 	}
 	g = from.commit(true)
 	from.mu.Unlock()
-	g.wait()
+	g.Wait()
 
 	to.mu.Lock()
 	delete(to.accepted, id)
@@ -253,8 +255,8 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		sh.mu.Lock()
 		switch kind := fault.KindOf(err); {
 		case err == nil:
-			e.happened(qs, MessagesDeadLettered, sh.meta.now, 1)
-			e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.now, Messages: 1})
+			e.happened(qs, MessagesDeadLettered, sh.meta.Now, 1)
+			e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.Now, Messages: 1})
 		case errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
 			e.clock.AfterFunc(deadLetterWait, func() {
@@ -305,7 +307,7 @@ func (e *Engine) readRecord(sh *shard, key []byte) ([]byte, bool, error) {
 	if value, ok, err := e.store.Get(nil, key); err != nil || ok {
 		return value, ok, err
 	}
-	e.log.flush()
+	e.journal.Flush()
 	return e.store.Get(nil, key)
 }
 
@@ -323,7 +325,7 @@ func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
 	fresh := freshOf(dest, m, state)
 	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, e.newArrival(d, dest, m, state))
-	g.wait()
+	g.Wait()
 	if errors.Is(err, errNotLeased) {
 		return nil // the subscription was deleted meanwhile, and its deliveries with it
 	}

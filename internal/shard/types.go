@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
@@ -46,6 +47,12 @@ type ReceiveRequest struct {
 	Wait time.Duration
 	// Attempt is the ReceiveRequestAttemptId, or empty; FIFO queues only.
 	Attempt string
+	// Memory is what the messages, and all that is made of them, are reserved from
+	// before they are read: three times their size. Where there is no room for all,
+	// those come that fit, and the others stay; where there is none for the first,
+	// the receive waits for some, and then fails with limit.ErrFull. A receive that
+	// waits for a message reserves nothing. Nil: they take any amount.
+	Memory *limit.Reservation
 	// Waiting is told that the receive begins to wait for a message, and that it does
 	// no longer, in that very moment. It is called under a shard's lock: it must be
 	// quick, and not call the engine. Nil: nobody wants to know.

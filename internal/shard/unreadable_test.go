@@ -50,7 +50,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	var log bytes.Buffer
 	noKey := func([]byte, *message.Unsigned) error { return errors.New("no such key") }
 	open := func() {
-		a.engine = openEngine(t, Options{Store: a.store, Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil)), Sign: noKey})
+		a.engine = openEngine(t, Options{Journal: journalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil)), Sign: noKey})
 	}
 	open()
 	defer func() { a.engine.Close(); a.store.Close() }()
@@ -84,7 +84,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 			a.receive(from, 10, 0)
 		}
 	}
-	a.engine.log.flush()
+	a.engine.journal.Flush()
 	var key, second []byte
 	for k, record := range storetest.Dump(t, a.store) {
 		if k[2] == 'D' && k[11] == 'm' && bytes.HasSuffix(record, []byte("2")) {
@@ -145,7 +145,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	set(damaged(second))
 	expect(10, "3")
 	a.pass(time.Hour)
-	a.engine.log.flush()
+	a.engine.journal.Flush()
 	for _, kind := range []byte("mltdengrh") {
 		if n := countKeys(t, a.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
@@ -159,11 +159,11 @@ func TestManyUnreadableRecords(t *testing.T) {
 	const many = 3*sweepSize + 100
 	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
 	var log bytes.Buffer
-	a.engine = openEngine(t, Options{Store: a.store, Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a.engine = openEngine(t, Options{Journal: journalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer func() { a.engine.Close(); a.store.Close() }()
 	a.create("q", map[string]string{"MessageRetentionPeriod": "600"})
 	a.send("q", "", many)
-	a.engine.log.flush()
+	a.engine.journal.Flush()
 	var b mutation.Batch
 	for k := range storetest.Dump(t, a.store) {
 		if k[2] == 'D' && k[11] == 'm' {
@@ -180,7 +180,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 		t.Errorf("%d are set aside by one receive", n)
 	}
 	a.pass(2 * time.Hour)
-	a.engine.log.flush()
+	a.engine.journal.Flush()
 	if n := countKeys(t, a.store, 'D', 'm'); n > 0 {
 		t.Errorf("%d records are left", n)
 	}

@@ -115,7 +115,7 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 		possible = states
 	}
 	s := openStore(t, fs)
-	e, cmd := hookEngine(t, Options{Store: s, Clock: clock.System, Observe: func([]byte) { crash() }})
+	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
 	during(hookThere, hookRemoved)
 	if err := e.Unsubscribe(ctx, cmd); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 	seen := map[string]bool{}
 	for i, disk := range disks {
 		s := openStore(t, disk.fs)
-		e := openEngine(t, Options{Store: s, Clock: clock.System})
+		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		got := stateOf(t, e, cmd)
 		if seen[got] = true; !disk.want[got] {
 			t.Errorf("crash %d: %s, want one of %v", i, got, disk.want)
@@ -166,7 +166,7 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 func TestForgottenAfterTheTokensLife(t *testing.T) {
 	ctx := context.Background()
 	s, c := memory.New(), clock.NewVirtual(start)
-	e, cmd := hookEngine(t, Options{Store: s, Clock: c})
+	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	defer e.Close()
 	sh := e.shardOf(topicARN("t"))
 	before := countKeys(t, s, 'S', 0)
@@ -194,7 +194,7 @@ func TestSignedWhenReceived(t *testing.T) {
 		signing, publishing := 0, true
 		var mu sync.Mutex
 		o := Options{
-			Store: memory.New(), Clock: c, TwoStep: twoStep, NewID: func() message.ID { ids++; return messageID(1000 + ids) },
+			Journal: journalOf(t, memory.New(), nil), Clock: c, TwoStep: twoStep, NewID: func() message.ID { ids++; return messageID(1000 + ids) },
 			Sign: func(body []byte, u *message.Unsigned) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -280,7 +280,7 @@ func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*Delivery {
 func TestSigningKeysAreKept(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := openStore(t, fs)
-	e := openEngine(t, Options{Store: s, Clock: clock.System})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	if err := e.PutSigningKey([16]byte{7}, []byte("private")); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestSigningKeysAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openStore(t, disk)
-	e = openEngine(t, Options{Store: s, Clock: clock.System})
+	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	keys, err := e.SigningKeys()
 	if err != nil || len(keys) != 1 || string(keys[[16]byte{7}]) != "private" {
 		t.Errorf("keys %q: %v", keys, err)
@@ -307,7 +307,7 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	full := false
-	o := Options{Store: s, Clock: clock.NewVirtual(start), Full: func() bool { return full }}
+	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Full: func() bool { return full }}
 	e := openEngine(t, o)
 	name := topicARN("0.fifo")
 	for i := 1; e.shardOf(name).id != 0; i++ {
@@ -341,7 +341,7 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 	ctx := context.Background()
 	s, c := memory.New(), clock.NewVirtual(start)
-	e, cmd := hookEngine(t, Options{Store: s, Clock: c})
+	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	take := func() *Delivery {
 		t.Helper()
 		ds, _, err := e.Take(ctx, cmd.Subscription, 1)
@@ -360,14 +360,14 @@ func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Close()
-		e = openEngine(t, Options{Store: s, Clock: c})
+		e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	}
 	e.Close()
 
 	h := history{total: 1, first: []Attempt{{At: start, Outcome: "success"}}}
 	record := h.encode()
 	first := append([]byte{1}, record[2:]...) // which had no signature, not even its length
-	if got := decodeHistory(first); got.total != 1 || len(got.first) != 1 || got.signature != nil {
+	if got, err := decodeHistory(first); err != nil || got.total != 1 || len(got.first) != 1 || got.signature != nil {
 		t.Errorf("the first version is read as %+v", got)
 	}
 }

@@ -12,6 +12,17 @@ import (
 // ErrClosed reports a use after Close.
 var ErrClosed = errors.New("store: closed")
 
+// ErrDamaged reports stored bytes that cannot be read.
+var ErrDamaged = errors.New("the store is damaged")
+
+// Damaged is a Store that knows what of it cannot be read. It reads past that:
+// a value that cannot be read is empty, and a key that cannot be is not there.
+type Damaged interface {
+	// DamageIn says, as ErrDamaged, what was found to be unreadable among the keys
+	// in [lower, upper) so far; nil: nothing was.
+	DamageIn(lower, upper []byte) error
+}
+
 // Reader reads keys. A Reader that is a Store sees every batch applied so far;
 // one that is a Snapshot sees those applied before it was taken.
 type Reader interface {
@@ -21,14 +32,6 @@ type Reader interface {
 	// is the end of the key space. The caller closes it.
 	Iter(lower, upper []byte) (Iterator, error)
 }
-
-// The first bytes of all keys, by whose they are. None of them is 0xff.
-const (
-	ShardSpace   byte = 0x00 // of the shards, whose numbers have two bytes
-	CodeSpace    byte = 'C'  // of functions' zips, apart so that no walk through a shard reads one
-	LogsSpace    byte = 'L'  // of log groups
-	MetricsSpace byte = 'M'  // of metrics and alarms
-)
 
 // Iterator walks a range of keys, up with Next and Seek, or down with Prev: one
 // iterator goes one way. Typical use:
@@ -83,6 +86,7 @@ type Stats struct {
 	L0Sublevels                      int32
 	CacheBytes                       int64
 	CacheHits, CacheMisses           int64
+	DamagedFiles, UnreadableRecords  int64 // found since the start; of the latter, places that hold one or several
 }
 
 // Snapshot is a fixed view of a store.

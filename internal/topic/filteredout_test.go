@@ -57,9 +57,9 @@ func TestFilteredOutCounts(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 4).Draw(rt, "then") {
 			case 0:
-				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicy", rapid.SampledFrom(policies).Draw(rt, "another"), &b))
+				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicy", rapid.SampledFrom(policies).Draw(rt, "another"), nil, &b))
 			case 1:
-				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicyScope", "MessageBody", &b))
+				check(s.SetSubscriptionAttribute(time.UnixMilli(0), 1, done.Subscription.ARN, "FilterPolicyScope", "MessageBody", nil, &b))
 			case 2:
 				_, err := s.Unsubscribe(time.UnixMilli(0), Unsubscribe{Subscription: done.Subscription.ARN, Authenticated: true}, &b)
 				check(err)

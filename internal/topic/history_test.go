@@ -98,7 +98,7 @@ func TestHistoriesReplay(t *testing.T) {
 			},
 			"set subscription": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
-				w.settle(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, &w.batch))
+				w.settle(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, nil, &w.batch))
 			},
 			"unsubscribe": func(t *rapid.T) {
 				_, err := w.unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), "")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -24,8 +25,8 @@ import (
 // keys sort by account, region, name and id, and a topic's subscriptions are
 // one range.
 const (
-	topicPrefix        = 'T'
-	subscriptionPrefix = 'S'
+	topicPrefix        = keyspace.Topics
+	subscriptionPrefix = keyspace.Subscriptions
 	version            = 1
 )
 

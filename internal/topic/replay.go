@@ -64,7 +64,7 @@ func (sub *Subscription) Wants(sequence uint64) bool {
 // Replaying reports that a replay is under way, or about to begin.
 func (sub *Subscription) Replaying() bool { return sub.replay != nil && sub.replay.active() }
 
-func setReplay(sub *Subscription, into *Settings, value string) error {
+func setReplay(sub *change, into *Settings, value string) error {
 	into.Replay = nil
 	if value == "" {
 		return nil

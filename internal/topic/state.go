@@ -23,11 +23,7 @@ type State struct {
 	// can be restored, the one with that whose time runs out next first.
 	lapsing sorted.List[*Topic]
 	limits  Limits
-	filters *filter.Warm
 }
-
-// warmFilters is how many filter policies of a shard are kept compiled.
-const warmFilters = 16_384
 
 // place is where something is listed: resources are seen per account and
 // region.
@@ -51,7 +47,6 @@ func New(shard uint16, limits Limits) *State {
 		owned:   map[place]*sorted.List[*share]{},
 		lapsing: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareLapses(a.lapsing.Items[0], b.lapsing.Items[0]) }},
 		limits:  limits,
-		filters: filter.NewWarm(warmFilters),
 	}
 }
 
@@ -184,7 +179,7 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 // Verdict tells whether m passes the filter policy of a subscription, and if not,
 // why.
 func (s *State) Verdict(sub *Subscription, m *filter.Message) filter.Verdict {
-	return s.filters.Match(sub.Filter, m)
+	return sub.Filter.Match(m)
 }
 
 // Reached counts subscriptions with a filter policy, by its scope.

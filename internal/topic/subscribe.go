@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/filter"
 )
 
 // Protocol is how deliveries reach an endpoint.
@@ -100,6 +101,7 @@ type Subscribe struct {
 	Protocol   string
 	Endpoint   string
 	Attributes map[string]string
+	Draft      *filter.Draft // what Draft made of Attributes; may be nil
 
 	// Next is the sequence of the topic's next message, for FIFO topics.
 	Next uint64
@@ -153,7 +155,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		Authenticated: confirmed,
 		topic:         t,
 	}
-	if sub.Settings, err = sub.with(cmd.Attributes); err != nil {
+	if sub.Settings, err = sub.with(cmd.Attributes, cmd.Draft); err != nil {
 		return Subscribed{}, err
 	}
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
@@ -172,7 +174,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 }
 
 func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, b *mutation.Batch) (Subscribed, error) {
-	wanted, err := sub.with(cmd.Attributes)
+	wanted, err := sub.with(cmd.Attributes, cmd.Draft)
 	if err != nil {
 		return Subscribed{}, err
 	}

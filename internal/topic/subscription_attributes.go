@@ -28,7 +28,7 @@ const (
 // the settings before it. The empty string puts a setting back to its default.
 var setters = []struct {
 	name string
-	set  func(sub *Subscription, into *Settings, value string) error
+	set  func(c *change, into *Settings, value string) error
 }{
 	{attrRaw, setRaw},
 	{attrFilterPolicyScope, setScope},
@@ -39,10 +39,17 @@ var setters = []struct {
 	{attrReplay, setReplay},
 }
 
+// change is what setters need to know.
+type change struct {
+	*Subscription
+	draft *filter.Draft // may be nil
+}
+
 // apply gives the settings that sub has with the named attributes changed. Its
-// refusals have no prefix yet.
-func (sub *Subscription) apply(attributes map[string]string) (Settings, error) {
+// refusals have no prefix yet. draft may be of their filter policy.
+func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft) (Settings, error) {
 	next := sub.Settings
+	wanted := &change{sub, draft}
 	for _, setter := range setters {
 		value, named := attributes[setter.name]
 		if !named {
@@ -51,13 +58,13 @@ func (sub *Subscription) apply(attributes map[string]string) (Settings, error) {
 		if !utf8.ValidString(value) {
 			return Settings{}, refuse("%s: not valid UTF-8", setter.name)
 		}
-		if err := setter.set(sub, &next, value); err != nil {
+		if err := setter.set(wanted, &next, value); err != nil {
 			return Settings{}, err
 		}
 	}
 	if next.Filter != nil && next.Filter.Scope() != next.Scope {
 		var err error
-		if next.Filter, err = filter.Compile(next.Filter.String(), next.Scope); err != nil {
+		if next.Filter, err = next.Filter.In(next.Scope); err != nil {
 			return Settings{}, err
 		}
 	}
@@ -65,13 +72,13 @@ func (sub *Subscription) apply(attributes map[string]string) (Settings, error) {
 }
 
 // with is apply for Subscribe, which may name several attributes.
-func (sub *Subscription) with(attributes map[string]string) (Settings, error) {
+func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft) (Settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		if !settable(name) {
 			return Settings{}, invalid("Attributes Reason: Unknown attribute: %s", name)
 		}
 	}
-	next, err := sub.apply(attributes)
+	next, err := sub.apply(attributes, draft)
 	if err != nil {
 		return Settings{}, prefixed(inAttributes, err)
 	}
@@ -81,9 +88,10 @@ func (sub *Subscription) with(attributes map[string]string) (Settings, error) {
 // SetSubscriptionAttribute changes one attribute; the empty string puts it
 // back to its default. A changed policy holds from the next publish and the
 // next attempt on, a replay policy begins a replay. order is the sequence of the
-// topic's next message, for FIFO topics. It fails with NotFound,
-// InvalidParameter, FilterPolicyLimitExceeded or ReplayLimitExceeded.
-func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.ARN, attribute, value string, b *mutation.Batch) error {
+// topic's next message, for FIFO topics. draft may be what Draft made of the value.
+// It fails with NotFound, InvalidParameter, FilterPolicyLimitExceeded or
+// ReplayLimitExceeded.
+func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.ARN, attribute, value string, draft *filter.Draft, b *mutation.Batch) error {
 	sub, err := s.subscription(name)
 	if err != nil {
 		return err
@@ -91,7 +99,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 	if !settable(attribute) {
 		return invalid("AttributeName")
 	}
-	next, err := sub.apply(map[string]string{attribute: value})
+	next, err := sub.apply(map[string]string{attribute: value}, draft)
 	if err != nil {
 		return prefixed(inSet, err)
 	}
@@ -112,7 +120,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 	}
 	sub.Settings = next
 	if changed {
-		sub.topic.addToIndex(sub)
+		sub.topic.index.Add(sub, sub.Filter)
 	}
 	sub.topic.count(sub, +1)
 	if attribute == attrReplay {
@@ -131,7 +139,7 @@ func settable(name string) bool {
 	return false
 }
 
-func setRaw(sub *Subscription, into *Settings, value string) error {
+func setRaw(sub *change, into *Settings, value string) error {
 	switch strings.ToLower(value) {
 	case "true":
 		if sub.Protocol == Lambda {
@@ -146,7 +154,7 @@ func setRaw(sub *Subscription, into *Settings, value string) error {
 	return nil
 }
 
-func setScope(_ *Subscription, into *Settings, value string) (err error) {
+func setScope(_ *change, into *Settings, value string) (err error) {
 	if value == "" {
 		into.Scope = filter.MessageAttributes
 		return nil
@@ -155,16 +163,31 @@ func setScope(_ *Subscription, into *Settings, value string) (err error) {
 	return err
 }
 
-func setFilter(_ *Subscription, into *Settings, value string) (err error) {
+func setFilter(c *change, into *Settings, value string) (err error) {
 	if value == "" {
 		into.Filter = nil
 		return nil
 	}
-	into.Filter, err = filter.Compile(value, into.Scope)
+	draft := c.draft
+	if !draft.Of(value) {
+		draft = filter.Prepare(value)
+	}
+	into.Filter, err = draft.Policy(into.Scope)
 	return err
 }
 
-func setDelivery(_ *Subscription, into *Settings, value string) (err error) {
+// Draft compiles the filter policy among a subscription's attributes, for Subscribe
+// and SetSubscriptionAttribute: before a lock is taken, as it may be long. nil: there
+// is none.
+func Draft(attributes map[string]string) *filter.Draft {
+	policy := attributes[attrFilterPolicy]
+	if policy == "" || !utf8.ValidString(policy) {
+		return nil
+	}
+	return filter.Prepare(policy)
+}
+
+func setDelivery(_ *change, into *Settings, value string) (err error) {
 	if into.Delivery, err = retry.ParseSubscription(value, into.Raw); err != nil {
 		return refuse("DeliveryPolicy: %s", err)
 	}
@@ -173,7 +196,7 @@ func setDelivery(_ *Subscription, into *Settings, value string) (err error) {
 
 // setRedrive wants a queue in the subscriber's account and the topic's region:
 // SNS moves dead letters no farther.
-func setRedrive(sub *Subscription, into *Settings, value string) error {
+func setRedrive(sub *change, into *Settings, value string) error {
 	if value == "" {
 		into.Redrive = nil
 		return nil
@@ -207,7 +230,7 @@ func isFIFO(endpoint string) bool {
 }
 
 // setRole takes none: a role is for deliveries to Firehose, which are not built.
-func setRole(_ *Subscription, _ *Settings, value string) error {
+func setRole(_ *change, _ *Settings, value string) error {
 	role, err := checkRole(attrRole)(value)
 	if err == nil && role != "" {
 		err = refuse("SubscriptionRoleArn: only subscriptions of the protocol firehose have a role")

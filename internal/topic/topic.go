@@ -83,7 +83,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 
 func (t *Topic) add(sub *Subscription) {
 	t.subscriptions.Add(sub)
-	t.addToIndex(sub)
+	t.index.Add(sub, sub.Filter)
 	t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] = sub
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
@@ -92,12 +92,6 @@ func (t *Topic) add(sub *Subscription) {
 	if sub.Replaying() {
 		t.replaying++
 	}
-}
-
-// addToIndex lets the filter policy rest until a message may match it.
-func (t *Topic) addToIndex(sub *Subscription) {
-	t.index.Add(sub, sub.Filter)
-	sub.Filter.Rest()
 }
 
 func (t *Topic) remove(sub *Subscription) {

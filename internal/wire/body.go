@@ -5,80 +5,253 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/limit"
 )
 
 // DefaultMaxBody bounds a request's body, in bytes.
 const DefaultMaxBody = 2 << 20
 
-// maxPooled bounds the buffers that are kept for later requests, in bytes.
+// Buffers up to maxPooled bytes are kept for later requests, those that are counted
+// apart from those that are not.
 const maxPooled = 128 << 10
 
-var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
+var (
+	buffers      = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, 4<<10)} }}
+	largeBuffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, maxPooled)} }}
+)
 
+// buffer is what a request's body is read into, or its answer written.
 type buffer struct{ b []byte }
 
-func getBuffer() *buffer { return buffers.Get().(*buffer) }
+// getBuffer gives an empty one, for about size bytes if that can be said.
+func getBuffer(size int) *buffer {
+	if size <= limit.Free {
+		return buffers.Get().(*buffer)
+	}
+	b := largeBuffers.Get().(*buffer)
+	if size > cap(b.b) {
+		b.b = make([]byte, 0, size)
+	}
+	return b
+}
 
 // release gives the buffer back; nothing may alias it any more.
 func (b *buffer) release() {
-	if cap(b.b) <= maxPooled {
-		b.b = b.b[:0]
+	b.b = b.b[:0]
+	switch {
+	case cap(b.b) <= limit.Free:
 		buffers.Put(b)
+	case cap(b.b) <= maxPooled:
+		largeBuffers.Put(b)
 	}
 }
 
-// Few operations take a body of more than largeBody bytes, and maxLarge of these
-// at once: what they hold in memory until they are answered is several times that.
+// Few operations take a body of more than largeBody bytes, and maxLarge of these run at
+// once: what they hold in memory until they are answered is several times that.
 const (
 	largeBody = 8 << 20
 	maxLarge  = 4
 )
 
-// read fills the buffer with the request's body and refuses one of more than the
-// limit as soon as that is known.
-func (b *buffer) read(x *exchange) error {
-	r, limit := x.r, x.bodyLimit()
-	b.b = b.b[:0]
-	if r.Body == nil || r.ContentLength == 0 {
-		return nil
+// decoded is how much a request holds of each byte of its body: itself, and what is
+// made of it.
+const decoded = 2
+
+// DefaultPace is how fast a body must come where nothing else is set.
+var DefaultPace = Pace{Window: 10 * time.Second, Rate: 4 << 10, Whole: time.Minute}
+
+// Pace is how fast a body must come.
+type Pace struct {
+	Window time.Duration // in each of which so much must come:
+	Rate   int64         // bytes a second
+	Whole  time.Duration // all of it must be there, from the request's head on
+}
+
+// upload is the reading of a body.
+type upload struct {
+	x       *exchange
+	whole   time.Time // when all of it must be there
+	window  time.Time // when the window ends
+	arrived int64     // in the window
+	peer    limit.Peer
+}
+
+// begin bounds the wait for the first bytes.
+func (u *upload) begin(x *exchange) {
+	pace := &x.handler.Pace
+	u.x, u.whole = x, x.started.Add(pace.Whole)
+	u.limit(x.started)
+	u.reading()
+}
+
+// reading says that it is up to the client how long the body takes.
+func (u *upload) reading() {
+	if u.x.body.Held() <= limit.Free {
+		return
 	}
-	if r.ContentLength > limit {
-		return x.tooLarge(limit)
+	if u.peer == nil {
+		u.peer = limit.PeerOf(u.x.r.Context())
 	}
-	// The length is the client's word: memory for more than a little of it is
-	// taken only as the bytes come in.
-	if n := int(min(r.ContentLength, maxPooled)); n > cap(b.b) {
-		b.b = make([]byte, 0, n)
-	}
-	for {
-		if len(b.b) == cap(b.b) {
-			b.b = append(b.b, 0)[:len(b.b)]
-		}
-		n, err := r.Body.Read(b.b[len(b.b):cap(b.b)])
-		b.b = b.b[:len(b.b)+n]
-		if int64(len(b.b)) > limit {
-			return x.tooLarge(limit)
-		}
-		if len(b.b) > largeBody && !x.large {
-			if err := x.holdLarge(); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fault.New(fault.MalformedInput, "The request body could not be read.")
-		}
+	if u.peer != nil {
+		u.x.body.Reading(u.peer)
 	}
 }
 
-// holdLarge waits until the request may have a large body.
+// limit bounds what is read next to a window from now.
+func (u *upload) limit(now time.Time) {
+	u.window, u.arrived = now.Add(u.x.handler.Pace.Window), 0
+	if u.whole.Before(u.window) {
+		u.window = u.whole
+	}
+	u.x.readUntil(u.window)
+}
+
+// came takes n bytes of a body that goes on, and reports whether enough came of late.
+func (u *upload) came(n int) error {
+	x := u.x
+	u.arrived += int64(n)
+	u.reading()
+	if x.body.WasCut() {
+		return limit.ErrFull
+	}
+	// The window is moved when enough has come, so that a body that comes fast costs
+	// no look at the clock.
+	if pace := &x.handler.Pace; u.arrived >= int64(float64(pace.Rate)*pace.Window.Seconds()) {
+		u.limit(clock.System.Now())
+		if x.body.WasCut() { // in between: the deadline that cut it is gone
+			return limit.ErrFull
+		}
+	}
+	return nil
+}
+
+// end gives the connection the time that a request without a body has.
+func (u *upload) end() {
+	x := u.x
+	x.body.Working()
+	x.readUntil(u.whole)
+}
+
+// readUntil moves the time until which the body must be read.
+func (x *exchange) readUntil(t time.Time) {
+	// As http.NewResponseController does it, which is an allocation.
+	if w, ok := x.w.(interface{ SetReadDeadline(time.Time) error }); ok {
+		_ = w.SetReadDeadline(t)
+		return
+	}
+	if _, wrapped := x.w.(interface{ Unwrap() http.ResponseWriter }); wrapped {
+		_ = http.NewResponseController(x.w).SetReadDeadline(t) // what has no connection waits for none
+	}
+}
+
+// reserve reserves n bytes for the body.
+func (x *exchange) reserve(n int64) error {
+	if x.body == nil && x.handler.Requests != nil {
+		x.body = new(limit.Reservation)
+		x.body.Of(x.handler.Requests)
+	}
+	return x.body.Grow(x.r.Context(), n)
+}
+
+// readBody fills a buffer with the request's body and refuses one of more than the
+// limit as soon as that is known.
+func (x *exchange) readBody() (*buffer, error) {
+	r, most := x.r, x.bodyLimit()
+	if r.Body == nil || r.ContentLength == 0 {
+		return getBuffer(0), nil
+	}
+	if r.ContentLength > most {
+		return nil, x.tooLarge(most)
+	}
+	// The length is the client's word: memory for more than a little of it is taken
+	// only as the bytes come in.
+	size := int(min(r.ContentLength, maxPooled))
+	if size > limit.Free {
+		if err := x.reserve(decoded * int64(size)); err != nil {
+			return nil, err
+		}
+	}
+	b := getBuffer(size)
+	var u upload
+	u.begin(x)
+	for {
+		n, err := b.readOnce(x, r.Body, r.ContentLength)
+		if int64(len(b.b)) > most {
+			return b, x.tooLarge(most)
+		}
+		if errors.Is(err, io.EOF) {
+			u.end()
+			break
+		}
+		if err == nil {
+			err = u.came(n)
+		} else if _, refused := errors.AsType[*fault.Error](err); !refused {
+			err = fault.New(fault.MalformedInput, "The request body could not be read.")
+		}
+		if err != nil {
+			if x.body.WasCut() {
+				err = limit.ErrFull
+			}
+			return b, err
+		}
+	}
+	x.in = len(b.b)
+	if err := b.unzip(x); err != nil {
+		return b, err
+	}
+	if len(b.b) > largeBody {
+		return b, x.holdLarge()
+	}
+	return b, nil
+}
+
+// readOnce reads once behind what is there, for which it makes room. expected is how
+// much there will be in all, if that is positive.
+func (b *buffer) readOnce(x *exchange, from io.Reader, expected int64) (int, error) {
+	if len(b.b) == cap(b.b) {
+		if err := b.grow(x, int(expected)); err != nil {
+			return 0, err
+		}
+	}
+	n, err := from.Read(b.b[len(b.b):cap(b.b)])
+	b.b = b.b[:len(b.b)+n]
+	return n, err
+}
+
+// grow doubles the buffer; not beyond what is expected, with the byte that shows the end.
+func (b *buffer) grow(x *exchange, expected int) error {
+	before := cap(b.b)
+	size := max(2*before, 4<<10)
+	if expected >= before {
+		size = min(size, expected+1)
+	}
+	if size > limit.Free {
+		x.body.Working() // to wait for room is nobody's fault
+		if err := x.reserve(decoded * int64(size)); err != nil {
+			return err
+		}
+	}
+	next := make([]byte, len(b.b), size)
+	copy(next, b.b)
+	b.b = next
+	if before > limit.Free {
+		x.body.Shrink(decoded * int64(before))
+	}
+	return nil
+}
+
+// holdLarge waits until the request may work on a large body.
 func (x *exchange) holdLarge() error {
+	if x.large {
+		return nil
+	}
 	select {
 	case x.handler.large <- struct{}{}:
 		x.large = true
@@ -91,7 +264,7 @@ func (x *exchange) holdLarge() error {
 // unzip replaces a body that was sent compressed with what it holds, of at most
 // limit bytes.
 func (b *buffer) unzip(x *exchange) error {
-	limit := x.bodyLimit()
+	most := x.bodyLimit()
 	switch encoding := x.r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
 	case "", "identity":
 		return nil
@@ -99,24 +272,29 @@ func (b *buffer) unzip(x *exchange) error {
 	default:
 		return fault.Newf(fault.MalformedInput, "The content encoding %s is not supported.", printable(encoding))
 	}
-	if limit > largeBody && !x.large {
+	if most > largeBody {
 		if err := x.holdLarge(); err != nil {
 			return err
 		}
 	}
-	packed, err := gzip.NewReader(bytes.NewReader(bytes.Clone(b.b)))
+	packed, err := gzip.NewReader(bytes.NewReader(b.b))
 	if err != nil {
 		return errUnzip
 	}
-	plain := bytes.NewBuffer(b.b[:0])
-	n, err := io.Copy(plain, io.LimitReader(packed, limit+1))
-	b.b = plain.Bytes()
-	if n > limit {
-		return x.tooLarge(limit)
+	var plain buffer
+	for from := io.LimitReader(packed, most+1); err == nil; {
+		_, err = plain.readOnce(x, from, 0)
 	}
-	if err != nil {
+	if _, refused := errors.AsType[*fault.Error](err); refused {
+		return err
+	}
+	if int64(len(plain.b)) > most {
+		return x.tooLarge(most)
+	}
+	if !errors.Is(err, io.EOF) {
 		return errUnzip
 	}
+	b.b = plain.b
 	return nil
 }
 

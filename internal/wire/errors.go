@@ -20,6 +20,7 @@ type errorShape struct {
 	// JSON's. Both stand, whatever text the fault brings.
 	Query string
 	Mute  bool // the answer has no message
+	Fixed bool // the status stands, whatever the protocol makes of mistakes
 }
 
 const (
@@ -49,6 +50,9 @@ var common = map[fault.Kind]errorShape{
 	fault.TooManyTags:                 {Type: coral + "TooManyTagsException", Code: "TooManyTags", Status: http.StatusBadRequest, Text: "The resource has as many tags as it may have."},
 	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
+
+// forbidden is how every service refuses what the server as a whole does not take.
+var forbidden = errorShape{Type: coral + "AccessDeniedException", Code: "AccessDenied", Status: http.StatusForbidden, Fixed: true}
 
 // elsewhere are the kinds that only one service refuses with. From another one
 // they are our mistake.

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
@@ -39,6 +40,11 @@ type Options struct {
 	// answered, on their goroutines. The operation's name, or both names, are empty
 	// where they could not be told. May be nil.
 	Observe func(service, operation string) Observer
+	// Pace is how fast bodies must come; nothing set is DefaultPace. Requests and
+	// Answers bound the memory that large requests and large answers hold at once; nil:
+	// nothing does.
+	Pace              Pace
+	Requests, Answers *limit.Budget
 	// Panicked is told of a panic before its request is answered, while it is being
 	// recovered from; may be nil.
 	Panicked func(cause any)
@@ -68,7 +74,7 @@ type Handler struct {
 	byName    map[string]*Service
 	rest      []*Service
 	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
-	large     chan struct{} // holds a token for each large body that is being served
+	large     chan struct{} // holds a token for each large body that is worked on
 }
 
 // NewHandler returns a handler. It panics if the options lack what is
@@ -83,6 +89,9 @@ func NewHandler(options Options) *Handler {
 	}
 	if options.MaxBody == 0 {
 		options.MaxBody = DefaultMaxBody
+	}
+	if options.Pace == (Pace{}) {
+		options.Pace = DefaultPace
 	}
 	h := &Handler{
 		Options:   options,
@@ -115,10 +124,19 @@ func NewHandler(options Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
 	defer x.finish()
+	if h.Answers != nil {
+		x.memory.Of(h.Answers)
+	}
 	in, err := x.read()
 	var out any
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
+	}
+	if held := x.body.Held(); held > limit.Free {
+		x.body.Shrink(held - held/decoded) // the body itself is gone
+	}
+	if err == nil && x.op.Answer > 0 {
+		err = x.memory.Grow(r.Context(), x.op.Answer)
 	}
 	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
@@ -128,6 +146,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.answer(out)
+}
+
+// Forbid answers a request that must not be served with status 403, in the form of
+// its protocol. Its body is not looked at. The text tells its sender why.
+func (h *Handler) Forbid(w http.ResponseWriter, r *http.Request, text string) {
+	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
+	defer x.finish()
+	x.identify()
+	x.answerError(forbidden, text)
 }
 
 // exchange is one request and its answer.
@@ -143,30 +170,35 @@ type exchange struct {
 	reason  string            // of the refusal
 	asJSON  bool              // a Query request that wants its answer in JSON
 
-	headers [3]string // the values of headers that differ from answer to answer
-	large   bool      // the body is large, and holds a token
+	headers [3]string          // the values of headers that differ from answer to answer
+	large   bool               // the body is large, and holds a token
+	body    *limit.Reservation // nil: it is small
+	memory  limit.Reservation  // of the answer
 	in, out int
 	status  int // 0 until an answer is written
 	code    string
 }
 
-// read finds out what is asked for and reads its input.
-func (x *exchange) read() (in any, err error) {
-	h := x.handler
+// identify finds out what is asked for, as far as the request's head tells.
+func (x *exchange) identify() {
 	x.call = api.Call{
-		RequestID:  h.NewRequestID(),
+		RequestID:  x.handler.NewRequestID(),
 		RemoteAddr: x.r.RemoteAddr,
 		Header:     x.r.Header,
-		Time:       h.Clock.Now(),
+		Time:       x.handler.Clock.Now(),
+		Memory:     &x.memory,
 	}
 	x.address()
-	body := getBuffer()
-	defer body.release()
-	if err := body.read(x); err != nil {
-		return nil, err
+}
+
+// read finds out what is asked for and reads its input.
+func (x *exchange) read() (in any, err error) {
+	x.identify()
+	body, err := x.readBody()
+	if body != nil {
+		defer body.release()
 	}
-	x.in = len(body.b)
-	if err := body.unzip(x); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	switch x.call.Protocol {
@@ -281,6 +313,8 @@ func (x *exchange) finish() {
 	if x.large {
 		<-x.handler.large
 	}
+	defer x.body.Release()
+	defer x.memory.Release()
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
 			panic(cause)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
 	"godwit.dev/godwit/internal/wire/rpccbor"
@@ -34,7 +35,7 @@ const xmlDeclaration = `<?xml version="1.0"?>`
 
 // answer writes the operation's output.
 func (x *exchange) answer(out any) {
-	b := getBuffer()
+	b := getBuffer(x.sizeOf(x.memory.Held()))
 	defer b.release()
 	dst, op := b.b[:0], x.op
 	if x.call.Protocol == protocolREST {
@@ -79,7 +80,7 @@ func (x *exchange) answer(out any) {
 
 // answerError writes a refusal.
 func (x *exchange) answerError(shape errorShape, text string) {
-	b := getBuffer()
+	b := getBuffer(0)
 	defer b.release()
 	x.code = shape.Code
 	side := "Sender"
@@ -150,7 +151,7 @@ func (x *exchange) queryError(shape *errorShape, side string) {
 		return
 	}
 	if x.service.queryMode && x.r.Header.Get("X-Amzn-Query-Mode") != "true" {
-		if !shape.Server {
+		if !shape.Server && !shape.Fixed {
 			shape.Status = http.StatusBadRequest
 		}
 		return
@@ -160,6 +161,10 @@ func (x *exchange) queryError(shape *errorShape, side string) {
 }
 
 func (x *exchange) write(status int, body []byte) {
+	if err := x.hold(body); err != nil && status < http.StatusBadRequest {
+		x.refuse(err)
+		return
+	}
 	header := x.w.Header()
 	x.headers[0] = x.call.RequestID
 	header[headerRequestID] = x.headers[0:1:1]
@@ -185,4 +190,29 @@ func (x *exchange) write(status int, body []byte) {
 	if len(body) > 0 {
 		_, _ = x.w.Write(body) // a caller that is gone does not want to know
 	}
+}
+
+// rendered is how much an answer holds of each byte of what it is made of: as it was
+// read, as the operation's output, as it is written.
+const rendered = 3
+
+// sizeOf is about how large an answer is for which so much was reserved.
+func (x *exchange) sizeOf(reserved int64) int {
+	if reserved <= limit.Free || x.op.Answer > 0 {
+		return 0
+	}
+	return int(reserved / rendered * 17 / 16)
+}
+
+// hold reserves what the answer holds until its caller has taken it.
+func (x *exchange) hold(body []byte) error {
+	if err := x.memory.Settle(x.r.Context(), int64(cap(body))); err != nil {
+		return err
+	}
+	if x.memory.Held() > limit.Free {
+		if peer := limit.PeerOf(x.r.Context()); peer != nil {
+			x.memory.Writing(peer)
+		}
+	}
+	return nil
 }

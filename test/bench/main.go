@@ -69,6 +69,11 @@ type sizes struct {
 
 	logEvents         int
 	idleSubscriptions int
+
+	quiet  int           // queues with a message that are left alone
+	minute time.Duration // of the server's monitoring; less shows nothing
+	space  int           // bytes that are sent and deleted
+	freed  time.Duration // until the disk is judged
 }
 
 var fullSizes = sizes{
@@ -83,6 +88,7 @@ var fullSizes = sizes{
 	posts: 20_000, publishes: 1000, hanging: 1000,
 	functions: 1000, cold: 50,
 	logEvents: 10_000_000, idleSubscriptions: 100_000,
+	quiet: 200_000, minute: time.Minute, space: 800 << 20, freed: 2 * time.Minute,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -98,6 +104,7 @@ var quickSizes = sizes{
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3,
 	logEvents: 100_000, idleSubscriptions: 500,
+	quiet: 500, minute: time.Second, space: 4 << 20, freed: time.Second,
 }
 
 type scenario struct {
@@ -118,6 +125,9 @@ var scenarios = []scenario{
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
+	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},
+	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},
+	{"space", "the disk space after much was received and deleted", runSpace},
 	{"logs", "a log group with many events: memory, restarts, and what operations cost", runLogs},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},

@@ -22,6 +22,7 @@ const debianCLI = "/usr/bin/aws"
 // TestDebianCLI installs Debian's awscli if it may.
 func TestDebianCLI(t *testing.T) {
 	t.Parallel()
+	installed(t)
 	const client = "Debian's awscli"
 	if !exists(debianCLI) {
 		apt, err := exec.LookPath("apt-get")
@@ -69,6 +70,7 @@ func install(t *testing.T, apt string) error {
 // TestInstalledCLI runs the one that is found first, if it is another one.
 func TestInstalledCLI(t *testing.T) {
 	t.Parallel()
+	installed(t)
 	path, err := exec.LookPath("aws")
 	if err != nil {
 		skips.skip(t, "the installed aws", "there is none")

@@ -2,8 +2,9 @@
 // libraries and command lines that nobody here has written. It is a module of
 // its own, so that Godwit does not depend on them.
 //
-// A client that is not on this machine and cannot be installed is skipped; the
-// end of the output names it.
+// What is not written in Go runs with GODWIT_PROGRAMS=1 only. A client that is not
+// on this machine then and cannot be installed is skipped; the end of the output
+// names it.
 package clients_test
 
 import (
@@ -207,6 +208,15 @@ type skipList struct {
 }
 
 var skips skipList
+
+// installed skips the test unless programs that do not come with Go may be used:
+// make test-all says so.
+func installed(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GODWIT_PROGRAMS") == "" {
+		t.Skip("needs installed programs: make test-all, or GODWIT_PROGRAMS=1")
+	}
+}
 
 // skip gives a client up.
 func (s *skipList) skip(t *testing.T, client, why string) {

@@ -98,6 +98,7 @@ var installing sync.Mutex
 // cache, once for each content of that file, and returns node_modules.
 func nodeModules(t *testing.T, client string) string {
 	t.Helper()
+	installed(t)
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			skips.skip(t, client, tool+" is not installed")

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/soak"
 )
 
 // hazard is a server with a topic and a FIFO topic, whose subscribers fail at
@@ -27,7 +29,8 @@ type hazard struct {
 	round  int
 	acked  map[string]bool // bodies of publishes that were acknowledged, of the FIFO topic with a group
 	taken  map[string]int  // by body: the round of the hook's first 200
-	asked  map[string]int  // by body: the round of the hook's latest request
+	seed   uint64
+	asked  map[string]int // by body: the round of the hook's latest request
 	wrong  []string
 	rounds struct{ failed, succeeded int } // of the hook's answers
 }
@@ -39,23 +42,24 @@ const failRounds = 3
 // subscriber or in its dead-letter queue, and in but one of them.
 func TestHalfOfAllAttemptsFail(t *testing.T) {
 	t.Parallel()
-	t.Logf("go test ./test/e2e -run TestHalfOfAllAttemptsFail -seed %d", *seed)
-	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
-	h := &hazard{acked: map[string]bool{}, taken: map[string]int{}, asked: map[string]int{}, waiting: map[string]string{}}
-	r := random(30)
-	h.hook = newSink(t, func(body string) int { return h.answer(r, body) })
-	h.p = startAt(t, addr, data)
-	h.prepare(t)
-	var numbers atomic.Int64
-	for range failRounds {
-		h.fight(t, &numbers)
-		h.mu.Lock()
-		h.round++
-		h.mu.Unlock()
+	soak.Campaign(t, 1, func(t *testing.T, seed uint64) {
+		addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
+		h := &hazard{seed: seed, acked: map[string]bool{}, taken: map[string]int{}, asked: map[string]int{}, waiting: map[string]string{}}
+		r := soak.Rand(seed, 0)
+		h.hook = newSink(t, func(body string) int { return h.answer(r, body) })
 		h.p = startAt(t, addr, data)
-	}
-	h.settle(t)
-	h.account(t)
+		h.prepare(t)
+		var numbers atomic.Int64
+		for range failRounds {
+			h.fight(t, &numbers)
+			h.mu.Lock()
+			h.round++
+			h.mu.Unlock()
+			h.p = startAt(t, addr, data)
+		}
+		h.settle(t)
+		h.account(t)
+	})
 }
 
 // answer fails half of the attempts; of those, one in eight for good.
@@ -112,7 +116,7 @@ func (h *hazard) fight(t *testing.T, numbers *atomic.Int64) {
 			}
 		})
 	}
-	r := random(uint64(40 + h.round))
+	r := soak.Rand(h.seed, uint64(1+h.round))
 	clients.Go(func() {
 		for n := 0; ctx.Err() == nil && h.explain(h.trouble(ctx, r, n)); n++ {
 			pass(ctx, time.Duration(5+r.IntN(30))*time.Millisecond)

@@ -13,28 +13,27 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/programs"
 )
 
 // TestSyncsAreReal sends 500 messages one after the other, and counts the calls
 // in between by which the server has the disk keep what it wrote.
 func TestSyncsAreReal(t *testing.T) {
 	const sends = 500
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not installed")
-	}
+	programs.Need(t, "strace")
 	addr, dir := freeAddress(t), t.TempDir()
 	trace := filepath.Join(dir, "trace")
 	args := append([]string{"-f", "-ttt", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", trace, binary},
 		arguments(addr, filepath.Join(dir, "data"))...)
-	p := launch(t, addr, exec.Command(strace, args...))
+	p := launch(t, addr, exec.Command("strace", args...))
 	t.Cleanup(func() { // before strace itself, whose end it would outlive
 		if pid, err := child(p.cmd.Process.Pid); err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	})
 	if !traceable(t, p) {
-		t.Skipf("strace may not trace here: %s", p.stderr.String())
+		programs.Skip(t, "strace may not trace here: "+p.stderr.String())
 	}
 	p.awaitReady(t)
 	queue := p.createQueue(t, "synced")

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/soak"
 )
 
 const (
@@ -158,6 +160,10 @@ func checkNoSpace(t *testing.T, err error, code string) {
 // TestFullDisk fills the disk with messages until they are refused.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
+	soak.Campaign(t, 1, func(t *testing.T, _ uint64) { testFullDisk(t) })
+}
+
+func testFullDisk(t *testing.T) {
 	d := newDiskTest(t, smallDisk(t))
 	checkNoSpace(t, d.fill(t), "com.amazon.coral.service#InsufficientStorageException")
 	_, err := d.publish(t.Context(), d.topic, "no room", "")
@@ -201,10 +207,12 @@ func TestFullDisk(t *testing.T) {
 // messages are sent.
 func TestDiskFilledByOthers(t *testing.T) {
 	t.Parallel()
-	disk := smallDisk(t)
-	for !filledByOthers(t, disk) {
-		t.Log("once more: the server had given up its reserve before the disk was full, and that went, too")
-	}
+	soak.Campaign(t, 1, func(t *testing.T, _ uint64) {
+		disk := smallDisk(t)
+		for !filledByOthers(t, disk) {
+			t.Log("once more: the server had given up its reserve before the disk was full, and that went, too")
+		}
+	})
 }
 
 // filledByOthers is one run; false if it says nothing, as a check of the server's

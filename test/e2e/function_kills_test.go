@@ -7,11 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // worker is a function that runs elsewhere, and knows what it was run with.
@@ -53,74 +51,84 @@ func (w *worker) missing(names map[string]bool) (one string, n int) {
 	return one, n
 }
 
-// TestFunctionsKill9 kills the server three times while events are accepted and a
-// queue feeds a function: the function gets each event that was accepted and each
+// functionSiege is the load of a function on a server that is killed again and again:
+// events, and a queue that feeds it. It gets each event that was accepted and each
 // message that was sent, and the queue is empty in the end.
-func TestFunctionsKill9(t *testing.T) {
-	t.Parallel()
-	w := &worker{seen: map[string]bool{}}
-	far := httptest.NewServer(w)
-	defer far.Close()
-	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
-	p := startAt(t, addr, data)
-	p.lambda(t, http.MethodPost, "/2015-03-31/functions", object{
-		"FunctionName": "f", "PackageType": "Image", "Role": "arn:aws:iam::" + account + ":role/r", "Timeout": 1, "Code": object{"ImageUri": far.URL},
-	})
-	queue := p.createQueue(t, "work", "VisibilityTimeout", "2")
-	p.lambda(t, http.MethodPost, "/2015-03-31/event-source-mappings", object{"FunctionName": "f", "EventSourceArn": queueARN("work")})
+type functionSiege struct {
+	*server
+	worker  *worker
+	far     *httptest.Server
+	queue   string
+	numbers atomic.Int64
 
-	var mu sync.Mutex
-	events, messages := map[string]bool{}, map[string]bool{}
-	var numbers atomic.Int64
-	load := func(ctx context.Context, kind string, accepted map[string]bool, accept func(ctx context.Context, name string) error) {
-		for ctx.Err() == nil {
-			name := fmt.Sprint(kind, numbers.Add(1))
-			if accept(ctx, name) != nil {
-				return // killed; whether this one was accepted nobody knows
-			}
-			mu.Lock()
-			accepted[name] = true
-			mu.Unlock()
+	mu               sync.Mutex
+	events, messages map[string]bool // that were accepted
+	faults           []string
+}
+
+func newFunctionSiege(t *testing.T, on *server) *functionSiege {
+	s := &functionSiege{server: on, worker: &worker{seen: map[string]bool{}}, events: map[string]bool{}, messages: map[string]bool{}}
+	s.far = httptest.NewServer(s.worker)
+	t.Cleanup(s.far.Close)
+	return s
+}
+
+func (s *functionSiege) prepare(t *testing.T) {
+	s.p.lambda(t, http.MethodPost, "/2015-03-31/functions", object{
+		"FunctionName": "f", "PackageType": "Image", "Role": "arn:aws:iam::" + account + ":role/r", "Timeout": 1, "Code": object{"ImageUri": s.far.URL},
+	})
+	s.queue = s.p.createQueue(t, "events", "VisibilityTimeout", "2")
+	s.p.lambda(t, http.MethodPost, "/2015-03-31/event-source-mappings", object{"FunctionName": "f", "EventSourceArn": queueARN("events")})
+}
+
+func (s *functionSiege) attack(ctx context.Context, clients *sync.WaitGroup) {
+	clients.Go(func() { s.load(ctx, "event", s.events, s.invoke) })
+	clients.Go(func() { s.load(ctx, "message", s.messages, s.send) })
+}
+
+func (s *functionSiege) load(ctx context.Context, kind string, accepted map[string]bool, accept func(ctx context.Context, name string) error) {
+	for ctx.Err() == nil {
+		name := fmt.Sprint(kind, s.numbers.Add(1))
+		if accept(ctx, name) != nil {
+			return // killed; whether this one was accepted nobody knows
 		}
+		s.mu.Lock()
+		accepted[name] = true
+		s.mu.Unlock()
 	}
-	for range 3 {
-		ctx, cancel := context.WithCancel(t.Context())
-		var clients sync.WaitGroup
-		for range 2 {
-			clients.Go(func() {
-				load(ctx, "event", events, func(ctx context.Context, name string) error {
-					a, err := p.call(ctx, http.MethodPost, "/2015-03-31/functions/f/invocations",
-						map[string]string{"Authorization": signed("lambda"), "X-Amz-Invocation-Type": "Event"}, fmt.Appendf(nil, `{"ID":%q}`, name))
-					if err == nil && a.status != http.StatusAccepted {
-						t.Errorf("an event: %d %s", a.status, a.body)
-						return fmt.Errorf("%d", a.status)
-					}
-					return err
-				})
-			})
-			clients.Go(func() {
-				load(ctx, "message", messages, func(ctx context.Context, name string) error {
-					return p.sqs(ctx, "SendMessage", object{"QueueUrl": queue, "MessageBody": name}, nil)
-				})
-			})
-		}
-		pass(ctx, time.Second)
-		p.kill()
-		cancel()
-		clients.Wait()
-		p = startAt(t, addr, data)
+}
+
+func (s *functionSiege) invoke(ctx context.Context, name string) error {
+	a, err := s.p.call(ctx, http.MethodPost, "/2015-03-31/functions/f/invocations",
+		map[string]string{"Authorization": signed("lambda"), "X-Amz-Invocation-Type": "Event"}, fmt.Appendf(nil, `{"ID":%q}`, name))
+	if err == nil && a.status != http.StatusAccepted {
+		err = fmt.Errorf("an event: %d %s", a.status, a.body)
+		s.mu.Lock()
+		s.faults = append(s.faults, err.Error())
+		s.mu.Unlock()
 	}
-	if len(events) < 20 || len(messages) < 20 {
-		t.Errorf("%d events and %d messages: that proves nothing", len(events), len(messages))
+	return err
+}
+
+func (s *functionSiege) send(ctx context.Context, name string) error {
+	return s.p.sqs(ctx, "SendMessage", object{"QueueUrl": s.queue, "MessageBody": name}, nil)
+}
+
+func (s *functionSiege) check(t *testing.T) {
+	for _, f := range s.faults {
+		t.Error(f)
+	}
+	if len(s.events) < 5 || len(s.messages) < 5 {
+		t.Errorf("%d events and %d messages: that proves nothing", len(s.events), len(s.messages))
 	}
 	eventually(t, "the function has got all", func() (bool, error) {
-		event, n := w.missing(events)
-		message, m := w.missing(messages)
+		event, n := s.worker.missing(s.events)
+		message, m := s.worker.missing(s.messages)
 		return n+m == 0, fmt.Errorf("%d events (%s) and %d messages (%s) are missing", n, event, m, message)
 	})
-	eventually(t, "the queue is empty", func() (bool, error) {
-		counts := p.counts(t, queue)
+	eventually(t, "the function's queue is empty", func() (bool, error) {
+		counts := s.p.counts(t, s.queue)
 		return counts == [3]int{}, fmt.Errorf("it holds %v", counts)
 	})
-	t.Logf("%d events and %d messages", len(events), len(messages))
+	t.Logf("%d events and %d messages", len(s.events), len(s.messages))
 }

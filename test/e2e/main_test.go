@@ -3,23 +3,19 @@
 // it with -count=1: go test does not see that a result in its cache is of another
 // server.
 //
-// What is random comes from one seed, which is printed: go test ./test/e2e
-// -seed N draws the same again. How the machine interleaves it is not repeated.
+// What is random comes from a seed, and the command that draws the same again is
+// printed. How the machine interleaves it is not repeated.
 package e2e_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
-
-var seed = flag.Uint64("seed", 0, "seed of everything random; 0 draws one")
 
 // binary is the server under test, built once.
 var binary string
@@ -31,10 +27,6 @@ const patience = 2 * time.Minute
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	flag.Parse()
-	if *seed == 0 {
-		*seed = rand.Uint64()
-	}
 	dir, err := os.MkdirTemp("", "godwit-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,9 +40,6 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// random is a source of its own for each place that draws.
-func random(place uint64) *rand.Rand { return rand.New(rand.NewPCG(*seed, place)) }
 
 // eventually probes until a probe says true, and fails the test after
 // patience with the last thing that the probe said.

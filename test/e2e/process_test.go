@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	functions "godwit.dev/godwit/internal/invoke/process"
 )
 
 // process is a server under test.
@@ -76,8 +78,16 @@ func freeAddress(t *testing.T) string {
 
 // arguments are those that every server gets.
 func arguments(addr, data string, more ...string) []string {
-	return append([]string{"--listen", addr, "--data", data, "--log-level", "warn"}, more...)
+	return append([]string{"--listen", addr, "--data", data, "--log-level", "warn", isolation()}, more...)
 }
+
+// isolation is the setting for what functions can have on this machine.
+var isolation = sync.OnceValue(func() string {
+	if functions.Isolated() != nil {
+		return functions.NoIsolation
+	}
+	return "--function-isolation=namespaces"
+})
 
 // start runs a server of its own for a test and waits until it is ready.
 func start(t *testing.T, more ...string) *process {

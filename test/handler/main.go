@@ -28,6 +28,7 @@ type event struct {
 	Flood   bool   `json:"flood"`   // start what prints without an end
 	Write   string `json:"write"`   // into /tmp/kept
 	Memory  int    `json:"memory"`  // MiB to fill
+	Fill    int    `json:"fill"`    // MiB to write into a file in /tmp
 	Sleep   string `json:"sleep"`   // a duration
 	Spin    string `json:"spin"`    // a duration to compute for; answer with the processor's time, in ms
 	Exit    *int   `json:"exit"`    // status to end with
@@ -41,6 +42,9 @@ type event struct {
 	Env     bool   `json:"env"`     // answer with the environment
 	Read    bool   `json:"read"`    // answer with /tmp/kept
 	Fetch   string `json:"fetch"`   // answer with what a URL answers
+
+	Probe []string `json:"probe"` // answer with what comes of trying these URLs
+	Load  string   `json:"load"`  // answer with how long Size bytes take to an address and back, in ms
 }
 
 func main() {
@@ -84,6 +88,21 @@ func spin(d time.Duration) (milliseconds int64, err error) {
 	return (after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()) / 1e6, err
 }
 
+// fill writes so many MiB into a file.
+func fill(megabytes int) error {
+	f, err := os.Create(os.TempDir() + "/fill")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	for block := make([]byte, 1<<20); megabytes > 0; megabytes-- {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // echo answers with its event, without a copy.
 type echo json.RawMessage
 
@@ -117,6 +136,11 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 			return nil, err
 		}
 	}
+	if e.Fill > 0 {
+		if err := fill(e.Fill); err != nil {
+			return nil, err
+		}
+	}
 	if e.Memory > 0 {
 		filled := bytes.Repeat([]byte{1}, e.Memory<<20)
 		defer func() { fmt.Print(string(filled[:0])) }()
@@ -144,6 +168,10 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 func answer(ctx context.Context, in json.RawMessage, e event) (any, error) {
 	call, _ := lambdacontext.FromContext(ctx)
 	switch {
+	case len(e.Probe) > 0:
+		return probe(e.Probe), nil
+	case e.Load != "":
+		return load(e.Load, e.Size)
 	case e.Size > 0:
 		return strings.Repeat("y", e.Size-2), nil
 	case e.Raw != "":
@@ -154,6 +182,7 @@ func answer(ctx context.Context, in json.RawMessage, e event) (any, error) {
 		first, second := report(path, `"first"`), report(path, `"second"`)
 		unknown := report("invocation/unknown/response", `"unknown"`)
 		_ = os.WriteFile(os.TempDir()+"/kept", fmt.Append(nil, first, second, unknown), 0o600)
+		fmt.Println("answered twice")
 		os.Exit(0)
 	case e.Context:
 		deadline, _ := ctx.Deadline()

@@ -335,6 +335,7 @@ func TestInvokeWithoutItsRuntime(t *testing.T) {
 	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho "+dir+"/node\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	alone(t)
 	t.Setenv("PATH", dir)
 	c := functionsClient(start(t))
 	in := functionInput(t, "f")

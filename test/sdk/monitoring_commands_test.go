@@ -11,16 +11,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+
+	"godwit.dev/godwit/test/programs"
 )
 
 // TestMonitoringCommands runs the commands of docs/monitoring.md as they stand, but for
 // addresses: when one web hook refuses a message for good, the other one is told.
 func TestMonitoringCommands(t *testing.T) {
-	for _, tool := range []string{"bash", "aws"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands of docs/monitoring.md take %s, which is not installed", tool)
-		}
-	}
+	programs.Need(t, "bash", "aws")
 	text, err := os.ReadFile("../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)

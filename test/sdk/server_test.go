@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/server"
 )
 
@@ -31,14 +33,24 @@ const (
 // clock that advance moves. endpoint is http://host:port.
 func start(t *testing.T) (endpoint string) { return startWith(t, func(*config.Config) {}) }
 
+// isolation is what functions can have on this machine.
+var isolation = sync.OnceValue(func() config.FunctionIsolation {
+	if process.Isolated() != nil {
+		return config.IsolationNone
+	}
+	return config.IsolationNamespaces
+})
+
 // startWith is start with other settings.
 func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 	t.Helper()
+	besideOthers(t)
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
 		Region: region, Account: account, AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 500,
 	}
+	settings.FunctionIsolation = isolation()
 	change(&settings)
 	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
 	if err := s.Start(t.Context()); err != nil {
@@ -51,6 +63,19 @@ func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 	})
 	return "http://" + s.Addr().String()
 }
+
+var parallel sync.Map // names of tests
+
+// besideOthers lets a test run while others do, since it has a server of its own. What
+// stands behind a subtest counts on its end.
+func besideOthers(t *testing.T) {
+	if _, before := parallel.LoadOrStore(t.Name(), true); !before && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
+	}
+}
+
+// alone keeps a test from running while others do, since it changes what they share.
+func alone(t *testing.T) { parallel.Store(t.Name(), true) }
 
 // client is an SQS client of account 000000000000.
 func client(endpoint string) *sqs.Client { return clientOf(endpoint, region, "test") }

@@ -294,6 +294,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 // Of replays under way there can be a quota. One of a queue that is out of reach
 // goes on with its deliveries, through a restart, and fails with its archive.
 func TestReplayQuota(t *testing.T) {
+	besideOthers(t)
 	data := t.TempDir()
 	setup := func(c *config.Config) { c.Store, c.Data, c.MaxReplays = config.PebbleStore, data, 1 }
 	const messages = 1500 // more than a replay puts ahead of its deliveries

@@ -58,6 +58,9 @@ func liftDeadlines(w http.ResponseWriter) {
 	_ = lift.SetWriteDeadline(time.Time{})
 }
 
+// Forbid answers a request that must not be served. The text tells its sender why.
+func Forbid(w http.ResponseWriter, text string) { writeError(w, http.StatusForbidden, text) }
+
 // NotFound answers for paths under /_godwit/ that lead nowhere.
 func NotFound() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,17 +18,8 @@ const (
 	aheadData = 2 * time.Hour
 )
 
-// datum is a checked MetricDatum.
-type datum struct {
-	metric metrics.Metric
-	unit   string
-	second int64
-	fine   bool // it is kept by the second, too
-	add    func(*metrics.Set)
-}
-
-// putMetricData answers PutMetricData: it takes all data or none. They are
-// durable with the next flush, within a minute.
+// putMetricData answers PutMetricData: it takes all data or none. They are durable
+// when it answers.
 func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetricDataInput) (*PutMetricDataOutput, error) {
 	if err := checkNamespace("Namespace", in.Namespace); err != nil {
 		return nil, err
@@ -46,7 +37,7 @@ func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetric
 	if total > maxData {
 		return nil, tooMany("MetricData", maxData)
 	}
-	data := make([]datum, 0, total)
+	data := make([]metrics.Datapoint, 0, total)
 	read := func(parameter string, all []MetricDatum) error {
 		for i := range all {
 			d, err := s.readDatum(call, *in.Namespace, fmt.Sprintf("%s.member.%d.", parameter, i+1), &all[i])
@@ -65,15 +56,10 @@ func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetric
 			return nil, err
 		}
 	}
-	for _, d := range data {
-		if err := s.metrics.Put(d.metric, d.unit, d.second, d.fine, d.add); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
+	return nil, s.metrics.Put(data...)
 }
 
-func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatum) (d datum, err error) {
+func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatum) (d metrics.Datapoint, err error) {
 	if err := checkText(at+"MetricName", in.MetricName, maxName); err != nil {
 		return d, err
 	}
@@ -97,14 +83,14 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 			return d, invalid("The parameter %sTimestamp must specify a time no more than two hours in the future.", at)
 		}
 	}
-	d = datum{
-		metric: metrics.Metric{Owner: owner(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
-		unit:   noUnit, second: when.Unix(), fine: deref(in.StorageResolution) == 1,
+	d = metrics.Datapoint{
+		Metric: metrics.Metric{Owner: owner(call), Namespace: namespace, Name: *in.MetricName, Dimensions: dimensions},
+		Unit:   noUnit, Second: when.Unix(), Fine: deref(in.StorageResolution) == 1,
 	}
 	if in.Unit != nil {
-		d.unit = *in.Unit
+		d.Unit = *in.Unit
 	}
-	d.add, err = readValues(at, in)
+	d.Add, err = readValues(at, in)
 	return d, err
 }
 

@@ -13,7 +13,7 @@ import (
 // Metrics is what the handlers need of the keeper of metrics, which is
 // *metrics.Store.
 type Metrics interface {
-	Put(m metrics.Metric, unit string, second int64, fine bool, f func(*metrics.Set)) error
+	Put(data ...metrics.Datapoint) error
 	Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error
 	Units(m metrics.Metric) ([]string, error)
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
@@ -51,8 +51,8 @@ func New(o Options) *Service { return &Service{metrics: o.Metrics, alarms: o.Ala
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("PutMetricData", s.putMetricData),
-		api.Op("GetMetricData", s.getMetricData),
-		api.Op("GetMetricStatistics", s.getMetricStatistics),
+		api.Op("GetMetricData", s.getMetricData).Holding(8 << 20),
+		api.Op("GetMetricStatistics", s.getMetricStatistics).Holding(1 << 20),
 		api.Op("ListMetrics", s.listMetrics),
 		api.Op("PutMetricAlarm", s.putMetricAlarm),
 		api.Op("DescribeAlarms", s.describeAlarms),

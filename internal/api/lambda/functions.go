@@ -80,7 +80,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if err != nil {
 		return nil, err
 	}
-	return shown(&info, qualifierOf(&info, in.Publish)), nil
+	return s.shown(&info, qualifierOf(&info, in.Publish)), nil
 }
 
 // qualifierOf is the version, if it was asked for by being published.
@@ -175,7 +175,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 			return nil, err
 		}
 		info.Config, info.Code = &config, code
-		return shown(&info, ""), nil
+		return s.shown(&info, ""), nil
 	}
 	info, err = s.engine.UpdateFunctionCode(ctx, function.Update{
 		ARN: fn, RevisionID: deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
@@ -184,7 +184,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	if err != nil {
 		return nil, err
 	}
-	return shown(&info, qualifierOf(&info, in.Publish)), nil
+	return s.shown(&info, qualifierOf(&info, in.Publish)), nil
 }
 
 // updateFunctionConfiguration answers UpdateFunctionConfiguration.
@@ -217,7 +217,7 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	if err != nil {
 		return nil, err
 	}
-	return shown(&info, ""), nil
+	return s.shown(&info, ""), nil
 }
 
 // getFunction answers GetFunction.
@@ -226,7 +226,7 @@ func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionI
 	if err != nil {
 		return nil, err
 	}
-	out := &GetFunctionOutput{Configuration: shown(&info, n.qualifier), Tags: info.Tags}
+	out := &GetFunctionOutput{Configuration: s.shown(&info, n.qualifier), Tags: info.Tags}
 	if info.Code.URL != "" {
 		out.Code = &FunctionCodeLocation{RepositoryType: "ECR", ImageUri: info.Code.URL, ResolvedImageUri: info.Code.URL}
 	} else {
@@ -244,7 +244,7 @@ func (s *Service) getFunctionConfiguration(ctx context.Context, call *api.Call, 
 	if err != nil {
 		return nil, err
 	}
-	return shown(&info, n.qualifier), nil
+	return s.shown(&info, n.qualifier), nil
 }
 
 func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (named, shard.FunctionInfo, error) {
@@ -268,9 +268,25 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 	return &DeleteFunctionOutput{StatusCode: 204}, nil
 }
 
-// shown is a version as most operations answer it. qualifier is what the ARN ends
+// shown is a version as most operations answer it; qualifier is what the ARN ends in, if
+// anything. One that this machine refuses to run
+// has failed, for as long as that is so.
+func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+	out := settled(info, qualifier)
+	if s.Refusal == nil || info.Config.Package != packageZip {
+		return out
+	}
+	if err := s.Refusal(); err != nil {
+		const code = "InvalidRuntime"
+		out.State, out.StateReason, out.StateReasonCode = "Failed", err.Error(), code
+		out.LastUpdateStatus, out.LastUpdateStatusReason, out.LastUpdateStatusReasonCode = "Failed", err.Error(), code
+	}
+	return out
+}
+
+// settled is a version as if this machine could run it. qualifier is what the ARN ends
 // in; empty: nothing.
-func shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+func settled(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	config := info.Config
 	out := &FunctionConfiguration{
 		FunctionName: info.ARN.FunctionName(), FunctionArn: info.ARN.Qualify(qualifier).String(),
@@ -312,7 +328,7 @@ func listed(infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration 
 		if qualified {
 			qualifier = infos[i].Version
 		}
-		one := shown(&infos[i], qualifier)
+		one := settled(&infos[i], qualifier)
 		one.State, one.StateReason, one.StateReasonCode = "", "", ""
 		one.LastUpdateStatus, one.LastUpdateStatusReason, one.LastUpdateStatusReasonCode = "", "", ""
 		all = append(all, *one)

@@ -106,7 +106,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	if err != nil {
 		return nil, err
 	}
-	return shown(&info, info.Version), nil
+	return s.shown(&info, info.Version), nil
 }
 
 // listVersionsByFunction answers ListVersionsByFunction.

@@ -64,6 +64,9 @@ type Options struct {
 	// Installed says why functions of a runtime cannot run on this machine; nil means
 	// that nobody knows.
 	Installed func(runtime string) error
+	// Refusal says why functions of zips cannot run on this machine, whatever their
+	// runtime; nil, or what it returns is: they can.
+	Refusal func() error
 	// Limits are the quotas of an account, as its settings show them.
 	Limits shard.FunctionLimits
 	// DownloadKey authenticates the links that code is downloaded from.

@@ -54,7 +54,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("DeleteLogStream", s.deleteLogStream),
 		api.Op("DescribeLogStreams", s.describeLogStreams),
 		api.Op("PutLogEvents", s.putLogEvents),
-		api.Op("GetLogEvents", s.getLogEvents),
-		api.Op("FilterLogEvents", s.filterLogEvents),
+		api.Op("GetLogEvents", s.getLogEvents).Holding(4 << 20),
+		api.Op("FilterLogEvents", s.filterLogEvents).Holding(4 << 20),
 	}
 }

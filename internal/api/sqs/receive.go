@@ -49,6 +49,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 		Visibility: time.Duration(visibility) * time.Second,
 		Wait:       time.Duration(wait) * time.Second,
 		Attempt:    attempt,
+		Memory:     call.Memory,
 	})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -91,6 +92,14 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	allowed := newSender(t, Options{AllowPrivate: true, resolver: names.resolver()})
 	if got := send(t, allowed, "http://rebound.example.com:"+port, nil); got.Class != deliver.Success || requests.Load() != 1 {
 		t.Errorf("allowed: %+v after %d requests; the others must not have made any", got, requests.Load())
+	}
+	own, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	itself := newSender(t, Options{AllowPrivate: true, Own: []uint16{uint16(own)}, resolver: names.resolver()})
+	if got := send(t, itself, "http://rebound.example.com:"+port, nil); got.Class != deliver.ClientError || got.Detail != publicnet.ErrOwn.Error() || requests.Load() != 1 {
+		t.Errorf("to the server itself: %+v after %d requests", got, requests.Load())
 	}
 	if names.asked == 0 {
 		t.Error("nobody asked for the name")

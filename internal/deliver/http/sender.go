@@ -26,6 +26,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/publicnet"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -38,6 +39,8 @@ const UserAgent = "Amazon Simple Notification Service Agent"
 type Options struct {
 	// AllowPrivate lets deliveries go to addresses that are not public.
 	AllowPrivate bool
+	// Own are the ports that this server listens at, which are refused on its machine.
+	Own []uint16
 	// Retry429 counts status 429 as a server-side error, as AWS's documentation
 	// says today, and not as a client-side one.
 	Retry429 bool
@@ -47,6 +50,8 @@ type Options struct {
 	// HostLimit is how many idle connections to one host are kept, for as many
 	// attempts at once: 50 unless given.
 	HostLimit int
+	// Connections bound the connections at once; nil: nothing does.
+	Connections *limit.Slots
 	// TLS is for endpoints with certificates of one's own; nil: the system's roots.
 	TLS *tls.Config
 
@@ -81,9 +86,7 @@ var _ deliver.Sender = (*Sender)(nil)
 func New(o Options) *Sender {
 	// An attempt has its own deadline; keep-alive probes would only be noise.
 	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
-	if !o.AllowPrivate {
-		dialer.Control = publicnet.Control
-	}
+	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
 	idle := o.HostLimit
 	if idle == 0 {
 		idle = 50
@@ -91,13 +94,22 @@ func New(o Options) *Sender {
 	return &Sender{
 		retry429: o.Retry429, retryAfter: o.RetryAfter,
 		transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
-			MaxIdleConns: 1000, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
+			DialContext: o.Connections.Dial(dialer.DialContext), TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
+			MaxIdleConns: maxIdle(o.Connections), MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
 			MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2:      true, // a dialer of one's own would turn it off
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		},
 	}
+}
+
+// maxIdle is how many idle connections are kept: they must leave room for others.
+func maxIdle(connections *limit.Slots) int {
+	const most = 1000
+	if n := connections.Len(); n > 0 {
+		return min(most, max(n/2, 1))
+	}
+	return most
 }
 
 // Roots are the certificates that endpoints may have: the system's, and those in
@@ -256,6 +268,9 @@ func (s *Sender) classify(status int) deliver.Outcome {
 // failure is the outcome of a request without an answer. Its words are chosen
 // here: an error's own text may quote the endpoint or what it has sent.
 func failure(ctx context.Context, err error) deliver.Outcome {
+	if errors.Is(err, publicnet.ErrOwn) {
+		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrOwn.Error()}
+	}
 	if errors.Is(err, publicnet.ErrForbidden) {
 		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrForbidden.Error()}
 	}

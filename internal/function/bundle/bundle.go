@@ -16,9 +16,9 @@ const MaxUnzipped = 262144000
 
 // The bounds of what nobody documents.
 const (
-	maxEntries = 100_000
-	maxName    = 4096 // bytes
-	maxLink    = 4096 // bytes of a symbolic link's target
+	maxEntries = 100_000 // and directories that only their names tell of
+	maxName    = 4096    // bytes
+	maxLink    = 4096    // bytes of a symbolic link's target
 )
 
 // Refusals.
@@ -59,8 +59,15 @@ func Check(archive []byte) error {
 		}
 		kinds[name] = k
 	}
+	above := make(map[string]struct{})
 	for name := range kinds {
 		for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+			if _, seen := above[parent]; seen {
+				break
+			}
+			if above[parent] = struct{}{}; len(above) > maxEntries {
+				return ErrUnreadable
+			}
 			switch k, ok := kinds[parent]; {
 			case ok && k == link:
 				return ErrEscapes

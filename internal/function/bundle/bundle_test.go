@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"compress/flate"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/function/bundle"
@@ -74,6 +76,8 @@ func TestCheck(t *testing.T) {
 		{"a link up behind a way down", pack(t, entry{"a/b/c/d", "e/../../f", symlink}), bundle.ErrEscapes},
 		{"behind a link", pack(t, entry{"a", ".", symlink}, entry{name: "a/b"}), bundle.ErrEscapes},
 		{"an empty link", pack(t, entry{"a", "", symlink}), bundle.ErrEscapes},
+		{"a bomb of directories", pack(t, deep(60)...), bundle.ErrUnreadable},
+		{"deep directories", pack(t, deep(5)...), nil},
 		{"a bomb", bomb(t, bundle.MaxUnzipped+1, bundle.MaxUnzipped+1), bundle.ErrTooLarge},
 		{"a bomb that lies", bomb(t, bundle.MaxUnzipped+1, 10), bundle.ErrUnreadable},
 	} {
@@ -81,6 +85,14 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
 	}
+}
+
+// deep are n files, each in 2,000 directories of its own.
+func deep(n int) (all []entry) {
+	for i := range n {
+		all = append(all, entry{name: fmt.Sprint(i) + strings.Repeat("/a", 2000)})
+	}
+	return all
 }
 
 // bomb is a zip of one file of zeros whose header gives another size.

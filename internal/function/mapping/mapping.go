@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -234,8 +235,8 @@ func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (settled []ar
 //
 //	shard 'L' 'm' account/region/UUID → version, JSON of record
 const (
-	space   = 'L'
-	kind    = 'm'
+	space   = keyspace.Functions
+	kind    = keyspace.FunctionMappings
 	version = 1
 )
 

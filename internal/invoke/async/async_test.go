@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -39,6 +40,7 @@ type world struct {
 	fs       *vfs.MemFS
 	clock    *clock.Virtual
 	store    store.Store
+	journal  *journal.Journal
 	engine   *shard.Engine
 	consumer *Consumer
 	options  Options
@@ -69,8 +71,9 @@ func (w *world) open() {
 	var err error
 	w.store, err = pebble.Open("data", pebble.Options{FS: w.fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
 	w.must(err)
+	w.journal = journal.Open(journal.Options{Store: w.store})
 	w.engine, err = shard.Open(shard.Options{
-		Store: w.store, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), FunctionLimits: shard.FunctionLimits{Executions: 1000},
+		Journal: w.journal, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), FunctionLimits: shard.FunctionLimits{Executions: 1000},
 		Accepted: func(arn.ARN, string, time.Time) { w.event(invoke.Event{Kind: invoke.AsyncEventsReceived, Value: 1}) },
 	})
 	w.must(err)
@@ -84,6 +87,7 @@ func (w *world) open() {
 func (w *world) close() {
 	w.must(w.consumer.Stop(context.Background()))
 	w.must(w.engine.Close())
+	w.journal.Close()
 	w.must(w.store.Close())
 }
 

@@ -3,9 +3,11 @@ package process
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +20,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/limit"
 )
 
 const (
@@ -37,6 +40,7 @@ type job struct {
 	done     chan *answer // takes one
 	taken    bool         // guarded by the api
 	answered bool         // likewise
+	answers  bool         // likewise: its answer is being read
 }
 
 // answer is what a process made of a job.
@@ -51,29 +55,42 @@ func newJob(w *invoke.Work, deadline time.Time) *job {
 
 // api serves the Runtime API to one process.
 type api struct {
-	listener  net.Listener
-	ready     chan struct{} // closed when the process asks for work for the first time
-	failed    chan []byte   // takes what the process says of a failed start
-	extension atomic.Bool   // the process wants SIGTERM before its end
+	admit     func(net.Conn) bool // nil: everybody who connects is let in
+	ready     chan struct{}       // closed when the process asks for work for the first time
+	failed    chan []byte         // takes what the process says of a failed start
+	extension atomic.Bool         // the process wants SIGTERM before its end
+	answers   *limit.Budget       // what all answers that are being read may hold; nil: any
 
-	mu     sync.Mutex
-	conns  map[*apiConn]struct{}
-	parked *apiConn // waits for work; nil: nobody does
-	job    *job     // the latest; nil: none
-	asked  bool     // for work, at least once
-	closed bool
+	mu       sync.Mutex
+	listener net.Listener // nil: it is not served yet
+	conns    map[*apiConn]struct{}
+	parked   *apiConn // waits for work; nil: nobody does
+	job      *job     // the latest; nil: none
+	starting bool     // what the process says of a failed start is being read
+	asked    bool     // for work, at least once
+	closed   bool
 }
 
-func newAPI(l net.Listener) *api {
-	return &api{listener: l, ready: make(chan struct{}), failed: make(chan []byte, 1), conns: map[*apiConn]struct{}{}}
+func newAPI(answers *limit.Budget) *api {
+	return &api{answers: answers, ready: make(chan struct{}), failed: make(chan []byte, 1), conns: map[*apiConn]struct{}{}}
 }
 
-// serve answers until the api is closed.
-func (a *api) serve() {
+// serve answers those who connect to l until the api is closed.
+func (a *api) serve(l net.Listener) {
+	a.mu.Lock()
+	a.listener = l
+	if a.closed {
+		_ = l.Close()
+	}
+	a.mu.Unlock()
 	for {
-		c, err := a.listener.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return
+		}
+		if a.admit != nil && !a.admit(c) {
+			_ = c.Close()
+			continue
 		}
 		conn := &apiConn{api: a, Conn: c}
 		a.mu.Lock()
@@ -93,10 +110,12 @@ const maxConns = 64
 
 // close ends all connections.
 func (a *api) close() {
-	_ = a.listener.Close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	if a.listener != nil {
+		_ = a.listener.Close()
+	}
 	for c := range a.conns {
 		_ = c.Close()
 	}
@@ -127,7 +146,8 @@ type apiConn struct {
 	net.Conn
 	api   *api
 	left  int64 // bytes that may still be read of this request
-	usual int   // length of the latest body that came without its length
+	moved atomic.Int64
+	usual int // length of the latest body that came without its length
 	out   []byte
 }
 
@@ -138,8 +158,20 @@ func (c *apiConn) Read(p []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(p)
 	c.left -= int64(n)
+	c.moved.Add(int64(n))
 	return n, err
 }
+
+var _ limit.Peer = (*apiConn)(nil)
+
+// Moved is how many bytes the process has sent.
+func (c *apiConn) Moved() int64 { return c.moved.Load() }
+
+// CutRead ends the connection of a process that holds up the answers of others.
+func (c *apiConn) CutRead() { _ = c.Close() }
+
+// Cut is CutRead.
+func (c *apiConn) Cut() { c.CutRead() }
 
 func (c *apiConn) serve() {
 	defer c.end()
@@ -278,28 +310,34 @@ func (c *apiConn) write(b []byte) bool {
 	return err == nil
 }
 
-// done takes the answer to the current job.
+// done takes the answer to the current job. Whether there may be one is decided before
+// it is read, so that a process has the server hold one at a time.
 func (c *apiConn) done(r *request, id string, failed bool) bool {
-	if !c.hurry(r) {
-		return false
-	}
-	body, whole, err := c.readBody(r)
-	if err != nil {
-		return false
-	}
 	a := c.api
 	a.mu.Lock()
 	j := a.job
 	switch {
 	case j == nil || !j.taken || j.work.RequestID != id:
 		a.mu.Unlock()
+		r.unasked()
 		return c.refuse(http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
-	case j.answered:
+	case j.answered || j.answers:
 		a.mu.Unlock()
+		r.unasked()
 		return c.refuse(http.StatusForbidden, "InvalidStateTransition", "the invocation has an answer")
 	}
-	j.answered = true
+	j.answers = true
 	a.mu.Unlock()
+	var held limit.Reservation
+	held.Of(a.answers)
+	defer held.Release()
+	body, whole, err := c.readBody(r, &held)
+	a.mu.Lock()
+	j.answers, j.answered = false, err == nil
+	a.mu.Unlock()
+	if err != nil {
+		return c.unread(err)
+	}
 	switch {
 	case !whole && !failed:
 		j.done <- &answer{failure: &invoke.Failure{
@@ -325,18 +363,24 @@ func (c *apiConn) done(r *request, id string, failed bool) bool {
 
 // initError takes what the process says of its failed start.
 func (c *apiConn) initError(r *request) bool {
-	if !c.hurry(r) {
-		return false
-	}
-	body, whole, err := c.readBody(r)
-	if err != nil {
-		return false
-	}
-	c.api.mu.Lock()
-	late := c.api.asked
-	c.api.mu.Unlock()
+	a := c.api
+	a.mu.Lock()
+	late := a.asked || a.starting
+	a.starting = true
+	a.mu.Unlock()
 	if late {
+		r.unasked()
 		return c.refuse(http.StatusForbidden, "InvalidStateTransition", "the function is initialized")
+	}
+	var held limit.Reservation
+	held.Of(a.answers)
+	defer held.Release()
+	body, whole, err := c.readBody(r, &held)
+	if err != nil {
+		a.mu.Lock()
+		a.starting = false
+		a.mu.Unlock()
+		return c.unread(err)
 	}
 	if !whole {
 		body = nil
@@ -349,27 +393,54 @@ func (c *apiConn) initError(r *request) bool {
 	return ok
 }
 
-// hurry lets a client go on that waits before it sends its body.
-func (c *apiConn) hurry(r *request) bool {
-	return !r.expect || c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+// unread answers a process whose answer could not be read; false ends the connection.
+func (c *apiConn) unread(err error) bool {
+	if errors.Is(err, limit.ErrFull) {
+		return c.refuse(http.StatusServiceUnavailable, "ServiceUnavailable", "too many answers of functions are under way")
+	}
+	return false
 }
 
-// readBody reads a body; whole is false if it is larger than an answer may be.
-func (c *apiConn) readBody(r *request) (body []byte, whole bool, err error) {
-	if n := r.length; n >= 0 && n <= maxResponse {
-		body = make([]byte, n)
-		_, err = io.ReadFull(r.body, body)
-		return body, true, err
+// readBody reads a body, which it has the reservation hold; whole is false if it is
+// larger than an answer may be.
+func (c *apiConn) readBody(r *request, held *limit.Reservation) (body []byte, whole bool, err error) {
+	size := c.usual + bytes.MinRead // whose length is not told is most often as long as the one before
+	if r.length >= 0 {
+		size = int(min(r.length, maxResponse+1))
 	}
-	// Whose length is not told is most often as long as the one before.
-	in := bytes.NewBuffer(make([]byte, 0, c.usual+bytes.MinRead))
-	_, err = in.ReadFrom(io.LimitReader(r.body, maxResponse+1))
-	body, c.usual = in.Bytes(), min(in.Len(), maxCopied)
-	if err == nil && len(body) > maxResponse {
-		_, err = io.Copy(io.Discard, r.body)
-		return nil, false, err
+	for {
+		if err := held.Grow(context.Background(), int64(size-cap(body))); err != nil {
+			return nil, false, err
+		}
+		held.Reading(c)
+		if r.expect && !c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n")) {
+			return nil, false, net.ErrClosed
+		}
+		r.expect = false // it has been told to send
+		grown := make([]byte, len(body), size)
+		copy(grown, body)
+		body = grown
+		for len(body) < cap(body) && err == nil {
+			var n int
+			n, err = r.body.Read(body[len(body):cap(body)])
+			body = body[:len(body)+n]
+		}
+		switch {
+		case int64(len(body)) == r.length:
+			return body, true, nil
+		case len(body) > maxResponse:
+			_, err = io.Copy(io.Discard, r.body)
+			return nil, false, err
+		case errors.Is(err, io.EOF) && r.length < 0:
+			c.usual = min(len(body), maxCopied)
+			return body, true, nil
+		case errors.Is(err, io.EOF):
+			return nil, false, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, false, err
+		}
+		size = min(2*cap(body), maxResponse+1)
 	}
-	return body, true, err
 }
 
 var accepted = []byte("HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 16\r\n\r\n{\"status\":\"OK\"}\n")

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/invoke/process/sandbox"
 )
 
@@ -40,7 +42,8 @@ type environment struct {
 	code     *code
 	out      invoke.Output
 	dir      string
-	user     int // 0: the server's
+	user     int          // 0: the server's
+	memory   *sandbox.Tmp // its /tmp; nil: a directory
 	closing  chan struct{}
 
 	mu      sync.Mutex
@@ -61,18 +64,26 @@ type instance struct {
 	output  *output
 	group   group
 	pid     int // 0: unknown
+
+	mu         sync.Mutex
+	attachment *network.Attachment // nil: it has no network of its own, or not yet
+	disposed   bool
 }
 
 func (e *environment) tmp() string  { return filepath.Join(e.dir, "tmp") }
 func (e *environment) root() string { return filepath.Join(e.dir, "root") }
 
 func (e *environment) makeDirectories() error {
-	for _, dir := range []string{e.dir, e.tmp(), e.root()} {
+	within := e.root()
+	if e.memory == nil {
+		within = e.tmp()
+	}
+	for _, dir := range []string{e.dir, within} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return fmt.Errorf("making a function's directory: %w", err)
 		}
 	}
-	if e.user != 0 {
+	if e.memory == nil && e.user != 0 {
 		return os.Chown(e.tmp(), e.user, e.user)
 	}
 	return nil
@@ -170,27 +181,47 @@ func (e *environment) exited(i *instance) (*invoke.Failure, error) {
 
 // launch starts a process.
 func (e *environment) launch() (*instance, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for a function: %w", err)
+	i := &instance{api: newAPI(e.runner.Answers)}
+	var listener net.Listener // nil: it is in the sandbox
+	address := e.runner.Network.RuntimeAPI()
+	var err error
+	if e.runner.Plain {
+		if listener, err = listenApart(); err != nil {
+			return nil, err
+		}
+		address = listener.Addr().String()
 	}
-	i := &instance{api: newAPI(listener)}
-	if i.group, err = e.runner.groups.make(e.target.MemoryMB); err != nil {
-		_ = listener.Close()
+	tmpMB := 0
+	if e.memory != nil {
+		tmpMB = e.memory.MB
+	}
+	if i.group, err = e.runner.groups.make(e.target.MemoryMB, tmpMB); err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
 		return nil, err
 	}
 	reader, writer, err := os.Pipe()
+	spec := e.spec(address, i.group)
 	if err == nil {
 		i.output = newOutput(reader, e.out)
 		go i.output.follow()
-		i.process, err = sandbox.Start(e.spec(listener.Addr().String(), i.group.dirs), writer)
+		i.process, err = sandbox.Start(spec, writer)
 		_ = writer.Close()
 	}
 	if err != nil {
+		if listener != nil {
+			_ = listener.Close()
+		}
 		i.dispose()
 		return nil, fmt.Errorf("starting a function: %w", err)
 	}
-	go i.api.serve()
+	if listener == nil {
+		go i.attach(e.runner.Network)
+	} else {
+		i.api.admit = func(c net.Conn) bool { return i.process.Connected(c, spec.User) }
+		go i.api.serve(listener)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -201,14 +232,48 @@ func (e *environment) launch() (*instance, error) {
 	return i, nil
 }
 
+// attach serves the network that the sandbox has made. That it made none shows by its
+// end.
+func (i *instance) attach(n *network.Network) {
+	sockets, err := i.process.Network()
+	if err != nil {
+		return
+	}
+	i.mu.Lock()
+	if i.disposed {
+		i.mu.Unlock()
+		sockets.Close()
+		return
+	}
+	a, listener := n.Attach(sockets)
+	i.attachment = a
+	i.mu.Unlock()
+	i.api.serve(listener)
+}
+
+// listenApart listens at an address of loopback that nobody is told but a process
+// without a network of its own.
+func listenApart() (net.Listener, error) {
+	var b [3]byte
+	rand.Read(b[:])
+	host := net.IPv4(127, b[0], b[1], b[2]|1)
+	l, err := net.Listen("tcp", net.JoinHostPort(host.String(), "0"))
+	if err != nil { // a system with one address
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for a function: %w", err)
+	}
+	return l, nil
+}
+
 // spec describes the sandbox.
-func (e *environment) spec(api string, groups []string) sandbox.Spec {
-	s := sandbox.Spec{Groups: groups, User: e.user, Isolate: e.runner.isolated}
+func (e *environment) spec(api string, groups group) sandbox.Spec {
+	s := sandbox.Spec{Groups: groups.dirs, MemoryLimited: groups.memory, User: e.user, Isolate: !e.runner.Plain}
 	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
 	if s.Isolate {
-		s.Root, s.Hide = e.root(), e.runner.Hide
+		s.Root, s.Hide, s.Tmp = e.root(), e.runner.Hide, e.memory
 		s.Binds = []sandbox.Bind{
-			{Source: e.tmp(), Target: "/tmp", Writable: true},
 			{Source: task, Target: "/var/task"},
 			{Source: lib, Target: "/var/runtime"},
 		}
@@ -217,6 +282,8 @@ func (e *environment) spec(api string, groups []string) sandbox.Spec {
 				s.Binds = append(s.Binds, sandbox.Bind{Source: path, Target: path})
 			}
 		}
+		plan := e.runner.Network.Plan()
+		s.Network, s.Binds = &plan, append(s.Binds, e.runner.names...)
 		task, lib = "/var/task", "/var/runtime"
 	} else if e.user != 0 && !reachable(e.code.dir, lib, e.tmp(), e.language.interpreter) {
 		s.User = 0 // somebody else could not even read its own code
@@ -267,7 +334,9 @@ func (e *environment) variables(api, task, lib string) []string {
 		"AWS_SESSION_TOKEN":     "godwit",
 		"GOMAXPROCS":            strconv.Itoa(min(processors(t.MemoryMB), runtime.NumCPU())),
 	}
-	if e.runner.Endpoint != "" {
+	if !e.runner.Plain {
+		v["AWS_ENDPOINT_URL"] = e.runner.Network.Endpoint()
+	} else if e.runner.Endpoint != "" {
 		v["AWS_ENDPOINT_URL"] = e.runner.Endpoint
 	}
 	maps.Copy(v, t.Environment)
@@ -361,9 +430,9 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 // much memory. Without an answer the process cannot go on; without a failure
 // too, it has ended before it took the job.
 func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
-	var look <-chan struct{} // nil: a group limits its memory
+	var look <-chan struct{} // nil: a group limits all of its memory
 	stop := func() {}
-	if !i.group.memory {
+	if !i.group.memory || e.memory != nil {
 		look, stop = alarm(memoryPause)
 	}
 	defer func() { stop() }()
@@ -378,7 +447,7 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 		case <-e.closing:
 			return nil, nil, errClosed
 		case <-look:
-			if i.pid != 0 && treeKB(i.pid) > int64(e.target.MemoryMB)<<10 {
+			if e.exceeds(i) {
 				i.process.Kill() // its end is the answer
 			}
 			look, stop = alarm(memoryPause)
@@ -394,6 +463,15 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 	}
 	failure, err := e.exited(i)
 	return nil, failure, err
+}
+
+// exceeds reports whether a process and what it started have more in memory than the
+// function may. The kernel counts what is in /tmp with it, which the function may have.
+func (e *environment) exceeds(i *instance) bool {
+	if i.group.memory {
+		return i.group.exceeds(e.target.MemoryMB, e.memory.UsedKB())
+	}
+	return i.pid != 0 && treeKB(i.pid) > int64(e.target.MemoryMB)<<10
 }
 
 func (e *environment) timedOut() *invoke.Failure {
@@ -443,6 +521,18 @@ func (e *environment) isClosed() bool {
 	return e.closed
 }
 
+// empty ends the process and takes away what is in /tmp. Whoever waits for the process
+// sees its end.
+func (e *environment) empty() {
+	e.memory.Empty()
+	e.mu.Lock()
+	i := e.current
+	e.mu.Unlock()
+	if i != nil {
+		i.process.Kill()
+	}
+}
+
 // Close ends the process and removes what the environment has on disk.
 func (e *environment) Close() {
 	e.mu.Lock()
@@ -457,6 +547,10 @@ func (e *environment) Close() {
 	}
 	if first {
 		e.code.release()
+	}
+	if e.memory != nil {
+		e.runner.storage.remove(e)
+		e.memory.Close()
 	}
 	_ = os.RemoveAll(e.dir)
 }
@@ -486,6 +580,12 @@ func (i *instance) end() {
 // dispose gives back what a process that has ended, or never began, had.
 func (i *instance) dispose() {
 	i.api.close()
+	i.mu.Lock()
+	i.disposed = true
+	if i.attachment != nil {
+		i.attachment.Close()
+	}
+	i.mu.Unlock()
 	if i.output != nil {
 		i.output.close()
 	}

@@ -162,11 +162,13 @@ func (h hierarchy) clean() {
 // group is the control groups of a process.
 type group struct {
 	dirs   []string
-	memory bool // they limit its memory
+	memory bool // they limit its memory, the first of them
+	v2     bool // the first is of version 2
 }
 
-// make makes the groups for a function of so much memory.
-func (g controlGroups) make(megabytes int) (made group, err error) {
+// make makes the groups for a function of so much memory, beside which the kernel
+// counts what is in its /tmp, which is in memory too, up to a size.
+func (g controlGroups) make(megabytes, tmpMB int) (made group, err error) {
 	defer func() {
 		if err != nil {
 			made.remove()
@@ -174,7 +176,7 @@ func (g controlGroups) make(megabytes int) (made group, err error) {
 		}
 	}()
 	if g.memory.dir != "" {
-		limit := strconv.Itoa((megabytes + keeperMB) << 20)
+		limit := strconv.Itoa((megabytes + keeperMB + tmpMB) << 20)
 		dir, err := made.add(g.memory, memoryFile(g.memory.v2), limit)
 		if err != nil {
 			return made, err
@@ -185,7 +187,7 @@ func (g controlGroups) make(megabytes int) (made group, err error) {
 			swap, limit = "memory.swap.max", "0"
 		}
 		_ = write(dir, swap, limit)
-		made.memory = true
+		made.memory, made.v2 = true, g.memory.v2
 	}
 	if g.processor.dir == "" {
 		return made, nil
@@ -217,6 +219,40 @@ func (m *group) add(h hierarchy, file, value string) (dir string, err error) {
 
 func write(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+}
+
+// exceeds reports whether the processes of a group that limits memory have more than
+// they may, without what is in /tmp. Memory that the kernel takes back when it needs
+// it, such as files that were read, does not count.
+func (m group) exceeds(megabytes int, tmpKB int64) bool {
+	limit := int64(megabytes+keeperMB) << 20
+	all, held, shared := "memory.usage_in_bytes", []string{"total_rss"}, "total_shmem"
+	if m.v2 {
+		all, held, shared = "memory.current", []string{"anon", "slab_unreclaimable", "kernel_stack", "pagetables"}, "shmem"
+	}
+	text, err := os.ReadFile(filepath.Join(m.dirs[0], all))
+	if err != nil {
+		return false // it is going
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || n <= limit {
+		return false
+	}
+	if text, err = os.ReadFile(filepath.Join(m.dirs[0], "memory.stat")); err != nil {
+		return false
+	}
+	sum := int64(0)
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil:
+		case name == shared:
+			sum += max(0, n-tmpKB<<10)
+		case slices.Contains(held, name):
+			sum += n
+		}
+	}
+	return sum > limit
 }
 
 // remove removes the groups, in which nothing may run any more.

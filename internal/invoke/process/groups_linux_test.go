@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ func TestControlGroups(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			made, err := findControlGroups(k, true).make(128)
+			made, err := findControlGroups(k, true).make(128, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,4 +133,66 @@ func WithoutGroups(t *testing.T) {
 	before := thisKernel
 	thisKernel = kernel{}
 	t.Cleanup(func() { thisKernel = before })
+}
+
+// What is in /tmp, and what the kernel takes back, is not the function's memory.
+func TestGroupExceeds(t *testing.T) {
+	const limit = (128 + keeperMB) << 20
+	for name, c := range map[string]struct {
+		v2         bool
+		all        int
+		stat       string
+		tmpKB      int64
+		wantExceed bool
+	}{
+		"below":                     {v2: true, all: limit, stat: "anon 900000000\n"},
+		"files that were read":      {v2: true, all: 2 * limit, stat: "anon 1000000\nfile 300000000\nshmem 0\n"},
+		"what is in /tmp":           {v2: true, all: 2 * limit, stat: "anon 1000000\nshmem 200000000\n", tmpKB: 200_000},
+		"shared memory beside /tmp": {v2: true, all: 2 * limit, stat: "anon 1000000\nshmem 200000000\n", tmpKB: 1000, wantExceed: true},
+		"too much":                  {v2: true, all: 2 * limit, stat: "anon 200000000\nshmem 1000\n", tmpKB: 200_000, wantExceed: true},
+		"too much of the kernel's":  {v2: true, all: 2 * limit, stat: "anon 100000000\nslab_unreclaimable 100000000\n", wantExceed: true},
+		"version 1":                 {all: 2 * limit, stat: "rss 1\ntotal_rss 200000000\n", wantExceed: true},
+		"version 1, /tmp":           {all: 2 * limit, stat: "total_rss 1000\ntotal_shmem 200000000\n", tmpKB: 200_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := group{dirs: []string{t.TempDir()}, memory: true, v2: c.v2}
+			all := "memory.usage_in_bytes"
+			if c.v2 {
+				all = "memory.current"
+			}
+			for file, text := range map[string]string{all: fmt.Sprintln(c.all), "memory.stat": c.stat} {
+				if err := os.WriteFile(filepath.Join(m.dirs[0], file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := m.exceeds(128, c.tmpKB); got != c.wantExceed {
+				t.Errorf("it exceeds: %t", got)
+			}
+		})
+	}
+}
+
+// The memory of a container is less than the machine's.
+func TestMemoryBytes(t *testing.T) {
+	root := t.TempDir()
+	for _, step := range []struct {
+		file, text string
+		want       int64
+	}{
+		{"proc/meminfo", "MemTotal:       1000 kB\nMemFree: 1 kB\n", 1_024_000},
+		{"sys/fs/cgroup/memory.max", "max\n", 1_024_000},
+		{"sys/fs/cgroup/memory.max", "500000\n", 500_000},
+		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n", 500_000},
+	} {
+		path := filepath.Join(root, step.file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := memoryBytes(root); got != step.want {
+			t.Errorf("after %s %q: %d, want %d", step.file, step.text, got, step.want)
+		}
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/internal/invoke/process/network"
 )
 
 // goHandler is test/handler in a zip, built once.
@@ -63,9 +64,12 @@ func zipOf(files map[string]string) []byte {
 	return b.Bytes()
 }
 
+// bare is set for a test without capabilities, to what finds its processes.
+const bare = "GODWIT_TEST_BARE"
+
 // lab runs functions for a test.
 type lab struct {
-	t    *testing.T
+	t    testing.TB
 	pool *invoke.Pool
 	dir  string
 
@@ -89,7 +93,7 @@ func newLab(t *testing.T, plain bool) *lab {
 // time, which may have much else to do.
 const runTime = time.Minute
 
-func newLabWith(t *testing.T, o process.Options) *lab {
+func newLabWith(t testing.TB, o process.Options) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), logger
@@ -99,9 +103,15 @@ func newLabWith(t *testing.T, o process.Options) *lab {
 		defer l.mu.Unlock()
 		return l.zips[t.Code.SHA256], nil
 	}
+	if o.Network == nil {
+		o.Network = newNetwork(t, network.Options{Mode: network.Private})
+	}
 	runner, err := process.New(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if os.Getenv(bare) == "" && !o.Plain && runner.Refusal() != nil {
+		t.Skip(runner.Refusal())
 	}
 	l.pool = invoke.New(invoke.Options{Process: runner, Log: l, Logger: logger, Clock: clock.System})
 	t.Cleanup(func() {
@@ -117,6 +127,18 @@ func newLabWith(t *testing.T, o process.Options) *lab {
 		}
 	})
 	return l
+}
+
+// newNetwork makes a network whose API nobody serves.
+func newNetwork(t testing.TB, o network.Options) *network.Network {
+	t.Helper()
+	o.Port, o.Logger = 4566, slog.New(slog.NewTextHandler(t.Output(), nil))
+	n, err := network.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	return n
 }
 
 // Put takes a line of a function's log.
@@ -145,7 +167,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	l.n++
 	t := function.Target{
 		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
-		Runtime: runtime, Handler: handler, MemoryMB: 128, Timeout: runTime,
+		Runtime: runtime, Handler: handler, MemoryMB: 128, EphemeralMB: 512, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
 		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},
 	}
@@ -168,7 +190,7 @@ func (l *lab) bootstrap(environment ...string) function.Target {
 
 const requestID = "c0ffee00-0000-4000-8000-000000000001"
 
-func (l *lab) invoke(t *testing.T, target function.Target, payload string) invoke.Outcome {
+func (l *lab) invoke(t testing.TB, target function.Target, payload string) invoke.Outcome {
 	t.Helper()
 	out, err := l.pool.Invoke(t.Context(), invoke.Invocation{Target: target, RequestID: requestID, Payload: []byte(payload), Tail: true})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/test/programs"
 )
 
 // In the JSON format what a handler logs is objects with levels, in every language
@@ -61,8 +62,9 @@ def handler(event, context):
 		}},
 	} {
 		t.Run(tt.runtime, func(t *testing.T) {
+			programs.Allow(t)
 			if err := process.Installed(tt.runtime); err != nil {
-				t.Skip(err)
+				programs.Skip(t, err.Error())
 			}
 			l := newLab(t, false)
 			f := l.function(zipOf(map[string]string{tt.file: tt.text}), tt.runtime, tt.handler)

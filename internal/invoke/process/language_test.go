@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/test/programs"
 )
 
 // managed makes a function of source files in a runtime of ours, or skips the
 // test if this machine cannot run it.
 func (l *lab) managed(t *testing.T, runtime, handler string, files map[string]string) func(payload, functionError, answer string) {
 	t.Helper()
+	programs.Allow(t)
 	if err := process.Installed(runtime); err != nil {
-		t.Skip(err)
+		programs.Skip(t, err.Error())
 	}
 	f := l.function(zipOf(files), runtime, handler)
 	return func(payload, functionError, answer string) {

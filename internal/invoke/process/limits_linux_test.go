@@ -4,8 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 )
 
@@ -48,16 +51,16 @@ func wantMemoryLimited(t *testing.T) {
 	l.want(t, f, `{}`, "", `{}`)
 }
 
-// bare is set for a test without capabilities, to what finds its processes.
-const bare = "GODWIT_TEST_BARE"
-
 // Root in a container may have lost all that makes it root.
 func TestRootWithoutCapabilities(t *testing.T) {
 	if os.Getenv(bare) != "" {
-		each(t, func(t *testing.T, l *lab) {
-			mark := os.Getenv(bare)
-			l.want(t, l.bootstrap(), `{"leak":"`+mark+`"}`, "", `{"leak":"`+mark+`"}`)
-		})
+		l, mark := newLab(t, true), os.Getenv(bare)
+		l.want(t, l.bootstrap(), `{"leak":"`+mark+`"}`, "", `{"leak":"`+mark+`"}`)
+		l = newLab(t, false)
+		_, err := l.pool.Invoke(t.Context(), invoke.Invocation{Target: l.bootstrap(), RequestID: requestID})
+		if fault.KindOf(err) != fault.InvalidRuntime || !strings.Contains(err.Error(), process.NoIsolation) {
+			t.Errorf("without capabilities: %v", err)
+		}
 		return
 	}
 	setpriv, err := exec.LookPath("setpriv")
@@ -77,4 +80,42 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	if n := processes(t, mark); n > 0 {
 		t.Errorf("%d processes are left", n)
 	}
+}
+
+// /tmp holds what EphemeralStorage says, beside the memory that the function may have.
+func TestEphemeralStorage(t *testing.T) {
+	const full = `{"errorMessage":"write /tmp/fill: no space left on device","errorType":"PathError"}`
+	check := func(t *testing.T) {
+		t.Helper()
+		l := newLab(t, false)
+		f := l.bootstrap()
+		f.EphemeralMB = 200
+		l.want(t, f, `{"fill":250}`, "Unhandled", full)
+		l.want(t, f, `{"fill":190}`, "", `{"fill":190}`)
+		l.want(t, f, `{"memory":60}`, "", `{"memory":60}`)
+		// What /tmp may hold is not memory to compute with.
+		killed := failure("Runtime.ExitError", "Runtime exited with error: signal: killed")
+		f = l.bootstrap()
+		f.EphemeralMB = 1000
+		l.want(t, f, `{"memory":300,"sleep":"1h"}`, "Unhandled", killed)
+	}
+	t.Run("limits of this machine", check)
+	t.Run("without control groups", func(t *testing.T) {
+		process.WithoutGroups(t)
+		check(t)
+	})
+}
+
+// All functions together have no more in /tmp than is set.
+func TestStorageOfAll(t *testing.T) {
+	l := newLabWith(t, process.Options{Storage: 60 << 20})
+	f := l.bootstrap()
+	ended := make(chan struct{})
+	go func() { // in an environment of its own, with less
+		defer close(ended)
+		l.want(t, f, `{"fill":5,"sleep":"2s","raw":"1"}`, "", `1`)
+	}()
+	l.want(t, f, `{"fill":90,"sleep":"1h"}`, "Unhandled", failure("Runtime.ExitError", "Runtime exited with error: signal: killed"))
+	<-ended
+	l.want(t, f, `{"fill":50}`, "", `{"fill":50}`)
 }

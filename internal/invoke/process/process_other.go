@@ -17,12 +17,16 @@ type group struct {
 	memory bool
 }
 
-func (controlGroups) make(int) (group, error) { return group{}, nil }
+func (controlGroups) make(int, int) (group, error) { return group{}, nil }
 
 func (group) remove() {}
+
+func (group) exceeds(int, int64) bool { return false }
 
 func treeKB(int) int64 { return 0 }
 
 func peakKB(int) int64 { return 0 }
 
 func changesUsers() bool { return false }
+
+func openFiles() (uint64, bool) { return 0, false }

@@ -21,6 +21,10 @@ type request struct {
 	body         io.Reader
 }
 
+// unasked says that the body is refused: a client that waits to be asked for it does
+// not send it, and nothing can follow it.
+func (r *request) unasked() { r.close = r.close || r.expect }
+
 var errMalformed = errors.New("no HTTP/1 request")
 
 // maxFields bounds the lines of a request's head.

@@ -3,11 +3,13 @@
 // provided.al2), or a handler of the machine's node (nodejs20.x and later) or
 // python (python3.x).
 //
-// Each process has a sandbox (package sandbox). Where the kernel lets this user
-// make namespaces, a function sees the machine's programs and libraries, its
-// code in /var/task and a /tmp of its own, and no other process; if the server
-// is root, it runs as a user that nobody else is. Elsewhere it runs as the
-// server's user, beside the server's files.
+// Each process has a sandbox (package sandbox). A function sees the machine's
+// programs and libraries, its code in /var/task and a /tmp of its own, and no
+// other process; if the server is root, it runs as a user that nobody else is.
+// Where the kernel does not let this server do so, functions do not run, unless
+// it was told to do without: then they run as the server's user, beside the
+// server's files. On other Unix systems than Linux they run in this way only, as
+// process groups.
 //
 // Its memory is limited by a control group where the server may make one;
 // elsewhere it is looked at ten times a second while the function runs.
@@ -18,18 +20,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process/netns"
+	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/invoke/process/sandbox"
+	"godwit.dev/godwit/internal/limit"
 )
 
 // Options are what a Runner is made of. Endpoint and Plain may be empty.
@@ -40,8 +48,10 @@ type Options struct {
 	// Code reads the zip of a function.
 	Code   func(ctx context.Context, t function.Target) ([]byte, error)
 	Logger *slog.Logger
-	// Endpoint is the URL at which the functions' SDKs find AWS's services,
-	// unless their configuration says otherwise; empty: AWS's own.
+	// Network is all that isolated functions have of a network. Required.
+	Network *network.Network
+	// Endpoint is the URL at which the SDKs of functions without isolation find AWS's
+	// services, unless their configuration says otherwise; empty: AWS's own.
 	Endpoint string
 	// Hide are directories that no function may see.
 	Hide []string
@@ -50,7 +60,13 @@ type Options struct {
 	// LimitProcessors gives a function as much of the processors as its memory gives
 	// it at AWS, where the kernel lets us; else it has what it finds.
 	LimitProcessors bool
-	// Plain does without namespaces, as if the kernel had none for us.
+	// Storage is what all functions may have in /tmp together, in bytes, beside what
+	// each may have; 0: a quarter of this machine's memory.
+	Storage int64
+	// Answers is what all answers of functions may hold while they are read; nil: any
+	// number of bytes.
+	Answers *limit.Budget
+	// Plain does without isolation.
 	Plain bool
 }
 
@@ -60,10 +76,12 @@ type Runner struct {
 	code   *codeCache
 	number atomic.Uint64 // of the latest environment
 
-	prepare  func() error // once; sets what follows
-	groups   controlGroups
-	isolated bool // the kernel gives us namespaces
-	users    bool // and lets functions be users of their own
+	storage *storage
+	prepare func() error // once; sets groups and names
+	groups  controlGroups
+	names   []sandbox.Bind // what tells functions of names, and who resolves them
+	users   bool           // functions are users of their own
+	refusal func() error   // once: why functions cannot be isolated, and so not run
 }
 
 var _ invoke.Runner = (*Runner)(nil)
@@ -78,16 +96,19 @@ func New(o Options) (*Runner, error) {
 	o.Directory = dir
 	r := &Runner{Options: o, code: newCodeCache(filepath.Join(dir, "code"), o.Code)}
 	r.prepare = sync.OnceValue(r.makeDirectories)
+	r.storage = newStorage(o.Storage, o.Logger)
+	r.users = changesUsers()
+	r.refusal = sync.OnceValue(r.probe)
 	return r, nil
 }
 
-// makeDirectories makes the runner's directory, and finds out what the kernel
-// lets us do.
+// makeDirectories makes the runner's directory, and finds out which control groups
+// there are.
 func (r *Runner) makeDirectories() error {
 	if err := os.RemoveAll(r.Directory); err != nil {
 		return fmt.Errorf("clearing the functions' directory: %w", err)
 	}
-	for _, name := range []string{"runtime", "code", "run"} {
+	for _, name := range []string{"runtime", "code", "run", "names"} {
 		if err := os.MkdirAll(filepath.Join(r.Directory, name), 0o755); err != nil {
 			return fmt.Errorf("making the functions' directory: %w", err)
 		}
@@ -95,49 +116,145 @@ func (r *Runner) makeDirectories() error {
 	if err := writeRuntimes(filepath.Join(r.Directory, "runtime")); err != nil {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
+	if err := r.writeNames(); err != nil {
+		return fmt.Errorf("making the functions' directory: %w", err)
+	}
 	r.groups = findControlGroups(thisKernel, r.LimitProcessors)
-	r.isolated, r.users = r.isolates(), changesUsers()
+	if n, few := openFiles(); few {
+		r.Logger.Warn("functions can open fewer files than at AWS: raise the server's hard limit of file descriptors (ulimit -Hn, systemd's LimitNOFILE, docker run --ulimit nofile)",
+			"limit", n, "aws", sandbox.MaxOpenFiles)
+	}
 	return nil
 }
 
 // Close removes what the runner keeps on disk. No environment may be left.
 func (r *Runner) Close() error { return os.RemoveAll(r.Directory) }
 
-// isolates reports whether the kernel gives us namespaces, by trying.
-func (r *Runner) isolates() bool {
+// NoIsolation is the setting with which functions run without isolation.
+const NoIsolation = "--function-isolation=none"
+
+// Refusal says why functions cannot run here; nil: they can. The first call finds
+// out, by trying. Its text names NoIsolation where that helps. It fails with
+// InvalidRuntime.
+func (r *Runner) Refusal() error {
+	if !sandbox.Supported {
+		return fault.Newf(fault.InvalidRuntime, "Functions from zips do not run on %s, isolated or not. Run them elsewhere, as remote functions; "+
+			"docs/functions.md tells how.", runtime.GOOS)
+	}
 	if r.Plain {
-		return false
+		return nil
 	}
-	err := r.tryIsolation()
-	if err != nil {
-		r.Logger.Warn("functions run without namespaces: they see this machine's files and processes as the server's user does",
-			"reason", err)
-	}
-	return err == nil
+	return r.refusal()
 }
 
-func (r *Runner) tryIsolation() error {
-	root := filepath.Join(r.Directory, "run", "probe")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		return err
+func (r *Runner) probe() error {
+	problem, err := tryIsolation(r.Network.Plan())
+	if err != nil {
+		return fault.Newf(fault.InvalidRuntime, "Functions cannot be isolated on this machine (%s). Where that is acceptable, "+
+			"start the server with %s: they then run as its user, among its files. docs/functions.md lists what gives isolation.",
+			err, NoIsolation)
+	}
+	if problem != "" {
+		r.Logger.Warn("functions reach AWS's API only, as with --function-network=none: they have no tunnel out. Give the server's user /dev/net/tun; docs/functions.md tells how", "reason", problem)
+		r.Network.WithoutTunnel()
+	}
+	return nil
+}
+
+// Isolated says why functions cannot be isolated on this machine; nil: they can.
+func Isolated() error {
+	_, err := tryIsolation(netns.Plan{})
+	return err
+}
+
+// tryIsolation runs a program in a sandbox with a network. Problem is what keeps the
+// network from having a tunnel.
+func tryIsolation(plan netns.Plan) (problem string, err error) {
+	if runtime.GOOS != "linux" {
+		return "", errors.New("only Linux has the namespaces")
+	}
+	users := changesUsers()
+	if os.Geteuid() == 0 && !users {
+		return "", errors.New("the server is root without the capabilities to give functions users of their own: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID")
+	}
+	root, err := os.MkdirTemp("", "godwit-probe-")
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = os.Remove(root) }()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = null.Close() }()
-	p, err := sandbox.Start(sandbox.Spec{Args: []string{"/bin/true"}, Dir: "/", Isolate: true, Root: root}, null)
-	if err != nil {
-		return err
+	spec := sandbox.Spec{
+		Args: []string{"/bin/true"}, Dir: "/", Isolate: true, Root: root, Tmp: &sandbox.Tmp{MB: 1}, Network: &plan,
+	}
+	defer spec.Tmp.Close()
+	if users {
+		spec.User = firstUser
+	}
+	p, err := sandbox.Start(spec, null)
+	switch {
+	case errors.Is(err, syscall.ENOSPC): // what clone answers beyond a sysctl, and not about any disk
+		return "", errors.New("the kernel gives no more namespaces: raise the sysctl user.max_user_namespaces, and its siblings in /proc/sys/user")
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EINVAL):
+		return "", fmt.Errorf("the kernel refuses namespaces: %w", err)
+	case err != nil:
+		return "", err
+	}
+	if sockets, err := p.Network(); err == nil { // else its end tells why
+		problem = sockets.Problem
+		sockets.Close()
 	}
 	<-p.Done()
 	if exit := p.Exit(); exit.Err != nil && !exit.NotExecutable {
-		return exit.Err
+		return "", exit.Err
 	} else if exit.Signal != "" {
-		return errors.New("the sandbox was ended by the kernel")
+		return "", errors.New("the kernel ended the sandbox")
+	}
+	return problem, nil
+}
+
+// writeNames writes what functions find in place of the machine's hosts and
+// resolv.conf.
+func (r *Runner) writeNames() error {
+	machine, _ := os.ReadFile("/etc/resolv.conf") // none searches nowhere
+	for path, text := range map[string]string{"/etc/hosts": r.Network.Hosts(), "/etc/resolv.conf": r.Network.ResolvConf(string(machine))} {
+		target, ok := followed(path)
+		if !ok {
+			continue
+		}
+		source := filepath.Join(r.Directory, "names", filepath.Base(path))
+		if err := os.WriteFile(source, []byte(text), 0o644); err != nil {
+			return err
+		}
+		r.names = append(r.names, sandbox.Bind{Source: source, Target: target})
 	}
 	return nil
+}
+
+// followed is the file that a path of the machine leads to; false if functions could
+// not have one there. Where a link leads to nothing, they can.
+func followed(path string) (string, bool) {
+	for range 16 {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+			return path, !sandbox.Visible(path)
+		case info.Mode()&os.ModeSymlink == 0:
+			return path, true
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return "", false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = filepath.Clean(to)
+	}
+	return "", false
 }
 
 // firstUser is the first of the users that functions run as under root: one
@@ -154,6 +271,9 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Refusal(); err != nil {
+		return nil, err
+	}
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
@@ -168,6 +288,10 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 	}
 	if r.users {
 		e.user = firstUser + int(n%allUsers)
+	}
+	if !r.Plain {
+		e.memory = &sandbox.Tmp{MB: t.EphemeralMB}
+		r.storage.add(e)
 	}
 	if err := e.makeDirectories(); err != nil {
 		e.Close()

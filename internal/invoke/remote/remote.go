@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/publicnet"
 )
 
@@ -37,6 +38,10 @@ const (
 type Options struct {
 	// AllowPrivate lets functions be at loopback, link-local and private addresses.
 	AllowPrivate bool
+	// Own are the ports that this server listens at, which are refused on its machine.
+	Own []uint16
+	// Connections bound the connections at once; nil: nothing does.
+	Connections *limit.Slots
 }
 
 // Runner sends invocations to other servers.
@@ -47,13 +52,11 @@ var _ invoke.Runner = (*Runner)(nil)
 // New makes a runner.
 func New(o Options) *Runner {
 	dialer := &net.Dialer{Timeout: connectTime}
-	if !o.AllowPrivate {
-		dialer.Control = publicnet.Control
-	}
+	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
 	return &Runner{client: &http.Client{
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, DisableCompression: true,
+			DialContext: o.Connections.Dial(dialer.DialContext), TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
+			MaxIdleConnsPerHost: 64, MaxIdleConns: (o.Connections.Len() + 3) / 4, IdleConnTimeout: time.Minute, DisableCompression: true,
 		},
 		// An answer that leads elsewhere is not a function's.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -139,6 +142,9 @@ func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Ti
 	}
 	resp, err := e.runner.client.Do(req)
 	if err != nil {
+		if errors.Is(err, publicnet.ErrOwn) {
+			return invoke.Result{}, fault.New(fault.FunctionNotReady, "The function's address is this server's own.")
+		}
 		if errors.Is(err, publicnet.ErrForbidden) {
 			return invoke.Result{}, fault.New(fault.FunctionNotReady, "The function's address is not public, and the server does not allow that.")
 		}

@@ -34,25 +34,38 @@ func CompileFilter(pattern string) (*Filter, error) {
 	return f, nil
 }
 
-// Matches reports whether a message's body is wanted. A pattern for JSON matches no
-// plain text, and the reverse. Source: the Lambda developer guide, "Using event
-// filtering with an Amazon SQS event source".
-func (f *Filter) Matches(body []byte) bool {
-	isJSON := isObject(body)
-	if f.body == '{' && !isJSON || f.body == '[' && isJSON {
-		return false
-	}
+// content is a message's body as filters see it, which is read once for all of them.
+type content struct {
+	isJSON  bool
+	message *filter.Message
+}
+
+func contentOf(body []byte) *content {
+	c := &content{isJSON: isObject(body)}
 	doc := []byte(`{"body":`)
-	if isJSON {
+	if c.isJSON {
 		doc = append(doc, body...)
 	} else {
 		text, err := json.Marshal(string(body))
 		if err != nil {
-			return false
+			return c
 		}
 		doc = append(doc, text...)
 	}
-	return f.policy.Match(filter.NewMessage(nil, append(doc, '}'))) == filter.Match
+	c.message = filter.NewMessage(nil, append(doc, '}'))
+	return c
+}
+
+// Matches reports whether a message's body is wanted. A pattern for JSON matches no
+// plain text, and the reverse. Source: the Lambda developer guide, "Using event
+// filtering with an Amazon SQS event source".
+func (f *Filter) Matches(body []byte) bool { return f.matches(contentOf(body)) }
+
+func (f *Filter) matches(c *content) bool {
+	if f.body == '{' && !c.isJSON || f.body == '[' && c.isJSON || c.message == nil {
+		return false
+	}
+	return f.policy.Match(c.message) == filter.Match
 }
 
 func isObject(body []byte) bool {

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -373,12 +374,11 @@ func (p *poller) sort(received []shard.Received, b *batch) {
 }
 
 func (p *poller) wanted(body []byte) bool {
-	for _, f := range p.filters {
-		if f.Matches(body) {
-			return true
-		}
+	if len(p.filters) == 0 {
+		return true
 	}
-	return len(p.filters) == 0
+	c := contentOf(body)
+	return slices.ContainsFunc(p.filters, func(f *Filter) bool { return f.matches(c) })
 }
 
 // remove deletes messages. One that is not deleted comes again, as any may.

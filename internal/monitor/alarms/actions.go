@@ -126,14 +126,13 @@ func (e *Engine) Execute(ctx context.Context) error {
 		p, err := e.pending(key)
 		if errors.Is(err, errUnreadable) { // it must hold up no other
 			e.options.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
-			if err := e.end(l, nil, ""); err != nil {
-				return err
-			}
+			e.end(l, nil, "")
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		e.log.Sync() // what is told of is not taken back
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {
@@ -148,9 +147,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 			failure = err.Error()
 			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
 		}
-		if err := e.end(l, &p, failure); err != nil {
-			return err
-		}
+		e.end(l, &p, failure)
 	}
 }
 
@@ -168,7 +165,7 @@ func (e *Engine) first() (l *line, key []byte) {
 
 // pending reads an action. It fails with errUnreadable if that will not change.
 func (e *Engine) pending(key []byte) (p pending, err error) {
-	value, ok, err := e.options.Store.Get(nil, key)
+	value, ok, err := e.reader.Get(nil, key)
 	if err != nil {
 		return p, fmt.Errorf("reading an alarm's action: %w", err)
 	}
@@ -193,7 +190,7 @@ func (e *Engine) putOff(l *line) {
 
 // end takes the oldest action of a line off the store and notes it in the history,
 // but for nil, one that cannot be read.
-func (e *Engine) end(l *line, p *pending, failure string) error {
+func (e *Engine) end(l *line, p *pending, failure string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.begin()
@@ -202,11 +199,8 @@ func (e *Engine) end(l *line, p *pending, failure string) error {
 		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
 		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
 	}
-	if err := c.apply(); err != nil {
-		return err
-	}
+	c.apply()
 	e.lines.shorten(l)
-	return nil
 }
 
 // giveUp ends actions that wait where an owner has more than may.
@@ -225,9 +219,7 @@ func (e *Engine) giveUp() error {
 			return err
 		}
 		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
-		if err := e.end(l, known, "It could not be executed, and too many actions wait."); err != nil {
-			return err
-		}
+		e.end(l, known, "It could not be executed, and too many actions wait.")
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
@@ -39,7 +41,7 @@ type Reader interface {
 
 // Options are what an Engine is made of.
 type Options struct {
-	Store    store.Store
+	Journal  *journal.Journal
 	Clock    clock.Clock
 	Logger   *slog.Logger
 	Metrics  Reader
@@ -61,6 +63,8 @@ type ID struct{ Account, Region, Name string }
 // Engine keeps alarms.
 type Engine struct {
 	options Options
+	log     *journal.Stream // what is written
+	reader  journal.Reader  // of that, too
 
 	mu       sync.Mutex // guards what follows, and orders the commits
 	alarms   map[ID]*alarm.Alarm
@@ -74,12 +78,12 @@ type Engine struct {
 
 // The keys of this package: the prefix of all, and what follows it.
 const (
-	prefix      = 'a'
-	kindAlarm   = 'a' // owner, name → alarm
-	kindHistory = 'h' // owner, time, sequence → item
-	kindIndex   = 'i' // owner, name, time, sequence → nothing
-	kindPending = 'p' // time, sequence → pending
-	kindLast    = 's' // the last sequence
+	prefix      = keyspace.AlarmSpace
+	kindAlarm   = keyspace.AlarmRecords  // owner, name → alarm
+	kindHistory = keyspace.AlarmHistory  // owner, time, sequence → item
+	kindIndex   = keyspace.AlarmIndex    // owner, name, time, sequence → nothing
+	kindPending = keyspace.AlarmActions  // time, sequence → pending
+	kindLast    = keyspace.AlarmSequence // the last sequence
 )
 
 func ownerKey(kind byte, o metrics.Owner) []byte {
@@ -92,13 +96,19 @@ func (id ID) owner() metrics.Owner { return metrics.Owner{Account: id.Account, R
 
 func (id ID) key(kind byte) []byte { return append(append(ownerKey(kind, id.owner()), id.Name...), 0) }
 
-// Open reads the alarms of o.Store.
+// Open reads the alarms that the store has.
 func Open(o Options) (*Engine, error) {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
 	}
 	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines()}
-	err := each(o.Store, []byte{prefix, kindAlarm}, func(_, value []byte) error {
+	var err error
+	if e.log, _, err = o.Journal.Stream(keyspace.AlarmStream, nil); err != nil {
+		return nil, fmt.Errorf("alarms cannot be read: %w", err)
+	}
+	e.log.Begin()
+	e.reader = e.log.Reader()
+	err = each(e.reader, []byte{prefix, kindAlarm}, func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must hold up no other
 			o.Logger.Error("an alarm is left out", "reason", err.Error())
@@ -116,13 +126,13 @@ func Open(o Options) (*Engine, error) {
 	})
 	if err == nil {
 		var last []byte
-		if last, _, err = o.Store.Get(nil, []byte{prefix, kindLast}); len(last) == 4 {
+		if last, _, err = e.reader.Get(nil, []byte{prefix, kindLast}); len(last) == 4 {
 			e.sequence = binary.BigEndian.Uint32(last)
 		}
 	}
 	var unreadable mutation.Batch
 	if err == nil {
-		err = each(o.Store, []byte{prefix, kindPending}, func(key, value []byte) error {
+		err = each(e.reader, []byte{prefix, kindPending}, func(key, value []byte) error {
 			var p pending
 			if err := decode(value, &p); err != nil { // as above
 				o.Logger.Error("an alarm's action is left out", "reason", err.Error())
@@ -133,11 +143,11 @@ func Open(o Options) (*Engine, error) {
 			return nil
 		})
 	}
-	if err == nil && unreadable.Len() > 0 {
-		err = o.Store.Apply(true, &unreadable)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("alarms cannot be read: %w", err)
+	}
+	if unreadable.Len() > 0 {
+		e.log.Append(false, 0, &unreadable)
 	}
 	return e, nil
 }
@@ -270,27 +280,26 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 
 func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
 
-// apply makes the change durable.
-func (c *commit) apply() error {
+// apply writes the change. It is durable after the next Sync of the log, for which
+// whoever tells of it waits without the lock.
+func (c *commit) apply() {
 	if c.batch.Len() == 0 {
-		return nil
+		return
 	}
 	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
-	if err := c.e.options.Store.Apply(true, &c.batch); err != nil {
-		return fmt.Errorf("alarms cannot be written: %w", err)
-	}
+	c.e.log.Append(true, c.now.UnixMilli(), &c.batch)
 	for _, d := range c.due {
 		c.e.lines.add(d.line, d.key)
 	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now
 	}
-	return nil
 }
 
 // Put makes an alarm, or gives one another configuration; then tags are not
 // looked at, and its state stays. It fails with LimitExceeded.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
+	defer e.log.Sync()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.begin()
@@ -308,9 +317,7 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 		c.note(id, a.Created(c.now))
 	}
 	c.put(&a)
-	if err := c.apply(); err != nil {
-		return err
-	}
+	c.apply()
 	if !ok {
 		e.counts[id.owner()]++
 	}
@@ -324,6 +331,7 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 
 // Delete removes alarms, all or none. It fails with NotFound if one is not there.
 func (e *Engine) Delete(ids []ID) error {
+	defer e.log.Sync()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.begin()
@@ -340,9 +348,7 @@ func (e *Engine) Delete(ids []ID) error {
 		c.batch.Delete(id.key(kindAlarm))
 		c.note(id, a.Deleted(c.now))
 	}
-	if err := c.apply(); err != nil {
-		return err
-	}
+	c.apply()
 	for id := range gone {
 		delete(e.alarms, id)
 		if e.counts[id.owner()]--; e.counts[id.owner()] == 0 {
@@ -405,6 +411,7 @@ func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
 
 // change runs a command on an alarm. It fails with NotFound.
 func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
+	defer e.log.Sync()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found, ok := e.alarms[id]
@@ -413,15 +420,14 @@ func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
 	}
 	c, a := e.begin(), *found
 	f(c, &a)
-	if err := c.apply(); err != nil {
-		return err
-	}
+	c.apply()
 	e.alarms[id] = &a
 	return nil
 }
 
 // Get is an alarm as it is now.
 func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
+	defer e.log.Sync() // no answer tells of what a crash could take back
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found, ok := e.alarms[id]
@@ -434,6 +440,7 @@ func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 // List gives the alarms of an owner that f lets through, in the order of their
 // names.
 func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
+	defer e.log.Sync()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all []alarm.Alarm

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
@@ -62,13 +64,13 @@ func (x *executed) told(arn string) string {
 	return strings.Join(states, " ")
 }
 
+var errKilled = errors.New("killed")
+
 // stopping is a store that fails from some write on, as a process that is killed.
 type stopping struct {
 	store.Store
 	left int
 }
-
-var errKilled = errors.New("killed")
 
 func (s *stopping) Apply(sync bool, batches ...*mutation.Batch) error {
 	if s.left--; s.left < 0 {
@@ -86,33 +88,51 @@ type world struct {
 	wokenShort int
 	woken      int
 	waiting    int // Options.MaxWaiting
+	killed     chan struct{}
+	engine     *Engine // the latest
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, store: memory.New(), clock: clock.NewVirtual(start), executor: &executed{}}
+	w := &world{T: t, store: memory.New(), clock: clock.NewVirtual(start), executor: &executed{}, killed: make(chan struct{})}
 	var err error
-	if w.keeper, err = metrics.Open(metrics.Options{Store: w.store, Clock: w.clock}); err != nil {
+	if w.keeper, err = metrics.Open(metrics.Options{Journal: w.journal(w.store), Clock: w.clock}); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
+func (w *world) journal(st store.Store) *journal.Journal {
+	j := journal.Open(journal.Options{Store: st, Fatal: func(err error) {
+		if !errors.Is(err, errKilled) {
+			w.Error(err)
+		}
+		close(w.killed)
+		runtime.Goexit() // nobody is answered any more
+	}})
+	w.Cleanup(j.Close)
+	return j
+}
+
 func (w *world) open(st store.Store) *Engine {
 	w.Helper()
+	if w.engine != nil { // what it has done is seen by the next one
+		w.engine.log.Sync()
+	}
 	e, err := Open(Options{
-		Store: st, Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
+		Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
 		MaxAlarms: 3, MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
+	w.engine = e
 	return e
 }
 
 func (w *world) pass(e *Engine, values ...float64) error {
 	w.Helper()
 	for _, value := range values {
-		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Count", w.clock.Now().Unix(), false, func(s *metrics.Set) { s.Add(value, 1) })
+		err := w.keeper.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Count", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) }})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -141,10 +161,30 @@ func TestActionsSurviveCrashes(t *testing.T) {
 		if err := w.open(w.store).Put(id("a"), config(), nil); err != nil {
 			t.Fatal(err)
 		}
-		killed := w.pass(w.open(&stopping{w.store, left}), 20)
-		if told := len(w.executor.actions) > 0; left < 2 && !errors.Is(killed, errKilled) || told != (left > 0) {
-			t.Fatalf("killed at write %d: %v, %v", left, killed, w.executor.actions)
+		victim := w.open(&stopping{w.store, left})
+		over := make(chan error, 1)
+		go func() { over <- w.pass(victim, 20) }()
+		select {
+		case <-w.killed:
+		case err := <-over:
+			if err != nil || left == 0 {
+				t.Fatalf("killed at write %d: %v", left, err)
+			}
+			written := make(chan struct{})
+			go func() {
+				victim.log.Sync() // that the action is done is written after it
+				close(written)
+			}()
+			select {
+			case <-w.killed:
+			case <-written:
+			}
 		}
+		w.engine = nil
+		if told := len(w.executor.actions) > 0; told != (left > 0) {
+			t.Fatalf("killed at write %d: %v", left, w.executor.actions)
+		}
+		w.killed = make(chan struct{})
 		e := w.open(w.store)
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
@@ -202,7 +242,7 @@ func TestUnits(t *testing.T) {
 		if err := e.Put(id("a"), c, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := w.keeper.Put(metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, "Bytes", w.clock.Now().Unix(), false, func(s *metrics.Set) { s.Add(20, 1) })
+		err := w.keeper.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Bytes", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(20, 1) }})
 		if err != nil {
 			t.Fatal(err)
 		}

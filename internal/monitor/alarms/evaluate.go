@@ -70,9 +70,7 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	}
 	c, next := e.begin(), *a
 	c.enter(&next, status)
-	if err := c.apply(); err != nil {
-		return err
-	}
+	c.apply()
 	e.alarms[idOf(a)] = &next
 	return nil
 }
@@ -135,7 +133,7 @@ const stampSize = 8 + 4
 func (c *commit) prune(o metrics.Owner) {
 	low := ownerKey(kindHistory, o)
 	high := appendMillis(ownerKey(kindHistory, o), c.now.Add(-keepHistory))
-	it, err := c.e.options.Store.Iter(low, high)
+	it, err := c.e.reader.Iter(low, high)
 	if err != nil {
 		return // the next write fails as well
 	}

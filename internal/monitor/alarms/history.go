@@ -31,6 +31,7 @@ const maxLooked = 5000
 // go on from; nil: there are no others. Where few are wanted, a page may be short
 // of the limit and still have a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
+	e.log.Sync()
 	all := ownerKey(kindHistory, q.Owner)
 	space := all
 	if q.Name != "" {
@@ -54,7 +55,7 @@ func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err e
 	if bytes.Compare(low, high) >= 0 {
 		return nil, nil, nil
 	}
-	it, err := e.options.Store.Iter(low, high)
+	it, err := e.reader.Iter(low, high)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +75,7 @@ func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []al
 			return items, next, nil
 		}
 		next = bytes.Clone(it.Key()[len(it.Key())-stampSize:])
-		value, ok, err := e.options.Store.Get(nil, append(bytes.Clone(all), next...))
+		value, ok, err := e.reader.Get(nil, append(bytes.Clone(all), next...))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,9 +1,9 @@
 package logs
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/mutation"
@@ -12,9 +12,10 @@ import (
 )
 
 // syncing knows whether everything that was applied is durable, and how much the
-// largest commit was.
+// largest commit was. Its syncs wait while there is a gate.
 type syncing struct {
 	store.Store
+	gate    atomic.Pointer[chan struct{}]
 	dirty   atomic.Bool
 	largest int
 }
@@ -28,63 +29,88 @@ func (s *syncing) Apply(sync bool, batches ...*mutation.Batch) error {
 }
 
 func (s *syncing) Sync() error {
+	if gate := s.gate.Load(); gate != nil {
+		<-*gate
+	}
 	s.dirty.Store(false)
 	return s.Store.Sync()
 }
 
 // What an answer tells is durable: of a change, and of what others changed before.
 func TestAnswersAreDurable(t *testing.T) {
-	st := &syncing{Store: memory.New()}
-	l, _ := open(t, st, nil)
-	ctx := t.Context()
-	durable := func(what string, err error) {
-		t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		st := &syncing{Store: memory.New()}
+		l, _ := open(t, st, nil)
+		ctx := t.Context()
+		durable := func(what string, answer func() error) {
+			t.Helper()
+			gate := make(chan struct{})
+			st.gate.Store(&gate)
+			answered := false
+			go func() {
+				if err := answer(); err != nil {
+					t.Error(what, err)
+				}
+				answered = true
+			}()
+			synctest.Wait()
+			if answered {
+				t.Errorf("%s is answered before it is durable", what)
+			}
+			st.gate.Store(nil)
+			close(gate)
+			synctest.Wait()
+			if !answered {
+				t.Errorf("%s is never answered", what)
+			}
+			l.background.Wait()
+			l.log.Sync()
+		}
+		durable("CreateGroup", func() error { return l.CreateGroup(ctx, NewGroup{ARN: group}) })
+		durable("CreateStream", func() error { return l.CreateStream(ctx, group, "s") })
+		durable("Put", func() error {
+			_, err := l.Put(ctx, group, "s", []Event{{at(0), "x"}})
+			return err
+		})
+		durable("Retain", func() error { return l.Retain(ctx, group, 7) })
+		durable("Tag", func() error { return l.Tag(ctx, group, map[string]string{"a": "b"}) })
+		durable("Untag", func() error { return l.Untag(ctx, group, []string{"a"}) })
+		durable("Protect", func() error { return l.Protect(ctx, group, true) })
+		durable("Protect", func() error { return l.Protect(ctx, group, false) })
+		g, err := l.find(group)
 		check(t, err)
-		if st.dirty.Load() {
-			t.Errorf("%s is not durable", what)
+		for what, read := range map[string]func() error{
+			"Groups": func() error {
+				_, _, err := l.Groups(ctx, group.Region, group.Account, "", "", "", Page{Limit: 1})
+				return err
+			},
+			"Tags": func() error {
+				_, err := l.Tags(ctx, group)
+				return err
+			},
+			"Streams": func() error {
+				_, _, err := l.Streams(ctx, group, StreamOrder{}, Page{Limit: 1})
+				return err
+			},
+			"Events": func() error {
+				_, err := l.Events(ctx, EventsQuery{Group: group, Stream: "s", Limit: 1})
+				return err
+			},
+			"Filter": func() error {
+				_, _, err := l.Filter(ctx, FilterQuery{Group: group, Limit: 1})
+				return err
+			},
+		} {
+			durable(what, func() error {
+				if _, err := l.put(g.id, "s", []Event{{at(time.Second), "of another"}}, false); err != nil {
+					return err
+				}
+				return read()
+			})
 		}
-	}
-	durable("CreateGroup", l.CreateGroup(ctx, NewGroup{ARN: group}))
-	durable("CreateStream", l.CreateStream(ctx, group, "s"))
-	_, err := l.Put(ctx, group, "s", []Event{{at(0), "x"}})
-	durable("Put", err)
-	durable("Retain", l.Retain(ctx, group, 7))
-	durable("Tag", l.Tag(ctx, group, map[string]string{"a": "b"}))
-	durable("Untag", l.Untag(ctx, group, []string{"a"}))
-	durable("Protect", l.Protect(ctx, group, true))
-	durable("Protect", l.Protect(ctx, group, false))
-	g, err := l.find(group)
-	check(t, err)
-	for what, read := range map[string]func(context.Context) error{
-		"Groups": func(ctx context.Context) error {
-			_, _, err := l.Groups(ctx, group.Region, group.Account, "", "", "", Page{Limit: 1})
-			return err
-		},
-		"Tags": func(ctx context.Context) error {
-			_, err := l.Tags(ctx, group)
-			return err
-		},
-		"Streams": func(ctx context.Context) error {
-			_, _, err := l.Streams(ctx, group, StreamOrder{}, Page{Limit: 1})
-			return err
-		},
-		"Events": func(ctx context.Context) error {
-			_, err := l.Events(ctx, EventsQuery{Group: group, Stream: "s", Limit: 1})
-			return err
-		},
-		"Filter": func(ctx context.Context) error {
-			_, _, err := l.Filter(ctx, FilterQuery{Group: group, Limit: 1})
-			return err
-		},
-	} {
-		if _, err := l.put(g.id, "s", []Event{{at(time.Second), "of another"}}, false); err != nil || !st.dirty.Load() {
-			t.Fatal(err, "nothing is left to be made durable")
-		}
-		durable(what, read(ctx))
-	}
-	durable("DeleteStream", l.DeleteStream(ctx, group, "s"))
-	l.background.Wait()
-	durable("DeleteGroup", l.DeleteGroup(ctx, group))
+		durable("DeleteStream", func() error { return l.DeleteStream(ctx, group, "s") })
+		durable("DeleteGroup", func() error { return l.DeleteGroup(ctx, group) })
+	})
 }
 
 // What the server writes itself is durable once it is written, in small commits.

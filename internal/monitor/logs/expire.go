@@ -62,7 +62,9 @@ func (x *expiry) arm(l *Logs, due uint64) {
 			return
 		}
 		x.due, x.timer = 0, nil
+		l.background.Add(1) // Close waits for it
 		x.mu.Unlock()
+		defer l.background.Done()
 		l.expire()
 	})
 }
@@ -132,7 +134,8 @@ func (l *Logs) expireGroup(group, now uint64) error {
 	}
 	moveDue(&b, group, &t, due)
 	b.Set(key(kindTotals, group), t.encode())
-	return l.apply(&b)
+	l.apply(&b)
+	return nil
 }
 
 // drop removes the buckets of the hours in [from, to).
@@ -202,7 +205,8 @@ func (l *Logs) forgetOldest() bool {
 	}
 	var b mutation.Batch
 	b.Delete(key(kindOldest, h, group))
-	return l.apply(&b) == nil
+	l.apply(&b)
+	return true
 }
 
 // trimOldest removes the oldest bucket, or the beginning of a large one.
@@ -216,7 +220,7 @@ func (l *Logs) trimOldest(target int64) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone
 	}
-	v, _, err := l.Store.Get(nil, key(kindBucket, group, h))
+	v, _, err := l.reader.Get(nil, key(kindBucket, group, h))
 	if err != nil {
 		return err
 	}
@@ -248,5 +252,6 @@ func (l *Logs) trimOldest(target int64) error {
 		l.disk.Add(-gone.disk())
 	}
 	b.Set(key(kindTotals, group), t.encode())
-	return l.apply(&b)
+	l.apply(&b)
+	return nil
 }

@@ -15,7 +15,7 @@ import (
 // What one Filter looks at, beside what it returns.
 const (
 	maxScanned      = 50_000   // events
-	maxScannedBytes = 16 << 20 // of their messages
+	maxScannedBytes = 16 << 20 // of their messages, times what the pattern costs
 	maxMerged       = 100      // streams that are read one by one; beyond it, the group
 	maxPauses       = 10       // times maxHops
 )
@@ -39,9 +39,7 @@ type FilterQuery struct {
 // without one there is no more. It fails with ResourceNotFound, and with
 // InvalidParameter for a token that is none.
 func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next string, err error) {
-	if err := l.settle(); err != nil {
-		return nil, "", err
-	}
+	l.settle()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return nil, "", err
@@ -55,7 +53,10 @@ func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next str
 		behind := max(*to, *to+1) // nothing is behind the greatest
 		to = &behind
 	}
-	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}}
+	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}, cost: 1}
+	if q.Pattern != nil {
+		f.cost = q.Pattern.Cost()
+	}
 	low, high := l.bounds(t, q.From, to)
 	if q.Token != "" {
 		place, err := readFilterToken(q.Token, g.id)
@@ -92,6 +93,7 @@ type filtering struct {
 	found          []Found
 	size           pageSize
 	scanned, bytes int
+	cost           int      // of the pattern
 	at             position // where the next call goes on
 	more           bool     // there may be something there
 	merged         []cursor
@@ -143,7 +145,7 @@ func (f *filtering) name(stream uint64) (string, error) {
 	if ok {
 		return name, nil
 	}
-	v, _, err := f.logs.Store.Get(nil, key(kindName, f.group, stream))
+	v, _, err := f.logs.reader.Get(nil, key(kindName, f.group, stream))
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +163,7 @@ func (f *filtering) look(p position, e stored) (goOn bool, err error) {
 		return false, nil
 	}
 	f.scanned++
-	f.bytes += len(e.message)
+	f.bytes += len(e.message) * f.cost
 	name, err := f.name(e.stream)
 	if err != nil || name == "" {
 		return err == nil, err

@@ -6,25 +6,25 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Kinds of keys, behind store.LogsSpace. Numbers are big-endian, so that keys are
+// Kinds of keys, behind keyspace.LogSpace. Numbers are big-endian, so that keys are
 // in their order; group and stream stand for ids, which are never given twice.
 const (
-	kindSequence = 'q' // → what ids and sequences lie below
-	kindClock    = 'w' // → the time of the latest commit, epoch milliseconds
-	kindGroup    = 'g' // account 0 region 0 name → groupRecord
-	kindTotals   = 'c' // group → totals
-	kindStream   = 's' // group name → streamRecord
-	kindName     = 'n' // group stream → the stream's name
-	kindLatest   = 't' // group time stream → the stream's name, by its last event
-	kindEvent    = 'e' // group time sequence → stream, ingestion, message
-	kindIndex    = 'i' // group hour stream time sequence → nothing
-	kindBucket   = 'b' // group hour → bucket
-	kindOldest   = 'o' // hour group → nothing, for each bucket
-	kindDue      = 'x' // hour group → nothing: when something in it expires
-	kindDoomed   = 'd' // group stream → nothing: removed, and its events not yet
+	kindSequence = keyspace.LogSequence    // → what ids and sequences lie below
+	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds
+	kindGroup    = keyspace.LogGroups      // account 0 region 0 name → groupRecord
+	kindTotals   = keyspace.LogTotals      // group → totals
+	kindStream   = keyspace.LogStreams     // group name → streamRecord
+	kindName     = keyspace.LogStreamNames // group stream → the stream's name
+	kindLatest   = keyspace.LogLatest      // group time stream → the stream's name, by its last event
+	kindEvent    = keyspace.LogEvents      // group time sequence → stream, ingestion, message
+	kindIndex    = keyspace.LogIndex       // group hour stream time sequence → nothing
+	kindBucket   = keyspace.LogBuckets     // group hour → bucket
+	kindOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
+	kindDue      = keyspace.LogExpiries    // hour group → nothing: when something in it expires
+	kindDoomed   = keyspace.LogDoomed      // group stream → nothing: removed, and its events not yet
 )
 
 // hour is the width of a bucket, in milliseconds: what expires together.
@@ -32,7 +32,7 @@ const hour = 3_600_000
 
 func key(kind byte, numbers ...uint64) []byte {
 	k := make([]byte, 0, 2+8*len(numbers)+16)
-	k = append(k, store.LogsSpace, kind)
+	k = append(k, keyspace.LogSpace, kind)
 	for _, n := range numbers {
 		k = binary.BigEndian.AppendUint64(k, n)
 	}
@@ -159,8 +159,10 @@ func decodeTotals(v []byte) (t totals, ok bool) {
 	return totals{n(0), n(1), bucket{n(2), n(3)}}, true
 }
 
+const bucketSize = 8 + 8
+
 func decodeBucket(v []byte) (b bucket) {
-	if len(v) == 16 {
+	if len(v) == bucketSize {
 		b = bucket{binary.BigEndian.Uint64(v), binary.BigEndian.Uint64(v[8:])}
 	}
 	return b

@@ -9,7 +9,6 @@ package logs
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -18,30 +17,30 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/store"
 )
 
-// Options are what Logs are made of. Store and Clock are required.
+// Options are what Logs are made of. Journal and Clock are required.
 type Options struct {
-	Store  store.Store
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Journal *journal.Journal
+	Clock   clock.Clock
+	Logger  *slog.Logger
 	// Full reports that the disk is short of space: events are refused. Nil
 	// means never.
 	Full func() bool
 	// MaxBytes bounds what events take on the disk, about and before compression:
 	// beyond it the oldest go. 0: no bound.
 	MaxBytes int64
-	// Fatal ends the process after a failure of the store.
-	Fatal func(error)
 }
 
 // Logs are the log groups of a node.
 type Logs struct {
 	Options
-	commits commits
-	catalog sync.Mutex // held while groups come, go or change their details
+	log     *journal.Stream // what is written
+	reader  journal.Reader  // of that, too
+	catalog sync.Mutex      // held while groups come, go or change their details
 	groups  [64]sync.Mutex
 
 	sequence, ceiling atomic.Uint64
@@ -67,7 +66,12 @@ func Open(o Options) (*Logs, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Logs{Options: o}
-	l.commits.store, l.commits.fatal = o.Store, l.fatal
+	var err error
+	if l.log, _, err = o.Journal.Stream(keyspace.LogStream, nil); err != nil {
+		return nil, err
+	}
+	l.log.Begin()
+	l.reader = l.log.Reader()
 	l.stopping, l.stop = context.WithCancel(context.Background())
 	l.sink.logs = l
 	ceiling, err := l.number(key(kindSequence))
@@ -99,12 +103,12 @@ func Open(o Options) (*Logs, error) {
 
 // Close writes what the sink holds, makes it durable and ends what runs in the
 // background.
-func (l *Logs) Close() error {
+func (l *Logs) Close() {
 	l.sink.close()
 	l.stop()
 	l.expiry.close()
 	l.background.Wait()
-	return l.commits.wait()
+	l.log.Sync()
 }
 
 // DiskBytes is about what events take on the disk, before compression.
@@ -112,18 +116,11 @@ func (l *Logs) DiskBytes() int64 { return l.disk.Load() }
 
 func (l *Logs) goBackground(f func()) { l.background.Go(f) }
 
-func (l *Logs) fatal(err error) {
-	l.Logger.Error("the store of log groups failed", "error", err)
-	if l.Fatal != nil {
-		l.Fatal(err)
-	}
-}
-
 func (l *Logs) now() uint64 { return uint64(max(l.Clock.Now().UnixMilli(), 0)) }
 
 // number reads one that is kept by itself; 0 if there is none.
 func (l *Logs) number(k []byte) (uint64, error) {
-	v, ok, err := l.Store.Get(nil, k)
+	v, ok, err := l.reader.Get(nil, k)
 	if err != nil || !ok || len(v) != 8 {
 		return 0, err
 	}
@@ -134,16 +131,17 @@ func (l *Logs) number(k []byte) (uint64, error) {
 // it.
 func (l *Logs) Latest() time.Time { return time.UnixMilli(int64(l.latest.Load())).UTC() }
 
-// apply makes a batch visible, and keeps the time of it.
-func (l *Logs) apply(b *mutation.Batch) error {
+// apply writes a batch, and keeps the time of it. Whoever tells of it waits for the
+// log's Sync, without a lock.
+func (l *Logs) apply(b *mutation.Batch) {
 	if b.Len() == 0 {
-		return nil
+		return
 	}
 	now := l.now()
 	for before := l.latest.Load(); before < now && !l.latest.CompareAndSwap(before, now); before = l.latest.Load() {
 	}
 	b.Set(key(kindClock), numbers(l.latest.Load()))
-	return l.commits.apply(b)
+	l.log.Append(true, int64(l.latest.Load()), b)
 }
 
 // lock takes the lock of a group.
@@ -157,29 +155,26 @@ func (l *Logs) lock(group uint64) (unlock func()) {
 const reserveMany = 1 << 20
 
 // take gives n numbers that were never given before; the first of them.
-func (l *Logs) take(n int) (first uint64, err error) {
+func (l *Logs) take(n int) (first uint64) {
 	behind := l.sequence.Add(uint64(n))
-	for behind > l.ceiling.Load() {
-		if err := l.reserve(behind); err != nil {
-			return 0, err
-		}
+	if behind > l.ceiling.Load() {
+		l.reserve(behind)
 	}
-	return behind - uint64(n) + 1, nil
+	return behind - uint64(n) + 1
 }
 
-func (l *Logs) reserve(least uint64) error {
+// reserve raises the ceiling of numbers. It is durable before what carries them, since
+// the log keeps their order.
+func (l *Logs) reserve(least uint64) {
 	l.reserving.Lock()
 	defer l.reserving.Unlock()
 	if least <= l.ceiling.Load() {
-		return nil
+		return
 	}
 	var b mutation.Batch
 	b.Set(key(kindSequence), numbers(least+reserveMany))
-	if err := l.Store.Apply(true, &b); err != nil {
-		return err
-	}
+	l.log.Append(false, 0, &b)
 	l.ceiling.Store(least + reserveMany)
-	return nil
 }
 
 var (
@@ -189,7 +184,7 @@ var (
 
 // find reads a group by its name.
 func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
-	v, _, err := l.Store.Get(nil, groupKey(group))
+	v, _, err := l.reader.Get(nil, groupKey(group))
 	if err != nil {
 		return g, err
 	}
@@ -202,7 +197,7 @@ func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
 
 // totals reads those of a group; it fails with ResourceNotFound.
 func (l *Logs) totals(group uint64) (t totals, err error) {
-	v, _, err := l.Store.Get(nil, key(kindTotals, group))
+	v, _, err := l.reader.Get(nil, key(kindTotals, group))
 	if err != nil {
 		return t, err
 	}
@@ -214,7 +209,7 @@ func (l *Logs) totals(group uint64) (t totals, err error) {
 }
 
 func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
-	v, _, err := l.Store.Get(nil, textKey(kindStream, group, name))
+	v, _, err := l.reader.Get(nil, textKey(kindStream, group, name))
 	if err != nil {
 		return s, err
 	}
@@ -227,7 +222,7 @@ func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
 
 // each walks the keys of a range until f returns false.
 func (l *Logs) each(lower, upper []byte, f func(k, v []byte) bool) error {
-	it, err := l.Store.Iter(lower, upper)
+	it, err := l.reader.Iter(lower, upper)
 	if err != nil {
 		return err
 	}
@@ -241,7 +236,7 @@ func (l *Logs) each(lower, upper []byte, f func(k, v []byte) bool) error {
 
 // eachDown is each from the end.
 func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
-	it, err := l.Store.Iter(lower, upper)
+	it, err := l.reader.Iter(lower, upper)
 	if err != nil {
 		return err
 	}
@@ -255,60 +250,7 @@ func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
 
 // settle has all that was put so far in the store and durable, so that an answer
 // may tell of it.
-func (l *Logs) settle() error {
+func (l *Logs) settle() {
 	l.sink.flush()
-	return l.commits.wait()
-}
-
-// commits make what was applied durable, many callers' at once.
-type commits struct {
-	store store.Store
-	fatal func(error)
-
-	mu               sync.Mutex
-	done             *sync.Cond
-	applied, durable uint64
-	syncing          bool
-}
-
-// apply makes a batch visible.
-func (c *commits) apply(b *mutation.Batch) error {
-	if err := c.store.Apply(false, b); err != nil {
-		if !errors.Is(err, store.ErrClosed) {
-			c.fatal(err)
-		}
-		return err
-	}
-	c.mu.Lock()
-	c.applied++
-	c.mu.Unlock()
-	return nil
-}
-
-// wait returns once everything applied so far is durable.
-func (c *commits) wait() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = sync.NewCond(&c.mu)
-	}
-	target := c.applied
-	for c.durable < target {
-		if c.syncing {
-			c.done.Wait()
-			continue
-		}
-		c.syncing = true
-		upTo := c.applied
-		c.mu.Unlock()
-		err := c.store.Sync()
-		c.mu.Lock()
-		c.syncing = false
-		c.done.Broadcast()
-		if err != nil {
-			return err
-		}
-		c.durable = max(c.durable, upTo)
-	}
-	return nil
+	l.log.Sync()
 }

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -29,7 +30,7 @@ var (
 func open(t testing.TB, st store.Store, change func(*Options)) (*Logs, *clock.Virtual) {
 	t.Helper()
 	c := clock.NewVirtual(began)
-	o := Options{Store: st, Clock: c, Fatal: func(err error) { t.Error(err) }}
+	o := Options{Journal: journalOf(t, st), Clock: c}
 	if change != nil {
 		change(&o)
 	}
@@ -37,12 +38,15 @@ func open(t testing.TB, st store.Store, change func(*Options)) (*Logs, *clock.Vi
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(l.Close)
 	return l, c
+}
+
+// journalOf opens a journal on a store for as long as the test runs.
+func journalOf(t interface{ Cleanup(func()) }, st store.Store) *journal.Journal {
+	j := journal.Open(journal.Options{Store: st})
+	t.Cleanup(j.Close)
+	return j
 }
 
 // with makes a group with streams.
@@ -159,14 +163,14 @@ func TestAgainstModel(t *testing.T) {
 		st := memory.New()
 		c := clock.NewVirtual(began)
 		begin := func() *Logs {
-			l, err := Open(Options{Store: st, Clock: c})
+			l, err := Open(Options{Journal: journalOf(rt, st), Clock: c})
 			if err != nil {
 				rt.Fatal(err)
 			}
 			return l
 		}
 		l := begin()
-		defer func() { _ = l.Close() }()
+		defer func() { l.Close() }()
 		ctx := context.Background()
 		ok := func(err error) {
 			if err != nil {
@@ -184,7 +188,7 @@ func TestAgainstModel(t *testing.T) {
 			s := rapid.SampledFrom(streams).Draw(rt, "stream")
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
 			case 0:
-				ok(l.Close())
+				l.Close()
 				l = begin()
 			case 1:
 				if len(streams) == 1 {
@@ -409,7 +413,7 @@ func TestSink(t *testing.T) {
 	same(t, "dropped on a full disk", dropped+1, l.Dropped())
 	l.Full = nil
 	l.Log(group, "last", began, []byte("at the end"))
-	check(t, l.Close())
+	l.Close()
 	l.Log(group, "last", began, []byte("too late"))
 	l, _ = open(t, st, nil)
 	same(t, "kept by Close", []string{"at the end"}, texts(events(t, l, EventsQuery{Stream: "last"}).Events))

@@ -53,9 +53,7 @@ type EventsPage struct {
 // Events reads a part of a stream. It fails with ResourceNotFound, and with
 // InvalidParameter for a token that is none.
 func (l *Logs) Events(_ context.Context, q EventsQuery) (page EventsPage, err error) {
-	if err := l.settle(); err != nil {
-		return page, err
-	}
+	l.settle()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return page, err
@@ -217,7 +215,7 @@ func (l *Logs) index(group, stream uint64, at, high position, limit int) (places
 	if !at.less(high) {
 		return nil, at, true, nil
 	}
-	it, err := l.Store.Iter(indexKey(group, stream, at), key(kindIndex, group, high.hour()+1))
+	it, err := l.reader.Iter(indexKey(group, stream, at), key(kindIndex, group, high.hour()+1))
 	if err != nil {
 		return nil, at, false, err
 	}
@@ -301,7 +299,7 @@ func (l *Logs) read(group uint64, places []position, f func(p position, e stored
 	for i, p := range places {
 		keys[i] = eventKey(group, p)
 	}
-	err := store.GetEach(l.Store, keys, func(i int, v []byte) error {
+	err := store.GetEach(l.reader, keys, func(i int, v []byte) error {
 		e, ok := decodeStored(v)
 		if ok && !f(places[i], e) {
 			return errEnough

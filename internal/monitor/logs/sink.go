@@ -151,9 +151,7 @@ func (s *sink) flush() {
 		}
 	}
 	s.logs.trim()
-	if err := s.logs.commits.wait(); err != nil {
-		s.logs.Logger.Error("log events of this server may be lost", "error", err)
-	}
+	s.logs.log.Sync()
 }
 
 // cut shortens a longer text to n bytes, or to where the character there begins.

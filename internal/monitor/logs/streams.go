@@ -29,7 +29,8 @@ func (l *Logs) CreateStream(_ context.Context, group arn.ARN, name string) error
 	if err := l.createStream(g.id, name); err != nil {
 		return err
 	}
-	return l.commits.wait()
+	l.log.Sync()
+	return nil
 }
 
 func (l *Logs) createStream(group uint64, name string) error {
@@ -37,29 +38,25 @@ func (l *Logs) createStream(group uint64, name string) error {
 	if _, err := l.totals(group); err != nil {
 		return err
 	}
-	if _, ok, err := l.Store.Get(nil, textKey(kindStream, group, name)); err != nil || ok {
+	if _, ok, err := l.reader.Get(nil, textKey(kindStream, group, name)); err != nil || ok {
 		if ok {
 			err = fault.New(fault.ResourceAlreadyExists, "The specified log stream already exists")
 		}
 		return err
 	}
 	var b mutation.Batch
-	if _, err := l.addStream(&b, group, name); err != nil {
-		return err
-	}
-	return l.apply(&b)
+	l.addStream(&b, group, name)
+	l.apply(&b)
+	return nil
 }
 
 // addStream makes a stream that does not exist; the group's lock is held.
-func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) (s streamRecord, err error) {
-	if s.id, err = l.take(1); err != nil {
-		return s, err
-	}
-	s.created = l.now()
+func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRecord {
+	s := streamRecord{id: l.take(1), created: l.now()}
 	b.Set(textKey(kindStream, group, name), s.encode())
 	b.Set(key(kindName, group, s.id), []byte(name))
 	b.Set(key(kindLatest, group, s.last, s.id), []byte(name))
-	return s, nil
+	return s
 }
 
 // DeleteStream removes a stream. Its events are not seen any more, and their space
@@ -74,9 +71,7 @@ func (l *Logs) DeleteStream(_ context.Context, group arn.ARN, name string) error
 	if err := l.deleteStream(g.id, name); err != nil {
 		return err
 	}
-	if err := l.commits.wait(); err != nil {
-		return err
-	}
+	l.log.Sync()
 	l.sweep()
 	return nil
 }
@@ -92,7 +87,8 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 	b.Delete(key(kindName, group, s.id))
 	b.SingleDelete(key(kindLatest, group, s.last, s.id))
 	b.Set(key(kindDoomed, group, s.id), nil)
-	return l.apply(&b)
+	l.apply(&b)
+	return nil
 }
 
 // StreamOrder says which streams are listed, and how.
@@ -105,9 +101,7 @@ type StreamOrder struct {
 // Streams lists the streams of a group. What comes after a page is named by next,
 // which is empty if nothing does.
 func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) (found []Stream, next string, err error) {
-	if err := l.settle(); err != nil {
-		return nil, "", err
-	}
+	l.settle()
 	g, err := l.find(group)
 	if err != nil {
 		return nil, "", err
@@ -140,7 +134,7 @@ func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) 
 		name := string(k[10:])
 		if o.ByLast {
 			name = string(v)
-			if v, _, failed = l.Store.Get(nil, textKey(kindStream, g.id, name)); failed != nil {
+			if v, _, failed = l.reader.Get(nil, textKey(kindStream, g.id, name)); failed != nil {
 				return false
 			}
 		}
@@ -250,7 +244,7 @@ func (l *Logs) sweepStream(group, id uint64, at position) (reached position, mor
 		b.SingleDelete(indexKey(group, id, p))
 	}
 	for h, n := range gone {
-		v, _, err := l.Store.Get(nil, key(kindBucket, group, h))
+		v, _, err := l.reader.Get(nil, key(kindBucket, group, h))
 		if err != nil {
 			return at, false, err
 		}
@@ -264,7 +258,8 @@ func (l *Logs) sweepStream(group, id uint64, at position) (reached position, mor
 		b.Delete(key(kindDoomed, group, id))
 	}
 	b.Set(key(kindTotals, group), t.encode())
-	return reached, !done, l.apply(&b)
+	l.apply(&b)
+	return reached, !done, nil
 }
 
 // stored is an event as it is kept. The message is valid until the next one is

@@ -25,7 +25,7 @@ func (s *Store) age(now int64) error {
 			if !ok || end > now-r.keep {
 				break
 			}
-			floor, err := readFloor(s.options.Store, res)
+			floor, err := readFloor(s.reader, res)
 			if err != nil {
 				return err
 			}
@@ -36,10 +36,7 @@ func (s *Store) age(now int64) error {
 				batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
 			}
 			batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
-			if err := s.options.Store.Apply(true, &batch); err != nil {
-				return fmt.Errorf("old metrics cannot be dropped: %w", err)
-			}
-			batch.Reset()
+			s.log.Append(false, 0, &batch)
 		}
 	}
 	if err := s.dropSeconds(now); err != nil {
@@ -49,7 +46,7 @@ func (s *Store) age(now int64) error {
 }
 
 func (s *Store) firstBucket(res byte) (bucket int64, ok bool, err error) {
-	it, err := s.options.Store.Iter(pointPrefix(res), pointPrefix(res+1))
+	it, err := s.reader.Iter(pointPrefix(res), pointPrefix(res+1))
 	if err != nil {
 		return 0, false, err
 	}
@@ -61,7 +58,7 @@ func (s *Store) firstBucket(res byte) (bucket int64, ok bool, err error) {
 
 // coarsen writes what a bucket holds as points of the next resolution.
 func (s *Store) coarsen(res byte, bucket int64) error {
-	snapshot := s.options.Store.Snapshot()
+	snapshot := s.reader.Snapshot()
 	it, err := snapshot.Iter(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
 	if err != nil {
 		return errors.Join(err, snapshot.Close())
@@ -71,33 +68,30 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 	var of id
 	var at int64
 	step := resolutions[res+1].step
-	write := func(least int) error {
+	write := func(least int) {
 		if point.Count > 0 {
 			batch.Set(pointKey(res+1, of, at), point.appendTo(nil))
 			point = Set{}
 		}
-		if batch.Size() <= least {
-			return nil
+		if batch.Size() > least {
+			s.log.Append(false, 0, &batch)
 		}
-		err := s.options.Store.Apply(false, &batch)
-		batch.Reset()
-		return err
 	}
-	for err == nil && it.Next() {
+	for it.Next() {
 		_, series, minute, ok := splitPoint(it.Key())
 		if !ok {
 			continue
 		}
 		if start := minute - minute%step; series != of || start != at {
-			err = write(flushBytes)
+			write(flushBytes)
 			of, at = series, start
 		}
 		if set, ok := s.readSet(it.Value()); ok {
 			point.Merge(&set)
 		}
 	}
-	err = errors.Join(err, write(0), it.Close(), snapshot.Close())
-	if err != nil {
+	write(0)
+	if err := errors.Join(it.Close(), snapshot.Close()); err != nil {
 		return fmt.Errorf("old metrics cannot be summed up: %w", err)
 	}
 	return nil
@@ -118,7 +112,10 @@ func (s *Store) unlist(now int64) error {
 		return nil
 	}
 	s.unlisted = now
-	it, err := s.options.Store.Iter([]byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1})
+	if err := s.dropSteady(now); err != nil {
+		return err
+	}
+	it, err := s.reader.Iter([]byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1})
 	if err != nil {
 		return err
 	}
@@ -131,5 +128,6 @@ func (s *Store) unlist(now int64) error {
 	if err := it.Close(); err != nil || batch.Len() == 0 {
 		return err
 	}
-	return s.options.Store.Apply(false, &batch)
+	s.log.Append(false, 0, &batch)
+	return nil
 }

@@ -20,7 +20,7 @@ func TestDamagedPoints(t *testing.T) {
 	m := Metric{owner, "n", "a", ""}
 	put := func(second int64) {
 		t.Helper()
-		if err := s.Put(m, "Count", second, true, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: second, Fine: true, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}

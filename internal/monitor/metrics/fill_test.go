@@ -32,6 +32,7 @@ func TestFill(t *testing.T) {
 		if _, err := s.flush(what); err != nil {
 			t.Fatal(err)
 		}
+		s.Sync()
 	}
 	for what, f := range map[string]struct {
 		do   func(*testing.T, *Store, store.Store, *clock.Virtual, int64) *Store

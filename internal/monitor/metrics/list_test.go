@@ -17,7 +17,7 @@ func TestListLooksSoFar(t *testing.T) {
 	s := open(t, memory.New(), c)
 	s.options.MaxPending = 3 * maxLooked
 	for n := range maxLooked + 10 {
-		if err := s.Put(Metric{owner, "n", fmt.Sprintf("%06d", n), ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{owner, "n", fmt.Sprintf("%06d", n), ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestListAfterBackfill(t *testing.T) {
 	s := open(t, memory.New(), c)
 	put := func(ago time.Duration) {
 		t.Helper()
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Add(-ago).Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{owner, "n", "a", ""}, Unit: "Count", Second: c.Now().Add(-ago).Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		for range 12 { // until it has left memory
@@ -61,7 +61,7 @@ func TestListOfLivingMetrics(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	for range 40 {
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{owner, "n", "a", ""}, Unit: "Count", Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		advance(t, c, time.Minute)
@@ -85,12 +85,11 @@ func TestListWritesOnce(t *testing.T) {
 		if _, err := s.List(Filter{Owner: owner}, nil, func(Metric) bool { seen++; return true }); err != nil || seen != 1 {
 			t.Errorf("listed %d times, %v", seen, err)
 		}
+		s.Sync()
 		return st.written.Load() - before
 	}
 	for n := range 3 {
-		if err := s.Put(Metric{owner, "n", "a", ""}, "Count", c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
-			t.Fatal(err)
-		}
+		s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 		if wrote := list(); wrote > 0 != (n == 0) {
 			t.Errorf("%d writes for list %d", wrote, n+1)
 		}
@@ -101,7 +100,7 @@ func TestList(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	put := func(o Owner, namespace, name, unit string, dimensions ...Dimension) {
-		if err := s.Put(Metric{o, namespace, name, Dimensions(dimensions...)}, unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: Metric{o, namespace, name, Dimensions(dimensions...)}, Unit: unit, Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +185,7 @@ func TestUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = open(t, st, c)
-		} else if err := s.Put(m, step.unit, c.Now().Unix(), false, func(set *Set) { set.Add(1, 1) }); err != nil {
+		} else if err := s.Put(Datapoint{Metric: m, Unit: step.unit, Second: c.Now().Unix(), Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

@@ -76,16 +76,23 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(st
 	now := Minute(s.options.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
-	last = min(last, s.furthest.Load()+1)           // a range may end in any future
+	runs, err := s.steadyRuns(m, unit, max(from, now-Retention), min(last, now))
+	if err != nil {
+		return err
+	}
+	last = min(last, s.furthest.Load()+1) // a range may end in any future
 	recent, err := s.recent(m, unit, series, false, from, last)
 	if err != nil {
 		return err
 	}
 	merged := merger{from: from, period: period, f: f}
+	filler := filler{runs: runs, now: now, from: from, period: period, merged: &merged}
 	add := func(minute int64, set *Set) {
 		if minute < now-Retention || period%stepOf(minute, now) != 0 {
 			return
 		}
+		filler.upTo(minute)
+		filler.next = minute + stepOf(minute, now)
 		merged.add(max(Kept(minute, now), from), set) // a coarse point may begin before
 	}
 	err = s.stored(series, max(from, now-Retention), last, func(minute int64, value []byte) error {
@@ -107,8 +114,41 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(st
 	for i := range recent {
 		add(recent[i].at, &recent[i].set)
 	}
+	filler.upTo(now)
 	merged.end()
 	return nil
+}
+
+// filler puts the values of steady runs where there are no points.
+type filler struct {
+	runs              []steadyRun
+	now, from, period int64
+	next              int64 // the minute behind the last point
+	merged            *merger
+}
+
+// upTo adds what the runs have before a minute.
+func (l *filler) upTo(minute int64) {
+	for len(l.runs) > 0 {
+		r := &l.runs[0]
+		for at, to := max(r.from, l.next), min(r.to, minute); at < to; {
+			// What belongs to one period, and is alike, is one addition.
+			end := min(to, l.from+(at-l.from)/l.period*l.period+l.period)
+			if r.grows {
+				end = at + 1
+			}
+			if l.period%stepOf(at, l.now) == 0 {
+				var set Set
+				set.Add(r.at(at), float64(end-at))
+				l.merged.add(max(Kept(at, l.now), l.from), &set)
+			}
+			at = end
+		}
+		if r.to > minute {
+			return
+		}
+		l.runs = l.runs[1:]
+	}
 }
 
 // readSet decodes a point of the store. One that is damaged is as good as none: it
@@ -166,7 +206,7 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 
 // stored calls f with what the store has of a series in [from, to), in order.
 func (s *Store) stored(series id, from, to int64, f func(minute int64, value []byte) error) (err error) {
-	snapshot := s.options.Store.Snapshot()
+	snapshot := s.reader.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
 	starts := [len(resolutions)]int64{}
 	for res := range byte(len(resolutions) - 1) {
@@ -244,7 +284,7 @@ func (s *Store) Units(m Metric) ([]string, error) {
 
 func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	key := metricKey(&m)
-	it, err := s.options.Store.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
+	it, err := s.reader.Iter(key, append(bytes.Clone(key[:len(key)-1]), between+1))
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +298,7 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 func (s *Store) Owners() (owners []Owner, err error) {
 	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
 	for {
-		it, err := s.options.Store.Iter(low, high)
+		it, err := s.reader.Iter(low, high)
 		if err != nil {
 			return nil, err
 		}
@@ -281,6 +321,7 @@ type Filter struct {
 	Namespace, Name string
 	Dimensions      []Dimension // those that a metric must have; an empty value stands for any
 	Since           int64       // the minute that it was seen in or after
+	Points          bool        // only those that were seen in a point, not those that are steady
 }
 
 // maxLooked bounds how many series one call of List looks at.
@@ -309,7 +350,7 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 	if bytes.Compare(low, high) >= 0 {
 		return nil, nil
 	}
-	it, err := s.options.Store.Iter(low, high)
+	it, err := s.reader.Iter(low, high)
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +361,8 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 			return place, it.Close()
 		}
 		of := key[:bytes.LastIndexByte(key, between)+1]
-		m, _, ok := splitSeries(key)
-		if ok && !bytes.Equal(of, taken) && filter.passes(&m, it.Value()) {
+		m, unit, ok := splitSeries(key)
+		if ok && !bytes.Equal(of, taken) && s.passes(&filter, &m, unit, it.Value()) {
 			if !f(m) {
 				return place, it.Close()
 			}
@@ -332,8 +373,12 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 	return nil, it.Close()
 }
 
-func (f *Filter) passes(m *Metric, seen []byte) bool {
-	if f.Name != "" && m.Name != f.Name || seenIn(seen) < f.Since {
+func (s *Store) passes(f *Filter, m *Metric, unit string, seen []byte) bool {
+	return f.passes(m) && (seenIn(seen) >= f.Since || !f.Points && s.stands(m, unit))
+}
+
+func (f *Filter) passes(m *Metric) bool {
+	if f.Name != "" && m.Name != f.Name {
 		return false
 	}
 	if len(f.Dimensions) == 0 {

@@ -18,6 +18,7 @@ type Resource struct {
 	mu      sync.Mutex
 	gone    bool // the store does not know it any more
 	dirty   bool // the shard has it on its list, as always while a run goes on
+	waiting bool // the shard has it among those that wait
 	runs    *[Runs]run
 	metrics []metric
 	places  map[seriesName]int  // of the metrics, once there are many
@@ -143,20 +144,14 @@ func (r *Resource) Forgotten() bool {
 	return r.gone
 }
 
-// add gives f the set of the minute of any second to add to, and, if it is to be
-// kept by the second, too, that of the second.
-func (r *Resource) add(name, unit string, second int64, fine bool, f func(*Set)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.gone {
-		return false
-	}
-	f(r.set(name, unit, false, second/perMinute, true))
+// add adds what a client puts to the set of its minute and, if it is to be kept by the
+// second, too, to that of the second; the lock is held.
+func (r *Resource) add(d *Datapoint, fine bool) {
+	d.Add(r.set(d.Name, d.Unit, false, d.Second/perMinute, true))
 	if fine {
-		f(r.set(name, unit, true, second, true))
+		d.Add(r.set(d.Name, d.Unit, true, d.Second, true))
 	}
 	r.soil()
-	return true
 }
 
 // soil puts the resource on the list of what is to be written.
@@ -169,6 +164,15 @@ func (r *Resource) soil() {
 	r.shard.dirty = append(r.shard.dirty, r)
 	r.shard.mu.Unlock()
 	r.store.wake()
+}
+
+// awake takes the resource off those that wait; it reports whether nobody else looks
+// at it now.
+func (r *Resource) awake() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = false
+	return !r.dirty
 }
 
 func (r *Resource) metric(name, unit string, fine bool) *metric {

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"godwit.dev/godwit/internal/mutation"
 )
@@ -66,7 +65,7 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 	var all []point
 	for bucket := from / secondBucket; bucket*secondBucket < to; bucket++ {
 		low, high := max(from, bucket*secondBucket), min(to, (bucket+1)*secondBucket)
-		it, err := s.options.Store.Iter(secondKey(series, low), append(secondKey(series, high-1), 0))
+		it, err := s.reader.Iter(secondKey(series, low), append(secondKey(series, high-1), 0))
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +91,7 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 // dropSeconds drops what has been kept by the second for long enough, at a minute.
 func (s *Store) dropSeconds(now int64) error {
 	low, high := secondPrefix(0), secondPrefix((now*perMinute-keepSeconds)/secondBucket)
-	it, err := s.options.Store.Iter(low, high)
+	it, err := s.reader.Iter(low, high)
 	if err != nil {
 		return err
 	}
@@ -102,8 +101,6 @@ func (s *Store) dropSeconds(now int64) error {
 	}
 	var batch mutation.Batch
 	batch.DeleteRange(low, high)
-	if err := s.options.Store.Apply(false, &batch); err != nil {
-		return fmt.Errorf("old metrics cannot be dropped: %w", err)
-	}
+	s.log.Append(false, 0, &batch)
 	return nil
 }

@@ -25,7 +25,7 @@ func TestSeconds(t *testing.T) {
 			"put": func(t *rapid.T) {
 				at := c.Now().Unix() + int64(rapid.IntRange(-200, 100).Draw(t, "ahead"))
 				byTheSecond := rapid.Bool().Draw(t, "by the second")
-				if err := s.Put(m, "Count", at, byTheSecond, func(set *Set) { set.Add(1, 1) }); err != nil {
+				if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: at, Fine: byTheSecond, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 					t.Fatal(err)
 				}
 				if coarse[at/60]++; byTheSecond {
@@ -115,14 +115,14 @@ func TestSecondsGo(t *testing.T) {
 		}
 		return n
 	}
-	if err := s.Put(m, "Count", c.Now().Unix()-keepSeconds-60, true, func(set *Set) { set.Add(1, 1) }); err != nil {
+	if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix() - keepSeconds - 60, Fine: true, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.flush(squeeze); err != nil || kept() > 0 {
 		t.Errorf("%d seconds are kept that nobody can ask for, %v", kept(), err)
 	}
 	for range 300 {
-		if err := s.Put(m, "Count", c.Now().Unix(), true, func(set *Set) { set.Add(1, 1) }); err != nil {
+		if err := s.Put(Datapoint{Metric: m, Unit: "Count", Second: c.Now().Unix(), Fine: true, Add: func(set *Set) { set.Add(1, 1) }}); err != nil {
 			t.Fatal(err)
 		}
 		advance(t, c, time.Second)
@@ -132,6 +132,7 @@ func TestSecondsGo(t *testing.T) {
 		if _, err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
+		s.Sync()
 		counts = append(counts, kept())
 		advance(t, c, time.Hour)
 	}

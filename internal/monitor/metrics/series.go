@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // Dimension is a name and a value that tell metrics of one name apart.
@@ -58,12 +60,14 @@ const (
 
 // The keys of this package: the prefix of all, and what follows it.
 const (
-	prefix     = 'm'
-	kindPoints = 'p' // resolution, bucket, series, time → Set
-	kindSecond = 'h' // bucket, series, second → Set
-	kindSeries = 's' // name of the series → the minute it was last seen in
-	kindFloor  = 'f' // resolution → what lies before it is kept in the next
-	kindLatest = 'l' // the minute of the last write, the last that was written, and the first one's milliseconds
+	prefix     = keyspace.MetricSpace
+	kindPoints = keyspace.MetricPoints  // resolution, bucket, series, time → Set
+	kindSecond = keyspace.MetricSeconds // bucket, series, second → Set
+	kindSeries = keyspace.MetricSeries  // name of the series → the minute it was last seen in
+	kindFloor  = keyspace.MetricFloors  // resolution → what lies before it is kept in the next
+	kindOpen   = keyspace.MetricOpen    // resource → the first minute of its steady sample, and that
+	kindClosed = keyspace.MetricClosed  // resource, first minute → the last one of its steady sample, and that
+	kindLatest = keyspace.MetricLatest  // the minute of the last write, the last that was written, and the first one's milliseconds
 )
 
 // seriesKey is the key under which a series is listed, in the order of account,

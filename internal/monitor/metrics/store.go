@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/store"
 )
 
 // Options are what a Store is made of.
 type Options struct {
-	Store  store.Store
-	Clock  clock.Clock
-	Logger *slog.Logger
+	Journal *journal.Journal
+	Clock   clock.Clock
+	Logger  *slog.Logger
 	// Wake is called when there is something that Flush should write; it is called
 	// under locks, and must not call the store. May be nil.
 	Wake func()
@@ -26,11 +27,15 @@ type Options struct {
 	// series of clients may be there, before what clients put is written early and
 	// let go; 0 means 100,000.
 	MaxPending int
+	// Layouts are what samples of steady resources can have.
+	Layouts []Layout
 }
 
 // Store keeps metrics.
 type Store struct {
 	options Options
+	log     *journal.Stream // what is written
+	reader  journal.Reader  // of that, too
 	shards  [16]shard
 	seed    maphash.Seed
 	slots   atomic.Int64
@@ -41,18 +46,20 @@ type Store struct {
 	uncertain atomic.Int64
 	furthest  atomic.Int64 // the last minute of which there ever was anything
 	latest    atomic.Int64 // when anything was last written, epoch milliseconds
-	flushing  sync.Mutex   // held by whoever writes
-	maintain  int64        // the minute of the last look for what is too old; under flushing
-	unlisted  int64        // the minute of the last look for series without points; under flushing
-
-	unsynced atomic.Bool // something is written that is not durable yet; a timer is set
-	failed   atomic.Pointer[error]
+	steady    steady
+	flushing  sync.Mutex // held by whoever writes
+	lookedAt  int64      // the minute of the last look for resources to let go of; under flushing
+	maintain  int64      // the minute of the last look for what is too old; under flushing
+	unlisted  int64      // the minute of the last look for series without points; under flushing
 }
 
 type shard struct {
 	resources sync.Map // about → *Resource
 	mu        sync.Mutex
 	dirty     []*Resource
+	// waiting are those of which all is written, until they are let go of. They are
+	// looked at once a minute, however often is written.
+	waiting []*Resource
 }
 
 // Open makes a Store of what o.Store holds.
@@ -67,7 +74,13 @@ func Open(o Options) (*Store, error) {
 		o.MaxPending = 100_000
 	}
 	s := &Store{options: o, seed: maphash.MakeSeed()}
-	v, _, err := o.Store.Get(nil, latestKey)
+	var err error
+	if s.log, _, err = o.Journal.Stream(keyspace.MetricStream, nil); err != nil {
+		return nil, fmt.Errorf("metrics cannot be read: %w", err)
+	}
+	s.log.Begin()
+	s.reader = s.log.Reader()
+	v, _, err := s.reader.Get(nil, latestKey)
 	if err != nil {
 		return nil, fmt.Errorf("metrics cannot be read: %w", err)
 	}
@@ -83,6 +96,9 @@ func Open(o Options) (*Store, error) {
 // Latest is when anything was last written. A virtual clock must not start before
 // it.
 func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
+
+// Now is the present moment.
+func (s *Store) Now() time.Time { return s.options.Clock.Now() }
 
 // Minute is the minute of a moment, counted since 1970.
 func Minute(at time.Time) int64 { return at.Unix() / perMinute }
@@ -108,32 +124,51 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Put adds what f adds to the minute of a second of a metric and, with fine and as
-// long as seconds are kept, to the second itself, for which f is called again. Where
-// much waits to be written it writes first, so that memory stays bounded. The error is
-// of the store.
-func (s *Store) Put(m Metric, unit string, second int64, fine bool, f func(*Set)) error {
-	fine = fine && second >= s.options.Clock.Now().Unix()-keepSeconds
-	for !s.Resource(m.Owner, m.Namespace, m.Dimensions).add(m.Name, unit, second, fine, f) {
+// Datapoint is what a client puts.
+type Datapoint struct {
+	Metric
+	Unit   string
+	Second int64 // epoch seconds
+	// Fine keeps it by the second, too, as long as seconds are kept.
+	Fine bool
+	// Add adds the values to a set. It is called for that of the minute and, with
+	// Fine, again for that of the second.
+	Add func(*Set)
+}
+
+// Put adds what clients put. It is durable on return. The error is of the store.
+func (s *Store) Put(data ...Datapoint) error {
+	fineFrom := s.options.Clock.Now().Unix() - keepSeconds
+	w := s.writer(all)
+	s.flushing.Lock()
+	for i := range data {
+		d := &data[i]
+		fine := d.Fine && d.Second >= fineFrom
+		for {
+			r := s.Resource(d.Owner, d.Namespace, d.Dimensions)
+			if ok, err := w.put(r, d, fine); err != nil {
+				s.flushing.Unlock()
+				return err
+			} else if ok {
+				break
+			}
+		}
 	}
+	w.apply()
+	s.flushing.Unlock()
 	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
-		_, err := s.flush(squeeze)
-		return err
+		if _, err := s.flush(squeeze); err != nil {
+			return err
+		}
 	}
+	s.log.Sync()
 	return nil
 }
 
-// syncDelay is after how long at the latest what Flush has written is durable. A
-// clock that jumps over weeks flushes far more often.
-const syncDelay = 10 * time.Millisecond
-
 // Flush writes the minutes that are over to the store, which makes them durable
-// within syncDelay. more says that it is to be called again after the next minute.
-// It also lets go of what has become too old.
+// within 10 ms. more says that it is to be called again after the next minute. It also
+// lets go of what has become too old.
 func (s *Store) Flush() (more bool, err error) {
-	if failed := s.failed.Load(); failed != nil {
-		return false, *failed
-	}
 	more, err = s.flush(due)
 	if err != nil {
 		return more, err
@@ -149,34 +184,13 @@ func (s *Store) Flush() (more bool, err error) {
 }
 
 // Sync makes durable what has been written.
-func (s *Store) Sync() error {
-	if !s.unsynced.Swap(false) {
-		return nil
-	}
-	if err := s.options.Store.Apply(true); err != nil {
-		return fmt.Errorf("metrics cannot be written: %w", err)
-	}
-	return nil
-}
-
-// syncSoon has Sync called within syncDelay. Its error is that of the next Flush.
-func (s *Store) syncSoon() {
-	if s.unsynced.Swap(true) {
-		return
-	}
-	clock.System.AfterFunc(syncDelay, func() {
-		if err := s.Sync(); err != nil {
-			s.failed.Store(&err)
-		}
-	})
-}
+func (s *Store) Sync() { s.log.Sync() }
 
 // Close writes everything that memory holds.
 func (s *Store) Close() error {
-	if _, err := s.flush(squeeze); err != nil {
-		return err
-	}
-	return s.Sync()
+	_, err := s.flush(squeeze)
+	s.Sync()
+	return err
 }
 
 // extent is what a flush writes.
@@ -189,8 +203,9 @@ const (
 )
 
 const (
-	// flushBytes bounds a batch.
+	// flushBytes bounds a batch, and putBytes one of what a client puts at once.
 	flushBytes = 1 << 20
+	putBytes   = 3 << 20
 	// relist is after how many minutes the list of series is told anew that one
 	// is alive.
 	relist = 15
@@ -201,59 +216,79 @@ const (
 func (s *Store) flush(what extent) (more bool, err error) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	at := s.options.Clock.Now()
-	now := Minute(at)
 	fresh := s.fresh.Swap(false)
 	defer func() {
 		if err != nil && fresh {
 			s.fresh.Store(true)
 		}
 	}()
-	w := writer{s: s, at: at, now: now, what: what}
+	w := s.writer(what)
+	w.steady()
+	w.moment()
+	look := what == squeeze || s.lookedAt != w.now
+	s.lookedAt = w.now
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		dirty := sh.dirty
+		dirty, waiting := sh.dirty, sh.waiting
 		sh.dirty = nil
+		if look {
+			sh.waiting = nil
+		}
 		sh.mu.Unlock()
+		if look {
+			for _, r := range waiting {
+				if r.awake() {
+					dirty = append(dirty, r)
+				}
+			}
+		}
 		for _, r := range dirty {
 			if err := w.resource(r); err != nil {
 				return true, err
 			}
 		}
 	}
-	if err := w.apply(); err != nil {
-		return true, err
-	}
-	if w.wrote {
-		s.latest.Store(at.UnixMilli())
-		switch what {
-		case due:
-			s.syncSoon()
-		case squeeze:
-			if err := s.options.Store.Apply(true); err != nil {
-				return true, fmt.Errorf("metrics cannot be written: %w", err)
-			}
-		case all:
-		}
-	}
+	w.apply()
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
-		more = more || len(s.shards[i].dirty) > 0
+		more = more || len(s.shards[i].dirty)+len(s.shards[i].waiting) > 0
 		s.shards[i].mu.Unlock()
 	}
 	return more, nil
 }
 
-// writer collects a flush.
+// moment has the time written with each flush of another minute, and with the last, also
+// when nothing else is: a run goes on without a write, and so does what is read of it. A
+// start with a virtual clock has to know how far that was, and EndAllSteady, too.
+func (w *writer) moment() {
+	s := w.s
+	if s.latest.Load() == 0 { // nothing was ever written
+		return
+	}
+	if last := s.Latest(); w.what == squeeze && w.at.After(last) || w.what == due && w.now > Minute(last) {
+		w.stamp()
+	}
+}
+
+// stamp has the next start know when this was written, and how far the points go.
+func (w *writer) stamp() {
+	w.batch.Set(latestKey, encodeLatest(w.at.UnixMilli(), max(w.s.furthest.Load(), w.s.uncertain.Load())))
+}
+
+// writer collects what is written at once.
 type writer struct {
 	s       *Store
 	at      time.Time
 	now     int64
 	what    extent
 	batch   mutation.Batch
-	wrote   bool
 	written []*Resource
+}
+
+func (s *Store) writer(what extent) *writer {
+	at := s.options.Clock.Now()
+	return &writer{s: s, at: at, now: Minute(at), what: what}
 }
 
 // resource writes the slots of a resource that are due. They stay in memory until
@@ -265,68 +300,112 @@ func (w *writer) resource(r *Resource) error {
 	for i := range r.metrics {
 		m := &r.metrics[i]
 		idle = idle && m.latest < w.now-forget
-		name := r.metricOf(m.name)
-		key := seriesKey(&name, m.unit)
-		series := idOf(key)
-		for j := range m.slots {
-			sl := &m.slots[j]
-			if !sl.dirty {
-				continue
-			}
-			if w.what == due && m.minuteOf(sl.at) >= w.now {
-				rest = true
-				continue
-			}
-			at := m.key(series, sl.at)
-			if err := w.s.complete(at, sl); err != nil {
-				r.mu.Unlock()
-				return err
-			}
-			w.batch.Set(at, sl.set.appendTo(nil))
-			sl.dirty = false
+		more, err := w.metric(r, m)
+		if err != nil {
+			r.mu.Unlock()
+			return err
 		}
-		if m.fine {
-			continue // the one by the minute is listed
-		}
-		if m.listed == 0 {
-			seen, _, err := w.s.options.Store.Get(nil, key)
-			if err != nil {
-				r.mu.Unlock()
-				return fmt.Errorf("metrics cannot be read: %w", err)
-			}
-			m.listed = seenIn(seen)
-		}
-		if m.listed == 0 || m.latest >= m.listed+relist {
-			w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
-			m.listed = m.latest
-		}
+		rest = rest || more
 	}
-	// Until nothing has come for a while the resource is looked at each time.
-	again := rest || !idle && w.what != squeeze
-	r.dirty = again
+	// Until nothing has come for a while the resource is looked at each minute.
+	waits := !r.waiting && !rest && !idle && w.what != squeeze
+	r.dirty, r.waiting = rest, r.waiting || waits
 	r.mu.Unlock()
 	w.written = append(w.written, r)
-	if again {
+	if rest || waits {
 		r.shard.mu.Lock()
-		r.shard.dirty = append(r.shard.dirty, r)
+		if rest {
+			r.shard.dirty = append(r.shard.dirty, r)
+		} else {
+			r.shard.waiting = append(r.shard.waiting, r)
+		}
 		r.shard.mu.Unlock()
 	}
 	if w.batch.Size() > flushBytes {
-		return w.apply()
+		w.apply()
 	}
 	return nil
 }
 
-// apply writes the batch, and lets go of what is written then.
-func (w *writer) apply() error {
-	if w.batch.Len() > 0 {
-		w.wrote = true
-		// The next start must know how far the points go.
-		w.batch.Set(latestKey, encodeLatest(w.at.UnixMilli(), max(w.s.furthest.Load(), w.s.uncertain.Load())))
-		if err := w.s.options.Store.Apply(false, &w.batch); err != nil {
-			return fmt.Errorf("metrics cannot be written: %w", err)
+// metric writes the slots of a metric that are due; the resource's lock is held. rest
+// says that there are others.
+func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
+	var key []byte
+	var series id
+	for j := range m.slots {
+		sl := &m.slots[j]
+		if !sl.dirty {
+			continue
 		}
-		w.batch.Reset()
+		if w.what == due && m.minuteOf(sl.at) >= w.now {
+			rest = true
+			continue
+		}
+		if key == nil {
+			name := r.metricOf(m.name)
+			key = seriesKey(&name, m.unit)
+			series = idOf(key)
+		}
+		at := m.key(series, sl.at)
+		if err := w.s.complete(at, sl); err != nil {
+			return rest, err
+		}
+		w.batch.Set(at, sl.set.appendTo(nil))
+		sl.dirty = false
+	}
+	if m.fine {
+		return rest, nil // the one by the minute is listed
+	}
+	if m.listed != 0 && m.latest < m.listed+relist {
+		return rest, nil
+	}
+	if key == nil {
+		name := r.metricOf(m.name)
+		key = seriesKey(&name, m.unit)
+	}
+	if m.listed == 0 {
+		seen, _, err := w.s.reader.Get(nil, key)
+		if err != nil {
+			return rest, fmt.Errorf("metrics cannot be read: %w", err)
+		}
+		m.listed = seenIn(seen)
+	}
+	if m.listed == 0 || m.latest >= m.listed+relist {
+		w.batch.Set(key, binary.BigEndian.AppendUint32(nil, uint32(m.latest)))
+		m.listed = m.latest
+	}
+	return rest, nil
+}
+
+// put adds to a resource what a client puts, and writes the series that this is of.
+// False says that the resource has been forgotten: get it anew.
+func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return false, nil
+	}
+	r.add(d, fine)
+	r.settle()
+	for _, fine := range [...]bool{false, true} {
+		if m := r.metric(d.Name, d.Unit, fine); m != nil {
+			if _, err := w.metric(r, m); err != nil {
+				return false, err
+			}
+		}
+	}
+	if w.batch.Size() > putBytes {
+		w.apply()
+	}
+	return true, nil
+}
+
+// apply writes the batch, and lets go of what is written then.
+func (w *writer) apply() {
+	if w.batch.Len() > 0 {
+		w.stamp()
+		w.s.latest.Store(w.at.UnixMilli())
+		w.s.log.Append(false, w.at.UnixMilli(), &w.batch)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()
@@ -334,7 +413,6 @@ func (w *writer) apply() error {
 		r.mu.Unlock()
 	}
 	w.written = w.written[:0]
-	return nil
 }
 
 func (w *writer) release(r *Resource) {
@@ -360,7 +438,7 @@ func (w *writer) release(r *Resource) {
 		kept += n
 		latest = max(latest, m.latest)
 	}
-	if kept == 0 && !r.dirty {
+	if kept == 0 && !r.dirty && !r.waiting {
 		// Whoever gets it anew does not know what has been written until now.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
@@ -375,7 +453,7 @@ func (s *Store) complete(key []byte, sl *slot) error {
 	if !sl.partial {
 		return nil
 	}
-	value, ok, err := s.options.Store.Get(nil, key)
+	value, ok, err := s.reader.Get(nil, key)
 	if err != nil {
 		return fmt.Errorf("metrics cannot be read: %w", err)
 	}

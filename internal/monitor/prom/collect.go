@@ -60,6 +60,12 @@ var (
 	diskLow         = describe("disk_low", "1 while the disk is short of space and sends are refused.")
 	logsBytes       = describe("logs_bytes", "About what log groups hold, before compression.")
 	logsDropped     = describe("logs_dropped_total", "Log events of this server that were dropped.")
+
+	limitUsed    = describe("limit_used", "How much of a limit is used.", "limit")
+	limitMost    = describe("limit_max", "How much of a limit there is; 0 is any.", "limit")
+	limitRefused = describe("limit_refused_total", "Requests or connections refused for want of room.", "limit")
+	limitWaited  = describe("limit_waited_total", "Requests that had to wait for room.", "limit")
+	limitCut     = describe("limit_cut_total", "Slow requests, and idle connections, cut off to make room.", "limit")
 )
 
 var storeValues = []struct {
@@ -79,6 +85,8 @@ var storeValues = []struct {
 	{describe("store_l0_sublevels", "Layers of the youngest level: at many, writes wait."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.L0Sublevels) }},
 	{describe("store_cache_bytes", "Bytes in the cache of blocks."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.CacheBytes) }},
 	{describe("store_cache_hits_total", "Blocks found in the cache."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.CacheHits) }},
+	{describe("store_damaged_files", "Files of the store in which damage was found since the start."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.DamagedFiles) }},
+	{describe("store_unreadable_places", "Places of the store, of one record or several, that could not be read since the start."), prometheus.GaugeValue, func(s store.Stats) float64 { return float64(s.UnreadableRecords) }},
 	{describe("store_cache_misses_total", "Blocks read from the disk."), prometheus.CounterValue, func(s store.Stats) float64 { return float64(s.CacheMisses) }},
 }
 
@@ -90,7 +98,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, diskLow, logsBytes, logsDropped} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, diskLow, logsBytes, logsDropped, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -110,6 +118,10 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectTopics(count)
 	m.collectFunctions(out, gauge, count)
 	m.collectRequests(out)
+	m.refusals.collect(out)
+	if m.options.Network != nil {
+		m.options.Network().collect(out)
+	}
 	for p := range m.attempts {
 		took, _ := attemptBuckets.collect(attemptDuration, []string{topic.Protocol(p).String()}, &m.attempts[p])
 		out <- took
@@ -127,6 +139,15 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		low = 1
 	}
 	gauge(diskLow, low)
+	if m.options.Limits != nil {
+		for _, l := range m.options.Limits() {
+			gauge(limitUsed, float64(l.Used), l.Name)
+			gauge(limitMost, float64(l.Limit), l.Name)
+			for d, n := range map[*prometheus.Desc]int64{limitRefused: l.Refused, limitWaited: l.Waited, limitCut: l.Cut} {
+				out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), l.Name)
+			}
+		}
+	}
 	if m.options.Logs != nil {
 		held, dropped := m.options.Logs()
 		gauge(logsBytes, float64(held))

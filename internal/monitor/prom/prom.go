@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -34,9 +35,13 @@ type Options struct {
 	Gauges
 	// Low reports that the disk is short of space; may be nil.
 	Low func() bool
+	// Limits tells how limits are used; nil: there are none.
+	Limits func() []limit.Stats
 	// Logs tells how much the log groups hold, about, in bytes, and how many of
 	// the server's own events were dropped.
 	Logs func() (bytes, dropped int64)
+	// Refusals are the reasons that Refused may be told.
+	Refusals []string
 }
 
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
@@ -47,6 +52,8 @@ type Gauges struct {
 	Queue func(arn.ARN) (shard.QueueGauges, error)
 	// Function tells the same of a function, with ResourceNotFound.
 	Function func(arn.ARN) (FunctionGauges, error)
+	// Network tells about the connections of functions.
+	Network func() FunctionNetwork
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
 }
@@ -62,6 +69,7 @@ type Metrics struct {
 
 	attempts [topic.Protocols]histogram
 	syncs    histogram
+	refusals refusals
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests
@@ -79,7 +87,7 @@ var (
 
 // New makes Metrics.
 func New(o Options) *Metrics {
-	m := &Metrics{options: o, registry: prometheus.NewRegistry(), requests: map[operation]*Requests{}}
+	m := &Metrics{options: o, registry: prometheus.NewRegistry(), requests: map[operation]*Requests{}, refusals: newRefusals(o.Refusals)}
 	m.queues.limit, m.topics.limit, m.functions.limit = o.Series, o.Series, o.Series
 	m.queues.leave = func(c *monitor.QueueCounts, left bool) { c.Left.Store(left) }
 	build := prometheus.NewGauge(prometheus.GaugeOpts{

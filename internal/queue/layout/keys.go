@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+
+	"godwit.dev/godwit/internal/keyspace"
 )
 
 // Incarnation names one life of a queue within its shard: a queue that is
@@ -39,28 +41,22 @@ func GroupLane(group string) Lane {
 // Grouped reports whether the lane is a group's.
 func (l Lane) Grouped() bool { return l >= GroupLanes }
 
-// The key space of a shard: two bytes of shard, then one of these.
-const (
-	spaceData     = 'D' // incarnation, kind, …: all that goes when the queue goes
-	spaceCounters = 'C' // incarnation
-)
-
 // Kind is a kind of record of a queue.
 type Kind byte
 
 // The kinds of record, behind the incarnation.
 const (
-	KindRecord  Kind = 'm' // lane, sequence → message
-	KindLease   Kind = 'l' // sequence → state
-	KindDueOf   Kind = 't' // sequence → due time
-	KindDue     Kind = 'd' // due time, sequence → state
-	KindExpiry  Kind = 'e' // sent time, sequence → lane; not for the main and the delayed lane
-	KindBucket  Kind = 'k' // second → number of messages due in it
-	KindHistory Kind = 'n' // sequence → history of attempts
-	KindGroup   Kind = 'g' // lane of a group that is not empty → a message at or before its first
-	KindListed  Kind = 'r' // sequence of the first message of a group that gives some → listing
-	KindHeld    Kind = 'h' // lane, sequence → state of a returned message of a group that blocks
-	KindTenant  Kind = 'w' // lane of a tenant of a fair queue → what it has waiting
+	KindRecord  Kind = Kind(keyspace.Messages)        // lane, sequence → message
+	KindLease   Kind = Kind(keyspace.Leases)          // sequence → state
+	KindDueOf   Kind = Kind(keyspace.DueTimes)        // sequence → due time
+	KindDue     Kind = Kind(keyspace.DueMessages)     // due time, sequence → state
+	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane
+	KindBucket  Kind = Kind(keyspace.DueSeconds)      // second → number of messages due in it
+	KindHistory Kind = Kind(keyspace.Histories)       // sequence → history of attempts
+	KindGroup   Kind = Kind(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
+	KindListed  Kind = Kind(keyspace.ListedGroups)    // sequence of the first message of a group that gives some → listing
+	KindHeld    Kind = Kind(keyspace.HeldMessages)    // lane, sequence → state of a returned message of a group that blocks
+	KindTenant  Kind = Kind(keyspace.Tenants)         // lane of a tenant of a fair queue → what it has waiting
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -74,7 +70,7 @@ type Keys struct {
 func NewKeys(shard uint16, inc Incarnation) Keys {
 	var k Keys
 	binary.BigEndian.PutUint16(k.prefix[:], shard)
-	k.prefix[2] = spaceData
+	k.prefix[2] = keyspace.Data
 	binary.BigEndian.PutUint64(k.prefix[3:], uint64(inc))
 	return k
 }
@@ -129,15 +125,15 @@ func (k *Keys) timed(kind Kind, ms int64, seq uint64) []byte {
 // Counters is the key of the counters.
 func (k *Keys) Counters() []byte {
 	b := append(k.buf[:0], k.prefix[:]...)
-	b[2] = spaceCounters
+	b[2] = keyspace.Counters
 	return b
 }
 
 // Span is a range of keys, [Lower, Upper). Its slices are its own.
-type Span struct{ Lower, Upper []byte }
+type Span = keyspace.Span
 
 // Of spans all records of a kind.
-func (k *Keys) Of(kind Kind) Span { return spanOf(k.kind(kind)) }
+func (k *Keys) Of(kind Kind) Span { return keyspace.Prefix(k.kind(kind)) }
 
 // HeldState is the key of the state of a returned message of a group that blocks.
 func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
@@ -148,7 +144,7 @@ func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
 func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)-16:])) }
 
 // All spans every record of the queue but its counters.
-func (k *Keys) All() Span { return spanOf(k.prefix[:]) }
+func (k *Keys) All() Span { return keyspace.Prefix(k.prefix[:]) }
 
 // Lane spans the records of a lane from a sequence on.
 func (k *Keys) Lane(lane Lane, from uint64) Span {
@@ -169,21 +165,21 @@ func (k *Keys) RecordsFrom(lane Lane, from uint64) Span {
 }
 
 func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
-	s := spanOf(k.sequence(kind, uint64(lane)))
+	s := keyspace.Prefix(k.sequence(kind, uint64(lane)))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, from)
 	return s
 }
 
 // ListedFrom spans the listed groups, by their first messages, from a sequence on.
 func (k *Keys) ListedFrom(seq uint64) Span {
-	s := spanOf(k.kind(KindListed))
+	s := keyspace.Prefix(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
 }
 
 // DueFrom spans the scheduled messages from (due, seq) on.
 func (k *Keys) DueFrom(due int64, seq uint64) Span {
-	s := spanOf(k.kind(KindDue))
+	s := keyspace.Prefix(k.kind(KindDue))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
@@ -192,7 +188,7 @@ func (k *Keys) DueFrom(due int64, seq uint64) Span {
 // ExpiryFrom spans the messages outside the main and the delayed lane, by their
 // sent times, from (sent, seq) on.
 func (k *Keys) ExpiryFrom(sent int64, seq uint64) Span {
-	s := spanOf(k.kind(KindExpiry))
+	s := keyspace.Prefix(k.kind(KindExpiry))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(sent))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
 	return s
@@ -200,7 +196,7 @@ func (k *Keys) ExpiryFrom(sent int64, seq uint64) Span {
 
 // AllCounters spans the counters of every queue of a shard.
 func AllCounters(shard uint16) Span {
-	return spanOf(append(binary.BigEndian.AppendUint16(nil, shard), spaceCounters))
+	return keyspace.Prefix(keyspace.Shard(shard, keyspace.Counters))
 }
 
 // CountersIncarnation reads the incarnation out of a key of counters.
@@ -213,19 +209,3 @@ func KeySequence(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key
 
 // KeyTime reads the time out of a key made of a time and a sequence.
 func KeyTime(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[len(key)-16:])) }
-
-// spanOf spans all keys that begin with prefix, whose last byte is below 0xff
-// or which ends in an incarnation that is.
-func spanOf(prefix []byte) Span {
-	lower := append([]byte(nil), prefix...)
-	upper := append([]byte(nil), prefix...)
-	for i := len(upper) - 1; ; i-- {
-		upper[i]++
-		if upper[i] != 0 {
-			return Span{Lower: lower, Upper: upper[:i+1]}
-		}
-	}
-}
-
-// PrefixSpan spans all keys that begin with prefix, which is not empty.
-func PrefixSpan(prefix []byte) Span { return spanOf(prefix) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +19,10 @@ import (
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)
+
+	damaged func(error) // told of damage that work in the background has met
+	merged  func()      // told of a compaction that went well
+	corrupt func(file string, err error)
 }
 
 func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
@@ -69,6 +74,11 @@ func (l logger) events() *pebble.EventListener {
 	var full, stalled seldom
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
+			if isDamage(err) {
+				// A compaction, or statistics. Its input stays.
+				l.damaged(err)
+				return
+			}
 			if !errors.Is(err, syscall.ENOSPC) {
 				l.fatal(fmt.Errorf("background work: %w", err))
 				return
@@ -87,7 +97,18 @@ func (l logger) events() *pebble.EventListener {
 		DiskSlow: func(i pebble.DiskSlowInfo) {
 			l.log.Warn("a disk operation is slow", "operation", i.OpType.String(), "path", i.Path, "duration", i.Duration)
 		},
-		FlushEnd:      func(i pebble.FlushInfo) { l.Infof("%s", i) },
-		CompactionEnd: func(i pebble.CompactionInfo) { l.Infof("%s", i) },
+		DataCorruption: func(i pebble.DataCorruptionInfo) { l.corrupt(path.Base(i.Path), i.Details) },
+		FlushEnd:       func(i pebble.FlushInfo) { l.Infof("%s", i) },
+		CompactionEnd: func(i pebble.CompactionInfo) {
+			l.Infof("%s", i)
+			if i.Err == nil {
+				l.merged()
+			}
+		},
+		BlobFileRewriteEnd: func(i pebble.BlobFileRewriteInfo) {
+			if i.Err != nil && isDamage(i.Err) { // which is reported nowhere else
+				l.damaged(i.Err)
+			}
+		},
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/store/pebble/mark"
 )
 
 // Options are how a store is opened; the zero value is good.
@@ -34,10 +36,20 @@ type Options struct {
 	// there are up to five logs of this size. What is deleted before its buffer
 	// is full never reaches a table.
 	MemTableBytes int64
+	// MaxOpenFiles is about how many files the store may hold open at once: tables, and
+	// the files of values; default 1,000. Of those that Pebble insists on, some 75, it
+	// is none less.
+	MaxOpenFiles int
 	// OnDiskFull is called when a write of the log finds the disk full. If it
 	// makes room, the write succeeds on its second try. All writes wait for it,
 	// so it must be quick, and it must not use the store. May be nil.
 	OnDiskFull func()
+	// AcceptLoss opens a store whose log lacks writes that were durable, which is
+	// refused with ErrLoss otherwise. What is left of the log is kept beside.
+	AcceptLoss bool
+	// Describe says of a key what its record is, for log lines; the default is to
+	// quote it.
+	Describe func(key []byte) string
 	// Fatal is called once, with the first failure after which the store
 	// cannot be used, on any goroutine and with locks held: it must not use
 	// the store. The default logs the failure and ends the process with
@@ -60,6 +72,9 @@ const (
 )
 
 const (
+	// ownFiles are open beside tables: logs, the manifest, locks, what is being written.
+	ownFiles = 32
+
 	// layers is how many layers of young tables wait to be merged.
 	layers = 12
 
@@ -124,28 +139,33 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal, log: o.Logger}
-	s.room = keepRoom(f, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail}
+	s := &Store{fatal: o.Fatal, log: o.Logger, durable: watchDurable(f, dir, o.Logger), describe: o.Describe, merging: newPausing()}
+	s.blocks = &blocksFS{FS: s.durable}
+	s.room = keepRoom(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, corrupt: s.damagedFile}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)
 	opts.Cache = cache
+	opts.Experimental.CompactionScheduler = s.merging
 
 	lock, err := pebble.LockDirectory(dir, f)
 	if err != nil {
 		return nil, lockError(dir, err)
 	}
 	opts.Lock = lock
-	if err := checkFormat(f, dir); err != nil {
+	if err := checkFormat(f, dir, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), lock.Close())
 	}
-	if s.db, err = pebble.Open(dir, opts); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), lock.Close())
+	if err := s.openVerified(f, dir, opts, o.AcceptLoss); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.durable.close(false), lock.Close())
 	}
 	s.room.opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
+	s.rest.ctx, s.rest.stop = context.WithCancel(context.Background())
 	s.fs, s.lock = f, lock
+	// What the last process deleted may still take its space.
+	s.note(0, leastDeletes)
 	return s, nil
 }
 
@@ -162,10 +182,17 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 			o.MemTableBytes = min(DefaultMemTableBytes, max(minMemTableBytes, int64(u.TotalBytes/diskPerMemTable)))
 		}
 	}
+	if o.Describe == nil {
+		o.Describe = func(key []byte) string { return strconv.QuoteToASCII(string(key)) }
+	}
 	if o.Fatal == nil {
 		log := o.Logger
 		o.Fatal = func(err error) {
-			log.Error("the store failed; what was acknowledged is safe, restart to go on", "error", err.Error())
+			if isDamage(err) {
+				log.Error("the store has met damage that it cannot go around; run: godwit check", "error", err.Error())
+			} else {
+				log.Error("the store failed; what was acknowledged is safe, restart to go on", "error", err.Error())
+			}
 			os.Exit(ExitCode)
 		}
 	}
@@ -191,6 +218,9 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		L0StopWritesThreshold: 5 * layers,
 		// A table is a file descriptor and its index and filter in memory.
 		TargetFileSizes: [...]int64{4 << 20, 8 << 20, 16 << 20, 32 << 20, 32 << 20, 32 << 20, 32 << 20},
+	}
+	if o.MaxOpenFiles > 0 {
+		opts.MaxOpenFiles = max(o.MaxOpenFiles-ownFiles, 1)
 	}
 	for i := range opts.Levels {
 		// Point reads of keys that are not there are common: deduplication,
@@ -277,14 +307,17 @@ func lockError(dir string, err error) error {
 
 // checkFormat refuses a directory whose format we do not know, and marks an
 // empty one as ours. The mark is on disk before Pebble writes its first file,
-// so that a store without one is none of ours.
-func checkFormat(f vfs.FS, dir string) error {
-	mark, err := read(f, f.PathJoin(dir, formatFile))
+// so that a store without one is none of ours. Without write it marks nothing.
+func checkFormat(f vfs.FS, dir string, write bool) error {
+	says, err := read(f, f.PathJoin(dir, formatFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		desc, err := pebble.Peek(dir, f)
 		if err != nil {
 			return err
+		}
+		if _, err := f.Stat(f.PathJoin(dir, mark.Name)); err == nil {
+			return fmt.Errorf("%w: %w", ErrFormat, damaged("the file %s is missing", formatFile))
 		}
 		if desc.Exists {
 			return fmt.Errorf("%w: it is a Pebble store without the file %s, so it is not Godwit's, or an incomplete copy; "+
@@ -294,11 +327,11 @@ func checkFormat(f vfs.FS, dir string) error {
 	case err != nil:
 		return err
 	}
-	v, err := strconv.ParseUint(strings.TrimSpace(mark), 10, 32)
+	v, err := strconv.ParseUint(strings.TrimSpace(says), 10, 32)
+	m, _, _ := mark.Read(f, dir)
 	switch {
-	case err != nil || v == 0:
-		return fmt.Errorf("%w: file %s says %.40q, which is no version; restore the directory from a backup",
-			ErrFormat, formatFile, mark)
+	case err != nil || v == 0 || m != nil && m.Format == format && (v > format || v < oldestFormat):
+		return fmt.Errorf("%w: %w", ErrFormat, damaged("the file %s says %.40q, which is not the version of this directory", formatFile, says))
 	case v > format:
 		return fmt.Errorf("%w: its version is %d and this godwit knows versions up to %d; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)", ErrFormat, v, format)
@@ -308,14 +341,14 @@ func checkFormat(f vfs.FS, dir string) error {
 	}
 	desc, err := pebble.Peek(dir, f)
 	if err != nil {
-		return err
+		return damaged("%v", err)
 	}
 	if desc.FormatMajorVersion > formatMajorVersion {
 		return fmt.Errorf("%w: its engine's version is %s and this godwit writes version %s; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)",
 			ErrFormat, desc.FormatMajorVersion, formatMajorVersion)
 	}
-	if v < format {
+	if v < format && write {
 		return writeFormat(f, dir)
 	}
 	return nil

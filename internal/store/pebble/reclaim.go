@@ -26,7 +26,14 @@ func (s *Store) Reclaim() error {
 	if s.layered.Add(1) > layers+1 {
 		return nil
 	}
-	return s.guarded(func() error {
+	_, err := s.layer()
+	return err
+}
+
+// layer begins a flush that makes one more layer of young tables, of which enough
+// are merged with what they delete. done is closed when it is on disk.
+func (s *Store) layer() (done <-chan struct{}, err error) {
+	err = s.guarded(func() error {
 		// Two deletions of nothing, at the ends of the key space, make a table that
 		// lies over all others, and so one more layer.
 		b := s.db.NewBatch()
@@ -38,9 +45,10 @@ func (s *Store) Reclaim() error {
 		if err := b.Commit(pebble.NoSync); err != nil {
 			return err
 		}
-		_, err := s.db.AsyncFlush()
+		done, err = s.db.AsyncFlush()
 		return err
 	})
+	return done, err
 }
 
 // tightFor is how long after a Reclaim the disk is taken to be short of room.

@@ -9,11 +9,13 @@ func (s *Store) Stats() store.Stats {
 	}
 	defer s.using.RUnlock()
 	m := s.db.Metrics()
+	damagedFiles, unreadable := s.damage.counts()
 	return store.Stats{
 		DiskBytes: m.DiskSpaceUsage(),
 		WALBytes:  m.WAL.Size, WALWritten: m.WAL.BytesWritten, MemTableBytes: m.MemTable.Size,
 		Flushes: m.Flush.Count, Compactions: m.Compact.Count, Compacting: m.Compact.NumInProgress, CompactionDebt: m.Compact.EstimatedDebt,
 		L0Tables: m.Levels[0].TablesCount, L0Sublevels: m.Levels[0].Sublevels,
 		CacheBytes: m.BlockCache.Size, CacheHits: m.BlockCache.Hits, CacheMisses: m.BlockCache.Misses,
+		DamagedFiles: damagedFiles, UnreadableRecords: unreadable,
 	}
 }

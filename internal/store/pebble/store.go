@@ -25,14 +25,22 @@ import (
 // Store is a store on disk. Close must come after its iterators and snapshots
 // are closed.
 type Store struct {
-	db    *pebble.DB
-	fs    vfs.FS
-	room  *roomFS
-	lock  *pebble.Lock
+	db   *pebble.DB
+	fs   vfs.FS
+	room *roomFS
+	lock *pebble.Lock
+
+	durable  *durableFS
+	blocks   *blocksFS
+	damage   damage
+	describe func(key []byte) string
+	merging  *pausing
+
 	fatal func(error)
 	log   *slog.Logger
 
 	dropped dropped
+	rest    rest
 
 	failure atomic.Pointer[error]
 	applied atomic.Uint64 // calls of Apply that wrote
@@ -83,7 +91,7 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 		return dst, false, err
 	}
 	defer s.using.RUnlock()
-	return get(s.db, dst, key)
+	return s.get(s.db, dst, key)
 }
 
 func get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
@@ -104,10 +112,10 @@ func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
 		return nil, err
 	}
 	defer s.using.RUnlock()
-	return iter(s.db, lower, upper)
+	return s.iter(s.db, lower, upper)
 }
 
-func iter(r pebble.Reader, lower, upper []byte) (store.Iterator, error) {
+func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, error) {
 	if upper != nil && bytes.Compare(lower, upper) >= 0 {
 		return none{}, nil // Pebble takes an empty bound for none
 	}
@@ -118,38 +126,8 @@ func iter(r pebble.Reader, lower, upper []byte) (store.Iterator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &iterator{it: it}, nil
+	return &iterator{s: s, it: it, lower: lower, upper: upper}, nil
 }
-
-type iterator struct {
-	it      *pebble.Iterator
-	started bool
-}
-
-func (i *iterator) Next() bool {
-	if !i.started {
-		i.started = true
-		return i.it.First()
-	}
-	return i.it.Next()
-}
-
-func (i *iterator) Prev() bool {
-	if !i.started {
-		i.started = true
-		return i.it.Last()
-	}
-	return i.it.Prev()
-}
-
-func (i *iterator) Seek(key []byte) bool {
-	i.started = true
-	return i.it.SeekGE(key)
-}
-
-func (i *iterator) Key() []byte   { return i.it.Key() }
-func (i *iterator) Value() []byte { return i.it.Value() }
-func (i *iterator) Close() error  { return i.it.Close() }
 
 // none walks an empty range.
 type none struct{}
@@ -167,10 +145,11 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	defer s.using.RUnlock()
-	size, count, ranges := 0, 0, false
+	size, count, deletes, ranges := 0, 0, 0, false
 	for _, b := range batches {
 		size += b.Size()
 		count += b.Len()
+		deletes += b.Deletes()
 		ranges = ranges || b.Ranges()
 	}
 	if count == 0 {
@@ -179,6 +158,7 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		}
 		return nil
 	}
+	s.note(count, deletes)
 	o := pebble.NoSync
 	if sync {
 		o = pebble.Sync
@@ -200,6 +180,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	s.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
+	}
+	if sync {
+		s.durable.reached(uint64(pb.SeqNum()) + uint64(count) - 1)
 	}
 	return pb.Close()
 }
@@ -292,6 +275,7 @@ func (s *Store) sync() error {
 	if err := s.commit(pb, pebble.Sync); err != nil {
 		return err
 	}
+	s.durable.reached(uint64(pb.SeqNum()) - 1) // it has none of its own
 	return pb.Close()
 }
 
@@ -326,7 +310,7 @@ func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
 		return dst, false, err
 	}
 	defer v.store.using.RUnlock()
-	return get(v.view, dst, key)
+	return v.store.get(v.view, dst, key)
 }
 
 func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
@@ -334,7 +318,7 @@ func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
 		return nil, err
 	}
 	defer v.store.using.RUnlock()
-	return iter(v.view, lower, upper)
+	return v.store.iter(v.view, lower, upper)
 }
 
 // Close implements store.Snapshot. A second Close does nothing.
@@ -360,7 +344,7 @@ func (s *Store) Checkpoint(dir string) error {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	// Last, so that one that was cut short is refused.
-	if err := writeFormat(s.fs, dir); err != nil {
+	if err := errors.Join(writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	return nil
@@ -370,6 +354,7 @@ func (s *Store) Checkpoint(dir string) error {
 // does nothing.
 func (s *Store) Close() error {
 	s.dropped.end()
+	s.rest.end()
 	s.room.close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()
@@ -377,5 +362,6 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	return errors.Join(s.db.Close(), s.lock.Close(), s.failed())
+	err := s.db.Close()
+	return errors.Join(err, s.durable.close(err == nil && s.failed() == nil), s.lock.Close(), s.failed())
 }

@@ -120,6 +120,15 @@ func TestFormat(t *testing.T) {
 			}
 		}
 	}
+	for _, damage := range []string{"4\n", "1\n"} {
+		if err := os.WriteFile(mark, []byte(damage), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused("a damaged format "+damage, "godwit salvage")
+	}
+	if err := os.Remove(filepath.Join(dir, "godwit-mark")); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ mark, phrase string }{
 		{"4\n", "a newer one"},
 		{"1\n", "before the first release"},

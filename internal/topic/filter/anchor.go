@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // An anchor is a set of spots such that a policy matches only messages that
@@ -77,7 +78,7 @@ func (r *rule) marks() (marks []mark, ok bool) {
 	case suffix:
 		return affix("", r.text), true
 	case wildcard:
-		return affix(r.more.parts[0], r.more.parts[len(r.more.parts)-1]), true
+		return affix(r.text[:strings.IndexByte(r.text, anything)], r.text[strings.LastIndexByte(r.text, anything)+1:]), true
 	case numeric:
 		return blocks(r.number, r.more.high), true
 	case absent:

@@ -1,8 +1,6 @@
 package filter
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,43 +14,76 @@ var (
 	errComplex = refuse("Filter policy is too complex")
 )
 
-// Compile reads a FilterPolicy. Refusals are fault.InvalidParameter; their
-// texts are AWS's without the position in the document that AWS puts on a
-// second line, and begin with "FilterPolicy: ", except for the one that AWS
-// gives without (nesting in the scope MessageAttributes).
+// Compile reads a FilterPolicy, in a time that grows with its length. Refusals are
+// fault.InvalidParameter; their texts are AWS's without the position in the document
+// that AWS puts on a second line, and begin with "FilterPolicy: ", except for the one
+// that AWS gives without (nesting in the scope MessageAttributes). Faults of the form
+// come before that one.
 //
 // The empty object is a policy that matches every message.
-func Compile(policy string, scope Scope) (*Policy, error) {
-	root, err := parse(policy, scope)
-	if err != nil {
-		return nil, err
-	}
-	return &Policy{source: strings.Clone(policy), scope: scope, root: root}, nil
+func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
+
+// Draft is a policy that was compiled when its scope was not known yet, or was refused.
+type Draft struct {
+	policy Policy
+	err    error
+	work   int // see document
 }
 
-func parse(policy string, scope Scope) (*object, error) {
-	if len(policy) > MaxSize {
-		return nil, refuse("Filter policy is too long: %d bytes, at most %d", len(policy), MaxSize)
+// Prepare is Compile for a scope that is not known yet, so that what takes time is
+// done before a lock is taken under which it is.
+func Prepare(policy string) *Draft {
+	d := &Draft{policy: Policy{source: strings.Clone(policy)}}
+	d.err = d.compile()
+	return d
+}
+
+// Of reports whether it was a policy that d was prepared of. A nil Draft is of none.
+func (d *Draft) Of(policy string) bool { return d != nil && d.policy.source == policy }
+
+// Policy is the policy in a scope, or why it was refused: see Compile.
+func (d *Draft) Policy(scope Scope) (*Policy, error) {
+	if d.err != nil {
+		return nil, d.err
 	}
-	if !json.Valid([]byte(policy)) {
-		return nil, errParse
+	return d.policy.In(scope)
+}
+
+// In is the same policy in another scope. It does not compile anything.
+func (p *Policy) In(scope Scope) (*Policy, error) {
+	if scope == MessageAttributes && p.nested {
+		return nil, fault.New(fault.InvalidParameter,
+			"Filter policy scope MessageAttributes does not support nested filter policy")
 	}
-	top, ok := members([]byte(policy))
-	if !ok {
-		return nil, errParse
+	in := *p
+	in.scope = scope
+	return &in, nil
+}
+
+func (d *Draft) compile() error {
+	p := &d.policy
+	if len(p.source) > MaxSize {
+		return refuse("Filter policy is too long: %d bytes, at most %d", len(p.source), MaxSize)
 	}
+	doc, ok := takeApart(p.source)
+	if !ok || doc.kind(0) != '{' {
+		return errParse
+	}
+	defer func() { d.work = doc.work }()
+	top := doc.members(0)
 	if len(top) > MaxKeys {
-		return nil, refuse("Filter policy can not have more than %d keys", MaxKeys)
+		return refuse("Filter policy can not have more than %d keys", MaxKeys)
 	}
-	c := compiler{scope: scope}
+	c := compiler{document: doc}
 	root, combinations, err := c.object(top, 1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if combinations > MaxCombinations {
-		return nil, errComplex
+		return errComplex
 	}
-	return &root, nil
+	p.root, p.nested = root, c.nests
+	return nil
 }
 
 // compiler makes objects and counts their combinations: the product, over the
@@ -60,10 +91,11 @@ func parse(policy string, scope Scope) (*object, error) {
 // top), and over the $or lists, of the sum of what their objects come to at the
 // depth of the list. A count above MaxCombinations means that or more.
 type compiler struct {
-	scope Scope
+	*document
+	nests bool // an object stands under a key
 }
 
-func (c compiler) object(all []member, depth int) (o object, combinations int, err error) {
+func (c *compiler) object(all []member, depth int) (o object, combinations int, err error) {
 	if depth > MaxCombinations { // any rule down here would count for more
 		return object{}, 0, errComplex
 	}
@@ -73,12 +105,12 @@ func (c compiler) object(all []member, depth int) (o object, combinations int, e
 	combinations = 1
 	for _, m := range all {
 		f, n := field{key: m.name}, 0
-		switch kindOf(m.value) {
+		switch c.kind(m.value) {
 		case '{':
 			f.nested, n, err = c.nested(m.value, depth+1)
 		case '[':
-			list := elements(m.value)
-			if branches, ok := or(m.name, list); ok {
+			list := c.elements(m.value)
+			if branches, ok := c.branches(m.name, list); ok {
 				var branch []object
 				if branch, n, err = c.or(branches, depth); err == nil {
 					o.ors = append(o.ors, branch)
@@ -88,7 +120,9 @@ func (c compiler) object(all []member, depth int) (o object, combinations int, e
 				break
 			}
 			n = len(list) * depth
-			f.rules, err = compileRules(list)
+			if f.rules, err = c.rules(list); len(list) > fewRules && n <= MaxCombinations {
+				f.choice = choose(f.rules)
+			}
 		default:
 			err = refuse("%q must be an object or an array", m.name)
 		}
@@ -101,25 +135,24 @@ func (c compiler) object(all []member, depth int) (o object, combinations int, e
 	return o, combinations, nil
 }
 
-func (c compiler) nested(value json.RawMessage, depth int) (*object, int, error) {
-	if c.scope == MessageAttributes {
-		return nil, 0, fault.New(fault.InvalidParameter,
-			"Filter policy scope MessageAttributes does not support nested filter policy")
-	}
-	all, _ := members(value)
-	o, combinations, err := c.object(all, depth)
+func (c *compiler) nested(value at, depth int) (*object, int, error) {
+	c.nests = true
+	o, combinations, err := c.object(c.members(value), depth)
 	return &o, combinations, err
 }
 
-// or recognises an $or: a list of at least two objects, none with the name of
+// branches recognises an $or: a list of at least two objects, none with the name of
 // an operator among its keys. Any other is a key like the rest.
-func or(key string, list []json.RawMessage) (branches [][]member, ok bool) {
+func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool) {
 	if key != "$or" || len(list) < 2 {
 		return nil, false
 	}
 	for _, e := range list {
-		branch, isObject := members(e)
-		if !isObject || slices.ContainsFunc(branch, func(m member) bool { return reserved(m.name) }) {
+		if c.kind(e) != '{' {
+			return nil, false
+		}
+		branch := c.members(e)
+		if slices.ContainsFunc(branch, func(m member) bool { return reserved(m.name) }) {
 			return nil, false
 		}
 		branches = append(branches, branch)
@@ -127,7 +160,7 @@ func or(key string, list []json.RawMessage) (branches [][]member, ok bool) {
 	return branches, true
 }
 
-func (c compiler) or(branches [][]member, depth int) (all []object, combinations int, err error) {
+func (c *compiler) or(branches [][]member, depth int) (all []object, combinations int, err error) {
 	for _, branch := range branches {
 		if len(branch) == 0 {
 			return nil, 0, refuse("Empty objects are not allowed")
@@ -140,55 +173,6 @@ func (c compiler) or(branches [][]member, depth int) (all []object, combinations
 		combinations = min(combinations+n, MaxCombinations+1)
 	}
 	return all, combinations, nil
-}
-
-// member is a key of a JSON object and its value, not parsed yet.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members takes a valid JSON object apart, in the order in which it is
-// written. A later value of the same key replaces the earlier one. ok is
-// false if document is no object.
-func members(document []byte) (all []member, ok bool) {
-	dec := json.NewDecoder(bytes.NewReader(document))
-	if open, _ := dec.Token(); open != json.Delim('{') {
-		return nil, false
-	}
-	at := map[string]int{}
-	for dec.More() {
-		token, err := dec.Token()
-		if err != nil {
-			return nil, false
-		}
-		m := member{name: token.(string)} // a key of valid JSON is a string
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, false
-		}
-		if i, again := at[m.name]; again {
-			all[i] = m
-			continue
-		}
-		at[m.name] = len(all)
-		all = append(all, m)
-	}
-	return all, true
-}
-
-// elements takes a valid JSON array apart.
-func elements(document []byte) []json.RawMessage {
-	var all []json.RawMessage
-	_ = json.Unmarshal(document, &all)
-	return all
-}
-
-// kindOf is the first byte of a JSON value, which tells its type.
-func kindOf(v json.RawMessage) byte {
-	if v = bytes.TrimLeft(v, " \t\r\n"); len(v) == 0 {
-		return 0
-	}
-	return v[0]
 }
 
 func refuse(format string, args ...any) *fault.Error {

@@ -74,7 +74,7 @@ func (x *Index[H]) Remove(h H, p *Policy) {
 	if p == nil {
 		return
 	}
-	everySpot(p.compiled(), nil, func(s spot) {
+	everySpot(&p.root, nil, func(s spot) {
 		k := x.keys[p.scope].find(s.path)
 		if k == nil {
 			return
@@ -118,7 +118,7 @@ func (x *Index[H]) anchor(p *Policy) (anchor, bool) {
 	if p == nil {
 		return anchor{}, false
 	}
-	return anchorOf(p.compiled(), nil, func(s spot) int {
+	return anchorOf(&p.root, nil, func(s spot) int {
 		return price[s.mark.kind] * (1 + x.size(p.scope, s))
 	})
 }

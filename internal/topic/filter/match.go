@@ -47,7 +47,7 @@ func (p *Policy) Match(m *Message) Verdict {
 	if p == nil {
 		return Match
 	}
-	root := p.compiled()
+	root := &p.root
 	switch {
 	case root.empty():
 		return Match

@@ -1,8 +1,6 @@
 package filter
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,15 +8,15 @@ import (
 )
 
 // operators compile the operand of a match expression, by its name.
-var operators = map[string]func(name string, operand json.RawMessage) (rule, error){
+var operators = map[string]func(c *compiler, name string, operand at) (rule, error){
 	"prefix":             withText(prefix),
 	"suffix":             withText(suffix),
 	"equals-ignore-case": withText(ignoreCase),
-	"wildcard":           compileWildcard,
-	"anything-but":       compileAnythingBut,
-	"numeric":            compileNumeric,
-	"exists":             compileExists,
-	"cidr":               compileCIDR,
+	"wildcard":           (*compiler).wildcard,
+	"anything-but":       (*compiler).anythingBut,
+	"numeric":            (*compiler).numeric,
+	"exists":             (*compiler).exists,
+	"cidr":               (*compiler).cidr,
 }
 
 // reserved says whether a key makes an object in a list a match expression,
@@ -28,26 +26,26 @@ func reserved(key string) bool {
 	return operator || key == "exactly"
 }
 
-func compileRules(list []json.RawMessage) ([]rule, error) {
+func (c *compiler) rules(list []at) ([]rule, error) {
 	if len(list) == 0 {
 		return nil, refuse("Empty arrays are not allowed")
 	}
 	rules := make([]rule, len(list))
 	for i, e := range list {
 		var err error
-		if rules[i], err = compileRule(e); err != nil {
+		if rules[i], err = c.rule(e); err != nil {
 			return nil, err
 		}
 	}
 	return rules, nil
 }
 
-func compileRule(element json.RawMessage) (rule, error) {
-	switch kindOf(element) {
+func (c *compiler) rule(element at) (rule, error) {
+	switch c.kind(element) {
 	case '"':
-		return rule{op: exactString, text: text(element)}, nil
+		return rule{op: exactString, text: c.text(element)}, nil
 	case '{':
-		return compileExpression(element)
+		return c.expression(element)
 	case '[':
 		return rule{}, refuse("Match value must be String, number, true, false, or null")
 	case 't':
@@ -57,7 +55,7 @@ func compileRule(element json.RawMessage) (rule, error) {
 	case 'n':
 		return rule{op: isNull}, nil
 	default:
-		return compileNumber(text(element)), nil
+		return compileNumber(c.text(element)), nil
 	}
 }
 
@@ -72,8 +70,8 @@ func compileNumber(written string) rule {
 
 // compileExpression reads {"operator": operand}. The first key is looked at
 // before the number of keys, as AWS does.
-func compileExpression(element json.RawMessage) (rule, error) {
-	pattern, _ := members(element)
+func (c *compiler) expression(element at) (rule, error) {
+	pattern := c.members(element)
 	if len(pattern) == 0 {
 		return rule{}, refuse("Match expression name not found")
 	}
@@ -82,7 +80,7 @@ func compileExpression(element json.RawMessage) (rule, error) {
 	if !ok {
 		return rule{}, refuse("Unrecognized match type %s", name)
 	}
-	r, err := compile(name, pattern[0].value)
+	r, err := compile(c, name, pattern[0].value)
 	switch {
 	case err != nil:
 		return rule{}, err
@@ -95,34 +93,39 @@ func compileExpression(element json.RawMessage) (rule, error) {
 	}
 }
 
-func withText(op op) func(string, json.RawMessage) (rule, error) {
-	return func(name string, operand json.RawMessage) (rule, error) {
-		if kindOf(operand) != '"' {
+func withText(op op) func(*compiler, string, at) (rule, error) {
+	return func(c *compiler, name string, operand at) (rule, error) {
+		if c.kind(operand) != '"' {
 			return rule{}, refuse("%s match pattern must be a string", name)
 		}
-		return rule{op: op, text: text(operand)}, nil
+		return rule{op: op, text: c.text(operand)}, nil
 	}
 }
 
-func compileWildcard(_ string, value json.RawMessage) (rule, error) {
-	if kindOf(value) != '"' {
+func (c *compiler) wildcard(_ string, value at) (rule, error) {
+	if c.kind(value) != '"' {
 		return rule{}, refuse("wildcard match pattern must be a string")
 	}
-	parts, err := split(text(value))
+	parts, err := split(c.text(value))
 	if err != nil {
 		return rule{}, err
 	}
-	if len(parts) == 1 {
-		return rule{op: exactString, text: parts[0]}, nil
+	if strings.IndexByte(parts, anything) < 0 {
+		return rule{op: exactString, text: parts}, nil
 	}
-	return rule{op: wildcard, more: &operand{parts: parts}}, nil
+	return rule{op: wildcard, text: parts}, nil
 }
 
-// split takes a wildcard pattern apart at its asterisks. A backslash before an
-// asterisk or a backslash makes it an ordinary character. Positions in the
+// anything stands for an asterisk in a compiled wildcard pattern. It is no byte of any
+// text, which is UTF-8.
+const anything = 0xff
+
+// split gives a wildcard pattern's parts with anything between them. A backslash before
+// an asterisk or a backslash makes it an ordinary character. Positions in the
 // refusals are in bytes and count the quotation mark, as AWS's do.
-func split(pattern string) (parts []string, err error) {
-	var part strings.Builder
+func split(pattern string) (parts string, err error) {
+	var out strings.Builder
+	out.Grow(len(pattern))
 	for i := 0; i < len(pattern); i++ {
 		next := byte(0)
 		if i+1 < len(pattern) {
@@ -130,51 +133,50 @@ func split(pattern string) (parts []string, err error) {
 		}
 		switch c := pattern[i]; {
 		case c == '\\' && (next == '*' || next == '\\'):
-			part.WriteByte(next)
+			out.WriteByte(next)
 			i++
 		case c == '\\':
-			return nil, refuse("Invalid escape character at pos %d", i+1)
+			return "", refuse("Invalid escape character at pos %d", i+1)
 		case c == '*' && next == '*':
-			return nil, refuse("Consecutive wildcard characters at pos %d", i+1)
+			return "", refuse("Consecutive wildcard characters at pos %d", i+1)
 		case c == '*':
-			parts = append(parts, part.String())
-			part.Reset()
+			out.WriteByte(anything)
 		default:
-			part.WriteByte(c)
+			out.WriteByte(c)
 		}
 	}
-	return append(parts, part.String()), nil
+	return out.String(), nil
 }
 
-func compileAnythingBut(_ string, value json.RawMessage) (rule, error) {
-	switch kindOf(value) {
+func (c *compiler) anythingBut(_ string, value at) (rule, error) {
+	switch c.kind(value) {
 	case '{':
-		return compileAnythingButPattern(value)
+		return c.anythingButPattern(value)
 	case '[':
-		return compileAnythingButList(elements(value))
-	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		return compileAnythingButList([]json.RawMessage{value})
+		return c.anythingButList(c.elements(value))
+	case '"', '0':
+		return c.anythingButList([]at{value})
 	default:
 		return rule{}, refuse("Value of anything-but must be an array or single string/number value.")
 	}
 }
 
-func compileAnythingButPattern(value json.RawMessage) (rule, error) {
-	pattern, _ := members(value)
+func (c *compiler) anythingButPattern(value at) (rule, error) {
+	pattern := c.members(value)
 	if len(pattern) == 0 {
 		return rule{}, refuse("Anything-But expression name not found")
 	}
 	var r rule
 	var err error
 	switch name, operand := pattern[0].name, pattern[0].value; {
-	case name == "prefix" && kindOf(operand) != '"':
+	case name == "prefix" && c.kind(operand) != '"':
 		err = refuse("prefix/suffix match pattern must be a string")
-	case name == "prefix" && text(operand) == "":
+	case name == "prefix" && c.text(operand) == "":
 		err = refuse("Null prefix/suffix not allowed")
 	case name == "prefix":
-		r = rule{op: notPrefix, text: text(operand)}
+		r = rule{op: notPrefix, text: c.text(operand)}
 	case name == "wildcard":
-		if r, err = compileWildcard(name, operand); err == nil {
+		if r, err = c.wildcard(name, operand); err == nil {
 			r = not(r)
 		}
 	default:
@@ -189,22 +191,22 @@ func compileAnythingButPattern(value json.RawMessage) (rule, error) {
 // not turns a compiled wildcard around.
 func not(r rule) rule {
 	if r.op == exactString {
-		return rule{op: notOneOf, more: &operand{strings: []string{r.text}}}
+		return rule{op: notOneOf, more: &operand{set: &set{strings: []string{r.text}}}}
 	}
 	r.op = notWildcard
 	return r
 }
 
-func compileAnythingButList(list []json.RawMessage) (rule, error) {
-	o := &operand{}
+func (c *compiler) anythingButList(list []at) (rule, error) {
+	o := &set{}
 	for _, e := range list {
-		switch kindOf(e) {
+		switch c.kind(e) {
 		case '"':
-			o.strings = append(o.strings, text(e))
+			o.strings = append(o.strings, c.text(e))
 		case '{', '[', 't', 'f', 'n':
 			return rule{}, refuse("Inside anything but list, start|null|boolean is not supported.")
 		default:
-			n, err := number(e)
+			n, err := c.number(e)
 			if err != nil {
 				return rule{}, err
 			}
@@ -216,11 +218,11 @@ func compileAnythingButList(list []json.RawMessage) (rule, error) {
 	}
 	slices.Sort(o.strings)
 	slices.Sort(o.numbers)
-	return rule{op: notOneOf, more: o}, nil
+	return rule{op: notOneOf, more: &operand{set: o}}, nil
 }
 
-func compileExists(_ string, value json.RawMessage) (rule, error) {
-	switch kindOf(value) {
+func (c *compiler) exists(_ string, value at) (rule, error) {
+	switch c.kind(value) {
 	case 't':
 		return rule{op: present}, nil
 	case 'f':
@@ -233,19 +235,19 @@ func compileExists(_ string, value json.RawMessage) (rule, error) {
 // compileNumeric reads ["=", n], [">", n] and its like, or a range such as
 // [">=", n, "<", m]. The refusals come in the order in which AWS, reading the
 // list once, comes upon the faults.
-func compileNumeric(_ string, value json.RawMessage) (rule, error) {
-	if kindOf(value) != '[' {
+func (c *compiler) numeric(_ string, value at) (rule, error) {
+	if c.kind(value) != '[' {
 		return rule{}, refuse("Value of numeric must be an array.")
 	}
-	list := elements(value)
-	if len(list) == 0 || kindOf(list[0]) != '"' {
-		return rule{}, refuse("Invalid member in numeric match: %s", token(list, 0))
+	list := c.elements(value)
+	if len(list) == 0 || c.kind(list[0]) != '"' {
+		return rule{}, refuse("Invalid member in numeric match: %s", c.token(list, 0))
 	}
-	operator := text(list[0])
+	operator := c.text(list[0])
 	if !slices.Contains([]string{"=", "<", "<=", ">", ">="}, operator) {
 		return rule{}, refuse("Unrecognized numeric range operator: %s", operator)
 	}
-	bound, err := boundOf(operator, list, 1)
+	bound, err := c.boundOf(operator, list, 1)
 	if err != nil {
 		return rule{}, err
 	}
@@ -266,7 +268,7 @@ func compileNumeric(_ string, value json.RawMessage) (rule, error) {
 		if operator[0] != '>' {
 			return rule{}, refuse("Too many elements in numeric expression")
 		}
-		if high, err = completeRange(bound, list); err != nil {
+		if high, err = c.completeRange(bound, list); err != nil {
 			return rule{}, err
 		}
 	}
@@ -274,15 +276,15 @@ func compileNumeric(_ string, value json.RawMessage) (rule, error) {
 }
 
 // completeRange reads the upper end of a range that begins at bottom.
-func completeRange(bottom int64, list []json.RawMessage) (high int64, err error) {
-	if kindOf(list[2]) != '"' {
-		return 0, refuse("Bad value in numeric range: %s", token(list, 2))
+func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error) {
+	if c.kind(list[2]) != '"' {
+		return 0, refuse("Bad value in numeric range: %s", c.token(list, 2))
 	}
-	operator := text(list[2])
+	operator := c.text(list[2])
 	if operator != "<" && operator != "<=" {
 		return 0, refuse("Bad numeric range operator: %s", operator)
 	}
-	top, err := boundOf(operator, list, 3)
+	top, err := c.boundOf(operator, list, 3)
 	switch {
 	case err != nil:
 		return 0, err
@@ -298,20 +300,18 @@ func completeRange(bottom int64, list []json.RawMessage) (high int64, err error)
 }
 
 // boundOf reads the number at i, which follows an operator.
-func boundOf(operator string, list []json.RawMessage, i int) (int64, error) {
-	if i >= len(list) || !isNumber(list[i]) {
+func (c *compiler) boundOf(operator string, list []at, i int) (int64, error) {
+	if i >= len(list) || c.kind(list[i]) != '0' {
 		if operator == "=" {
 			operator = "equals"
 		}
 		return 0, refuse("Value of %s must be numeric", operator)
 	}
-	return number(list[i])
+	return c.number(list[i])
 }
 
-func isNumber(v json.RawMessage) bool { return strings.IndexByte("-0123456789", kindOf(v)) >= 0 }
-
-func number(v json.RawMessage) (int64, error) {
-	n, ok := parseNumber(text(v))
+func (c *compiler) number(v at) (int64, error) {
+	n, ok := parseNumber(c.text(v))
 	if !ok {
 		return 0, refuse("Value must be between -1.0E9 and 1.0E9, inclusive")
 	}
@@ -320,21 +320,21 @@ func number(v json.RawMessage) (int64, error) {
 
 // token is what AWS's parser calls an element in a refusal; behind the last one
 // comes the bracket.
-func token(list []json.RawMessage, i int) string {
+func (c *compiler) token(list []at, i int) string {
 	if i == len(list) {
 		return "]"
 	}
-	if k := kindOf(list[i]); k == '{' || k == '[' {
+	if k := c.kind(list[i]); k == '{' || k == '[' {
 		return string(k)
 	}
-	return text(list[i])
+	return c.text(list[i])
 }
 
-func compileCIDR(_ string, value json.RawMessage) (rule, error) {
-	if kindOf(value) != '"' {
+func (c *compiler) cidr(_ string, value at) (rule, error) {
+	if c.kind(value) != '"' {
 		return rule{}, refuse("prefix match pattern must be a string") // so AWS says, for cidr too
 	}
-	host, mask, ok := strings.Cut(text(value), "/")
+	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {
 		return rule{}, refuse("Malformed CIDR, one '/' required")
 	}
@@ -354,15 +354,5 @@ func compileCIDR(_ string, value json.RawMessage) (rule, error) {
 	case bits >= 128:
 		return rule{}, refuse("IPv6 mask bits must be < 128")
 	}
-	return rule{op: cidr, more: &operand{network: netip.PrefixFrom(ip, bits).Masked()}}, nil
-}
-
-// text is the content of a JSON string, or any other scalar as it is written.
-func text(v json.RawMessage) string {
-	if kindOf(v) != '"' {
-		return string(bytes.TrimSpace(v))
-	}
-	var s string
-	_ = json.Unmarshal(v, &s) // a string of valid JSON
-	return s
+	return rule{op: cidr, more: &operand{set: &set{network: netip.PrefixFrom(ip, bits).Masked()}}}, nil
 }

@@ -58,11 +58,12 @@ const (
 )
 
 // Policy is a compiled filter policy. It does not change, and may be used by
-// several goroutines at once, unless it is given to a Warm.
+// several goroutines at once.
 type Policy struct {
 	source string
 	scope  Scope
-	root   *object // nil while it rests: see compiled
+	nested bool // an object stands under a key
+	root   object
 }
 
 // String is the document that the policy was compiled from.
@@ -84,10 +85,14 @@ func (o *object) empty() bool { return len(o.fields) == 0 && len(o.ors) == 0 }
 type field struct {
 	key    string
 	rules  []rule
+	choice *choice // of the rules, where there are many
 	nested *object
 }
 
 func (f *field) matchesAny(v value) bool {
+	if f.choice != nil {
+		return f.choice.matches(v)
+	}
 	for i := range f.rules {
 		if f.rules[i].matches(v) {
 			return true

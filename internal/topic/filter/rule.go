@@ -12,13 +12,16 @@ import (
 type rule struct {
 	op     op
 	number int64    // exactNumber; numeric: the lower end
-	text   string   // what op compares with
+	text   string   // what op compares with; of a wildcard see split
 	more   *operand // what the rarer operators compare with
 }
 
 type operand struct {
-	high    int64        // numeric: the upper end; both are included
-	parts   []string     // wildcard: what is between the asterisks
+	high int64 // numeric: the upper end; both are included
+	*set       // of all others
+}
+
+type set struct {
 	network netip.Prefix // cidr
 	strings []string     // anything-but, sorted
 	numbers []int64      // anything-but, sorted
@@ -70,7 +73,7 @@ func (r *rule) matches(v value) bool {
 	case ignoreCase:
 		return v.kind == stringValue && strings.EqualFold(v.text, r.text)
 	case wildcard:
-		return v.kind == stringValue && glob(r.more.parts, v.text)
+		return v.kind == stringValue && glob(r.text, v.text)
 	case numeric:
 		return v.inRange && r.number <= v.number && v.number <= r.more.high
 	case cidr:
@@ -84,14 +87,14 @@ func (r *rule) matches(v value) bool {
 	case notPrefix:
 		return v.kind != stringValue || !strings.HasPrefix(v.text, r.text)
 	case notWildcard:
-		return v.kind != stringValue || !glob(r.more.parts, v.text)
+		return v.kind != stringValue || !glob(r.text, v.text)
 	default:
 		return false
 	}
 }
 
 // names says whether v is listed in an anything-but.
-func (o *operand) names(v value) bool {
+func (o *set) names(v value) bool {
 	var found bool
 	switch {
 	case v.kind == stringValue:
@@ -102,20 +105,26 @@ func (o *operand) names(v value) bool {
 	return found
 }
 
-// glob says whether s is the parts in their order, with anything between them.
-// There are at least two parts.
-func glob(parts []string, s string) bool {
-	first, last := parts[0], parts[len(parts)-1]
+// glob says whether s is the parts of a compiled wildcard pattern in their order, with
+// anything between them. There are at least two. It reads s once.
+func glob(parts, s string) bool {
+	first, rest, _ := strings.Cut(parts, string([]byte{anything}))
+	i := strings.LastIndexByte(rest, anything)
+	last := rest[i+1:]
 	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
 		return false
 	}
 	s = s[len(first) : len(s)-len(last)]
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(s, part)
-		if i < 0 {
+	for rest = rest[:i+1]; rest != ""; {
+		end := strings.IndexByte(rest, anything)
+		if end > len(s) {
 			return false
 		}
-		s = s[i+len(part):]
+		at := strings.Index(s, rest[:end])
+		if at < 0 {
+			return false
+		}
+		s, rest = s[at+end:], rest[end+1:]
 	}
 	return true
 }

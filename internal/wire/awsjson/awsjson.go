@@ -35,17 +35,27 @@ type FastEncoder interface {
 // An empty body is an empty object. Errors are fault.MalformedInput. Nothing in
 // the struct aliases body.
 func Decode(body []byte, in any) error {
+	if err := checkStructures(body); err != nil {
+		return err
+	}
 	if fast, ok := in.(FastDecoder); ok {
 		if fast.FastDecode(body) == nil {
 			return nil
 		}
 		reflect.ValueOf(in).Elem().SetZero()
 	}
-	return DecodeGeneric(body, in)
+	return decodeGeneric(body, in)
 }
 
 // DecodeGeneric is Decode without hand-tuned decoders.
 func DecodeGeneric(body []byte, in any) error {
+	if err := checkStructures(body); err != nil {
+		return err
+	}
+	return decodeGeneric(body, in)
+}
+
+func decodeGeneric(body []byte, in any) error {
 	if len(body) == 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -42,10 +43,13 @@ type conn struct {
 	remote string
 	idle   atomic.Bool // waits for a request; whoever makes it false decides what follows
 
+	context context.Context // what its requests' begin with
+
 	buf      []byte // buf[from:to] was read and is not used yet
 	from, to int
 	head     head
 	answer   http.Header
+	answered bool // a request, all of which are POSTs
 
 	// The deadlines that are set; zero means none.
 	readUntil, writeUntil time.Time
@@ -66,12 +70,16 @@ func (c *conn) serve() {
 		c.server.forget(c)
 	}()
 	for again := true; again; again = c.exchange() {
+		c.tell(http.StateIdle)
 		size, err := c.readHead()
 		if err == nil && !c.head.parse(c.buf[c.from:c.from+size]) {
 			err = errNotPlain
 		}
 		if errors.Is(err, errNotPlain) {
 			mine = false
+			if c.answered { // by a POST, behind which net/http overlooks what some clients add
+				c.skipLineEnds()
+			}
 			c.handOver()
 			return
 		}
@@ -79,6 +87,25 @@ func (c *conn) serve() {
 			return
 		}
 		c.from += size
+		c.tell(http.StateActive)
+		c.answered = true
+	}
+}
+
+// tell says whether a request is being served.
+func (c *conn) tell(state http.ConnState) {
+	if told := c.server.other.ConnState; told != nil {
+		told(c.tcp, state)
+	}
+}
+
+// skipLineEnds drops up to two ends of lines from the buffer, as net/http does
+// before the request that follows a POST.
+func (c *conn) skipLineEnds() {
+	for range 4 {
+		if c.from < c.to && (c.buf[c.from] == '\r' || c.buf[c.from] == '\n') {
+			c.from++
+		}
 	}
 }
 
@@ -174,25 +201,35 @@ func (c *conn) setReadDeadline(t time.Time) {
 // handOver gives the connection to net/http, with what was read of it.
 func (c *conn) handOver() {
 	_ = c.tcp.SetDeadline(time.Time{})
-	c.server.handover.give(&replayed{halfCloser: c.tcp, held: c.buf[c.from:c.to]})
+	c.server.handover.Give(&replayed{halfCloser: c.tcp, held: c.buf[c.from:c.to]})
 }
 
-// replayed is a connection of which something was read before.
+// replayed is a connection of which something was read before. It looks at what
+// net/http reads for a request with two lengths, which net/http would not refuse.
 type replayed struct {
 	halfCloser
-	held []byte
+	held   []byte
+	frames framing
 }
 
-func (r *replayed) Read(p []byte) (int, error) {
-	if len(r.held) > 0 && len(p) > 0 {
-		n := copy(p, r.held)
+func (r *replayed) Read(p []byte) (n int, err error) {
+	switch {
+	case r.frames.lost():
+		return 0, io.EOF
+	case len(r.held) > 0 && len(p) > 0:
+		n = copy(p, r.held)
 		if r.held = r.held[n:]; len(r.held) == 0 {
 			r.held = nil
 		}
-		return n, nil
+	default:
+		n, err = r.halfCloser.Read(p)
 	}
-	return r.halfCloser.Read(p)
+	r.frames.follow(p[:n])
+	return n, err
 }
+
+// NetConn is the connection below.
+func (r *replayed) NetConn() net.Conn { return r.halfCloser }
 
 // exchange has the request answered whose head was read, and reports whether
 // another may follow.

@@ -77,7 +77,7 @@ func (x *exchange) Done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ctx == nil {
-		x.ctx, x.cancel = context.WithCancel(context.Background())
+		x.ctx, x.cancel = context.WithCancel(x.conn.context)
 		if x.ended {
 			x.cancel()
 		} else if x.read {
@@ -107,7 +107,7 @@ func (x *exchange) Value(key any) any {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ctx == nil {
-		return nil
+		return x.conn.context.Value(key)
 	}
 	return x.ctx.Value(key)
 }

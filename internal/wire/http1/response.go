@@ -21,6 +21,12 @@ const (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
 
+// buffersWriter is a connection that is not net's own, and can write several buffers
+// at once as that can.
+type buffersWriter interface {
+	WriteBuffers(*net.Buffers) (int64, error)
+}
+
 // response is what a handler writes its answer to.
 type response exchange
 
@@ -69,7 +75,8 @@ func (w *response) declares(n int) bool {
 // SetReadDeadline moves the time until which the body must be read; zero means
 // none. It is for http.ResponseController.
 func (w *response) SetReadDeadline(t time.Time) error {
-	if w.left > 0 {
+	// What is left of the body may be read already.
+	if w.left > int64(w.conn.to-w.conn.from) {
 		w.fixed.read = true
 		w.conn.setReadDeadline(t)
 	}
@@ -122,7 +129,11 @@ func (w *response) send(body []byte) (err error) {
 		_, err = c.tcp.Write(*buffer)
 	} else {
 		parts := net.Buffers{*buffer, body}
-		_, err = parts.WriteTo(c.tcp)
+		if all, ok := c.tcp.(buffersWriter); ok {
+			_, err = all.WriteBuffers(&parts)
+		} else {
+			_, err = parts.WriteTo(c.tcp)
+		}
 	}
 	w.last = w.last || err != nil
 	return err

@@ -3,6 +3,7 @@ package http1
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/limit/conns"
 )
 
 // defaultMaxHeader is the largest head, in bytes, that is read here where no other
@@ -23,7 +25,7 @@ const stopPoll = 5 * time.Millisecond
 // Server serves plain requests itself and all others by net/http. Use New.
 type Server struct {
 	other    *http.Server
-	handover *handover
+	handover *conns.Handover // from which net/http takes its connections
 	stopping atomic.Bool
 	date     atomic.Pointer[date]
 
@@ -33,13 +35,16 @@ type Server struct {
 }
 
 // New returns a server that answers with other's Handler, keeps to other's
-// timeouts and to its limit on the size of a head, and has other serve what is
-// not plain. other must serve nothing else. The handler must not use a request,
+// timeouts and to its limit on the size of a head, tells its ConnContext and
+// ConnState of connections, and has other serve what is not plain, and what comes
+// over TLS. Where a connection goes to other, that tells them once more: ConnState
+// is told of http.StateNew and http.StateClosed only there. other must serve nothing
+// else. The handler must not use a request,
 // nor what it holds but strings, once it has returned.
 func New(other *http.Server) *Server {
 	return &Server{
 		other:    other,
-		handover: &handover{conns: make(chan net.Conn), closed: make(chan struct{})},
+		handover: conns.NewHandover(nil),
 		conns:    make(map[*conn]struct{}),
 	}
 }
@@ -54,21 +59,21 @@ func (s *Server) Serve(l net.Listener) error {
 		l.Close()
 		return http.ErrServerClosed
 	}
-	s.handover.addr = l.Addr()
+	s.handover.Address = l.Addr()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = s.other.Serve(s.handover) // ends with the handover, and only so
 	}()
 	defer func() { <-served }()
-	defer s.handover.end()
+	defer func() { _ = s.handover.Close() }()
 	for {
 		tcp, err := l.Accept()
 		switch {
 		case err == nil:
 			s.start(tcp)
 		case s.stopping.Load():
-			<-s.handover.closed // by Shutdown or Close, which see to the last ones
+			<-s.handover.Closed() // by Shutdown or Close, which see to the last ones
 			return http.ErrServerClosed
 		case !s.pause(err):
 			return err
@@ -97,11 +102,14 @@ func after(d time.Duration) <-chan struct{} {
 
 func (s *Server) start(socket net.Conn) {
 	tcp, ok := socket.(halfCloser)
-	if !ok {
-		s.handover.give(socket)
+	if _, secured := socket.(interface{ ConnectionState() tls.ConnectionState }); secured || !ok {
+		s.handover.Give(socket)
 		return
 	}
-	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), buf: make([]byte, readSize)}
+	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), buf: make([]byte, readSize), context: context.Background()}
+	if s.other.ConnContext != nil {
+		c.context = s.other.ConnContext(c.context, socket)
+	}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
@@ -199,37 +207,3 @@ func (s *Server) dateAt(now time.Time) string {
 	}
 	return d.text
 }
-
-// handover is the listener from which net/http takes its connections.
-type handover struct {
-	addr   net.Addr
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (h *handover) give(c net.Conn) {
-	select {
-	case h.conns <- c:
-	case <-h.closed:
-		_ = c.Close()
-	}
-}
-
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case c := <-h.conns:
-		return c, nil
-	case <-h.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (h *handover) end() { h.once.Do(func() { close(h.closed) }) }
-
-func (h *handover) Close() error {
-	h.end()
-	return nil
-}
-
-func (h *handover) Addr() net.Addr { return h.addr }

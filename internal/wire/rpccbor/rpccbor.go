@@ -46,6 +46,9 @@ func Decode(body []byte, in any) error {
 	if len(body) == 0 {
 		return nil
 	}
+	if err := checkItems(body); err != nil {
+		return err
+	}
 	var document any
 	if err := decoding.Unmarshal(body, &document); err != nil {
 		return fault.New(fault.MalformedInput, "The request body is not valid CBOR.")

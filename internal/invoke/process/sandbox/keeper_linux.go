@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
 // keeperName is the name under which this binary is a keeper.
@@ -21,10 +23,20 @@ const keeperName = "godwit-sandbox"
 
 // The keeper's files beside the standard ones.
 const (
-	descriptionFile = 3 + iota
-	reportFile
-	lifelineFile
+	descriptionFile = 3 + iota // a pipe, from which it reads its order
+	reportFile                 // a socket
+	lifelineFile               // a pipe that nobody writes to
+	tmpFile                    // the mount of /tmp, if the order has one; then the network's socket
 )
+
+// order is what a keeper is told.
+type order struct {
+	Spec
+	Mapped  bool `json:"mapped"`  // it is root only in its own namespace for users
+	TmpMB   int  `json:"tmpMB"`   // size of /tmp; 0: there is none
+	TmpKept bool `json:"tmpKept"` // tmpFile is one
+	Socket  int  `json:"socket"`  // the file that the network's sockets go to; 0: there is no network
+}
 
 // maxReport bounds what a keeper reports, in bytes.
 const maxReport = 64 << 10
@@ -64,11 +76,8 @@ func (r *keeperReport) exit() Exit {
 
 // keep runs a keeper from its start to its end.
 func keep() int {
-	for fd := descriptionFile; fd <= lifelineFile; fd++ {
-		syscall.CloseOnExec(fd)
-	}
 	report := os.NewFile(reportFile, "report")
-	var spec Spec
+	var spec order
 	if err := json.NewDecoder(os.NewFile(descriptionFile, "description")).Decode(&spec); err != nil {
 		return 2 // the caller is gone
 	}
@@ -92,34 +101,52 @@ type executeError struct{ err error }
 
 func (e *executeError) Error() string { return e.err.Error() }
 
-// launch sets the sandbox up and starts the program in it.
-func launch(spec *Spec) (pid int, err error) {
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM)
+// caught are the signals that would end the keeper, or a Go program at least: the
+// program may be able to send them. It gets those to end, and nothing comes of the others.
+var caught = []os.Signal{
+	syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGILL, syscall.SIGBUS,
+	syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGPROF,
+	syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.Signal(16), // SIGSTKFLT
+}
+
+// launch sets the sandbox up and starts the program in it. The order matters: each
+// step needs what a later one gives up. Whatever fails ends it.
+//
+//  1. Files that were inherited are closed to the program.
+//  2. The control groups are joined, while the machine's files are there.
+//  3. The network is set up, with all capabilities in its namespace and the machine's
+//     files and /proc.
+//  4. The file system takes the place of the machine's.
+//  5. Limits are set.
+//  6. The keeper hides from the program, and the thread that starts it gives up all
+//     capabilities and filters its system calls. Other threads, which go on for the
+//     keeper, do not.
+//  7. The program starts, on that thread.
+func launch(spec *order) (pid int, err error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, caught...)
+	if err := closeInherited(); err != nil {
+		return 0, err
+	}
+	if err := yieldMemory(); err != nil {
+		return 0, err
+	}
 	for _, group := range spec.Groups {
 		if err := os.WriteFile(group+"/cgroup.procs", []byte("0"), 0); err != nil {
 			return 0, fmt.Errorf("joining the control group: %w", err)
 		}
 	}
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if spec.Isolate {
-		if err := changeRoot(spec); err != nil {
-			return 0, err
-		}
-		if err := limit(unix.RLIMIT_NPROC, maxProcesses); err != nil {
-			return 0, err
-		}
-	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("becoming the reaper: %w", err)
-	}
-	if err := errors.Join(limit(unix.RLIMIT_NOFILE, maxOpenFiles), limit(unix.RLIMIT_CORE, 0)); err != nil {
-		return 0, err
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("giving up privileges: %w", err)
-	}
 	if spec.User != 0 {
 		attr.Credential = &syscall.Credential{Uid: uint32(spec.User), Gid: uint32(spec.User)}
+	}
+	if spec.Isolate {
+		err = isolateSelf(spec)
+	} else {
+		err = adoptOrphans()
+	}
+	if err != nil {
+		return 0, err
 	}
 	pid, err = syscall.ForkExec(spec.Args[0], spec.Args, &syscall.ProcAttr{
 		Dir: spec.Dir, Env: spec.Env, Files: []uintptr{0, 1, 2}, Sys: attr,
@@ -128,8 +155,10 @@ func launch(spec *Spec) (pid int, err error) {
 		return 0, &executeError{&fs.PathError{Op: "fork/exec", Path: spec.Args[0], Err: err}}
 	}
 	go func() {
-		for range terminate {
-			_ = syscall.Kill(pid, syscall.SIGTERM)
+		for s := range signals {
+			if s == syscall.SIGTERM {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
 		}
 	}()
 	go func() { // the caller closes the other end, or ends
@@ -142,9 +171,76 @@ func launch(spec *Spec) (pid int, err error) {
 	return pid, nil
 }
 
-func limit(resource int, to uint64) error {
-	if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: to, Max: to}); err != nil {
-		return fmt.Errorf("limiting resource %d: %w", resource, err)
+// isolateSelf does steps 3 to 6 of launch in namespaces.
+func isolateSelf(spec *order) error {
+	if spec.User == 0 && !spec.Mapped {
+		return errors.New("an isolated program does not run as root")
+	}
+	if spec.Socket != 0 {
+		socket := os.NewFile(uintptr(spec.Socket), "network")
+		err := netns.SetUp(*spec.Network, socket)
+		_ = socket.Close()
+		if err != nil {
+			return err
+		}
+	}
+	if err := changeRoot(spec); err != nil {
+		return err
+	}
+	if err := limit(unix.RLIMIT_NPROC, "processes", maxProcesses); err != nil {
+		return err
+	}
+	if err := limitAlways(); err != nil {
+		return err
+	}
+	if err := hideSelf(); err != nil {
+		return err
+	}
+	if err := dropPrivileges(spec.User != 0); err != nil {
+		return err
+	}
+	return filterCalls(spec.MemoryLimited)
+}
+
+// yieldMemory has the kernel end the program, and the keeper at the latest, when the
+// machine is out of memory, before it ends the server. The program may be able to take
+// that back for itself, but not for the keeper.
+func yieldMemory() error {
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return fmt.Errorf("being the first to end when memory is short: %w", err)
+	}
+	return nil
+}
+
+// adoptOrphans is what there is instead of isolation.
+func adoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("becoming the reaper: %w", err)
+	}
+	if err := limitAlways(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("giving up privileges: %w", err)
+	}
+	return nil
+}
+
+// limitAlways sets the limits that a program has in any sandbox.
+func limitAlways() error {
+	return errors.Join(limit(unix.RLIMIT_NOFILE, "open files", MaxOpenFiles), limit(unix.RLIMIT_CORE, "core dumps", 0))
+}
+
+// limit bounds a resource. A hard limit below ours stays where it cannot be raised:
+// it is the machine's to say.
+func limit(resource int, name string, to uint64) error {
+	err := unix.Setrlimit(resource, &unix.Rlimit{Cur: to, Max: to})
+	var now unix.Rlimit
+	if errors.Is(err, unix.EPERM) && unix.Getrlimit(resource, &now) == nil && now.Max < to {
+		err = unix.Setrlimit(resource, &unix.Rlimit{Cur: now.Max, Max: now.Max})
+	}
+	if err != nil {
+		return fmt.Errorf("limiting %s to %d: %w", name, to, err)
 	}
 	return nil
 }

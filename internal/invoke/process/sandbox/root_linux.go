@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +16,7 @@ var devices = []string{"null", "zero", "full", "random", "urandom"}
 
 // changeRoot gives the calling process the file system of the spec. It must be
 // in a mount namespace of its own.
-func changeRoot(spec *Spec) error {
+func changeRoot(spec *order) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("parting from the machine's mounts: %w", err)
 	}
@@ -41,10 +42,12 @@ func changeRoot(spec *Spec) error {
 		}
 	}
 	for _, b := range spec.Binds {
-		if err := r.bind(b, unix.MS_NODEV); err != nil {
+		if err := r.bind(b, unix.MOUNT_ATTR_NODEV); err != nil {
 			return err
 		}
 	}
+	// Nothing that a program has written is there yet, so that no link in it leads the
+	// keeper anywhere.
 	for _, path := range spec.Hide {
 		if err := r.hide(path); err != nil {
 			return err
@@ -52,6 +55,11 @@ func changeRoot(spec *Spec) error {
 	}
 	if err := r.processes(); err != nil {
 		return err
+	}
+	if spec.TmpMB > 0 {
+		if err := r.temporary(spec); err != nil {
+			return err
+		}
 	}
 	return r.enter()
 }
@@ -76,17 +84,17 @@ func (r root) show(path string) error {
 	case !info.IsDir():
 		return nil
 	}
-	return r.bind(Bind{Source: path, Target: path}, unix.MS_NODEV)
+	return r.bind(Bind{Source: path, Target: path}, unix.MOUNT_ATTR_NODEV)
 }
 
-// bind makes what b names visible.
-func (r root) bind(b Bind, flags uintptr) error {
-	info, err := os.Stat(b.Source)
-	if err != nil {
-		return err
-	}
+// bind makes what b names visible, with all that is mounted below it.
+func (r root) bind(b Bind, attributes uint64) error {
 	target := string(r) + b.Target
-	if _, err := os.Lstat(target); err != nil { // else it is within what is bound already
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) { // else it is within what is bound already
+		info, err := os.Stat(b.Source)
+		if err != nil {
+			return err
+		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
@@ -98,64 +106,150 @@ func (r root) bind(b Bind, flags uintptr) error {
 		if err != nil {
 			return err
 		}
+	} else if err != nil {
+		return err
 	}
 	if err := unix.Mount(b.Source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("binding %s: %w", b.Target, err)
 	}
-	flags |= unix.MS_NOSUID
+	attributes |= unix.MOUNT_ATTR_NOSUID
 	if !b.Writable {
-		flags |= unix.MS_RDONLY
+		attributes |= unix.MOUNT_ATTR_RDONLY
 	}
-	return r.restrict(b.Target, target, flags)
+	return restrict(b.Target, target, attributes)
 }
 
-// restrict adds flags to a mount. In a namespace for users the flags that the
-// machine's mount has cannot be taken off.
-func (r root) restrict(name, target string, flags uintptr) error {
-	var now unix.Statfs_t
-	if err := unix.Statfs(target, &now); err != nil {
-		return err
+// restrict adds attributes to a mount and to those below it.
+func restrict(name, target string, attributes uint64) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, target, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
+	if errors.Is(err, unix.ENOSYS) { // kernels before 5.12
+		err = remount(target, attributes)
 	}
-	for stat, mount := range map[int64]uintptr{
-		unix.ST_RDONLY: unix.MS_RDONLY, unix.ST_NOSUID: unix.MS_NOSUID, unix.ST_NODEV: unix.MS_NODEV,
-		unix.ST_NOEXEC: unix.MS_NOEXEC, unix.ST_NOATIME: unix.MS_NOATIME, unix.ST_NODIRATIME: unix.MS_NODIRATIME,
-		unix.ST_RELATIME: unix.MS_RELATIME,
-	} {
-		if int64(now.Flags)&stat != 0 { //nolint:unconvert // it is an int32 on some machines
-			flags |= mount
-		}
-	}
-	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""); err != nil {
+	if err != nil {
 		return fmt.Errorf("restricting %s: %w", name, err)
 	}
 	return nil
 }
 
-// hide covers a directory, if it is visible.
+// remount is restrict for older kernels, which take one mount after the other, with
+// all of its flags.
+func remount(target string, attributes uint64) error {
+	mounts, err := mountsBelow(target)
+	if err != nil {
+		return err
+	}
+	for _, mount := range mounts {
+		var now unix.Statfs_t
+		if err := unix.Statfs(mount, &now); err != nil {
+			return err
+		}
+		flags := uintptr(unix.MS_BIND | unix.MS_REMOUNT)
+		for _, f := range []struct {
+			stat      int64
+			attribute uint64
+			mount     uintptr
+		}{
+			{unix.ST_RDONLY, unix.MOUNT_ATTR_RDONLY, unix.MS_RDONLY},
+			{unix.ST_NOSUID, unix.MOUNT_ATTR_NOSUID, unix.MS_NOSUID},
+			{unix.ST_NODEV, unix.MOUNT_ATTR_NODEV, unix.MS_NODEV},
+			{unix.ST_NOEXEC, unix.MOUNT_ATTR_NOEXEC, unix.MS_NOEXEC},
+			{unix.ST_NOATIME, 0, unix.MS_NOATIME},
+			{unix.ST_NODIRATIME, 0, unix.MS_NODIRATIME},
+			{unix.ST_RELATIME, 0, unix.MS_RELATIME},
+		} {
+			if int64(now.Flags)&f.stat != 0 || attributes&f.attribute != 0 { //nolint:unconvert // it is an int32 on some machines
+				flags |= f.mount
+			}
+		}
+		if err := unix.Mount("", mount, "", flags, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountsBelow are a mount and those below it.
+func mountsBelow(target string) (mounts []string, err error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := octal.Replace(fields[4])
+		if at == target || strings.HasPrefix(at, target+"/") {
+			mounts = append(mounts, at)
+		}
+	}
+	if len(mounts) == 0 {
+		return nil, fmt.Errorf("%s is no mount", target)
+	}
+	return mounts, nil
+}
+
+// octal undoes what the kernel writes for blanks in paths.
+var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// hide covers a directory or a file, if it is visible.
 func (r root) hide(path string) error {
 	target := string(r) + path
-	if info, err := os.Stat(target); err != nil || !info.IsDir() {
+	info, err := os.Stat(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		return nil
+	case err != nil:
+		return fmt.Errorf("hiding %s: %w", path, err)
+	case info.IsDir():
+		err = unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "mode=0700,size=4k")
+	default:
+		err = unix.Mount("/dev/null", target, "", unix.MS_BIND, "")
 	}
-	if err := unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_RDONLY, "mode=0700,size=4k"); err != nil {
+	if err != nil {
 		return fmt.Errorf("hiding %s: %w", path, err)
 	}
 	return nil
 }
 
-// processes mounts /proc for the PID namespace. In a container that hides parts
-// of its own, the kernel does not allow it; then it is the container's.
+// What of /proc a program may not write, and not see.
+var (
+	procReadOnly = []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "asound"}
+	procHidden   = []string{"kcore", "keys", "key-users", "timer_list", "sched_debug", "kallsyms", "kmsg"}
+)
+
+// processes mounts /proc for the PID namespace, in which a program sees only what it
+// may trace: not the keeper. Where parts of the machine's are covered, the kernel does
+// not allow it to those who are not root.
 func (r root) processes() error {
 	target := string(r) + "/proc"
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}
-	err := unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	if err != nil {
-		err = unix.Mount("/proc", target, "", unix.MS_BIND|unix.MS_REC, "")
+	err := unix.Mount("proc", target, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=2")
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("mounting /proc: %w: parts of the server's are covered, by a container or by systemd's ProtectKernelTunables", err)
 	}
 	if err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	for _, name := range procReadOnly {
+		at := filepath.Join(target, name)
+		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := unix.Mount(at, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("binding /proc/%s: %w", name, err)
+		}
+		if err := restrict("/proc/"+name, at, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC); err != nil {
+			return err
+		}
+	}
+	for _, name := range procHidden {
+		if err := r.hide("/proc/" + name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -174,5 +268,10 @@ func (r root) enter() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	return r.restrict("/", "/", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
+	// The root alone: what is mounted on it has attributes of its own.
+	err := unix.Mount("", "/", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+	if err != nil {
+		return fmt.Errorf("restricting the root: %w", err)
+	}
+	return nil
 }

@@ -6,14 +6,23 @@
 // the keeper is the first process of a PID namespace of its own, so that the
 // kernel ends all that is in it when the keeper ends, and the keeper ends when
 // the caller does, however that comes. The program then also has a file system
-// of its own: the machine's programs and libraries, read only, and the
-// directories that the caller gives it. Where the kernel does not allow it, the
-// keeper adopts what the program leaves behind, and ends it by hand.
+// of its own: the machine's programs and libraries, read only, the directories
+// that the caller gives it, and a /tmp of a fixed size in memory. It has no
+// capability, no way to one, and a filter of system calls. What cannot be set up
+// in this way is not run. Without isolation, the keeper adopts what the program
+// leaves behind, and ends it by hand.
+//
+// On other Unix systems than Linux there is neither isolation nor a keeper: a program
+// leads a process group, which is ended with it.
 package sandbox
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"sync"
+
+	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
 // Spec says what is run.
@@ -32,16 +41,71 @@ type Spec struct {
 	// is empty again afterwards.
 	Root string
 
-	// User is the user and the group that it runs as; 0: the caller's.
+	// Tmp is its /tmp if it is isolated; nil: it has none.
+	Tmp *Tmp `json:"-"`
+
+	// Network is what the program has of a network if it is isolated; nil: nothing.
+	Network *netns.Plan
+
+	// User is the user and the group that it runs as; 0: the caller's. An isolated
+	// program needs one if the caller is root.
 	User int
 	// Groups are the directories of control groups that it joins.
 	Groups []string
+	// MemoryLimited says that one of them limits its memory. If none does, an isolated
+	// program cannot ask for memory that would be seen with none of its processes.
+	MemoryLimited bool
 }
 
 // Bind makes a file or a directory of the machine visible in the sandbox.
 type Bind struct {
 	Source, Target string // absolute
 	Writable       bool
+}
+
+// Tmp is the /tmp of isolated programs that run one after the other: a file system in
+// memory, which is gone when the Tmp is closed and no program is left.
+type Tmp struct {
+	MB int // how much it may hold, in MiB
+
+	mu     sync.Mutex
+	mount  *os.File // nil: none has started yet
+	closed bool
+}
+
+// put keeps a mount for the next program.
+func (t *Tmp) put(mount *os.File) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mount != nil {
+		_ = t.mount.Close()
+	}
+	if t.mount = mount; t.closed {
+		_ = mount.Close()
+		t.mount = nil
+	}
+}
+
+// Empty gives up what is in /tmp, once the program that uses it has ended: the next
+// one finds nothing.
+func (t *Tmp) Empty() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mount != nil {
+		_ = t.mount.Close()
+		t.mount = nil
+	}
+}
+
+// Close gives up what is in /tmp.
+func (t *Tmp) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.mount != nil {
+		_ = t.mount.Close()
+		t.mount = nil
+	}
 }
 
 // Exit is how a program ended.
@@ -69,7 +133,7 @@ func (e Exit) String() string {
 
 // Limits of what a program may have, as AWS has them.
 const (
-	maxOpenFiles = 1024
+	MaxOpenFiles = 1024 // less where the machine's hard limit is less
 	maxProcesses = 1024 // threads included
 )
 
@@ -87,5 +151,4 @@ func Visible(path string) bool {
 // libraries and their settings.
 var machine = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu",
-	"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", // where resolv.conf may lead
 }

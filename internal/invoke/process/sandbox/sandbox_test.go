@@ -20,6 +20,7 @@ import (
 const parentVariable = "GODWIT_SANDBOX_PARENT"
 
 func TestMain(m *testing.M) {
+	prisoner()
 	if script := os.Getenv(parentVariable); script != "" {
 		spec := script2spec(script, os.Getenv(parentVariable+"_ROOT"))
 		if _, err := Start(spec, os.Stdout); err != nil {
@@ -32,11 +33,18 @@ func TestMain(m *testing.M) {
 
 // script2spec describes a shell that runs a script, isolated if it has a root.
 func script2spec(script, root string) Spec {
-	return Spec{
+	spec := Spec{
 		Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
 		Isolate: root != "", Root: root,
 	}
+	if spec.Isolate && os.Geteuid() == 0 {
+		spec.User = testUser
+	}
+	return spec
 }
+
+// testUser is who isolated programs run as if the tests run as root.
+const testUser = 1879050000
 
 // each runs a test in both kinds of sandboxes.
 func each(t *testing.T, test func(t *testing.T, root string)) {
@@ -218,14 +226,13 @@ func TestIsolation(t *testing.T) {
 	if err := os.Chmod(tmp, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	spec := script2spec(`id -u; ls `+secret+` /root /home 2>/dev/null; echo x >/tmp/y && cat /tmp/y
+	spec := script2spec(`id -u; ls `+secret+` /root /home 2>/dev/null; echo x >/mnt/y && cat /mnt/y
 		(echo no >/var/task/z) 2>/dev/null || echo task is read-only
 		(echo no >/z) 2>/dev/null || echo root is read-only`, root)
-	spec.Binds = []Bind{{Source: tmp, Target: "/tmp", Writable: true}, {Source: task, Target: "/var/task"}}
+	spec.Binds = []Bind{{Source: tmp, Target: "/mnt", Writable: true}, {Source: task, Target: "/var/task"}}
 	user := "0"
 	if os.Geteuid() == 0 {
-		spec.User = 1879050000
-		user = "1879050000"
+		user = strconv.Itoa(testUser)
 	}
 	exit, output := runScript(t, spec)
 	want := user + "\nx\ntask is read-only\nroot is read-only\n"
@@ -233,6 +240,16 @@ func TestIsolation(t *testing.T) {
 		t.Errorf("%s %q, want %q", exit, output, want)
 	}
 	if got, err := os.ReadFile(tmp + "/y"); err != nil || string(got) != "x\n" {
-		t.Errorf("/tmp outside: %q %v", got, err)
+		t.Errorf("/mnt outside: %q %v", got, err)
 	}
+}
+
+// When the machine is out of memory, programs end before the server does.
+func TestProgramsYieldMemory(t *testing.T) {
+	each(t, func(t *testing.T, root string) {
+		exit, output := runScript(t, script2spec("cat /proc/self/oom_score_adj", root))
+		if exit.Err != nil || output != "1000\n" {
+			t.Errorf("it is ended in the order %q (%s), want 1000: first", output, exit)
+		}
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
 // Process is a program in its sandbox.
@@ -19,6 +20,8 @@ type Process struct {
 	cmd      *exec.Cmd
 	isolated bool
 	lifeline *os.File // closing it ends the keeper
+	network  *os.File // gives the sockets of its network; nil: it has none
+	plan     *netns.Plan
 	kill     sync.Once
 	done     chan struct{}
 	exit     Exit // once done is closed
@@ -27,11 +30,8 @@ type Process struct {
 // Start starts a program whose output goes to output. It returns before the
 // program runs; what keeps it from running is told by Exit.
 func Start(spec Spec, output *os.File) (*Process, error) {
-	description, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	var files [6]*os.File // three pipes: description, report, lifeline
+	order := order{Spec: spec}
+	var files [6]*os.File // description and lifeline, each with our end last; report, with our end first
 	defer func() {
 		for _, f := range files {
 			if f != nil {
@@ -39,10 +39,14 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 			}
 		}
 	}()
-	for i := 0; i < len(files); i += 2 {
+	var err error
+	for _, i := range []int{0, 4} {
 		if files[i], files[i+1], err = os.Pipe(); err != nil {
 			return nil, err
 		}
+	}
+	if files[2], files[3], err = channel(); err != nil {
+		return nil, err
 	}
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{keeperName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has next to nothing to do
@@ -50,33 +54,69 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 		ExtraFiles:  []*os.File{files[0], files[3], files[4]},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
+	tmp := spec.Tmp
 	if spec.Isolate {
-		isolate(cmd.SysProcAttr)
+		order.Mapped = isolate(cmd.SysProcAttr)
+	} else {
+		tmp = nil
 	}
-	if err := fork(cmd); err != nil {
+	if tmp != nil {
+		mount, err := tmp.get()
+		if err != nil {
+			return nil, err
+		}
+		if order.TmpMB = tmp.MB; mount != nil {
+			defer func() { _ = mount.Close() }()
+			order.TmpKept = true
+			cmd.ExtraFiles = append(cmd.ExtraFiles, mount)
+		}
+	}
+	var network *os.File
+	if spec.Isolate && spec.Network != nil {
+		inside, outside, err := netns.Pair()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = inside.Close() }()
+		order.Socket = descriptionFile + len(cmd.ExtraFiles)
+		cmd.ExtraFiles, network = append(cmd.ExtraFiles, inside), outside
+	}
+	description, err := json.Marshal(order)
+	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: cmd, isolated: spec.Isolate, lifeline: files[5], done: make(chan struct{})}
+	if err := fork(cmd); err != nil {
+		if network != nil {
+			_ = network.Close()
+		}
+		return nil, err
+	}
+	p := &Process{
+		cmd: cmd, isolated: spec.Isolate, lifeline: files[5], network: network, plan: spec.Network, done: make(chan struct{}),
+	}
 	report := files[2]
 	files[2], files[5] = nil, nil
 	_ = files[0].Close() // a keeper that fails must not leave us writing
+	_ = files[3].Close() // the report ends with the keeper
 	if _, err := files[1].Write(description); err != nil {
 		p.Kill()
 	}
-	go p.wait(report)
+	go p.wait(report, tmp)
 	return p, nil
 }
 
 // isolate asks for namespaces. Who is not root needs one for users, in which it
-// is root.
-func isolate(attr *syscall.SysProcAttr) {
-	attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC
+// is root; mapped reports that.
+func isolate(attr *syscall.SysProcAttr) (mapped bool) {
+	attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET
 	attr.Pdeathsig = syscall.SIGKILL
 	if uid := os.Geteuid(); uid != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		return true
 	}
+	return false
 }
 
 // forks is where children are started. The kernel takes the end of the thread
@@ -84,14 +124,17 @@ func isolate(attr *syscall.SysProcAttr) {
 // them all, and never ends.
 var forks = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for f := range work {
-			f()
-		}
-	}()
+	go runForks(work)
 	return work
 })
+
+// runForks keeps its thread for itself. Checks for leaks know it by its name.
+func runForks(work <-chan func()) {
+	runtime.LockOSThread()
+	for f := range work {
+		f()
+	}
+}
 
 func fork(cmd *exec.Cmd) (err error) {
 	started := make(chan struct{})
@@ -105,11 +148,11 @@ func fork(cmd *exec.Cmd) (err error) {
 
 // wait learns how the program ended. When done is closed, no process of it is
 // left.
-func (p *Process) wait(report *os.File) {
+func (p *Process) wait(report *os.File, tmp *Tmp) {
 	defer close(p.done)
 	defer func() { _ = report.Close() }()
+	text := receive(report, tmp)
 	err := p.cmd.Wait()
-	text, _ := io.ReadAll(io.LimitReader(report, maxReport))
 	_ = p.lifeline.Close()
 	var r keeperReport
 	switch {
@@ -122,6 +165,11 @@ func (p *Process) wait(report *os.File) {
 		}
 	}
 }
+
+// Network waits for the sockets of the sandbox's network, which are the caller's to
+// close. It is called once for a Process whose Spec has a Network, and fails if the
+// sandbox ends before it has one.
+func (p *Process) Network() (*netns.Sockets, error) { return netns.Receive(p.network, *p.plan) }
 
 // Kill ends the program and everything that it started, at once.
 func (p *Process) Kill() {

@@ -4,11 +4,13 @@
 //
 // A pattern is terms, a JSON pattern in braces, or a space-delimited pattern in
 // brackets. It is pure: text in, yes or no out. All matching is of linear cost in
-// the event; regular expressions have no backtracking.
+// the event, times the pattern's; regular expressions have no backtracking, and are
+// bounded in what they compile to.
 package pattern
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,14 +22,21 @@ const MaxLength = 1024
 // The bounds of a JSON or space-delimited pattern.
 const (
 	maxRegexps   = 2
-	maxWildcards = 3 // of selectors
+	maxSteps     = 300 // that regular expressions compile to; x{255} has 255
+	maxWildcards = 3   // of selectors
 )
 
 // Pattern says which events are wanted.
-type Pattern struct{ match func(message string) bool }
+type Pattern struct {
+	match func(message string) bool
+	cost  int
+}
 
 // Match reports whether an event is wanted.
 func (p *Pattern) Match(message string) bool { return p.match(message) }
+
+// Cost is how many times as long Match may take as for a short pattern, 1 to 41.
+func (p *Pattern) Cost() int { return p.cost }
 
 // Parse reads a pattern. The empty one wants every event. The text of an error is
 // for whoever wrote the pattern.
@@ -50,7 +59,7 @@ func Parse(text string) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pattern{match}, nil
+	return &Pattern{match, 1 + s.steps/10 + len(text)/(MaxLength/10)}, nil
 }
 
 // invalid refuses a pattern, and says why.
@@ -68,6 +77,7 @@ type scanner struct {
 	text               string
 	at                 int
 	regexps, wildcards int // so far
+	steps              int // of what the regular expressions compile to
 }
 
 const end = -1 // what peek says behind the text
@@ -161,6 +171,38 @@ func (s *scanner) quoted() (string, error) {
 	}
 }
 
+// compile makes a regular expression. What a short one with repetitions compiles to may
+// be a hundred times as long, and each of its steps is taken for each character.
+func (s *scanner) compile(text string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, invalid("the regular expression is not valid")
+	}
+	if s.steps += steps(parsed); s.steps > maxSteps {
+		return nil, invalid("the regular expression repeats too much")
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, invalid("the regular expression is not valid")
+	}
+	return re, nil
+}
+
+// steps is about how many a parsed expression compiles to.
+func steps(re *syntax.Regexp) (n int) {
+	for _, sub := range re.Sub {
+		n = min(n+steps(sub), maxSteps+1)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpRepeat:
+		return min(max(re.Min, re.Max, 1)*max(n, 1), maxSteps+1)
+	default:
+		return n + 1
+	}
+}
+
 // regex reads %an expression%. Spaces are not among the characters that AWS lists,
 // and stand in its examples.
 func (s *scanner) regex() (*regexp.Regexp, error) {
@@ -175,11 +217,7 @@ func (s *scanner) regex() (*regexp.Regexp, error) {
 		case r == '%':
 			s.next()
 			s.regexps++
-			re, err := regexp.Compile(b.String())
-			if err != nil {
-				return nil, invalid("the regular expression is not valid")
-			}
-			return re, nil
+			return s.compile(b.String())
 		case r == '\\':
 			s.next()
 			if escaped := s.peek(); escaped >= utf8.RuneSelf || escaped <= ' ' || isWord(escaped) && !strings.ContainsRune("dDsSwWx", escaped) {

@@ -167,47 +167,54 @@ func TestMatch(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	const early = "Invalid filter pattern: it ends too early"
+	const (
+		early    = "Invalid filter pattern: it ends too early"
+		tooLarge = "Invalid filter pattern: the regular expression repeats too much"
+	)
 	for pattern, want := range map[string]string{
-		"Status: timeout":                   "Invalid character(s) in term ':'",
-		"foo-bar":                           "Invalid character(s) in term '-'",
-		"(a)":                               "Invalid character(s) in term '('",
-		"?":                                 early,
-		`"open`:                             early,
-		"%open":                             early,
-		"%a(b)%":                            "Invalid character(s) in term '('",
-		"%a!%":                              "Invalid character(s) in term '!'",
-		`%a\ b%`:                            "Invalid character(s) in term ' '",
-		"%ä%":                               "Invalid character(s) in term 'ä'",
-		`%\p{L}%`:                           "Invalid character(s) in term 'p'",
-		"%[z-a]%":                           "Invalid filter pattern: the regular expression is not valid",
-		"{ }":                               "Invalid character(s) in term '}'",
-		"{ $.a }":                           "Invalid character(s) in term '}'",
-		"{ $.a = }":                         "Invalid character(s) in term '}'",
-		"{ $.a == 1 }":                      "Invalid character(s) in term '='",
-		"{ $.a = 1":                         early,
-		"{ $.a = 1 } x":                     "Invalid character(s) in term 'x'",
-		"{ !($.a = 1) }":                    "Invalid character(s) in term '!'",
-		"{ $.a = 1 AND $.b = 2 }":           "Invalid character(s) in term 'A'",
-		`{ $."a" = 1 }`:                     `Invalid character(s) in term '"'`,
-		"{ $..a = 1 }":                      "Invalid character(s) in term '.'",
-		"{ $ = 1 }":                         "Invalid character(s) in term ' '",
-		"{ $.a[-1] = 1 }":                   "Invalid character(s) in term '-'",
-		"{ $.a[*][*] = 1 }":                 "Invalid filter pattern: a selector has one wildcard at most",
-		"{ $.*.b[*] = 1 }":                  "Invalid filter pattern: a selector has one wildcard at most",
-		"{ $.*=1||$.*=2||$[*]=3||$.*=4 }":   "Invalid filter pattern: it has more than 3 wildcards in selectors",
-		"{ $.a > 0x10 }":                    "Invalid filter pattern: <, <=, > and >= want a number",
-		"{ $.a > Inf }":                     "Invalid filter pattern: <, <=, > and >= want a number",
-		`{ $.a > "x" }`:                     "Invalid filter pattern: <, <=, > and >= want a number",
-		"{ $.a EXISTS }":                    "Invalid character(s) in term 'E'",
-		"{ $.a IS NOT NULL }":               "Invalid character(s) in term 'N'",
-		"{ $.a=%a% && $.b=%b% && $.c=%c% }": "Invalid filter pattern: it has more than 2 regular expressions",
-		"[a":                                early,
-		"[(]":                               "Invalid character(s) in term ']'",
-		"[a=1 || ]":                         "Invalid character(s) in term ']'",
-		"[a b]":                             "Invalid character(s) in term 'b'",
-		"[a, ..., b, ...]":                  "Invalid filter pattern: it has more than one ellipsis",
-		"[a=1 || b=2]":                      "Invalid filter pattern: a condition is about the field it stands at",
+		"Status: timeout": "Invalid character(s) in term ':'",
+		"foo-bar":         "Invalid character(s) in term '-'",
+		"(a)":             "Invalid character(s) in term '('",
+		"?":               early,
+		`"open`:           early,
+		"%open":           early,
+		"%a(b)%":          "Invalid character(s) in term '('",
+		"%a!%":            "Invalid character(s) in term '!'",
+		`%a\ b%`:          "Invalid character(s) in term ' '",
+		"%ä%":             "Invalid character(s) in term 'ä'",
+		`%\p{L}%`:         "Invalid character(s) in term 'p'",
+		"%[z-a]%":         "Invalid filter pattern: the regular expression is not valid",
+		"%x{200}y{200}%":  tooLarge,
+		"%" + strings.Repeat("x{0,1000}", 100) + "%": tooLarge,
+		"{ $.a = %x{200}% && $.b = %x{200}% }":       tooLarge,
+		"%" + strings.Repeat("x*", 400) + "%":        tooLarge,
+		"{ }":                                        "Invalid character(s) in term '}'",
+		"{ $.a }":                                    "Invalid character(s) in term '}'",
+		"{ $.a = }":                                  "Invalid character(s) in term '}'",
+		"{ $.a == 1 }":                               "Invalid character(s) in term '='",
+		"{ $.a = 1":                                  early,
+		"{ $.a = 1 } x":                              "Invalid character(s) in term 'x'",
+		"{ !($.a = 1) }":                             "Invalid character(s) in term '!'",
+		"{ $.a = 1 AND $.b = 2 }":                    "Invalid character(s) in term 'A'",
+		`{ $."a" = 1 }`:                              `Invalid character(s) in term '"'`,
+		"{ $..a = 1 }":                               "Invalid character(s) in term '.'",
+		"{ $ = 1 }":                                  "Invalid character(s) in term ' '",
+		"{ $.a[-1] = 1 }":                            "Invalid character(s) in term '-'",
+		"{ $.a[*][*] = 1 }":                          "Invalid filter pattern: a selector has one wildcard at most",
+		"{ $.*.b[*] = 1 }":                           "Invalid filter pattern: a selector has one wildcard at most",
+		"{ $.*=1||$.*=2||$[*]=3||$.*=4 }":            "Invalid filter pattern: it has more than 3 wildcards in selectors",
+		"{ $.a > 0x10 }":                             "Invalid filter pattern: <, <=, > and >= want a number",
+		"{ $.a > Inf }":                              "Invalid filter pattern: <, <=, > and >= want a number",
+		`{ $.a > "x" }`:                              "Invalid filter pattern: <, <=, > and >= want a number",
+		"{ $.a EXISTS }":                             "Invalid character(s) in term 'E'",
+		"{ $.a IS NOT NULL }":                        "Invalid character(s) in term 'N'",
+		"{ $.a=%a% && $.b=%b% && $.c=%c% }":          "Invalid filter pattern: it has more than 2 regular expressions",
+		"[a":                                         early,
+		"[(]":                                        "Invalid character(s) in term ']'",
+		"[a=1 || ]":                                  "Invalid character(s) in term ']'",
+		"[a b]":                                      "Invalid character(s) in term 'b'",
+		"[a, ..., b, ...]":                           "Invalid filter pattern: it has more than one ellipsis",
+		"[a=1 || b=2]":                               "Invalid filter pattern: a condition is about the field it stands at",
 		"{" + strings.Repeat("(", 100) + "$.a=1" + strings.Repeat(")", 100) + "}": "Invalid filter pattern: too many parentheses",
 		strings.Repeat("a", MaxLength+1):                                          "Invalid filter pattern: it has more than 1024 characters",
 	} {
@@ -236,4 +243,19 @@ func FuzzParse(f *testing.F) {
 			t.Error("not the same answer twice")
 		}
 	})
+}
+
+// A pattern that takes longer says so.
+func TestCost(t *testing.T) {
+	for pattern, want := range map[string]int{
+		"": 1, "error": 1, "%x{1,250}%": 26, "[" + strings.Repeat("a,", 500) + "...]": 10, `%\d\d:\d\d%`: 1,
+	} {
+		p, err := Parse(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Cost(); got != want {
+			t.Errorf("%.40s costs %d, want %d", pattern, got, want)
+		}
+	}
 }

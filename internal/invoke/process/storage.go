@@ -1,0 +1,104 @@
+package process
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// storagePause is how long passes between looks at what is in functions' /tmp.
+const storagePause = 100 * time.Millisecond
+
+// storage bounds what all environments have in /tmp, which is memory. While the sizes
+// that they may reach add up to less there is nothing to look at.
+type storage struct {
+	limitKB int64
+	logger  *slog.Logger
+
+	mu       sync.Mutex
+	all      map[*environment]struct{}
+	mayKB    int64 // what all of them may have
+	watching bool
+}
+
+// newStorage bounds /tmp to a number of bytes; 0: a quarter of the memory that there is.
+func newStorage(bytes int64, logger *slog.Logger) *storage {
+	if bytes <= 0 {
+		bytes = memoryBytes("/") / 4
+	}
+	return &storage{limitKB: bytes >> 10, logger: logger, all: map[*environment]struct{}{}}
+}
+
+// memoryBytes is how much memory this machine or container has.
+func memoryBytes(root string) int64 {
+	least := int64(1) << 62
+	for _, name := range []string{
+		"proc/meminfo", "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			continue
+		}
+		number, unit := strings.TrimSpace(string(text)), int64(1)
+		if strings.HasPrefix(number, "MemTotal:") {
+			line, _, _ := strings.Cut(number, "\n")
+			number, unit = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(line, "MemTotal:"), "kB")), 1<<10
+		}
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil && n < least/unit {
+			least = n * unit
+		}
+	}
+	return least
+}
+
+func (s *storage) add(e *environment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[e] = struct{}{}
+	s.mayKB += int64(e.memory.MB) << 10
+	if !s.watching {
+		s.watch()
+	}
+}
+
+func (s *storage) remove(e *environment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.all[e]; ok {
+		delete(s.all, e)
+		s.mayKB -= int64(e.memory.MB) << 10
+	}
+}
+
+// watch sees to it that somebody looks, if need be. The caller holds the lock.
+func (s *storage) watch() {
+	if s.watching = s.mayKB > s.limitKB; s.watching {
+		clock.System.AfterFunc(storagePause, s.look)
+	}
+}
+
+// look ends whoever has most if all have too much.
+func (s *storage) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var sum, most int64
+	var largest *environment
+	for e := range s.all {
+		used := e.memory.UsedKB()
+		if sum += used; used > most {
+			most, largest = used, e
+		}
+	}
+	if sum > s.limitKB && largest != nil {
+		s.logger.Warn("functions have more in /tmp than --function-storage lets all of them have: the one with most is ended, and its /tmp emptied",
+			"function", largest.target.Function.String(), "usedMebibytes", most>>10, "allMebibytes", sum>>10, "limitMebibytes", s.limitKB>>10)
+		largest.empty()
+	}
+	s.watch()
+}

@@ -1,0 +1,75 @@
+package journal
+
+import (
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Part is what one command changes in one stream.
+type Part struct {
+	Stream *Stream
+	Batch  *mutation.Batch
+	State  State // of the stream, behind the command
+	// Room bounds what the stream's finish adds for this part, in bytes.
+	Room int
+}
+
+// Commit is what becomes durable at once: the commands, of all streams, that came
+// while the commit before was being written.
+type Commit struct {
+	number  uint64
+	parts   []streamPart
+	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
+	sync    bool                    // somebody waits for it
+	applied atomic.Bool             // the store shows it
+	durable atomic.Bool             // it survives a crash
+	done    chan struct{}           // closed once durable
+
+	waiting atomic.Int32  // how many wait for it
+	want    atomic.Int32  // how many are enough for awaitMore
+	enough  chan struct{} // capacity 1; they are
+}
+
+// streamPart is one stream's sealed batch of a commit.
+type streamPart struct {
+	stream *Stream
+	batch  *mutation.Batch
+	state  State
+}
+
+// seal ends a stream's batch with its state; the journal's applying is held.
+func (p *streamPart) seal(observe func(sealed []byte)) {
+	s := p.stream
+	s.sequence++
+	p.state.Put(p.batch, s.id, s.sequence)
+	if observe != nil {
+		c := mutation.Commit{Shard: s.id, Epoch: p.state.Epoch, Sequence: s.sequence, Batch: *p.batch}
+		observe(c.AppendTo(nil))
+	}
+}
+
+func newCommit(number uint64) *Commit {
+	return &Commit{number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
+}
+
+// Durable reports that the commit survives a crash.
+func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
+
+// Applied reports that the store shows the commit.
+func (c *Commit) Applied() bool { return c == nil || c.applied.Load() }
+
+// Wait returns once the commit is durable. A nil one is.
+func (c *Commit) Wait() {
+	if c.Durable() {
+		return
+	}
+	if c.waiting.Add(1) == c.want.Load() {
+		select {
+		case c.enough <- struct{}{}:
+		default:
+		}
+	}
+	<-c.done
+}

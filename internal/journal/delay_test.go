@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// expecting is a journal that does not run and expects some to wait.
+func expecting(waiters int32) *Journal {
+	j := &Journal{open: newCommit(1)}
+	j.delay.expectedWaiters.Store(waiters)
+	return j
+}
+
+// delayed runs awaitMore with callers who wait for the commit already and others who
+// come a while later, and returns how long it took.
+func delayed(j *Journal, waiting, later int, after time.Duration) time.Duration {
+	c := j.open
+	for range waiting {
+		go c.Wait()
+	}
+	for range later {
+		clock.System.AfterFunc(after, c.Wait)
+	}
+	synctest.Wait()
+	began := clock.System.Now()
+	j.awaitMore()
+	took := clock.System.Now().Sub(began)
+	over := make(chan struct{})
+	clock.System.AfterFunc(after, func() { close(over) })
+	<-over
+	close(c.done)
+	j.open = newCommit(c.number + 1)
+	return took
+}
+
+// TestCommitDelay: a commit waits for those who are likely to come, as long as it takes
+// and no longer than it may.
+func TestCommitDelay(t *testing.T) {
+	const soon, late = delayTime / 2, 2 * delayTime
+	cases := []struct {
+		name           string
+		expected       int32
+		waiting, later int
+		after, want    time.Duration
+	}{
+		{"alone", 1, 1, 0, 0, 0},
+		{"few", delayMinWaiters - 1, 1, delayMinWaiters - 2, soon, 0},
+		{"all are there", delayMinWaiters, delayMinWaiters, 0, 0, 0},
+		{"the others come", delayMinWaiters, 3, delayMinWaiters - 3, soon, soon},
+		{"not all come", delayMinWaiters, 3, delayMinWaiters - 4, soon, delayTime},
+		{"they come late", delayMinWaiters, 3, delayMinWaiters - 3, late, delayTime},
+		{"enough of many come", 4 * delayMaxWaiters, 3, delayMaxWaiters - 3, soon, soon},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := expecting(c.expected)
+				if got := delayed(j, c.waiting, c.later, c.after); got != c.want {
+					t.Errorf("it took %s, not %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestCommitDelayGivesUp: where nobody comes, ever fewer commits wait, and none fewer
+// once somebody has come.
+func TestCommitDelayGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := expecting(delayMinWaiters)
+		without := func() (n int) {
+			for delayed(j, 1, 0, 0) == 0 {
+				n++
+			}
+			return n
+		}
+		for _, want := range []int{0, 1, 2, 4, 8} {
+			if got := without(); got != want {
+				t.Fatalf("%d commits did not wait, not %d", got, want)
+			}
+		}
+		for range 10 {
+			without()
+		}
+		if got := without(); got != skipMax {
+			t.Errorf("at last %d commits do not wait", got)
+		}
+		for range skipMax {
+			delayed(j, 1, 0, 0)
+		}
+		if got := delayed(j, 1, delayMinWaiters-1, delayTime/2); got != delayTime/2 {
+			t.Errorf("it took %s until all had come", got)
+		}
+		if got := without(); got != 0 {
+			t.Errorf("after that %d commits did not wait", got)
+		}
+	})
+}
+
+// TestExpectedWaiters: expected are those who have been answered and those who came
+// while they were.
+func TestExpectedWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &gatedStore{Store: memory.New()}
+		var j *Journal
+		var expected []int32 // before each commit
+		j = Open(Options{Store: s, Synced: func(time.Duration) { expected = append(expected, j.delay.expectedWaiters.Load()) }})
+		stream := open(t, j, 0)
+		send := func() {
+			var b mutation.Batch
+			b.Set([]byte{1}, nil)
+			go stream.Append(true, 0, &b).Wait()
+		}
+		s.shut()
+		for range 3 {
+			send()
+		}
+		synctest.Wait()
+		for range 2 { // while these are being made durable
+			send()
+		}
+		synctest.Wait()
+		s.open()
+		synctest.Wait()
+		j.Close()
+		if expected = append(expected, j.delay.expectedWaiters.Load()); !slices.Equal(expected, []int32{0, 5, 2}) {
+			t.Errorf("expected are %v", expected)
+		}
+	})
+}
+
+// TestDelayOfTheSameCommit: a commit that was waited for in vain, as others had
+// flushed it, can be waited for again.
+func TestDelayOfTheSameCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := expecting(delayMinWaiters)
+		c := j.open
+		wait := func(n int) {
+			for range n {
+				go c.Wait()
+			}
+			synctest.Wait()
+		}
+		j.awaitMore()
+		wait(delayMinWaiters)
+		j.delay.expectedWaiters.Store(delayMaxWaiters)
+		j.delay.skip = 0
+		j.awaitMore()
+		wait(2 * delayMaxWaiters)
+		close(c.done)
+	})
+}

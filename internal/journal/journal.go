@@ -1,0 +1,296 @@
+// Package journal is the only way into the store: every change, of whatever module,
+// is appended to a stream here, and the journal applies it and makes it durable.
+//
+// A stream is an order of changes under one owner: a shard, or a part of the
+// monitoring. What callers of all streams append while the commit before is being
+// made durable becomes one commit: it is visible as a whole or not at all, survives a
+// crash as a whole or not at all, and costs one sync. Within it each stream's changes
+// are one sealed batch, with a checksum, the stream's number, its epoch and a sequence
+// without gaps. Whoever applies the sealed batches of every stream in their order to
+// an empty store has the same store: that is what a standby does.
+//
+// A failure to apply or to sync ends the process, since nobody knows what the disk
+// holds then; recovery is a restart.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// LazyDelay bounds how long a change that nobody waits for stays out of the
+// store, so that with its sync it is durable within 10 ms.
+const LazyDelay = 4 * time.Millisecond
+
+// A sync that takes longer than SlowSync leaves too little of the 10 ms. For
+// SlowMemory after one, what would be answered before its own sync waits for it.
+const (
+	SlowSync   = 4 * time.Millisecond
+	SlowMemory = 10 * time.Second
+)
+
+// commitRoom is what of a sealed batch is kept for the head and the stream's state, in
+// bytes.
+const commitRoom = 4096
+
+// BatchRoom bounds the memory that a stream's owner keeps for its next batch, in
+// bytes: all shards 16 MiB. What is larger goes with the commit.
+const BatchRoom = 256 << 10
+
+// errClosed reports an Append after Close.
+var errClosed = errors.New("journal: closed")
+
+// Options are what a Journal is made of.
+type Options struct {
+	Store store.Store
+	// Observe sees every sealed batch, in order, before it is applied; may be nil.
+	Observe func(sealed []byte)
+	// Synced is told how long each sync took; may be nil.
+	Synced func(took time.Duration)
+	// Fatal ends the process after a failure of the store. It must not return to a
+	// caller that could answer a request. Without one a failure panics.
+	Fatal func(error)
+}
+
+// Journal is the group commit of all streams of a store.
+type Journal struct {
+	options Options
+	store   store.Store
+
+	mu     sync.Mutex // guards what follows
+	open   *Commit    // what is appended goes there
+	unsync []*Commit  // applied, not yet durable
+	lazy   bool       // the timer for a commit that nobody waits for is set
+	closed bool
+
+	syncing   atomic.Int64 // UnixNano; when the sync under way began, 0: none is
+	slowUntil atomic.Int64 // UnixNano; until then the disk is taken to be slow
+
+	applying sync.Mutex // held while commits are applied, in their order
+	durable  sync.Mutex // held while they are made durable
+	spare    sync.Pool  // of *mutation.Batch
+
+	delay commitDelay // run's
+
+	wake chan struct{}
+	stop chan struct{}
+	over chan struct{}
+}
+
+// Open starts a journal. Nothing else may write to the store from now on.
+func Open(o Options) *Journal {
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) }
+	}
+	j := &Journal{
+		options: o, store: o.Store, open: newCommit(1),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
+	}
+	j.spare.New = func() any { return new(mutation.Batch) }
+	go j.run()
+	return j
+}
+
+// Reader reads the store. It sees what has been applied; Stream.Reader sees what has
+// been appended.
+func (j *Journal) Reader() Reader { return j.store }
+
+// Append adds the parts, as one atomic unit, to the commit that is open. With sync it
+// is made durable at once, else within 10 ms. The parts' batches are empty afterwards.
+// The order of what is appended to a stream is the order of the calls.
+func (j *Journal) Append(sync bool, parts ...Part) *Commit {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		for _, p := range parts {
+			p.Batch.Reset()
+		}
+		j.options.Fatal(errClosed)
+		return newCommit(0)
+	}
+	for _, p := range parts {
+		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.Room > mutation.MaxCommit-commitRoom {
+			j.mu.Unlock()
+			j.Flush()
+			j.mu.Lock()
+			break
+		}
+	}
+	c := j.open
+	for i := range parts {
+		j.add(c, &parts[i])
+	}
+	wake := sync && !c.sync
+	c.sync = c.sync || sync
+	lazy := !c.sync && !j.lazy
+	if lazy {
+		j.lazy = true
+	}
+	j.mu.Unlock()
+	if wake {
+		j.signal()
+	} else if lazy {
+		clock.System.AfterFunc(LazyDelay, j.signal)
+	}
+	return c
+}
+
+// add moves a part into a commit; j.mu is held.
+func (j *Journal) add(c *Commit, p *Part) {
+	i := c.index[p.Stream.id]
+	if i == 0 {
+		spare := j.spare.Get().(*mutation.Batch)
+		if spare.Room() <= BatchRoom { // else the owner would keep it
+			*spare, *p.Batch = *p.Batch, *spare
+		}
+		c.parts = append(c.parts, streamPart{stream: p.Stream, batch: spare})
+		i = uint8(len(c.parts))
+		c.index[p.Stream.id] = i
+	}
+	sp := &c.parts[i-1]
+	sp.batch.Append(p.Batch)
+	if p.Batch.Reset(); p.Batch.Room() > BatchRoom {
+		*p.Batch = mutation.Batch{}
+	}
+	if p.Stream.finish != nil {
+		p.Stream.finish(c.number, sp.batch)
+	}
+	sp.state = p.Stream.advance(p.State)
+	p.Stream.last.Store(c)
+}
+
+// AwaitUnlessQuick returns once a commit that nobody waits for may be told of: at once
+// while the disk is quick, or else once it is durable.
+func (j *Journal) AwaitUnlessQuick(c *Commit) {
+	if c == nil {
+		return
+	}
+	now, since := clock.System.Now().UnixNano(), j.syncing.Load()
+	if hanging := since != 0 && now-since > int64(SlowSync); !hanging && now >= j.slowUntil.Load() {
+		return
+	}
+	// It is written soon, with what others wait for or at the end of LazyDelay: a
+	// sync of its own would be one more on a disk that is slow.
+	c.Wait()
+}
+
+func (j *Journal) signal() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Flush makes everything appended so far visible in the store.
+func (j *Journal) Flush() {
+	j.applying.Lock()
+	defer j.applying.Unlock()
+	j.mu.Lock()
+	c := j.open
+	if len(c.parts) == 0 {
+		j.mu.Unlock()
+		return
+	}
+	j.open = newCommit(c.number + 1)
+	j.mu.Unlock()
+
+	batches := make([]*mutation.Batch, len(c.parts))
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.seal(j.options.Observe)
+		batches[i] = p.batch
+	}
+	if err := j.store.Apply(false, batches...); err != nil {
+		j.options.Fatal(err)
+		return
+	}
+	c.applied.Store(true)
+	for i := range c.parts {
+		c.parts[i].batch.Reset()
+		j.spare.Put(c.parts[i].batch)
+		c.parts[i].batch = nil
+	}
+	j.mu.Lock()
+	j.unsync = append(j.unsync, c)
+	j.mu.Unlock()
+}
+
+// Sync returns once everything appended so far is durable.
+func (j *Journal) Sync() {
+	j.durable.Lock()
+	defer j.durable.Unlock()
+	j.mu.Lock()
+	j.lazy = false
+	j.mu.Unlock()
+	j.Flush()
+	j.mu.Lock()
+	commits := j.unsync
+	j.unsync = nil
+	j.mu.Unlock()
+	if len(commits) == 0 {
+		return
+	}
+	began := clock.System.Now()
+	j.syncing.Store(began.UnixNano())
+	err := j.store.Sync()
+	j.syncing.Store(0)
+	if err != nil {
+		j.options.Fatal(err)
+		return
+	}
+	now := clock.System.Now()
+	took := now.Sub(began)
+	if took > SlowSync {
+		j.slowUntil.Store(now.Add(SlowMemory).UnixNano())
+	}
+	if j.options.Synced != nil {
+		j.options.Synced(took)
+	}
+	j.mu.Lock()
+	waiters := j.open.waiting.Load()
+	j.mu.Unlock()
+	for _, c := range commits {
+		waiters += c.waiting.Load()
+	}
+	j.delay.expectedWaiters.Store(waiters)
+	for _, c := range commits {
+		c.durable.Store(true)
+		close(c.done)
+	}
+}
+
+func (j *Journal) run() {
+	defer close(j.over)
+	for {
+		select {
+		case <-j.wake:
+			j.awaitMore()
+			runtime.Gosched()
+			j.Sync()
+		case <-j.stop:
+			j.Sync()
+			return
+		}
+	}
+}
+
+// Close makes everything durable and ends the journal. The store is the caller's to
+// close.
+func (j *Journal) Close() {
+	j.mu.Lock()
+	closed := j.closed
+	j.closed = true
+	j.mu.Unlock()
+	if !closed {
+		close(j.stop)
+	}
+	<-j.over
+}

@@ -1,0 +1,318 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// gatedStore is a store whose syncs can be held up, and fail.
+type gatedStore struct {
+	store.Store
+	mu      sync.Mutex
+	gate    chan struct{} // nil: open
+	failing error
+}
+
+func (s *gatedStore) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = make(chan struct{})
+}
+
+func (s *gatedStore) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.gate)
+	s.gate = nil
+}
+
+func (s *gatedStore) Sync() error {
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return errors.Join(s.failing, s.Store.Sync())
+}
+
+func open(t testing.TB, j *Journal, id uint16) *Stream {
+	t.Helper()
+	s, _, err := j.Stream(id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Begin()
+	return s
+}
+
+func set(key, value string) *mutation.Batch {
+	b := new(mutation.Batch)
+	b.Set([]byte(key), []byte(value))
+	return b
+}
+
+func get(t testing.TB, r store.Reader, key string) string {
+	t.Helper()
+	v, ok, err := r.Get(nil, []byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return "nothing"
+	}
+	return string(v)
+}
+
+// What is appended is seen by the stream at once and by others when it is applied; it
+// is durable when Wait returns, and no one is told before.
+func TestAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &gatedStore{Store: memory.New()}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		a := open(t, j, 1)
+		s.shut()
+		c := a.Append(false, 0, set("k", "1"))
+		if got := get(t, j.Reader(), "k"); got != "nothing" || c.Applied() || c.Durable() {
+			t.Errorf("before it is applied the store shows %q", got)
+		}
+		if got := get(t, a.Reader(), "k"); got != "1" || !c.Applied() || c.Durable() {
+			t.Errorf("its own stream reads %q", got)
+		}
+		answered := false
+		go func() { c.Wait(); answered = true }()
+		synctest.Wait()
+		if answered {
+			t.Error("answered before the sync")
+		}
+		<-after(LazyDelay)
+		s.open()
+		synctest.Wait()
+		if !answered || !c.Durable() {
+			t.Errorf("not durable after %v", LazyDelay)
+		}
+		if c = (*Commit)(nil); !c.Durable() || !c.Applied() {
+			t.Error("no commit is not durable")
+		}
+		c.Wait()
+	})
+}
+
+// Parts of several streams are one atomic unit, also where one of them has no room
+// left in the commit.
+func TestPartsAreOneUnit(t *testing.T) {
+	var largest int
+	var sealed []*mutation.Commit
+	j := Open(Options{Store: memory.New(), Observe: func(p []byte) {
+		largest = max(largest, len(p))
+		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		if err != nil {
+			t.Error(err)
+		}
+		sealed = append(sealed, c)
+	}})
+	defer j.Close()
+	a, b := open(t, j, 0), open(t, j, keyspace.LogStream)
+	big := strings.Repeat("x", mutation.MaxCommit/2)
+	var commits []*Commit
+	for i := range 4 {
+		commits = append(commits, j.Append(false,
+			Part{Stream: a, Batch: set(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: set(fmt.Sprint("b", i), "1")}))
+	}
+	j.Sync()
+	if len(sealed) != 8 || largest > mutation.MaxCommit {
+		t.Fatalf("%d sealed batches, the largest of %d bytes", len(sealed), largest)
+	}
+	for i, c := range commits {
+		if !c.Durable() || get(t, j.Reader(), fmt.Sprint("b", i)) != "1" {
+			t.Errorf("append %d is not there", i)
+		}
+	}
+	for i, c := range sealed {
+		want := []uint16{0, keyspace.LogStream}[i%2]
+		if c.Shard != want || c.Sequence != uint64(i/2+1) || c.Epoch != 1 {
+			t.Errorf("batch %d is %d of stream %d in epoch %d", i, c.Sequence, c.Shard, c.Epoch)
+		}
+	}
+}
+
+// Many callers share a sync.
+func TestCallersShareACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &gatedStore{Store: memory.New()}
+		j := Open(Options{Store: s})
+		defer j.Close()
+		streams := make([]*Stream, keyspace.Streams)
+		for id := range streams {
+			streams[id] = open(t, j, uint16(id))
+		}
+		s.shut()
+		for i := range 1000 {
+			go streams[i%len(streams)].Append(true, 0, set(fmt.Sprint(i), "")).Wait()
+		}
+		synctest.Wait()
+		s.open()
+		synctest.Wait()
+		if n := j.open.number; n > 3 {
+			t.Errorf("%d commits", n)
+		}
+	})
+}
+
+// A random history of all streams, replayed, gives the same store; and each stream's
+// numbers have no gap over restarts.
+func TestReplay(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	original, replayed := memory.New(), memory.New()
+	next := map[uint16]uint64{}
+	observe := func(p []byte) {
+		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		if err == nil {
+			err = replayed.Apply(true, &c.Batch)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if next[c.Shard]++; c.Sequence != next[c.Shard] {
+			t.Errorf("stream %d: batch %d is called %d", c.Shard, next[c.Shard], c.Sequence)
+		}
+	}
+	for life := range 3 {
+		j := Open(Options{Store: original, Observe: observe})
+		var all sync.WaitGroup
+		for id := range keyspace.Streams {
+			s := open(t, j, id)
+			if _, state, err := j.Stream(id, nil); err != nil || life > 0 && (state.Epoch != uint32(life) || state.Now != int64(life)) {
+				t.Errorf("life %d of stream %d begins with %+v, %v", life, id, state, err)
+			}
+			n := 1 + r.IntN(20)
+			all.Go(func() {
+				for i := range n {
+					key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
+					s.Append(i%3 == 0, int64(life+1), set(string(key), fmt.Sprint(life, i)))
+				}
+			})
+		}
+		all.Wait()
+		j.Close()
+	}
+	storetest.Equal(t, original, replayed)
+}
+
+// A failure of the store ends the process, and nobody is answered.
+func TestFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		s := &gatedStore{Store: memory.New(), failing: broken}
+		var failed error
+		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
+		c := open(t, j, 0).Append(true, 0, set("k", "v"))
+		synctest.Wait()
+		if !errors.Is(failed, broken) || c.Durable() {
+			t.Errorf("failed with %v; durable: %v", failed, c.Durable())
+		}
+		j.Close()
+		failed = nil
+		if open(t, j, 0).Append(true, 0, set("k", "v")); !errors.Is(failed, errClosed) {
+			t.Errorf("after Close: %v", failed)
+		}
+		j.Close()
+	})
+}
+
+// A damaged record of a stream is found when the stream is opened.
+func TestDamagedStream(t *testing.T) {
+	s := memory.New()
+	if err := s.Apply(true, set(string(stateKey(5)), "?")); err != nil {
+		t.Fatal(err)
+	}
+	j := Open(Options{Store: s})
+	defer j.Close()
+	if _, _, err := j.Stream(5, nil); err == nil {
+		t.Error("it is taken")
+	}
+}
+
+// after is a channel that is closed after a while.
+func after(d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	clock.System.AfterFunc(d, func() { close(over) })
+	return over
+}
+
+// TestOnlyTheJournalWrites: nobody else calls Apply, or Sync of a store, or so much as
+// has a store that it could write to, but who opens it.
+func TestOnlyTheJournalWrites(t *testing.T) {
+	const root = "../.."
+	n := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		for _, own := range []string{"internal/journal/", "internal/store/"} {
+			if strings.HasPrefix(name, own) {
+				return nil
+			}
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		n++
+		imported := false // the package of our store, and no other of its name
+		for _, spec := range file.Imports {
+			imported = imported || spec.Path.Value == `"godwit.dev/godwit/internal/store"`
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			sel, ok := node.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			at := files.Position(sel.Pos())
+			if sel.Sel.Name == "Apply" {
+				t.Errorf("%s calls Apply", at)
+			}
+			if pkg, ok := sel.X.(*ast.Ident); ok && imported && pkg.Name == "store" && sel.Sel.Name == "Store" && !strings.HasPrefix(name, "internal/server/") {
+				t.Errorf("%s has a store to write to", at)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 200 {
+		t.Errorf("only %d files were looked at", n)
+	}
+}

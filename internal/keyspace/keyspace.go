@@ -1,0 +1,131 @@
+// Package keyspace is the table of everything that the store holds: for each kind
+// of record the bytes that its keys begin with, the parts of a key, the form of the
+// value and the module that owns it. Nobody else chooses the first bytes of a key.
+//
+// A key is the two bytes of a shard's number and a tag, or, for what does not belong
+// to a shard, a byte of its own that is not zero and a tag. Numbers in keys are
+// big-endian, so that keys are in their order.
+package keyspace
+
+// Spaces are the first bytes of all keys. Shards' numbers have two bytes and are
+// small, so that the first byte of theirs is zero.
+const (
+	ShardSpace  byte = 0x00
+	CodeSpace   byte = 'C' // functions' zips, apart so that no walk through a shard reads one
+	LogSpace    byte = 'L'
+	AlarmSpace  byte = 'a'
+	MetricSpace byte = 'm'
+)
+
+// Shards is how many shards the state is split into: a constant of the format.
+const Shards = 64
+
+// The streams of the journal: a shard's has the shard's number, and those behind are
+// of what belongs to no shard. They too begin keys: that of what a stream remembers.
+const (
+	MetricStream uint16 = Shards + iota
+	AlarmStream
+	LogStream
+	Streams // how many there are
+)
+
+// Tags of a shard's records, behind its number.
+const (
+	Archives       byte = 'A'
+	Counters       byte = 'C'
+	Data           byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
+	DeletedTopics  byte = 'E'
+	TopicSequences byte = 'F'
+	Delivered      byte = 'G'
+	HandleKey      byte = 'K'
+	Functions      byte = 'L' // a tag of its own follows
+	StreamState    byte = 'M' // also of streams that are no shards
+	Fanouts        byte = 'P'
+	Queues         byte = 'Q'
+	Replays        byte = 'R' // in shard 0 also SigningKeys: their keys are longer
+	SigningKeys    byte = 'R'
+	Subscriptions  byte = 'S'
+	Topics         byte = 'T'
+	Duplicates     byte = 'U'
+	MoveTasks      byte = 'V'
+	Transfers      byte = 'X'
+)
+
+// Tags of a queue's records, behind Data and its incarnation.
+const (
+	DueMessages     byte = 'd'
+	MessageExpiries byte = 'e'
+	Groups          byte = 'g'
+	HeldMessages    byte = 'h'
+	DueSeconds      byte = 'k'
+	Leases          byte = 'l'
+	Messages        byte = 'm'
+	Histories       byte = 'n'
+	ListedGroups    byte = 'r'
+	DueTimes        byte = 't'
+	Tenants         byte = 'w'
+)
+
+// Tags of functions' records, behind Functions.
+const (
+	FunctionAliases  byte = 'a'
+	FunctionRecords  byte = 'f'
+	FunctionMappings byte = 'm'
+	FunctionVersions byte = 'v'
+)
+
+// Tags behind LogSpace.
+const (
+	LogBuckets     byte = 'b'
+	LogTotals      byte = 'c'
+	LogDoomed      byte = 'd'
+	LogEvents      byte = 'e'
+	LogGroups      byte = 'g'
+	LogIndex       byte = 'i'
+	LogStreamNames byte = 'n'
+	LogOldest      byte = 'o'
+	LogSequence    byte = 'q'
+	LogStreams     byte = 's'
+	LogLatest      byte = 't'
+	LogClock       byte = 'w'
+	LogExpiries    byte = 'x'
+)
+
+// Tags behind AlarmSpace.
+const (
+	AlarmRecords  byte = 'a'
+	AlarmHistory  byte = 'h'
+	AlarmIndex    byte = 'i'
+	AlarmActions  byte = 'p'
+	AlarmSequence byte = 's'
+)
+
+// Tags behind MetricSpace.
+const (
+	MetricClosed  byte = 'c'
+	MetricFloors  byte = 'f'
+	MetricSeconds byte = 'h'
+	MetricLatest  byte = 'l'
+	MetricOpen    byte = 'o'
+	MetricPoints  byte = 'p'
+	MetricSeries  byte = 's'
+)
+
+// Span is a range of keys, [Lower, Upper). Its slices are its own.
+type Span struct{ Lower, Upper []byte }
+
+// Prefix spans all keys that begin with prefix, of which at least one byte is not
+// 0xff.
+func Prefix(prefix []byte) Span {
+	lower := append([]byte(nil), prefix...)
+	upper := append([]byte(nil), prefix...)
+	for i := len(upper) - 1; ; i-- {
+		upper[i]++
+		if upper[i] != 0 {
+			return Span{Lower: lower, Upper: upper[:i+1]}
+		}
+	}
+}
+
+// Shard begins the keys of a kind of record of a shard.
+func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte(shard), tag} }

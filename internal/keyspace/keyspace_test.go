@@ -1,0 +1,218 @@
+package keyspace
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// random makes a key of a kind: numbers of any bytes, and texts of those that names
+// are made of.
+func random(r *rand.Rand, k *Kind) (key []byte) {
+	for i, p := range k.Key {
+		switch {
+		case p.Name == "":
+			key = append(key, p.End)
+		case p.Size > 0:
+			for range p.Size {
+				key = append(key, byte(r.Uint32()))
+			}
+			if i == 0 { // a shard
+				key[0], key[1] = 0, byte(r.IntN(64))
+			}
+		default:
+			for range 1 + r.IntN(12) {
+				key = append(key, "abcCLMRm-_.:09"[r.IntN(14)])
+			}
+			if p.Ends {
+				key = append(key, p.End)
+			}
+		}
+	}
+	return key
+}
+
+// A key is of one kind: where two kinds' keys begin alike, their sizes differ for
+// good. That is read off the table, not off examples.
+func TestNoKeyIsOfTwoKinds(t *testing.T) {
+	for i := range Table {
+		for j := range i {
+			if a, b := &Table[i], &Table[j]; mayMeet(a.Key, b.Key) {
+				t.Errorf("a key may be that of a %s and of a %s", a.Name, b.Name)
+			}
+		}
+	}
+}
+
+// mayMeet reports whether a key may have both forms.
+func mayMeet(a, b []Part) bool {
+	at, bt := tags(a), tags(b)
+	for i := range min(len(at), len(bt)) {
+		if at[i] >= 0 && bt[i] >= 0 && at[i] != bt[i] {
+			return false
+		}
+	}
+	an, aFixed := size(a)
+	bn, bFixed := size(b)
+	return !aFixed || !bFixed || an == bn
+}
+
+// tags are the bytes that a key surely begins with; -1 is any.
+func tags(form []Part) (all []int) {
+	for i, p := range form {
+		switch {
+		case p.Name == "":
+			all = append(all, int(p.End))
+		case i == 0: // a shard
+			all = append(all, int(ShardSpace), -1)
+		case p.Size > 0:
+			for range p.Size {
+				all = append(all, -1)
+			}
+		default:
+			return all
+		}
+	}
+	return all
+}
+
+func size(form []Part) (n int, fixed bool) {
+	for _, p := range form {
+		switch {
+		case p.Name == "":
+			n++
+		case p.Size > 0:
+			n += p.Size
+		default:
+			return 0, false
+		}
+	}
+	return n, true
+}
+
+// Two kinds that are the same but for a tag's value are told apart, and two that
+// only their size tells apart are.
+func TestMayMeet(t *testing.T) {
+	if mayMeet(Table[KindReplay].Key, Table[KindSigningKey].Key) {
+		t.Error("replays and signing keys have different sizes")
+	}
+	if !mayMeet(Table[KindReplay].Key, sharded(tag(Replays), number("other"))) {
+		t.Error("two kinds under one tag, of one size, are not found")
+	}
+	if !mayMeet(Table[KindQueue].Key, sharded(tag(Queues), number("other"))) {
+		t.Error("two kinds under one tag, one of any size, are not found")
+	}
+}
+
+func TestParse(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for id := range Table {
+		for range 100 {
+			p := random(r, &Table[id])
+			k, err := Parse(p)
+			if err != nil || k.ID != ID(id) {
+				t.Fatalf("%s %q is taken for a %s: %v", Table[id].Name, p, k.Kind().Name, err)
+			}
+			var again []byte
+			for i, part := range k.Kind().Key {
+				again = append(again, k.parts[i]...)
+				if part.Ends {
+					again = append(again, part.End)
+				}
+			}
+			if !bytes.Equal(again, p) {
+				t.Fatalf("the parts of %q are %q", p, k.parts)
+			}
+		}
+	}
+	for _, p := range []string{"", "\x00", "\x00\x01", "\x00\x01?", "m?", "z", "\x01\x01M", "\x00\x01M?", "\x00\x00R123456789", "\x00\x01Qaccount\x00region"} {
+		if k, err := Parse([]byte(p)); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q is taken for a %s", p, k.Kind().Name)
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	k, err := Parse([]byte("\x00\x05D\x00\x00\x00\x00\x00\x00\x01\x02l\x00\x00\x00\x00\x00\x00\x00\x07"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard, _ := k.Shard()
+	inc, _ := k.Number(PartIncarnation)
+	seq, _ := k.Number(PartSequence)
+	if k.ID != KindLease || k.Owner() != OwnerQueues || shard != 5 || inc != 258 || seq != 7 {
+		t.Errorf("%+v: shard %d, incarnation %d, sequence %d", k, shard, inc, seq)
+	}
+	if _, ok := k.Text(PartName); ok {
+		t.Error("a lease has a name")
+	}
+	k, err = Parse([]byte("\x00\x05Q000000000000\x00us-east-1\x00orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, _ := k.Text(PartAccount)
+	region, _ := k.Text(PartRegion)
+	name, _ := k.Text(PartName)
+	if account != "000000000000" || region != "us-east-1" || name != "orders" {
+		t.Errorf("%q %q %q", account, region, name)
+	}
+	if _, ok := k.Number(PartIncarnation); ok {
+		t.Error("a queue's key has an incarnation")
+	}
+}
+
+// The table is whole, and in the order of what keys begin with.
+func TestTable(t *testing.T) {
+	names := map[string]bool{}
+	for id := range Table {
+		k := &Table[id]
+		if k.Name == "" || k.Owner == "" || k.Value == "" || names[k.Name] || len(k.Key) > maxParts {
+			t.Errorf("kind %d is incomplete or not its own: %+v", id, k)
+		}
+		names[k.Name] = true
+	}
+	if !slices.IsSortedFunc(Table[:], func(a, b Kind) int { return slices.Compare(tags(a.Key), tags(b.Key)) }) {
+		t.Error("the table is not in order")
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for prefix, upper := range map[string]string{"a": "b", "a\xff": "b", "\x00\x01M": "\x00\x01N"} {
+		if s := Prefix([]byte(prefix)); string(s.Lower) != prefix || string(s.Upper) != upper {
+			t.Errorf("%q spans %q", prefix, s)
+		}
+	}
+}
+
+// docs/keyspace.md shows the table.
+func TestDocs(t *testing.T) {
+	const path = "../../docs/keyspace.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "| Record |")
+	var want strings.Builder
+	want.WriteString(before + "| Record | Module | Key | Value |\n|---|---|---|---|\n")
+	for _, k := range Table {
+		var parts []string
+		for _, p := range k.Key {
+			parts = append(parts, p.String())
+		}
+		want.WriteString("| " + k.Name + " | " + string(k.Owner) + " | `" + strings.Join(parts, " ") + "` | " + k.Value + " |\n")
+	}
+	if want.String() == string(text) {
+		return
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(want.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("%s is not the table; UPDATE=1 go test ./internal/keyspace -run Docs writes it anew", path)
+}

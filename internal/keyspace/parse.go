@@ -1,0 +1,112 @@
+package keyspace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// ErrUnknown reports a key of no kind.
+var ErrUnknown = errors.New("keyspace: a key of no kind")
+
+// Key is a key that has been taken apart.
+type Key struct {
+	ID    ID
+	parts [maxParts][]byte // as Kind.Key has them
+}
+
+const maxParts = 8
+
+// Kind is what the table says of the key's record.
+func (k *Key) Kind() *Kind { return &Table[k.ID] }
+
+// Owner is the module that the record is of.
+func (k *Key) Owner() Owner { return Table[k.ID].Owner }
+
+// Number is the part with a name and of at most eight bytes; ok is false if the kind
+// has none.
+func (k *Key) Number(name string) (n uint64, ok bool) {
+	for i, p := range Table[k.ID].Key {
+		if p.Name == name && p.Size > 0 && p.Size <= 8 {
+			var b [8]byte
+			copy(b[8-p.Size:], k.parts[i])
+			return binary.BigEndian.Uint64(b[:]), true
+		}
+	}
+	return 0, false
+}
+
+// Text is the part with a name that is a text; ok is false if the kind has none.
+func (k *Key) Text(name string) (text string, ok bool) {
+	for i, p := range Table[k.ID].Key {
+		if p.Name == name && p.Name != "" && p.Size == 0 {
+			return string(k.parts[i]), true
+		}
+	}
+	return "", false
+}
+
+// Shard is the shard that the record is of; ok is false for what is of none.
+func (k *Key) Shard() (shard uint16, ok bool) {
+	n, ok := k.Number(PartShard)
+	return uint16(n), ok
+}
+
+// Parse takes a key apart. It fails with ErrUnknown for a key that is of no kind.
+// The Key aliases the bytes.
+func Parse(p []byte) (Key, error) {
+	for id := range Table {
+		if k := (Key{ID: ID(id)}); k.take(p) {
+			return k, nil
+		}
+	}
+	return Key{}, fmt.Errorf("%w: %q", ErrUnknown, p)
+}
+
+func (k *Key) take(p []byte) bool {
+	form := Table[k.ID].Key
+	for i, part := range form {
+		n, skip := part.Size, 0
+		switch {
+		case part.Name == "":
+			if len(p) == 0 || p[0] != part.End {
+				return false
+			}
+			n = 1
+		case part.Size > 0:
+			if len(p) < n {
+				return false
+			}
+		case part.Ends:
+			if n = bytes.IndexByte(p, part.End); n < 0 {
+				return false
+			}
+			skip = 1
+		default:
+			n = len(p)
+		}
+		k.parts[i], p = p[:n:n], p[n+skip:]
+	}
+	return len(p) == 0 && (form[0].Name != PartShard || k.parts[0][0] == ShardSpace)
+}
+
+// StreamOf is the stream of the journal that writes the keys which begin with a key's
+// first bytes; ok is false for what begins no key.
+func StreamOf(key []byte) (stream uint16, ok bool) {
+	switch {
+	case len(key) >= 3 && key[0] == ShardSpace:
+		stream = binary.BigEndian.Uint16(key)
+	case len(key) >= 3 && key[0] == CodeSpace:
+		stream = binary.BigEndian.Uint16(key[1:])
+	case len(key) >= 2 && key[0] == MetricSpace:
+		stream = MetricStream
+	case len(key) >= 2 && key[0] == AlarmSpace:
+		stream = AlarmStream
+	case len(key) >= 2 && key[0] == LogSpace:
+		stream = LogStream
+	default:
+		return 0, false
+	}
+	return stream, stream < Streams
+}

@@ -1,0 +1,245 @@
+package keyspace
+
+import "strconv"
+
+// Owner is the module that writes a kind of record and reads it back.
+type Owner string
+
+// The owners.
+const (
+	OwnerJournal   Owner = "journal"
+	OwnerQueues    Owner = "queues"
+	OwnerTransfers Owner = "transfers"
+	OwnerTopics    Owner = "topics"
+	OwnerFunctions Owner = "functions"
+	OwnerSigning   Owner = "signing"
+	OwnerMetrics   Owner = "metrics"
+	OwnerAlarms    Owner = "alarms"
+	OwnerLogs      Owner = "logs"
+)
+
+// Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
+// that ends with End or, without one, with the key.
+type Part struct {
+	Name string // empty: the fixed byte End
+	Size int    // 0: a text
+	End  byte
+	Ends bool // the text ends with End
+}
+
+// String writes the part as docs/keyspace.md does.
+func (p Part) String() string {
+	switch {
+	case p.Name == "" && p.End == 0:
+		return "0x00"
+	case p.Name == "":
+		return strconv.QuoteRune(rune(p.End))
+	case p.Size > 0:
+		return p.Name + ":" + strconv.Itoa(p.Size)
+	case p.Ends && p.End == 0:
+		return p.Name + " 0x00"
+	case p.Ends:
+		return p.Name + " " + strconv.QuoteRune(rune(p.End))
+	default:
+		return p.Name
+	}
+}
+
+// Kind is a kind of record.
+type Kind struct {
+	Name  string
+	Owner Owner
+	Key   []Part
+	Value string // the form of the value, in words
+}
+
+func tag(b byte) Part               { return Part{End: b} }
+func number(name string) Part       { return Part{Name: name, Size: 8} }
+func id(name string, size int) Part { return Part{Name: name, Size: size} }
+func text(name string) Part         { return Part{Name: name} }
+func until(end byte, n string) Part { return Part{Name: n, End: end, Ends: true} }
+func zeroed(n string) Part          { return until(0, n) }
+func key(parts ...Part) []Part      { return parts }
+func sharded(parts ...Part) []Part  { return append(key(id(PartShard, 2)), parts...) }
+func ofQueue(parts ...Part) []Part {
+	return append(sharded(tag(Data), number(PartIncarnation)), parts...)
+}
+func named(kind byte) []Part { return sharded(tag(kind), zeroed(PartAccount), zeroed(PartRegion)) }
+func slashed(parts ...Part) []Part {
+	return append(parts, until('/', PartAccount), until('/', PartRegion))
+}
+func function(kind byte) []Part { return slashed(sharded(tag(Functions), tag(kind))...) }
+func log(kind byte, p ...Part) []Part {
+	return append(key(tag(LogSpace), tag(kind)), p...)
+}
+
+func alarm(kind byte, p ...Part) []Part {
+	return append(key(tag(AlarmSpace), tag(kind)), p...)
+}
+
+func metric(kind byte, p ...Part) []Part {
+	return append(key(tag(MetricSpace), tag(kind)), p...)
+}
+
+// The names of parts that say whose a record is. An incarnation is a queue's, a
+// subscription's backlog's, a function's events' or a FIFO topic's, within its shard.
+const (
+	PartShard       = "shard"
+	PartIncarnation = "incarnation"
+	PartAccount     = "account"
+	PartRegion      = "region"
+	PartName        = "name"
+	PartSourceShard = "source shard"
+	PartSource      = "source incarnation"
+	PartSequence    = "sequence"
+	PartGroup       = "group" // of logs: its number
+	PartID          = "id"    // of a subscription: the end of its ARN
+)
+
+// The forms of values that several kinds have.
+const (
+	none        = "nothing"
+	fixed8      = "number, 8 bytes"
+	versioned   = "version 1, JSON"
+	inJSON      = "JSON"
+	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags"
+	fanoutForm  = "cursor, incarnation, bodies by protocol, message"
+	messageForm = "version, flags, time, id, digest, what the flags say, body"
+)
+
+// ID is the place of a Kind in Table.
+type ID int
+
+// The kinds of record.
+const (
+	KindArchive ID = iota
+	KindCounters
+	KindDue
+	KindExpiry
+	KindGroup
+	KindHeld
+	KindDueSecond
+	KindLease
+	KindMessage
+	KindHistory
+	KindListedGroup
+	KindDueTime
+	KindTenant
+	KindDeletedTopics
+	KindTopicSequence
+	KindDelivered
+	KindHandleKey
+	KindAlias
+	KindFunction
+	KindMapping
+	KindVersion
+	KindStreamState
+	KindFanout
+	KindQueue
+	KindReplay
+	KindSigningKey
+	KindSubscription
+	KindTopic
+	KindDuplicate
+	KindMoveTask
+	KindTransfer
+	KindCode
+	KindLogBucket
+	KindLogTotals
+	KindLogDoomed
+	KindLogEvent
+	KindLogGroup
+	KindLogIndex
+	KindLogStreamName
+	KindLogOldest
+	KindLogSequence
+	KindLogStream
+	KindLogLatest
+	KindLogClock
+	KindLogExpiry
+	KindAlarm
+	KindAlarmItem
+	KindAlarmIndex
+	KindAlarmAction
+	KindAlarmSequence
+	KindMetricClosed
+	KindMetricFloor
+	KindMetricSecond
+	KindMetricLatest
+	KindMetricOpen
+	KindMetricPoint
+	KindMetricSeries
+	kinds
+)
+
+// Table is every kind of record, by its ID and in the order of keys.
+var Table = [...]Kind{
+	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
+
+	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
+
+	KindDue:         {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
+	KindExpiry:      {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindGroup:       {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
+	KindHeld:        {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
+	KindDueSecond:   {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
+	KindLease:       {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
+	KindMessage:     {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
+	KindHistory:     {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 or 2, signature, attempts; of a function's event version 1, JSON"},
+	KindListedGroup: {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
+	KindDueTime:     {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
+	KindTenant:      {"what a tenant of a fair queue has waiting", OwnerQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
+
+	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", OwnerTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
+	KindTopicSequence: {"next sequence of a FIFO topic", OwnerTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},
+	KindDelivered:     {"subscriptions that a fan-out has passed already", OwnerTopics, sharded(tag(Delivered), number("number")), "uvarints: incarnations"},
+	KindHandleKey:     {"key of receipt handles; in shard 0", OwnerQueues, sharded(tag(HandleKey)), "32 bytes"},
+
+	KindAlias:    {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},
+	KindFunction: {"function", OwnerFunctions, append(function(FunctionRecords), text(PartName)), versioned},
+	KindMapping:  {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
+	KindVersion:  {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
+
+	KindStreamState:  {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number("number")), fanoutForm},
+	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
+	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
+	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id("key", 16)), "version, number; private key in PKCS #1, certificate in DER"},
+	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
+	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
+	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
+	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number("number")), versioned},
+	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number("source sequence")), "lane at the source, 8 bytes"},
+
+	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number("upload"), id("piece", 4)), "64 KiB at most"},
+
+	KindLogBucket:     {"an hour of a log group", OwnerLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
+	KindLogTotals:     {"totals of a log group", OwnerLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
+	KindLogDoomed:     {"removed log stream with events", OwnerLogs, log(LogDoomed, number(PartGroup), number("stream")), none},
+	KindLogEvent:      {"log event", OwnerLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
+	KindLogGroup:      {"log group", OwnerLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
+	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number("stream"), number("time"), number(PartSequence)), none},
+	KindLogStreamName: {"name of a log stream", OwnerLogs, log(LogStreamNames, number(PartGroup), number("stream")), "the name"},
+	KindLogOldest:     {"log group with events of an hour", OwnerLogs, log(LogOldest, number("hour"), number(PartGroup)), none},
+	KindLogSequence:   {"bound of the numbers given to log groups", OwnerLogs, log(LogSequence), fixed8},
+	KindLogStream:     {"log stream", OwnerLogs, log(LogStreams, number(PartGroup), text(PartName)), "id, creation, first, last and latest event: 40 bytes"},
+	KindLogLatest:     {"log stream by its last event", OwnerLogs, log(LogLatest, number(PartGroup), number("time"), number("stream")), "the stream's name"},
+	KindLogClock:      {"time of the log groups' latest commit", OwnerLogs, log(LogClock), fixed8},
+	KindLogExpiry:     {"log group of which something expires", OwnerLogs, log(LogExpiries, number("hour"), number(PartGroup)), none},
+
+	KindAlarm:         {"alarm", OwnerAlarms, alarm(AlarmRecords, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName)), inJSON},
+	KindAlarmItem:     {"item of alarms' history", OwnerAlarms, alarm(AlarmHistory, zeroed(PartAccount), zeroed(PartRegion), number("time"), id(PartSequence, 4)), inJSON},
+	KindAlarmIndex:    {"item of an alarm's history", OwnerAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
+	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
+	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
+
+	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
+	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},
+	KindMetricSecond: {"point of a second", OwnerMetrics, metric(MetricSeconds, id("half hour", 4), id("series", 16), id("second", 4)), setForm},
+	KindMetricLatest: {"latest write of metrics", OwnerMetrics, metric(MetricLatest), "12 bytes: minute, latest minute written, milliseconds; of old 8"},
+	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
+	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
+	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+}
+
+const setForm = "form, count, sum, minimum, maximum, distribution"

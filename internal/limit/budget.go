@@ -1,0 +1,288 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+const (
+	// Free is how many bytes a request may hold uncounted. The number of connections
+	// bounds what that comes to.
+	Free = 16 << 10
+	// small requests, up to so many bytes, may use all of a budget; others leave a
+	// quarter of it free, so that they cannot keep the small ones out.
+	small = 64 << 10
+
+	// DefaultPatience is how long a request waits for room.
+	DefaultPatience = 5 * time.Second
+	// While others wait for room, a request that reads or writes must move slowRate
+	// bytes a second: whoever is slower over grace is cut off. Looked at every look.
+	slowRate = 16 << 10
+	grace    = time.Second
+	look     = 250 * time.Millisecond
+)
+
+// Budget bounds the bytes that requests hold in memory at once. Those that do not fit
+// wait for others to end, the first come first. Whoever waits has the requests cut off
+// whose peers neither take nor send anything to speak of, if there are any, as these
+// may hold what they have for as long as they please.
+type Budget struct {
+	name     string
+	limit    int64
+	patience time.Duration
+
+	used    atomic.Int64
+	refused atomic.Int64
+	waited  atomic.Int64
+	cut     atomic.Int64
+	excess  atomic.Int64 // bytes that are there, and wait to be counted
+	waiting atomic.Int32
+
+	mu      sync.Mutex
+	waiters []*waiter    // in the order of their coming
+	holders *Reservation // those that count, the newest first
+	looked  time.Time
+}
+
+type waiter struct {
+	r     *Reservation
+	n     int64
+	err   error
+	ready chan struct{} // closed when it is decided
+}
+
+// NewBudget makes a budget of limit bytes; 0 is any number. patience 0 means
+// DefaultPatience.
+func NewBudget(name string, limit int64, patience time.Duration) *Budget {
+	if patience == 0 {
+		patience = DefaultPatience
+	}
+	return &Budget{name: name, limit: limit, patience: patience}
+}
+
+// Stats tells how much of the budget is used.
+func (b *Budget) Stats() Stats {
+	return Stats{
+		Name: b.name, Used: b.used.Load(), Limit: b.limit,
+		Refused: b.refused.Load(), Waited: b.waited.Load(), Cut: b.cut.Load(),
+	}
+}
+
+// bound is what may be used in all after a reservation grew to held bytes.
+func (b *Budget) bound(held int64) int64 {
+	switch {
+	case b.limit <= 0:
+		return 1 << 62
+	case held <= small:
+		return b.limit
+	default:
+		return b.limit - b.limit/4
+	}
+}
+
+// take counts n more bytes for a reservation that comes to hold held, if they fit.
+func (b *Budget) take(n, held int64) bool {
+	if b.used.Add(n) <= b.bound(held) {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+// give takes n bytes back, and lets those go on who wait for them.
+func (b *Budget) give(n int64) {
+	if n == 0 {
+		return
+	}
+	b.used.Add(-n)
+	if b.waiting.Load() > 0 {
+		b.mu.Lock()
+		b.grant()
+		b.mu.Unlock()
+	}
+}
+
+// grant lets those go on for whom there is room, in their order; the small ones do
+// not wait behind the others. The caller has mu.
+func (b *Budget) grant() {
+	kept, full := b.waiters[:0], false
+	for _, w := range b.waiters {
+		held := w.r.counted + w.n
+		if held > small && full || !b.take(w.n, held) {
+			full = full || held > small
+			kept = append(kept, w)
+			continue
+		}
+		w.r.counted += w.n
+		b.decide(w, nil)
+	}
+	clear(b.waiters[len(kept):])
+	b.waiters = kept
+}
+
+// decide ends a wait. The caller has mu, and sees to the list.
+func (b *Budget) decide(w *waiter, err error) {
+	w.err, w.r.waits = err, nil
+	b.waiting.Add(-1)
+	close(w.ready)
+}
+
+func (b *Budget) remove(gone *waiter) {
+	for i, w := range b.waiters {
+		if w == gone {
+			b.waiters = append(b.waiters[:i], b.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+// wait waits until n more bytes for r fit.
+func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
+	w := &waiter{r: r, n: n, ready: make(chan struct{})}
+	b.waited.Add(1)
+	b.mu.Lock()
+	r.waits = w
+	b.waiting.Add(1) // before it looks: whoever gives from now on sees it
+	b.waiters = append(b.waiters, w)
+	b.grant()
+	b.mu.Unlock()
+
+	ticks, stop := ticker(look)
+	defer stop()
+	deadline := clock.System.Now().Add(b.patience)
+	for {
+		select {
+		case <-w.ready:
+			if w.err != nil {
+				b.refused.Add(1)
+			}
+			return w.err
+		case <-ctx.Done():
+			return b.giveUp(w, ctx.Err())
+		case <-ticks:
+			now := clock.System.Now()
+			if now.After(deadline) {
+				return b.giveUp(w, ErrFull)
+			}
+			b.relieve(now)
+		}
+	}
+}
+
+// giveUp ends a wait from the side of the waiter.
+func (b *Budget) giveUp(w *waiter, err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-w.ready: // decided meanwhile
+		if err = w.err; err == nil {
+			return nil
+		}
+	default:
+		b.remove(w)
+		b.decide(w, err)
+		b.grant() // a large one may have stood before others
+	}
+	b.refused.Add(1)
+	return err
+}
+
+// relieve cuts off who is slow, as far as the waiting ones need it. If all that hold
+// something wait for more, the newest of them is refused, so that the others go on.
+func (b *Budget) relieve(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.looked) < look/2 || len(b.waiters) == 0 {
+		return
+	}
+	b.looked = now
+	var need int64
+	for _, w := range b.waiters {
+		need += w.n
+	}
+	stuck := true
+	var newest *Reservation
+	for r := b.holders; r != nil; r = r.next {
+		peer := r.peer
+		switch {
+		case r.waits != nil:
+			if newest == nil {
+				newest = r
+			}
+		case peer == nil: // it works
+			stuck = false
+		case r.slow(now):
+			stuck = false
+			if need > 0 {
+				need -= r.counted
+				r.cut.Store(true)
+				b.cut.Add(1)
+				if r.reads {
+					peer.CutRead()
+				} else {
+					peer.Cut()
+				}
+			}
+		default:
+			stuck = false
+		}
+	}
+	if stuck && newest != nil {
+		w := newest.waits
+		b.remove(w)
+		b.decide(w, ErrFull)
+		b.grant()
+	}
+}
+
+// slow reports that the peer has moved little for some time.
+func (r *Reservation) slow(now time.Time) bool {
+	moved := r.peer.Moved()
+	passed := now.Sub(r.sampled)
+	if r.sampled.IsZero() {
+		r.sampled, r.sample = now, moved
+		return false
+	}
+	if passed < grace {
+		return false
+	}
+	if float64(moved-r.sample) < slowRate*passed.Seconds() {
+		return true
+	}
+	r.sampled, r.sample = now, moved
+	return false
+}
+
+// ticker is a channel that gets something every d, until stop.
+func ticker(d time.Duration) (ticks <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	var mu sync.Mutex
+	var timer clock.Timer
+	over := false
+	var tick func()
+	tick = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+		timer = clock.System.AfterFunc(d, tick)
+	}
+	mu.Lock()
+	timer = clock.System.AfterFunc(d, tick)
+	mu.Unlock()
+	return c, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+}

@@ -1,0 +1,253 @@
+package conns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/limit"
+)
+
+const (
+	// writeSize is how much is written at once: that much must go out in a window,
+	// unless the least does.
+	writeSize = 256 << 10
+	// freeHead is how much of a request's head is not counted, in bytes.
+	freeHead = 4 << 10
+)
+
+// The states of a connection.
+const (
+	idle   = int32(iota) // no request is being served: a head may be under way
+	busy                 // one is
+	closed               // by Close, or to make room
+)
+
+// socket is a connection whose writing side can be closed by itself.
+type socket interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// Conn is a connection of a client. What is written must go out at a rate: a reader
+// that is too slow loses the connection.
+type Conn struct {
+	tcp      socket
+	listener *Listener
+	address  netip.Addr // what counts it; invalid: nothing does
+
+	state atomic.Int32
+	since atomic.Int64 // by the listener's count of connections: when it became idle
+	index [sets]int    // in each set that it is in; guarded by the listener's mu
+	heads atomic.Int64 // bytes of heads that count
+
+	moved      atomic.Int64
+	writeUntil atomic.Int64 // what SetWriteDeadline said, in Unix nanoseconds; 0: none
+	deadline   atomic.Int64 // what the socket has
+}
+
+var _ limit.Peer = (*Conn)(nil)
+
+// Read reads. A head that grows beyond what all heads may take ends the connection.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.tcp.Read(p)
+	c.moved.Add(int64(n))
+	if n > 0 && c.state.Load() == idle && !c.countHead(int64(n)) {
+		return 0, errHeads
+	}
+	return n, err
+}
+
+var errHeads = errors.New("the heads of requests under way take too much memory")
+
+func (c *Conn) countHead(n int64) bool {
+	before := c.heads.Add(n) - n
+	more := max(before+n-freeHead, 0) - max(before-freeHead, 0)
+	if more == 0 {
+		return true
+	}
+	l := c.listener
+	if l.heads.Add(more) > l.options.HeadBytes {
+		l.refusedHeads.Add(1)
+		return false
+	}
+	if c.state.Load() == closed {
+		c.forgetHead() // closed meanwhile to make room
+	}
+	return true
+}
+
+// forgetHead is called once a head is no longer needed.
+func (c *Conn) forgetHead() {
+	if n := c.heads.Swap(0) - freeHead; n > 0 {
+		c.listener.heads.Add(-n)
+	}
+}
+
+// Write writes. Of every piece of it something must go out within the window.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	for {
+		part := p[n:min(len(p), n+writeSize)]
+		m, err := c.write(part)
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+func (c *Conn) write(p []byte) (n int, err error) {
+	for {
+		now := c.limitWrite()
+		m, err := c.tcp.Write(p[n:])
+		n += m
+		c.moved.Add(int64(m))
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		until := c.writeUntil.Load()
+		if int64(m) < c.listener.least() || until != 0 && until <= now.Add(c.listener.options.Window).UnixNano() && !clock.System.Now().Before(time.Unix(0, until)) {
+			return n, err
+		}
+	}
+}
+
+// WriteBuffers writes all, with one call of the system if it is little.
+func (c *Conn) WriteBuffers(parts *net.Buffers) (n int64, err error) {
+	size := 0
+	for _, p := range *parts {
+		size += len(p)
+	}
+	if size <= writeSize {
+		c.limitWrite()
+		n, err = parts.WriteTo(c.tcp)
+		c.moved.Add(n)
+		return n, err
+	}
+	for _, p := range *parts {
+		m, err := c.Write(p)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// limitWrite moves the socket's deadline to a window from now, or before, unless it is
+// about there.
+func (c *Conn) limitWrite() (now time.Time) {
+	now = clock.System.Now()
+	window := c.listener.options.Window
+	until := now.Add(window).UnixNano()
+	if given := c.writeUntil.Load(); given != 0 && given < until {
+		until = given
+	}
+	if set := c.deadline.Load(); set > until || set < until-int64(window/4) {
+		c.deadline.Store(until)
+		_ = c.tcp.SetWriteDeadline(time.Unix(0, until)) // a closed connection says so when it is written to
+	}
+	return now
+}
+
+// SetWriteDeadline bounds writes, beside the window.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.writeUntil.Store(0)
+		return nil
+	}
+	c.writeUntil.Store(t.UnixNano())
+	if until := t.UnixNano(); until < c.deadline.Load() { // of a write under way, maybe
+		c.deadline.Store(until)
+		return c.tcp.SetWriteDeadline(t)
+	}
+	return nil
+}
+
+// SetReadDeadline bounds reads.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.tcp.SetReadDeadline(t) }
+
+// SetDeadline bounds both.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// LocalAddr is the server's address.
+func (c *Conn) LocalAddr() net.Addr { return c.tcp.LocalAddr() }
+
+// RemoteAddr is the client's.
+func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
+
+// CloseWrite says to the client that nothing follows.
+func (c *Conn) CloseWrite() error { return c.tcp.CloseWrite() }
+
+// Close closes the connection, whose place is free.
+func (c *Conn) Close() error {
+	if c.state.Swap(closed) != closed {
+		c.listener.forget(c)
+	}
+	return c.tcp.Close()
+}
+
+// Moved is how many bytes went over the connection.
+func (c *Conn) Moved() int64 { return c.moved.Load() }
+
+// CutRead ends what is being read.
+func (c *Conn) CutRead() { _ = c.tcp.SetReadDeadline(time.Unix(1, 0)) }
+
+// Cut ends the connection. A client that does not read is not sent the rest, and what
+// the machine holds of it is free at once.
+func (c *Conn) Cut() {
+	if tcp, ok := c.tcp.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.tcp.Close()
+}
+
+// of finds the Conn below a connection, such as one over TLS; nil if there is none.
+func of(c net.Conn) *Conn {
+	for {
+		switch below := c.(type) {
+		case *Conn:
+			return below
+		case interface{ NetConn() net.Conn }:
+			c = below.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// Context is a http.Server's ConnContext: it makes the connection the peer of its
+// requests.
+func Context(ctx context.Context, c net.Conn) context.Context {
+	if c := of(c); c != nil {
+		return limit.WithPeer(ctx, c)
+	}
+	return ctx
+}
+
+// State is a http.Server's ConnState: it is told when requests begin and end.
+func State(conn net.Conn, state http.ConnState) {
+	c := of(conn)
+	if c == nil {
+		return
+	}
+	switch state {
+	case http.StateActive:
+		c.state.CompareAndSwap(idle, busy)
+	case http.StateIdle:
+		c.since.Store(c.listener.taken.Load())
+		if c.heads.Load() > 0 {
+			c.forgetHead()
+		}
+		c.state.CompareAndSwap(busy, idle)
+	default: // new or closed
+	}
+}

@@ -1,0 +1,56 @@
+package conns
+
+import (
+	"net"
+	"sync"
+)
+
+// Handover is a net.Listener of connections that somebody else has accepted.
+// Use NewHandover.
+type Handover struct {
+	// Address is what Addr tells. It is set before anybody asks.
+	Address net.Addr
+
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+var _ net.Listener = (*Handover)(nil)
+
+// NewHandover makes a listener that nothing was given yet.
+func NewHandover(address net.Addr) *Handover {
+	return &Handover{Address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// Give waits until a connection is accepted. Once the listener is closed, so is the
+// connection.
+func (h *Handover) Give(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.closed:
+		_ = c.Close()
+	}
+}
+
+// Accept waits for a connection. Errors: net.ErrClosed.
+func (h *Handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Closed is closed when the listener is.
+func (h *Handover) Closed() <-chan struct{} { return h.closed }
+
+// Close ends what waits. It may be called more than once, and never fails.
+func (h *Handover) Close() error {
+	h.once.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr is the listener's address.
+func (h *Handover) Addr() net.Addr { return h.Address }

@@ -1,0 +1,205 @@
+// Package conns bounds the connections of clients: how many there are, in all and of
+// one address, how much memory the heads of their requests take, and how slowly they
+// may read. It stands between the network and whatever serves requests.
+//
+// Where there are as many as there may be, in all or of an address, one of these that
+// waits for a request is closed for the new one; if none does, the new one is refused.
+package conns
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/limit"
+)
+
+// Options are how connections are bounded. The numbers are 0 for none.
+type Options struct {
+	Most       int // in all
+	PerAddress int // of one address, or of one network of 64 bits in IPv6
+	// Trusted are the networks of proxies, whose connections are many people's: they
+	// count in all only, as those of the machine itself do.
+	Trusted []netip.Prefix
+	// HeadBytes bounds the memory of the heads of requests, beyond 4 KiB each.
+	HeadBytes int64
+	// Window is how long a write may make no progress; Rate is the least of it, in
+	// bytes a second. Of more than 256 KiB so much must go out in each window.
+	Window time.Duration
+	Rate   int64
+}
+
+const (
+	defaultWindow = 10 * time.Second
+	defaultHeads  = 32 << 20
+	// choice is how many idle connections are looked at to find the one that has been
+	// for longest.
+	choice = 64
+	// pause is how long nothing idle is looked for after none was found.
+	pause = 10 * time.Millisecond
+)
+
+// Listener bounds the connections that it takes.
+type Listener struct {
+	net.Listener
+	options Options
+
+	taken        atomic.Int64 // connections, since the start
+	heads        atomic.Int64
+	refusedHeads atomic.Int64
+
+	mu        sync.Mutex
+	all       set
+	addresses map[netip.Addr]*set // of those with connections that count
+
+	refused, refusedAddress, closedIdle, closedIdleAddress atomic.Int64
+}
+
+// Listen bounds the connections of inner, which must have a CloseWrite, as those of TCP
+// have.
+func Listen(inner net.Listener, o Options) *Listener {
+	if o.Window == 0 {
+		o.Window = defaultWindow
+	}
+	if o.HeadBytes == 0 {
+		o.HeadBytes = defaultHeads
+	}
+	return &Listener{Listener: inner, options: o, all: set{in: inAll}, addresses: map[netip.Addr]*set{}}
+}
+
+// Stats tell how many connections there are, and how much memory their requests'
+// heads take.
+func (l *Listener) Stats() []limit.Stats {
+	l.mu.Lock()
+	open := len(l.all.conns)
+	l.mu.Unlock()
+	return []limit.Stats{
+		{Name: "connections", Used: int64(open), Limit: int64(l.options.Most), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
+		{Name: "connections_of_address", Limit: int64(l.options.PerAddress), Refused: l.refusedAddress.Load(), Cut: l.closedIdleAddress.Load()},
+		{Name: "header_bytes", Used: l.heads.Load(), Limit: l.options.HeadBytes, Refused: l.refusedHeads.Load()},
+	}
+}
+
+// least is what must go out in a window, in bytes.
+func (l *Listener) least() int64 {
+	return max(int64(float64(l.options.Rate)*l.options.Window.Seconds()), 1)
+}
+
+// Accept waits for a connection that there is room for.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		tcp, ok := accepted.(socket)
+		if !ok {
+			return nil, errors.Join(errors.New("conns: a connection without halves"), accepted.Close())
+		}
+		l.taken.Add(1)
+		c := &Conn{tcp: tcp, listener: l, address: l.counted(tcp.RemoteAddr())}
+		c.since.Store(l.taken.Load())
+		old, full := l.admit(c)
+		if full == "" {
+			if old != nil {
+				_ = old.tcp.Close()
+			}
+			return c, nil
+		}
+		refuse(tcp, full)
+	}
+}
+
+// counted is the address whose connections are bounded; invalid if they are not.
+func (l *Listener) counted(from net.Addr) netip.Addr {
+	tcp, ok := from.(*net.TCPAddr)
+	if !ok || l.options.PerAddress <= 0 {
+		return netip.Addr{}
+	}
+	a := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if a.IsLoopback() {
+		return netip.Addr{}
+	}
+	for _, p := range l.options.Trusted {
+		if p.Contains(a) {
+			return netip.Addr{}
+		}
+	}
+	if a.Is6() {
+		network, _ := a.Prefix(64) // an address of IPv6 has so many bits
+		a = network.Addr()
+	}
+	return a
+}
+
+// admit takes c in, if need be instead of an old one, which is to be closed; or says
+// what is full.
+func (l *Listener) admit(c *Conn) (old *Conn, full refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.addresses[c.address] // nil where none counts
+	switch {
+	case of != nil && len(of.conns) >= l.options.PerAddress:
+		if old = of.takeIdle(); old == nil {
+			l.refusedAddress.Add(1)
+			return nil, fullOfAddress
+		}
+		l.closedIdleAddress.Add(1)
+		l.remove(old)
+	case l.options.Most > 0 && len(l.all.conns) >= l.options.Most:
+		if old = l.all.takeIdle(); old == nil {
+			l.refused.Add(1)
+			return nil, fullInAll
+		}
+		l.closedIdle.Add(1)
+		l.remove(old)
+	}
+	l.all.add(c)
+	if c.address.IsValid() {
+		if of = l.addresses[c.address]; of == nil {
+			of = &set{in: inAddress}
+			l.addresses[c.address] = of
+		}
+		of.add(c)
+	}
+	return old, ""
+}
+
+func (l *Listener) forget(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(c)
+}
+
+func (l *Listener) remove(c *Conn) {
+	l.all.remove(c)
+	if of := l.addresses[c.address]; of != nil {
+		if of.remove(c); len(of.conns) == 0 {
+			delete(l.addresses, c.address)
+		}
+	}
+	c.forgetHead()
+}
+
+// refusal is what a connection is told that there is no room for; empty: there is.
+type refusal string
+
+const (
+	fullInAll     refusal = "The server has as many connections as it may (--max-connections). Try later.\n"
+	fullOfAddress refusal = "Your address has as many connections as it may (--max-connections-per-address, " +
+		"--trusted-proxies). Use fewer, or try later.\n"
+)
+
+// refuse closes a connection, with the reason if that costs no time.
+func refuse(tcp socket, why refusal) {
+	_ = tcp.SetWriteDeadline(clock.System.Now().Add(time.Second))
+	_, _ = fmt.Fprintf(tcp, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"+
+		"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(why), why) // as new as it is, it has room for that
+	_ = tcp.CloseWrite()
+	_ = tcp.Close()
+}

@@ -1,0 +1,66 @@
+package conns
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// The sets that a connection is in.
+const (
+	inAll     = iota // of all connections
+	inAddress        // of those of its address
+	sets
+)
+
+// set is connections, of which an idle one can be found. The listener's mu guards it.
+type set struct {
+	in      int
+	conns   []*Conn
+	hand    int       // where in conns the next idle one is looked for
+	allBusy time.Time // when nothing idle was found
+}
+
+func (s *set) add(c *Conn) {
+	c.index[s.in] = len(s.conns)
+	s.conns = append(s.conns, c)
+}
+
+func (s *set) remove(c *Conn) {
+	at, end := c.index[s.in], len(s.conns)-1
+	last := s.conns[end]
+	s.conns[at], last.index[s.in] = last, at
+	s.conns[end] = nil
+	s.conns = s.conns[:end]
+}
+
+// takeIdle closes to requests the connection that has waited for one for longest, of
+// some that do; nil if none does.
+func (s *set) takeIdle() *Conn {
+	if clock.System.Now().Sub(s.allBusy) < pause {
+		return nil
+	}
+	for {
+		var oldest *Conn
+		for looked, found := 0, 0; looked < len(s.conns) && found < choice; looked++ {
+			if s.hand++; s.hand >= len(s.conns) {
+				s.hand = 0
+			}
+			c := s.conns[s.hand]
+			if c.state.Load() != idle {
+				continue
+			}
+			found++
+			if oldest == nil || c.since.Load() < oldest.since.Load() {
+				oldest = c
+			}
+		}
+		if oldest == nil {
+			s.allBusy = clock.System.Now()
+			return nil
+		}
+		if oldest.state.CompareAndSwap(idle, closed) { // else a request has just come
+			return oldest
+		}
+	}
+}

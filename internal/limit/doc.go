@@ -1,0 +1,22 @@
+// Package limit bounds what requests may hold of the machine at once: bytes in
+// memory (Budget), and what there is a fixed number of, such as connections to
+// others (Slots). Package conns below bounds the connections of clients.
+//
+// What does not fit waits, for a bounded time, and is then refused with
+// fault.Unavailable. Times follow the system's clock.
+package limit
+
+import "godwit.dev/godwit/internal/fault"
+
+// Stats are what a limit tells of itself.
+type Stats struct {
+	Name    string // as in metrics: request_bytes, connections …
+	Used    int64
+	Limit   int64
+	Refused int64 // requests or connections, since the start
+	Waited  int64 // those that had to wait, refused or not
+	Cut     int64 // those that were cut off to make room
+}
+
+// ErrFull refuses what found no room in time.
+var ErrFull = fault.New(fault.Unavailable, "The server holds as much as it may for other requests. Try again later.")

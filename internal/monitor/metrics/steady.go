@@ -1,0 +1,321 @@
+package metrics
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// A resource whose values are the same minute by minute has them written once: as a
+// steady Sample, which stands for each minute from its first one on, of which there is
+// no point. While it goes on it is under a key of its own, so that a start finds it;
+// when it has ended it is under its first minute, with its last.
+
+// Layout is the metrics that samples of a kind of resource can have, of which there
+// are at most MaxLevels. Its place in Options.Layouts is in the store, and so never
+// changes, nor does that of a level in it.
+type Layout []Level
+
+// MaxLevels is how many metrics a Layout has at most.
+const MaxLevels = 16
+
+// Level is a metric of a Layout. One that Grows is a time in seconds that passes.
+type Level struct {
+	Name, Unit string
+	Grows      bool
+}
+
+// Sample is what a resource tells of a minute: of those metrics of its layout that are
+// present.
+type Sample struct {
+	Layout  uint8
+	present uint32
+	// values are those of the minute; of what grows, less 60 for each minute since 1970.
+	values [MaxLevels]int64
+}
+
+// Set gives the level at a place of the layout its value.
+func (p *Sample) Set(level int, value int64) {
+	p.present |= 1 << level
+	p.values[level] = value
+}
+
+// SetGrown is Set for a level that grows, with the value in a minute.
+func (p *Sample) SetGrown(level int, minute, seconds int64) { p.Set(level, seconds-perMinute*minute) }
+
+// Levels calls f with the levels that are present.
+func (s *Store) Levels(p *Sample, minute int64, f func(name, unit string, value float64)) {
+	if int(p.Layout) >= len(s.options.Layouts) {
+		return
+	}
+	for i, level := range s.options.Layouts[p.Layout] {
+		if p.present&(1<<i) != 0 {
+			f(level.Name, level.Unit, p.at(level, i, minute))
+		}
+	}
+}
+
+func (p *Sample) at(level Level, i int, minute int64) float64 {
+	if level.Grows {
+		return float64(p.values[i] + perMinute*minute)
+	}
+	return float64(p.values[i])
+}
+
+// Encode is p as it is kept.
+func (p *Sample) Encode() string {
+	b := binary.AppendUvarint([]byte{p.Layout}, uint64(p.present))
+	for i, v := range p.values {
+		if p.present&(1<<i) != 0 {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	return string(b)
+}
+
+var errSample = errors.New("a steady sample is damaged")
+
+// DecodeSample is the reverse of Encode.
+func DecodeSample(text string) (p Sample, err error) {
+	if text == "" {
+		return p, errSample
+	}
+	b := []byte(text[1:])
+	present, n := binary.Uvarint(b)
+	if n <= 0 || present >= 1<<MaxLevels {
+		return p, errSample
+	}
+	p.Layout, p.present = text[0], uint32(present)
+	for i := range p.values {
+		if b = b[n:]; p.present&(1<<i) == 0 {
+			n = 0
+			continue
+		}
+		if p.values[i], n = binary.Varint(b); n <= 0 {
+			return p, errSample
+		}
+	}
+	return p, nil
+}
+
+// steadyWithin is by how many seconds a time that passes may differ from minute to
+// minute: not all resources are looked at in the same moment.
+const steadyWithin = 5
+
+// Continues reports whether p is the same as a sample that Encode made, whatever their
+// minutes.
+func (s *Store) Continues(p *Sample, before string) bool {
+	q, err := DecodeSample(before)
+	if err != nil || p.Layout != q.Layout || p.present != q.present || int(p.Layout) >= len(s.options.Layouts) {
+		return false
+	}
+	for i, level := range s.options.Layouts[p.Layout] {
+		d := p.values[i] - q.values[i]
+		if d != 0 && (!level.Grows || d < -steadyWithin || d > steadyWithin) {
+			return false
+		}
+	}
+	return true
+}
+
+// Steady is a run of minutes in which a resource told the same sample.
+type Steady struct {
+	Owner
+	Namespace, Dimensions string
+	From                  int64  // minute
+	Sample                string // as Encode made it
+}
+
+func (r *Steady) key(kind byte) []byte {
+	k := append(make([]byte, 0, 96), prefix, kind)
+	for _, part := range [...]string{r.Account, r.Region, r.Namespace, r.Dimensions} {
+		k = append(append(k, part...), between)
+	}
+	return k
+}
+
+// steady collects what is to be written of steady resources with the next flush.
+type steady struct {
+	mu    sync.Mutex
+	batch mutation.Batch
+}
+
+// BeginSteady begins a run, which goes on until EndSteady. list has its metrics listed,
+// which they must be once, and are for as long as it goes on. It does not block.
+func (s *Store) BeginSteady(r *Steady, list bool) {
+	s.steady.mu.Lock()
+	defer s.steady.mu.Unlock()
+	b := &s.steady.batch
+	b.Set(r.key(kindOpen), append(binary.BigEndian.AppendUint32(nil, uint32(r.From)), r.Sample...))
+	if list {
+		s.listSteady(r, r.From)
+	}
+}
+
+// EndSteady ends a run. keep says that it is to be read from now on up to the minute
+// last; else it is as if it had never been. It does not block.
+func (s *Store) EndSteady(r *Steady, last int64, keep bool) {
+	s.steady.mu.Lock()
+	defer s.steady.mu.Unlock()
+	b := &s.steady.batch
+	b.Delete(r.key(kindOpen))
+	if keep && last >= r.From {
+		key := binary.BigEndian.AppendUint32(r.key(kindClosed), uint32(r.From))
+		b.Set(key, append(binary.BigEndian.AppendUint32(nil, uint32(last)), r.Sample...))
+		s.listSteady(r, last)
+	}
+}
+
+func (s *Store) listSteady(r *Steady, minute int64) {
+	p, err := DecodeSample(r.Sample)
+	if err != nil {
+		return
+	}
+	seen := binary.BigEndian.AppendUint32(nil, uint32(minute))
+	s.Levels(&p, minute, func(name, unit string, _ float64) {
+		s.steady.batch.Set(seriesKey(&Metric{r.Owner, r.Namespace, name, r.Dimensions}, unit), seen)
+	})
+	raise(&s.furthest, minute)
+	s.fresh.Store(true)
+}
+
+// steady adds what is to be written of steady resources.
+func (w *writer) steady() {
+	st := &w.s.steady
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	w.batch.Append(&st.batch)
+	st.batch.Reset()
+}
+
+// EachSteady calls f with the runs that go on, as a start has to know them.
+func (s *Store) EachSteady(f func(r *Steady)) error {
+	it, err := s.reader.Iter([]byte{prefix, kindOpen}, []byte{prefix, kindOpen + 1})
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		parts := strings.Split(string(it.Key()[2:]), string(between))
+		value := it.Value()
+		if len(parts) != 5 || len(value) < 4 {
+			continue
+		}
+		f(&Steady{Owner{parts[0], parts[1]}, parts[2], parts[3], int64(binary.BigEndian.Uint32(value)), string(value[4:])})
+	}
+	return it.Close()
+}
+
+// EndAllSteady ends the runs that go on with what was written last: nobody tells when
+// they end.
+func (s *Store) EndAllSteady() error {
+	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1, true) })
+}
+
+// stands reports whether a metric is steady now.
+func (s *Store) stands(m *Metric, unit string) bool {
+	if !s.inLayouts(m.Name, unit) {
+		return false
+	}
+	r := Steady{Owner: m.Owner, Namespace: m.Namespace, Dimensions: m.Dimensions}
+	value, ok, err := s.reader.Get(nil, r.key(kindOpen))
+	if !ok || err != nil || len(value) < 4 {
+		return false
+	}
+	p, err := DecodeSample(string(value[4:]))
+	if err != nil {
+		return false
+	}
+	found := false
+	s.Levels(&p, 0, func(name, of string, _ float64) { found = found || name == m.Name && of == unit })
+	return found
+}
+
+// steadyRun is the minutes of a run that concern a series.
+type steadyRun struct {
+	from, to int64 // to is the minute behind it
+	grows    bool
+	value    int64
+}
+
+func (r *steadyRun) at(minute int64) float64 {
+	if r.grows {
+		return float64(r.value + perMinute*minute)
+	}
+	return float64(r.value)
+}
+
+// steadyRuns are the runs of a series within [from, to), in order.
+func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steadyRun, err error) {
+	if !s.inLayouts(m.Name, unit) || from >= to {
+		return nil, nil
+	}
+	r := Steady{Owner: m.Owner, Namespace: m.Namespace, Dimensions: m.Dimensions}
+	add := func(first, behind int64, sample []byte) {
+		p, err := DecodeSample(string(sample))
+		if err != nil || int(p.Layout) >= len(s.options.Layouts) {
+			s.options.Logger.Error("a steady value is left out", "reason", errSample.Error())
+			return
+		}
+		for i, level := range s.options.Layouts[p.Layout] {
+			if p.present&(1<<i) != 0 && level.Name == m.Name && level.Unit == unit {
+				runs = append(runs, steadyRun{max(first, from), min(behind, to), level.Grows, p.values[i]})
+			}
+		}
+	}
+	value, ok, err := s.reader.Get(nil, r.key(kindOpen))
+	if err != nil {
+		return nil, err
+	}
+	if now := Minute(s.options.Clock.Now()); ok && len(value) > 4 {
+		if first := int64(binary.BigEndian.Uint32(value)); first < min(to, now) {
+			add(first, now, value[4:])
+		}
+	}
+	low := r.key(kindClosed)
+	it, err := s.reader.Iter(low, binary.BigEndian.AppendUint32(slices.Clone(low), uint32(to)))
+	if err != nil {
+		return nil, err
+	}
+	for it.Prev() {
+		key, value := it.Key(), it.Value()
+		if len(value) < 4 {
+			continue
+		}
+		last := int64(binary.BigEndian.Uint32(value))
+		if last < from {
+			break
+		}
+		add(int64(binary.BigEndian.Uint32(key[len(key)-4:])), last+1, value[4:])
+	}
+	slices.Reverse(runs)
+	return runs, it.Close()
+}
+
+func (s *Store) inLayouts(name, unit string) bool {
+	return slices.ContainsFunc(s.options.Layouts, func(l Layout) bool {
+		return slices.ContainsFunc(l, func(level Level) bool { return level.Name == name && level.Unit == unit })
+	})
+}
+
+// dropSteady drops the runs that have ended before anything that is kept.
+func (s *Store) dropSteady(now int64) error {
+	it, err := s.reader.Iter([]byte{prefix, kindClosed}, []byte{prefix, kindClosed + 1})
+	if err != nil {
+		return err
+	}
+	var batch mutation.Batch
+	for it.Next() && batch.Size() < flushBytes {
+		if v := it.Value(); len(v) < 4 || int64(binary.BigEndian.Uint32(v)) < now-Retention {
+			batch.Delete(it.Key())
+		}
+	}
+	if err := it.Close(); err != nil || batch.Len() == 0 {
+		return err
+	}
+	s.log.Append(false, 0, &batch)
+	return nil
+}

@@ -1,0 +1,211 @@
+package monitor
+
+import (
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Layouts are what samples of queues hold: see metrics.Layout.
+var Layouts = []metrics.Layout{
+	standardQueue: {
+		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
+		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
+		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
+		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
+		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
+		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
+		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
+		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
+		noisyGroups:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
+		quietVisible:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
+		quietNotVisible:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
+		quietDelayed:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
+		quietOldestAge:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
+		quietWithoutAges: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
+	},
+	fifoQueue: {
+		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
+		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
+		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
+		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
+		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
+		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
+		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
+		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
+		deduplicatedNone: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
+		groupsInFlight:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
+	},
+}
+
+const seconds = "Seconds"
+
+// The layouts. The numbers are in the store.
+const (
+	standardQueue = 0
+	fifoQueue     = 1
+)
+
+// The levels of both layouts, of the one, and of the other. The numbers are in the
+// store.
+const (
+	sentNone     = 0
+	receivedNone = 1
+	deletedNone  = 2
+	emptyNone    = 3
+	visible      = 4
+	notVisible   = 5
+	delayed      = 6
+	oldestAge    = 7
+
+	noisyGroups      = 8
+	quietVisible     = 9
+	quietNotVisible  = 10
+	quietDelayed     = 11
+	quietOldestAge   = 12
+	quietWithoutAges = 13
+
+	deduplicatedNone = 8
+	groupsInFlight   = 9
+)
+
+// sampleOf is what a queue tells of a minute in which nothing was done with it.
+func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) {
+	for _, of := range [...]int{sentNone, receivedNone, deletedNone, emptyNone} {
+		p.Set(of, 0)
+	}
+	some := func(level int, n int64) {
+		if n > 0 {
+			p.Set(level, n)
+		}
+	}
+	p.Set(visible, g.Visible)
+	some(notVisible, g.InFlight)
+	some(delayed, g.Delayed)
+	if g.OldestAge > 0 {
+		p.SetGrown(oldestAge, minute, int64(g.OldestAge/time.Second))
+	}
+	if fifo {
+		p.Layout = fifoQueue
+		p.Set(deduplicatedNone, 0)
+		p.Set(groupsInFlight, int64(g.GroupsInFlight))
+		return p
+	}
+	// These are told with a value of zero, too.
+	p.Set(noisyGroups, int64(g.NoisyGroups))
+	p.Set(quietVisible, g.Quiet.Visible)
+	p.Set(quietNotVisible, g.Quiet.InFlight)
+	p.Set(quietDelayed, g.Quiet.Delayed)
+	if g.QuietOldestAge > 0 {
+		p.SetGrown(quietOldestAge, minute, int64(g.QuietOldestAge/time.Second))
+	} else {
+		p.Set(quietWithoutAges, 0)
+	}
+	return p
+}
+
+// told is what a queue told last. As long as that is the same it is written once: see
+// metrics.Steady.
+type told struct {
+	mu     sync.Mutex // guards what follows
+	sample string     // "": none yet
+	since  int64      // the minute from which on it is steady; 0: it is not
+	listed int64      // the minute in which the metrics were last listed so; 0: never
+	over   bool       // the queue is gone
+}
+
+const (
+	// steadyLeast is how many minutes are worth a record of their own. Of fewer the
+	// points are written when they have passed.
+	steadyLeast = 15
+	// relist is after how many minutes the metrics are listed anew when they begin to be
+	// steady again.
+	relist = 15
+)
+
+// tell tells of a minute that is over. wrote says that there is something to be
+// written for it.
+func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample) (wrote bool) {
+	t := &c.told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	same := t.sample != "" && q.keeper.Continues(p, t.sample)
+	if same && t.since > 0 {
+		return false
+	}
+	if t.since > 0 {
+		q.endSteady(c, minute-1)
+	}
+	begin := same || t.sample == ""
+	t.sample = p.Encode()
+	if !begin { // it may go on to change
+		q.fill(c, minute, p)
+		return true
+	}
+	t.since = minute
+	list := t.listed == 0 || minute >= t.listed+relist
+	if list {
+		t.listed = minute
+	}
+	q.keeper.BeginSteady(c.steady(), list)
+	return true
+}
+
+// steady is what a queue has told since it is steady, under told's lock.
+func (c *counters) steady() *metrics.Steady {
+	return &metrics.Steady{
+		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
+		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: c.name.Resource}),
+		From:       c.told.since, Sample: c.told.sample,
+	}
+}
+
+// endSteady ends what a queue has told with a minute, under told's lock.
+func (q *Queues) endSteady(c *counters, last int64) {
+	t := &c.told
+	if t.since == 0 {
+		return
+	}
+	keep := last-t.since+1 >= steadyLeast || t.over
+	q.keeper.EndSteady(c.steady(), last, keep)
+	if p, err := metrics.DecodeSample(t.sample); err == nil && !keep {
+		for minute := t.since; minute <= last; minute++ {
+			q.fill(c, minute, &p)
+		}
+	}
+	t.since = 0
+}
+
+// rest ends what a queue tells, whose metrics end with a minute; gone says that the
+// queue is.
+func (q *Queues) rest(c *counters, last int64, gone bool) {
+	if q.keeper == nil {
+		return
+	}
+	t := &c.told
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = t.over || gone
+	q.endSteady(c, last)
+	t.sample = ""
+}
+
+// fill records what a queue tells of a minute, where nothing else is told of it.
+func (q *Queues) fill(c *counters, minute int64, p *metrics.Sample) {
+	var room [metrics.MaxLevels]metrics.Datum
+	data := room[:0]
+	q.keeper.Levels(p, minute, func(name, unit string, value float64) {
+		data = append(data, metrics.Datum{Name: name, Unit: unit, Value: value})
+	})
+	for {
+		if r := c.resource.Load(); r != nil && r.Fill(minute, data...) {
+			return
+		}
+		c.resource.Store(q.resource(c.name))
+	}
+}

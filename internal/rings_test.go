@@ -1,0 +1,154 @@
+// Package internal holds the rule of docs/architecture.md on who may import whom.
+package internal
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "godwit.dev/godwit/"
+
+// rings lists the directories below internal, lowest first. A package imports
+// only from lines above its own, its ancestors, its descendants, and bases. The
+// lines of one ring are in the order in which they may lean on each other.
+var rings = [][]string{
+	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "publicnet", "sigv4", "sorted"}, // 0
+	{"config"},
+	{"limit"},
+	pure, // 1
+	{"store"},
+	{"journal"},
+	{"shard"},                        // 2
+	{"deliver", "invoke", "monitor"}, // 3
+	{"keyspace/values"},
+	{"api"},    // 4
+	{"wire"},   // 5
+	{"server"}, // 6
+}
+
+// pure are the directories of ring 1: command, now → new state, mutations, effects.
+var pure = []string{"alarm", "function", "key", "policy", "queue", "topic"}
+
+// impure is what ring 1 must not import outside of its tests.
+var impure = []string{
+	"crypto/rand", "io/fs", "log", "log/slog", "math/rand", "math/rand/v2", "net", "net/http", "os", "sync", "sync/atomic", "syscall",
+	module + "internal/clock", module + "internal/config",
+}
+
+// bases are packages that those beside them may import.
+var bases = []string{
+	"deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
+	"store/pebble/check", "store/pebble/files", "store/pebble/mark",
+	"queue/calendar", "queue/fair", "queue/layout", "queue/lease", "queue/message", "queue/order",
+}
+
+// roots says what packages outside of internal may import of it; the others none.
+var roots = map[string][]string{
+	"cmd":  {"config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"test": {""},
+}
+
+func TestRings(t *testing.T) {
+	seen := map[string]bool{}
+	for file, imports := range goFiles(t) {
+		dir, test := filepath.ToSlash(filepath.Dir(file)), strings.HasSuffix(file, "_test.go")
+		root, pkg, inside := strings.Cut(dir, "/")
+		inside = inside && root == "internal"
+		if inside {
+			seen[home(pkg)] = true
+		}
+		for _, imported := range imports {
+			path, own := strings.CutPrefix(imported, module)
+			path, ofInternal := strings.CutPrefix(path, "internal/")
+			switch {
+			case inside && !test && slices.Contains(pure, home(pkg)) && slices.Contains(impure, imported):
+				t.Errorf("%s imports %s: ring 1 has no I/O, goroutine, clock, randomness or logger", file, imported)
+			case own && strings.HasPrefix(path, "test/") && root != "test" && !test:
+				t.Errorf("%s imports %s: only tests lean on it", file, imported)
+			case own && ofInternal && inside && !allowed(pkg, path, test):
+				t.Errorf("%s imports %s, which is not below it: see docs/architecture.md, and rings above", file, imported)
+			case own && ofInternal && !inside && !slices.ContainsFunc(roots[root], func(p string) bool { return p == "" || p == path }):
+				t.Errorf("%s imports %s: it uses the wire as anybody else does", file, imported)
+			}
+		}
+	}
+	for _, name := range slices.Concat(rings...) {
+		if !seen[name] {
+			t.Errorf("internal/%s has a ring, and no file", name)
+		}
+		delete(seen, name)
+	}
+	for name := range seen {
+		t.Errorf("internal/%s has no ring: give it a place in this test and in docs/architecture.md", name)
+	}
+}
+
+// allowed reports whether a package, or a test in it, may import another, both
+// below internal.
+func allowed(pkg, imported string, test bool) bool {
+	if within(pkg, imported) || within(imported, pkg) {
+		return true
+	}
+	from, to := home(pkg), home(imported)
+	if from == to {
+		return test || slices.ContainsFunc(bases, func(base string) bool {
+			return within(imported, base) && within(pkg, base[:strings.LastIndexByte(base, '/')])
+		})
+	}
+	return line(to) >= 0 && line(to) < line(from)
+}
+
+// home is the directory of rings that a package is in, or else its first one.
+func home(pkg string) string {
+	found, _, _ := strings.Cut(pkg, "/")
+	for _, name := range slices.Concat(rings...) {
+		if within(pkg, name) && len(name) > len(found) {
+			found = name
+		}
+	}
+	return found
+}
+
+func line(name string) int {
+	return slices.IndexFunc(rings, func(names []string) bool { return slices.Contains(names, name) })
+}
+
+// within reports that a path is dir or below it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// goFiles are the imports of each Go file of the module, by its path in it.
+func goFiles(t *testing.T) map[string][]string {
+	files := map[string][]string{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel("..", path)
+		for _, spec := range parsed.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			files[rel] = append(files[rel], imported)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/wire/guard"
+)
+
+// rules say which requests web pages can be behind.
+func rules(cfg config.Config) *guard.Rules {
+	return guard.NewRules(guard.Settings{
+		AllowedHosts: cfg.AllowedHosts, PublicURL: cfg.PublicURL,
+		CORSOrigins: cfg.CORSOrigins, AllowUnsignedGet: cfg.AllowUnsignedGet,
+	})
+}
+
+// guarded puts the guard in front of all that the main port answers.
+func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
+	return guard.Handler(guard.Options{
+		Rules: rules(s.cfg), Next: next, Surface: surface,
+		Refuse: func(w http.ResponseWriter, r *http.Request, refusal guard.Refusal) {
+			if parts.Refused != nil {
+				parts.Refused(string(refusal.Reason))
+			}
+			if refusal.Surface == guard.AWS && parts.Forbid != nil {
+				parts.Forbid(w, r, refusal.Text)
+				return
+			}
+			admin.Forbid(w, refusal.Text)
+		},
+	})
+}
+
+// surface tells what a path of the main port belongs to.
+func surface(path string) guard.Surface {
+	switch {
+	case path == healthPath || path == readyPath:
+		return guard.Probe
+	case path == metricsPath || strings.HasPrefix(path, adminPrefix):
+		return guard.Own
+	default:
+		return guard.AWS
+	}
+}
+
+// refusals are the reasons for which the guard refuses, as metrics name them.
+func refusals() (reasons []string) {
+	for _, reason := range guard.Reasons {
+		reasons = append(reasons, string(reason))
+	}
+	return reasons
+}
+
+// guardedProfiles puts the guard in front of profiles. No origin may use them.
+func (s *Server) guardedProfiles(next http.Handler) http.Handler {
+	return guard.Handler(guard.Options{
+		Rules: rules(s.cfg), Next: next, Surface: func(string) guard.Surface { return guard.Profiles },
+		Refuse: func(w http.ResponseWriter, _ *http.Request, refusal guard.Refusal) { admin.Forbid(w, refusal.Text) },
+	})
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/keyspace/values"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store/pebble/check"
+	"godwit.dev/godwit/internal/store/pebble/salvage"
+)
+
+// storeName is that of the store's directory in a data directory.
+const storeName = "store"
+
+// records knows the records of a whole store.
+type records struct{ values.Names }
+
+// Check implements check.Records.
+func (*records) Check(key, value []byte) error {
+	if isMargin(key) {
+		return nil
+	}
+	_, err := values.Check(key, value)
+	return err
+}
+
+// LostEarlier implements check.Records: a salvage leaves a message that it lost its
+// place, without a value, which no message has otherwise.
+func (*records) LostEarlier(key, value []byte) bool { return len(value) == 0 && keepPlace(key) }
+
+// isMargin is of keys that the store itself writes and deletes, at the ends of the
+// key space.
+func isMargin(key []byte) bool {
+	return len(key) == 1 && key[0] == 0 || len(key) == 3 && key[0] == 0xff
+}
+
+// Describe implements check.Records.
+func (r *records) Describe(key []byte) (kind, owner string) {
+	k, err := keyspace.Parse(key)
+	if err != nil {
+		return describe(key), ""
+	}
+	if a, ok := r.Of(&k); ok {
+		owner = a.String()
+	}
+	return k.Kind().Name, owner
+}
+
+// describe says in a log line what a record is.
+func describe(key []byte) string {
+	if len(key) == 0 {
+		return "the first record"
+	}
+	k, err := keyspace.Parse(key)
+	if err != nil {
+		return fmt.Sprintf("key %x", key)
+	}
+	text := []string{k.Kind().Name}
+	for _, part := range []string{keyspace.PartShard, keyspace.PartIncarnation, keyspace.PartSequence} {
+		if n, ok := k.Number(part); ok {
+			text = append(text, fmt.Sprintf("%s %d", part, n))
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
+// CheckData reads all that is in a data directory, and prints what of it is damaged.
+// ok says that nothing is. It fails if a server has the directory open.
+func CheckData(data string, stdout io.Writer) (ok bool, err error) {
+	return checkData(vfs.Default, data, stdout)
+}
+
+// storeIn is the store's directory in a data directory.
+func storeIn(f vfs.FS, data string) (dir string, err error) {
+	dir = filepath.Join(data, storeName)
+	if _, err := f.Stat(dir); err != nil {
+		return "", fmt.Errorf("%s holds no data of Godwit's (--data): %w", data, err)
+	}
+	return dir, nil
+}
+
+func checkData(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
+	dir, err := storeIn(f, data)
+	if err != nil {
+		return false, err
+	}
+	report, err := check.Run(f, dir, new(records))
+	if err != nil {
+		return false, err
+	}
+	if err := report.Write(stdout); err != nil {
+		return false, err
+	}
+	switch {
+	case report.OK() && len(report.Earlier) > 0:
+		_, err = fmt.Fprintf(stdout, "ok: %d writes read, nothing is damaged. What the salvage that made this directory lost keeps its place until the end of its retention; another one would change nothing\n", report.Writes)
+	case report.OK():
+		_, err = fmt.Fprintf(stdout, "ok: %d writes read, nothing is damaged\n", report.Writes)
+	case report.Refusal != nil:
+		_, err = fmt.Fprintf(stdout, "a start is refused: %v\n", report.Refusal)
+	default:
+		_, err = fmt.Fprintf(stdout, "damaged: godwit starts, and serves what else there is. To get rid of the damage, restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
+	}
+	return report.OK(), err
+}
+
+// SalvageData copies what can be read of a data directory into another one, which
+// must not exist or be empty, and prints what was lost. whole says that nothing was.
+func SalvageData(data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
+	return salvageData(vfs.Default, data, to, log, stdout)
+}
+
+func salvageData(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
+	dir, err := storeIn(f, data)
+	if err != nil {
+		return false, err
+	}
+	report, err := salvage.Run(dir, to, filepath.Join(to, storeName), salvage.Options{
+		FS: f, Records: new(records), Repair: shard.NewRepair(), Logger: log, Keep: keepPlace,
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := report.Write(stdout); err != nil {
+		return false, err
+	}
+	if !report.Exact {
+		if _, err := fmt.Fprintln(stdout, "The MANIFEST could not be read: what was deleted shortly before may have come back."); err != nil {
+			return false, err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "copied %d records to %s, and made %d that others need\n", report.Copied, to, report.Repaired)
+	return report.OK(), err
+}
+
+// keepPlace reports whether a record that is lost keeps its place: that of a
+// message, which its queue counts.
+func keepPlace(key []byte) bool {
+	k, err := keyspace.Parse(key)
+	return err == nil && k.ID == keyspace.KindMessage
+}

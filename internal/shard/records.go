@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/attribute"
+)
+
+// CheckRecord reports whether the value of one of this package's own records can be
+// read; true for what is another package's.
+func CheckRecord(id keyspace.ID, value []byte) error {
+	switch id {
+	case keyspace.KindQueue:
+		record, err := decodeQueueRecord(value)
+		if err == nil {
+			_, err = attribute.Config(record.Attributes)
+		}
+		return err
+	case keyspace.KindMoveTask:
+		_, err := decodeMove(value)
+		return err
+	case keyspace.KindFanout, keyspace.KindArchive:
+		_, err := decodeFanout(bytes.Clone(value))
+		return err
+	case keyspace.KindDelivered:
+		_, err := decodeIncarnations(value)
+		return err
+	case keyspace.KindHistory:
+		if _, err := decodeHistory(value); err == nil {
+			return nil
+		}
+		_, err := function.DecodeProgress(value)
+		return err
+	case keyspace.KindDuplicate:
+		return sized(value, duplicateSize)
+	case keyspace.KindReplay:
+		return sized(value, archivePlaceSize)
+	case keyspace.KindHandleKey:
+		return sized(value, handleKeySize)
+	case keyspace.KindTransfer:
+		if len(value) == 0 { // the main lane, as versions before have written it
+			return nil
+		}
+		return sized(value, 8)
+	case keyspace.KindTopicSequence, keyspace.KindDeletedTopics:
+		return sized(value, 8)
+	case keyspace.KindCode:
+		if len(value) == 0 || len(value) > codeChunk {
+			return errRecord(value)
+		}
+	default:
+	}
+	return nil
+}
+
+func errRecord(value []byte) error {
+	return fmt.Errorf("shard: a record of %d bytes cannot be read", len(value))
+}
+
+func sized(value []byte, size int) error {
+	if len(value) != size {
+		return errRecord(value)
+	}
+	return nil
+}
+
+// decodeMove reads a move task's record.
+func decodeMove(value []byte) (r moveRecord, err error) {
+	if len(value) == 0 || value[0] != moveRecordVersion {
+		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
+	}
+	return r, json.Unmarshal(value[1:], &r)
+}
+
+// decodeIncarnations reads the subscriptions that got a publication already.
+func decodeIncarnations(value []byte) (map[uint64]struct{}, error) {
+	all := map[uint64]struct{}{}
+	for len(value) > 0 {
+		inc, w := binary.Uvarint(value)
+		if w <= 0 {
+			return nil, errRecord(value)
+		}
+		all[inc], value = struct{}{}, value[w:]
+	}
+	return all, nil
+}

@@ -1,0 +1,220 @@
+// Package check reads a whole store that nothing has open, and says what of it is
+// damaged. It changes nothing.
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/files"
+)
+
+// Records knows what the records of a store mean.
+type Records interface {
+	// Check says why a record cannot be understood.
+	Check(key, value []byte) error
+	// LostEarlier says that a record stands for one that an earlier salvage lost.
+	LostEarlier(key, value []byte) bool
+	// Add learns names from a record.
+	Add(key, value []byte)
+	// Describe says what a record is, and whose.
+	Describe(key []byte) (kind, owner string)
+}
+
+// Report is what was found.
+type Report struct {
+	// Refusal is why a start would refuse the directory; nil: it would not.
+	Refusal error
+	Files   []File
+	Lost    []Lost // in the order of owner and kind
+	// Earlier is what a salvage that made this store lost. It is no damage.
+	Earlier []Lost // in the order of owner and kind
+	Writes  int64  // read, also of what was overwritten or deleted since
+}
+
+// File is a damaged file.
+type File struct{ Name, Problem string }
+
+// Lost are records of one kind and owner that cannot be read.
+type Lost struct {
+	Owner, Kind string
+	Records     int64
+}
+
+// OK reports that nothing is damaged.
+func (r *Report) OK() bool { return r.Refusal == nil && len(r.Files) == 0 && len(r.Lost) == 0 }
+
+// maxGaps bounds the ranges that are told one by one.
+const maxGaps = 100
+
+// Tally counts what is lost, by whose it is, which is known when all has been read.
+type Tally struct {
+	records Records
+	lost    keys
+	earlier keys
+	files   map[string]string
+	gaps    []files.Gap
+}
+
+// NewTally begins to count.
+func NewTally(r Records) *Tally { return &Tally{records: r, files: map[string]string{}} }
+
+// maxKeys bounds the keys that are remembered until their owners are known.
+const maxKeys = 1 << 20
+
+// Record counts a record that cannot be read.
+func (t *Tally) Record(key []byte) { t.lost.add(key) }
+
+// Earlier counts a record that an earlier salvage lost.
+func (t *Tally) Earlier(key []byte) { t.earlier.add(key) }
+
+// keys are those of records, in no order.
+type keys struct {
+	list [][]byte
+	more int64 // that are not remembered
+}
+
+func (k *keys) add(key []byte) {
+	if len(k.list) == maxKeys {
+		k.more++
+		return
+	}
+	k.list = append(k.list, bytes.Clone(key))
+}
+
+// count counts records by owner and kind.
+func (t *Tally) count(k *keys) (lost []Lost) {
+	counts := map[Lost]int64{}
+	for _, key := range k.list {
+		kind, owner := t.records.Describe(key)
+		counts[Lost{Owner: owner, Kind: kind}]++
+	}
+	if k.more > 0 {
+		counts[Lost{Kind: "more records"}] = k.more
+	}
+	for l, n := range counts {
+		l.Records = n
+		lost = append(lost, l)
+	}
+	return lost
+}
+
+func sortLost(lost []Lost) {
+	slices.SortFunc(lost, func(a, b Lost) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind)) })
+}
+
+// File notes a damaged file, and a range of keys in it, if it is not nil.
+func (t *Tally) File(p files.Problem, gap *files.Gap) {
+	if _, known := t.files[p.File]; !known {
+		first, _, _ := strings.Cut(p.Err.Error(), "\n")
+		t.files[p.File] = first
+	}
+	if gap != nil && len(t.gaps) < maxGaps {
+		t.gaps = append(t.gaps, *gap)
+	}
+}
+
+// Report writes what was counted into a report.
+func (t *Tally) Report(r *Report) {
+	for name, problem := range t.files {
+		r.Files = append(r.Files, File{name, problem})
+	}
+	slices.SortFunc(r.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
+	r.Lost, r.Earlier = t.count(&t.lost), t.count(&t.earlier)
+	for _, g := range t.gaps {
+		from, owner := t.records.Describe(g.From)
+		to, owned := "the end", ""
+		if g.To != nil {
+			to, owned = t.records.Describe(g.To)
+		}
+		r.Lost = append(r.Lost, Lost{Owner: owner, Kind: fmt.Sprintf("all records from %s to %s %s", from, to, owned), Records: 0})
+	}
+	sortLost(r.Lost)
+	sortLost(r.Earlier)
+}
+
+// Run reads the store in a directory. It fails if it cannot be looked at, or is open.
+func Run(f vfs.FS, dir string, records Records) (*Report, error) {
+	report := new(Report)
+	if err := pebble.Verify(f, dir); err != nil {
+		if !errors.Is(err, pebble.ErrDamaged) && !errors.Is(err, pebble.ErrLoss) && !errors.Is(err, pebble.ErrFormat) {
+			return nil, err
+		}
+		report.Refusal = err
+	}
+	src, err := files.OpenSource(f, dir)
+	if err != nil {
+		return nil, err
+	}
+	tally := NewTally(records)
+	for _, p := range src.Problems {
+		if len(src.List.Tables)+len(src.List.Logs)+len(src.List.Manifests) > 0 {
+			tally.File(p, nil)
+		}
+	}
+	err = src.Read(func(w files.Write) error {
+		report.Writes++
+		if w.Kind != files.Set {
+			return nil
+		}
+		switch {
+		case w.Err != nil:
+			tally.Record(w.Key)
+			tally.File(files.Problem{File: ValuesFile(w.Err), Err: w.Err}, nil)
+		case records.LostEarlier(w.Key, w.Value):
+			tally.Earlier(w.Key)
+		case records.Check(w.Key, w.Value) != nil:
+			tally.Record(w.Key)
+		default:
+			records.Add(w.Key, w.Value)
+		}
+		return nil
+	}, tally.File)
+	if err != nil {
+		return nil, err
+	}
+	tally.Report(report)
+	return report, nil
+}
+
+// ValuesFile is the name of the file that the error of a value begins with.
+func ValuesFile(err error) string {
+	name, _, _ := bytes.Cut([]byte(err.Error()), []byte(":"))
+	if !bytes.HasSuffix(name, []byte(".blob")) {
+		return "a file of values"
+	}
+	return string(name)
+}
+
+// Write prints a report.
+func (r *Report) Write(w io.Writer) error {
+	var b bytes.Buffer
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "damaged: %s: %s\n", f.Name, f.Problem)
+	}
+	for _, l := range r.Lost {
+		l.write(&b, "unreadable")
+	}
+	for _, l := range r.Earlier {
+		l.write(&b, "lost earlier")
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (l *Lost) write(b *bytes.Buffer, what string) {
+	owner := cmp.Or(l.Owner, "the server")
+	if l.Records == 0 {
+		fmt.Fprintf(b, "%s: %s: %s\n", what, owner, l.Kind)
+	} else {
+		fmt.Fprintf(b, "%s: %s: %d × %s\n", what, owner, l.Records, l.Kind)
+	}
+}

@@ -1,0 +1,474 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/files"
+)
+
+// isDamage reports whether an error tells of stored bytes that cannot be read, and
+// not of a disk that does not answer.
+func isDamage(err error) bool {
+	_, closed := errors.AsType[*unopenable](err)
+	return closed || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
+}
+
+// maxDamage bounds how many damaged files, ranges and values are remembered, each.
+const maxDamage = 1000
+
+// damage is what of the store was found to be unreadable since it was opened.
+type damage struct {
+	any   atomic.Bool
+	count atomic.Int64 // of ranges and values
+
+	mu     sync.Mutex // guards what follows
+	files  map[string]string
+	ranges []keyRange // in their order
+	values map[string]struct{}
+	told   seldom
+}
+
+// keyRange is [from, to); a nil to is the end of the key space.
+type keyRange struct{ from, to []byte }
+
+func (r *keyRange) has(key []byte) bool {
+	return bytes.Compare(key, r.from) >= 0 && (r.to == nil || bytes.Compare(key, r.to) < 0)
+}
+
+func (r *keyRange) meets(lower, upper []byte) bool {
+	return (upper == nil || bytes.Compare(r.from, upper) < 0) && (r.to == nil || bytes.Compare(lower, r.to) < 0)
+}
+
+var (
+	fileName   = regexp.MustCompile(`\b\d{6,}\.(sst|blob)\b`)
+	fileNumber = regexp.MustCompile(`\bfile (\d{6,})\b`)
+)
+
+// damagedFile is the name of the file that an error tells of; empty: it does not say.
+func damagedFile(err error) string {
+	if k, ok := errors.AsType[*knownDamage](err); ok {
+		return k.file
+	}
+	if u, ok := errors.AsType[*unopenable](err); ok {
+		return u.file
+	}
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
+		return path.Base(info.Path)
+	}
+	return fileName.FindString(err.Error())
+}
+
+func reason(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
+}
+
+// damagedIn notes a damaged file, and tells of it once.
+func (s *Store) damagedIn(err error) { s.damagedFile(damagedFile(err), err) }
+
+func (s *Store) damagedFile(name string, err error) {
+	d := &s.damage
+	if name == "" {
+		name = "a file"
+	} else {
+		s.blocks.learn(name, err)
+	}
+	d.mu.Lock()
+	_, known := d.files[name]
+	if !known && len(d.files) < maxDamage {
+		if d.files == nil {
+			d.files = map[string]string{}
+		}
+		d.files[name] = reason(err)
+	}
+	d.mu.Unlock()
+	d.any.Store(true)
+	if !known {
+		s.log.Error("a file of the store is damaged; what else there is is served on. "+
+			"To see what is lost, stop godwit and run: godwit check; to get rid of it, restore a backup or run: godwit salvage",
+			"file", name, "error", reason(err))
+	}
+}
+
+// unreadableRange notes keys that cannot be read, and are left out.
+func (s *Store) unreadableRange(from, to []byte, err error) {
+	s.damagedIn(err)
+	d := &s.damage
+	d.mu.Lock()
+	i, known := slices.BinarySearchFunc(d.ranges, from, func(r keyRange, key []byte) int { return bytes.Compare(r.from, key) })
+	if !known && len(d.ranges) < maxDamage {
+		d.ranges = slices.Insert(d.ranges, i, keyRange{bytes.Clone(from), bytes.Clone(to)})
+	}
+	d.mu.Unlock()
+	if !known {
+		d.count.Add(1)
+		s.log.Error("records cannot be read and are left out", "from", s.describe(from), "to", s.describe(to), "file", damagedFile(err))
+	}
+}
+
+// unreadableValue notes a key whose value cannot be read.
+func (s *Store) unreadableValue(key []byte, err error) {
+	name := damagedFile(err)
+	if m := fileNumber.FindStringSubmatch(err.Error()); name == "" && m != nil {
+		name = m[1] + valuesSuffix // of tables it would be told otherwise
+	}
+	s.damagedFile(name, err)
+	d := &s.damage
+	d.mu.Lock()
+	_, known := d.values[string(key)]
+	if !known && len(d.values) < maxDamage {
+		if d.values == nil {
+			d.values = map[string]struct{}{}
+		}
+		d.values[string(key)] = struct{}{}
+	}
+	d.mu.Unlock()
+	if !known {
+		d.count.Add(1)
+		s.log.Error("a record cannot be read", "record", s.describe(key), "file", name)
+	}
+}
+
+// Damage says what of the store was found to be unreadable; nil: nothing was.
+func (s *Store) Damage() error { return s.DamageIn(nil, nil) }
+
+// DamageIn implements store.Damaged.
+func (s *Store) DamageIn(lower, upper []byte) error {
+	d := &s.damage
+	if !d.any.Load() {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	in := 0
+	for i := range d.ranges {
+		if d.ranges[i].meets(lower, upper) {
+			in++
+		}
+	}
+	for key := range d.values {
+		if (&keyRange{lower, upper}).has([]byte(key)) {
+			in++
+		}
+	}
+	if in == 0 && (lower != nil || upper != nil) {
+		return nil
+	}
+	names := make([]string, 0, len(d.files))
+	for name, why := range d.files {
+		names = append(names, fmt.Sprintf("%s (%s)", name, why))
+	}
+	slices.Sort(names)
+	if len(names) > 3 {
+		names = append(names[:3], fmt.Sprintf("%d more files", len(names)-3))
+	}
+	what := "and none of them is known to hold records that were asked for"
+	if in > 0 {
+		what = fmt.Sprintf("and with them records in %d places", in)
+	}
+	return fmt.Errorf("%w: %s, %s. Stop godwit and run godwit check to see what is lost; restore a backup, or run godwit salvage",
+		store.ErrDamaged, strings.Join(names, ", "), what)
+}
+
+// counts are the damaged files, and the unreadable ranges and values.
+func (d *damage) counts() (files, places int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return int64(len(d.files)), d.count.Load()
+}
+
+// get is get, past damage: a value that cannot be read is an empty one, and a key
+// that cannot be read is not there.
+func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
+	value, ok, err := get(r, dst, key)
+	if err == nil || !isDamage(err) {
+		return value, ok, err
+	}
+	// A damaged filter hides nothing from an iterator.
+	it, err := s.iter(r, key, append(bytes.Clone(key), 0))
+	if err != nil {
+		return dst, false, err
+	}
+	if ok = it.Next(); ok {
+		dst = append(dst, it.Value()...)
+	}
+	return dst, ok, it.Close()
+}
+
+// iterator goes past what is damaged, and tells of it.
+type iterator struct {
+	s       *Store
+	it      *pebble.Iterator
+	lower   []byte
+	upper   []byte
+	from    []byte // where the way up began; nil: at lower
+	started bool
+	key     []byte // of a value that cannot be read, at which it stands; nil: at none
+	skipped bool
+
+	// On the way down from where it goes on behind damage: from is the key before
+	// the damage if at says so, and pending, while below says so, are keys behind it.
+	back, at, below bool
+	pending         [][]byte
+}
+
+func (i *iterator) Next() bool {
+	switch key := i.key; {
+	case !i.started:
+		i.started = true
+		return i.it.First() || i.past()
+	case key != nil:
+		i.key = nil
+		return i.fresh().SeekGE(append(key, 0)) || i.past()
+	}
+	return i.it.Next() || i.past()
+}
+
+func (i *iterator) Prev() bool {
+	switch key := i.key; {
+	case !i.started:
+		i.started, i.back = true, true
+		return i.it.Last() || i.past()
+	case i.below:
+		i.key = nil
+		return i.down() || i.past()
+	case key != nil:
+		i.key = nil
+		return i.fresh().SeekLT(key) || i.past()
+	}
+	return i.it.Prev() || i.past()
+}
+
+// fresh replaces the engine's iterator by one with the same view: after an error it
+// may take the next seek for one that has nothing to find.
+func (i *iterator) fresh() *pebble.Iterator {
+	if it, err := i.it.Clone(pebble.CloneOptions{}); err == nil {
+		_ = i.it.Close()
+		i.it = it
+	}
+	return i.it
+}
+
+func (i *iterator) Seek(key []byte) bool {
+	if i.started = true; i.key != nil {
+		i.key = nil
+		i.fresh()
+	}
+	if i.it.SeekGE(key) {
+		return true
+	}
+	if i.it.Error() == nil {
+		return false
+	}
+	i.from = bytes.Clone(key)
+	return i.past()
+}
+
+func (i *iterator) Key() []byte {
+	if i.key != nil {
+		return i.key
+	}
+	return i.it.Key()
+}
+
+func (i *iterator) Value() []byte {
+	if i.key != nil {
+		return nil
+	}
+	v, err := i.it.ValueAndErr()
+	if err == nil {
+		return v
+	}
+	if isDamage(err) {
+		i.key, i.skipped = bytes.Clone(i.it.Key()), true
+		i.s.unreadableValue(i.key, err)
+	}
+	return nil
+}
+
+func (i *iterator) Close() error {
+	if err := i.it.Close(); err != nil && (!i.skipped || !isDamage(err)) {
+		return err
+	}
+	return nil
+}
+
+// past goes on behind damage, if that is what has ended the walk.
+func (i *iterator) past() bool {
+	for {
+		err := i.it.Error()
+		if err == nil || !isDamage(err) {
+			return false
+		}
+		i.skipped = true
+		if i.back {
+			if !i.pastDown(err) {
+				return false
+			}
+		} else if !i.pastUp(err) {
+			return false
+		}
+		if i.it.Valid() {
+			return true
+		}
+	}
+}
+
+// pastUp seeks the first key behind the damage that follows the last key.
+func (i *iterator) pastUp(err error) bool {
+	begin := i.lower
+	if i.from != nil && bytes.Compare(i.from, begin) > 0 {
+		begin = i.from
+	}
+	bad := bytes.Clone(begin) // the first key that may be damaged
+	if len(begin) == 0 {
+		bad = []byte{}
+	}
+	for ok := seek(i.fresh(), bad); ok; ok = i.it.Next() {
+		bad = append(append(bad[:0], i.it.Key()...), 0)
+	}
+	if i.it.Error() == nil {
+		return false // it has healed, and what there was has been seen
+	}
+	hole := i.s.hole(i.it, bad, err)
+	if hole.to == nil || i.upper != nil && bytes.Compare(hole.to, i.upper) >= 0 {
+		return false
+	}
+	i.from = hole.to
+	i.fresh().SeekGE(hole.to)
+	return true
+}
+
+// seek is SeekGE, also for no key: Pebble's own checks trip over it.
+func seek(it *pebble.Iterator, key []byte) bool {
+	if len(key) == 0 {
+		return it.First()
+	}
+	return it.SeekGE(key)
+}
+
+// hole is the range of unreadable keys that bad lies in, as far as it goes, so that
+// it is searched for once.
+func (s *Store) hole(at *pebble.Iterator, bad []byte, err error) keyRange {
+	if r, known := s.damage.find(bad); known {
+		return r
+	}
+	readable := func(key []byte) bool {
+		it, err := at.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{}})
+		if err != nil {
+			return false
+		}
+		seek(it, key)
+		ok := it.Error() == nil
+		_ = it.Close()
+		return ok
+	}
+	hole := keyRange{from: bad}
+	first := files.Largest(func(key []byte) bool { return bytes.Compare(key, bad) < 0 && readable(key) })
+	if len(first) > 0 && len(first) < files.LongestKey {
+		hole.from = append(first, 0)
+	} else if len(first) == 0 && !readable(nil) {
+		hole.from = []byte{}
+	}
+	next := append(files.Largest(func(key []byte) bool { return bytes.Compare(key, bad) <= 0 || !readable(key) }), 0)
+	if len(next) <= files.LongestKey {
+		hole.to = next
+	}
+	s.unreadableRange(hole.from, hole.to, err)
+	return hole
+}
+
+// find finds the known range that a key lies in.
+func (d *damage) find(key []byte) (keyRange, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.ranges {
+		if d.ranges[i].has(key) {
+			return d.ranges[i], true
+		}
+	}
+	return keyRange{}, false
+}
+
+// pastDown seeks the last key before the damage that precedes the last key. On the
+// way down the engine reads a key further than it tells, so that keys on either
+// side of the damage are found only on the way up.
+func (i *iterator) pastDown(err error) bool {
+	end := i.upper
+	var ok bool
+	switch {
+	case i.from == nil:
+		ok = i.fresh().Last()
+	case i.at:
+		end, ok = i.from, i.fresh().SeekGE(i.from)
+	default:
+		end, ok = i.from, i.fresh().SeekLT(i.from)
+	}
+	for ; ok; ok = i.it.Prev() {
+		end = bytes.Clone(i.it.Key())
+	}
+	if i.it.Error() == nil {
+		return false
+	}
+	inside := func(key []byte) bool { return end == nil || bytes.Compare(key, end) < 0 }
+	good := files.Largest(func(key []byte) bool {
+		if !inside(key) || bytes.Compare(key, i.lower) <= 0 {
+			return inside(key)
+		}
+		i.fresh().SeekLT(key)
+		return i.it.Error() == nil
+	})
+	bad, found := good, false
+	for ok := seek(i.fresh(), good); ok && inside(i.it.Key()); ok = i.it.Next() {
+		bad, found = append(bytes.Clone(i.it.Key()), 0), true
+	}
+	next := append(files.Largest(func(key []byte) bool {
+		if bytes.Compare(key, bad) <= 0 || !inside(key) {
+			return inside(key)
+		}
+		i.fresh().SeekGE(key)
+		return i.it.Error() != nil
+	}), 0)
+	if len(next) <= files.LongestKey && inside(next) {
+		for ok := i.fresh().SeekGE(next); ok && inside(i.it.Key()); ok = i.it.Next() {
+			i.pending = append(i.pending, bytes.Clone(i.it.Key()))
+		}
+		slices.Reverse(i.pending)
+		i.s.unreadableRange(bad, next, err)
+	} else {
+		i.s.unreadableRange(bad, end, err)
+	}
+	if i.at = found; found {
+		i.from = bad[:len(bad)-1]
+	} else {
+		i.from = good
+	}
+	i.below = true
+	return i.down()
+}
+
+// down goes to the next of the keys that pastDown has found.
+func (i *iterator) down() bool {
+	if n := len(i.pending); n > 0 {
+		key := i.pending[0]
+		i.pending = i.pending[1:]
+		return i.fresh().SeekGE(key)
+	}
+	i.below = false
+	if i.at {
+		return i.fresh().SeekGE(i.from)
+	}
+	return bytes.Compare(i.from, i.lower) > 0 && i.fresh().SeekLT(i.from)
+}

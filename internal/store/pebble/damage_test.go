@@ -1,0 +1,246 @@
+package pebble_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/test/soak"
+)
+
+// flip turns one bit of a file around.
+func flip(t *testing.T, fs vfs.FS, path string, offset int64, bit uint) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], offset); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 1 << bit
+	if _, err := f.WriteAt(b[:], offset); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func named(t *testing.T, fs vfs.FS, dir, suffix string) (paths []string) {
+	t.Helper()
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if strings.HasSuffix(n, suffix) {
+			paths = append(paths, fs.PathJoin(dir, n))
+		}
+	}
+	return paths
+}
+
+func sized(t *testing.T, fs vfs.FS, path string) int64 {
+	t.Helper()
+	info, err := fs.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// damagedKey makes keys that no two of which share a block's end.
+func damagedKey(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
+
+// TestDamagedTables: one flipped bit anywhere in a table or a file of values takes
+// away what stands there, and nothing else; it is told, and the process goes on.
+func TestDamagedTables(t *testing.T) {
+	const records = 600
+	r := soak.Rand(soak.Seed(t), 1)
+	for round := range 24 {
+		suffix, size := ".blob", 1500
+		if round%2 == 1 {
+			suffix, size = ".sst", 150
+		}
+		fs := vfs.NewMem()
+		o := options(t, fs)
+		o.MemTableBytes = 4 << 20
+		s := open(t, "data", o)
+		value := make([]byte, size)
+		incompressible(value)
+		for n := range records {
+			b := new(mutation.Batch)
+			copy(value, damagedKey(n))
+			b.Set(damagedKey(n), value)
+			if err := s.Apply(false, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closed(t, s)
+		s = open(t, "data", o) // which writes the log out
+		closed(t, s)
+		paths := named(t, fs, "data", suffix)
+		if len(paths) == 0 {
+			t.Fatalf("no %s", suffix)
+		}
+		path := paths[r.IntN(len(paths))]
+		offset := r.Int64N(sized(t, fs, path))
+		flip(t, fs, path, offset, uint(r.IntN(8)))
+		var log bytes.Buffer
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		s, err := pebble.Open("data", o)
+		if err != nil {
+			t.Fatalf("%s at %d: %v", path, offset, err)
+		}
+		seen := map[string]bool{}
+		lost := 0
+		it, err := s.Iter(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for it.Next() {
+			key, v := string(it.Key()), it.Value()
+			if len(v) == 0 {
+				lost++
+				continue
+			}
+			if len(v) != size || !bytes.HasPrefix(v, []byte(key)) {
+				t.Fatalf("%s at %d: %q has the value of another", path, offset, key)
+			}
+			if seen[key] {
+				t.Errorf("%s at %d: %q comes twice", path, offset, key)
+			}
+			seen[key] = true
+		}
+		if err := it.Close(); err != nil {
+			t.Fatalf("%s at %d: %v", path, offset, err)
+		}
+		down, err := s.Iter(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for down.Prev() {
+			if len(down.Value()) > 0 {
+				n++
+			}
+		}
+		if err := down.Close(); err != nil || n != len(seen) {
+			t.Errorf("%s at %d: %d records upwards and %d downwards, %v", path, offset, len(seen), n, err)
+		}
+		for n := range records {
+			v, ok, err := s.Get(nil, damagedKey(n))
+			if err != nil {
+				t.Fatalf("%s at %d: Get: %v", path, offset, err)
+			}
+			if has := ok && len(v) == size; has != seen[string(damagedKey(n))] {
+				t.Errorf("%s at %d: %q is there: %v, in a walk %v", path, offset, damagedKey(n), has, !has)
+			}
+		}
+		damage := s.Damage()
+		if missing := records - len(seen); missing > 0 {
+			if missing > 120 && missing < records { // a block
+				t.Errorf("%s at %d: %d records are lost", path, offset, missing)
+			}
+			if !errors.Is(damage, store.ErrDamaged) || !strings.Contains(damage.Error(), fs.PathBase(path)) || !strings.Contains(damage.Error(), "godwit salvage") {
+				t.Errorf("%s at %d: %d of %d records are missing, and it says %v", path, offset, missing, records, damage)
+			}
+			if !strings.Contains(log.String(), fs.PathBase(path)) {
+				t.Errorf("%s at %d: not told:\n%s", path, offset, &log)
+			}
+		}
+		t.Logf("%s at %d of %d: %d lost", path, offset, sized(t, fs, path), records-len(seen))
+		closed(t, s)
+	}
+}
+
+// TestDamagedOptions: what docs/recovery.md says of the files without a checksum.
+func TestDamagedOptions(t *testing.T) {
+	for _, tt := range []struct {
+		name, line string
+		at         int // in the line
+		refused    bool
+	}{
+		{"the order of keys", "comparer=", len("comparer="), true},
+		{"the merger", "merger=", len("merger="), true},
+		{"the logs' directory", "wal_dir=", len("wal_dir"), true}, // no = any more
+		{"a number", "bytes_per_sync=", len("bytes_per_sync="), false},
+		{"the name of a line", "bytes_per_sync=", 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			o := options(t, fs)
+			s := open(t, "data", o)
+			if err := s.Apply(true, put("a", "b")); err != nil {
+				t.Fatal(err)
+			}
+			closed(t, s)
+			for _, path := range optionsFiles(t, fs) {
+				text := contents(t, fs, path)
+				line := bytes.Index(text, []byte("  "+tt.line))
+				if line < 0 {
+					t.Fatalf("no line %s:\n%s", tt.line, text)
+				}
+				flip(t, fs, path, int64(line+2+tt.at), 0)
+			}
+			s, err := pebble.Open("data", o)
+			if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "godwit salvage") {
+				t.Errorf("the start says %v", err)
+			}
+			if err == nil {
+				closed(t, s)
+			}
+		})
+	}
+	fs := vfs.NewMem()
+	closed(t, open(t, "data", options(t, fs)))
+	for _, path := range optionsFiles(t, fs) {
+		if err := fs.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, open(t, "data", options(t, fs)))
+	for _, path := range named(t, fs, "data", "") {
+		if strings.Contains(path, "marker.") && sized(t, fs, path) != 0 {
+			t.Errorf("%s is not empty", path)
+		}
+	}
+}
+
+func optionsFiles(t *testing.T, fs vfs.FS) (paths []string) {
+	t.Helper()
+	for _, path := range named(t, fs, "data", "") {
+		if strings.Contains(path, "OPTIONS-") {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		t.Fatal("no OPTIONS")
+	}
+	return paths
+}
+
+func contents(t *testing.T, fs vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -1,0 +1,259 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/blob"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Kinds of writes, with Pebble's numbers.
+const (
+	Delete       = uint8(pebble.InternalKeyKindDelete)
+	Set          = uint8(pebble.InternalKeyKindSet)
+	SingleDelete = uint8(pebble.InternalKeyKindSingleDelete)
+	DeleteRange  = uint8(pebble.InternalKeyKindRangeDelete)
+)
+
+// Write is one write that a table or a log holds. Its slices are valid during the
+// call that hands it over.
+type Write struct {
+	Key      []byte
+	Value    []byte // of a set, or the exclusive end of a range
+	Sequence uint64
+	Kind     uint8
+	// Err says why the value cannot be read.
+	Err error
+}
+
+// Gap is a range of keys of a table that cannot be read, [From, To]. A nil To is
+// the end of the key space.
+type Gap struct {
+	From, To []byte
+	Err      error
+}
+
+// ErrUnreadable reports a table, or a file of values, of which nothing can be read.
+var ErrUnreadable = errors.New("nothing of the file can be read")
+
+// errRecovered reports a panic in the reading of what is damaged.
+var errRecovered = errors.New("not of this form")
+
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", errRecovered, p)
+	}
+}
+
+// ReadTable calls f for each write of a table, those of ranges first, and returns
+// the gaps. v gives the values that are kept apart; nil gives none.
+func ReadTable(fs vfs.FS, path string, v *Values, f func(Write) error) (gaps []Gap, err error) {
+	t, err := openTable(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	if ranges, err := readRanges(t, f); err != nil {
+		return nil, err
+	} else if ranges != nil {
+		gaps = append(gaps, Gap{Err: ranges})
+	}
+	more, err := readPoints(t, v, f)
+	return append(gaps, more...), err
+}
+
+func openTable(fs vfs.FS, path string) (t *sstable.Reader, err error) {
+	file, err := fs.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer func() {
+		if err != nil {
+			t, err = nil, errors.Join(fmt.Errorf("%w: %w", ErrUnreadable, err), file.Close())
+		}
+	}()
+	defer guard(&err)
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return nil, err
+	}
+	return sstable.NewReader(context.Background(), readable, new(pebble.Options).MakeReaderOptions())
+}
+
+// stopped is an error of the caller's, which is no damage.
+type stopped struct{ error }
+
+func (s stopped) Unwrap() error { return s.error }
+
+// readRanges hands the deletions of ranges over. damage says why some are missing.
+func readRanges(t *sstable.Reader, f func(Write) error) (damage, err error) {
+	var caught error
+	func() {
+		defer guard(&caught)
+		it, e := t.NewRawRangeDelIter(context.Background(), sstable.NoFragmentTransforms, sstable.NoReadEnv)
+		if e != nil || it == nil {
+			caught = e
+			return
+		}
+		defer it.Close()
+		span, e := it.First()
+		for ; span != nil && e == nil; span, e = it.Next() {
+			for _, k := range span.Keys {
+				if uint8(k.Kind()) != DeleteRange {
+					continue
+				}
+				if e := f(Write{Key: span.Start, Value: span.End, Sequence: uint64(k.SeqNum()), Kind: DeleteRange}); e != nil {
+					caught = stopped{e}
+					return
+				}
+			}
+		}
+		caught = e
+	}()
+	if s, ok := errors.AsType[stopped](caught); ok {
+		return nil, s.error
+	}
+	return caught, nil
+}
+
+// reference is where a value stands that is kept apart.
+type reference struct {
+	is    bool
+	file  uint32
+	block uint32
+	value uint32
+	size  uint32
+}
+
+// noting has f tell ref what it was asked for. Its result is of a type that only
+// Pebble can name.
+func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref *reference) func(blob.InlineHandlePreface, []byte) V {
+	return func(p blob.InlineHandlePreface, rest []byte) V {
+		s := blob.DecodeHandleSuffix(rest)
+		*ref = reference{true, uint32(p.ReferenceID), uint32(s.BlockID), uint32(s.ValueID), p.ValueLen}
+		return f(p, rest)
+	}
+}
+
+// points is what is asked of an iterator of a table.
+type points interface {
+	Error() error
+	Close() error
+}
+
+// readPoints goes through the keys of a table. Where a block is damaged it goes on
+// with the first key behind it.
+func readPoints(t *sstable.Reader, v *Values, f func(Write) error) (gaps []Gap, err error) {
+	var ref reference
+	handles := sstable.DebugHandlesBlobContext
+	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
+	var at []byte   // all before it is done
+	var done []byte // the latest key
+	for {
+		damage, err := walk(t, handles, at, func(w Write) error {
+			w.Err = nil
+			if ref.is {
+				w.Value, w.Err = v.get(ref)
+			}
+			ref = reference{}
+			done = append(done[:0], w.Key...)
+			return f(w)
+		})
+		if err != nil || damage == nil {
+			return gaps, err
+		}
+		if !readable(t, handles, nil) {
+			return append(gaps, Gap{From: bytes.Clone(done), Err: damage}), nil
+		}
+		from := done
+		if bytes.Compare(at, done) > 0 {
+			from = at
+		}
+		next := append(Largest(func(key []byte) bool {
+			return bytes.Compare(key, from) <= 0 || !readable(t, handles, key)
+		}), 0)
+		gaps = append(gaps, Gap{From: bytes.Clone(from), To: next, Err: damage})
+		if len(next) > LongestKey { // nothing behind it can be read
+			gaps[len(gaps)-1].To = nil
+			return gaps, nil
+		}
+		at = bytes.Clone(next)
+	}
+}
+
+// walk hands over the writes of a table from a key on until a block is damaged.
+func walk(t *sstable.Reader, handles sstable.TableBlobContext, from []byte, f func(Write) error) (damage, err error) {
+	func() {
+		defer guard(&damage)
+		it, e := t.NewIter(sstable.NoTransforms, nil, nil, handles)
+		if e != nil {
+			damage = e
+			return
+		}
+		defer closing(it, &damage)
+		kv := it.SeekGE(from, 0)
+		for ; kv != nil; kv = it.Next() {
+			value, _, e := kv.Value(nil)
+			w := Write{Key: kv.K.UserKey, Value: value, Sequence: uint64(kv.K.SeqNum()), Kind: uint8(kv.K.Kind())}
+			if e != nil {
+				w.Err = e
+			}
+			if err = f(w); err != nil {
+				return
+			}
+		}
+	}()
+	return damage, err
+}
+
+func closing(it points, damage *error) {
+	*damage = errors.Join(*damage, it.Error(), it.Close())
+}
+
+// readable reports whether a table can be read at a key; nil: whether it has an
+// index that can be.
+func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) bool {
+	var damage error
+	func() {
+		defer guard(&damage)
+		it, e := t.NewIter(sstable.NoTransforms, nil, nil, handles)
+		if e != nil {
+			damage = e
+			return
+		}
+		defer closing(it, &damage)
+		if key != nil {
+			it.SeekGE(key, 0)
+		}
+	}()
+	return damage == nil
+}
+
+// LongestKey bounds how far apart two keys are told, in bytes.
+const LongestKey = 96
+
+// Largest finds the largest key of at most LongestKey bytes for which is holds,
+// given that it holds for all smaller ones, too.
+func Largest(is func(key []byte) bool) []byte {
+	key := make([]byte, 0, LongestKey+2)
+	for len(key) < LongestKey {
+		if !is(append(key, 0)) {
+			return key
+		}
+		low, high := 0, 256 // it holds with low and not with high
+		for high-low > 1 {
+			if mid := (low + high) / 2; is(append(key, byte(mid))) {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		key = append(key, byte(low))
+	}
+	return key
+}

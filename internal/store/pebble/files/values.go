@@ -1,0 +1,185 @@
+package files
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/blob"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// ErrNoValues reports a value whose file nothing names.
+var ErrNoValues = errors.New("nothing says which file holds the value")
+
+// Values reads the values that one table keeps apart. It is not for use by
+// several goroutines.
+type Values struct {
+	fs    vfs.FS
+	dir   string
+	files []uint64 // by what the table calls them: the .blob; 0 is unknown
+	vf    *blob.ValueFetcher
+}
+
+// NewValues reads values for a table that calls files by these numbers, which are
+// those of .blob files in dir. 0 is one that nobody knows.
+func NewValues(fs vfs.FS, dir string, files []uint64) *Values {
+	return &Values{fs: fs, dir: dir, files: files}
+}
+
+// Close releases what is open.
+func (v *Values) Close() {
+	if v == nil || v.vf == nil {
+		return
+	}
+	_ = v.vf.Close()
+	v.vf = nil
+}
+
+// Types that only Pebble can name are found by the methods that have them.
+type (
+	mapping[ID, File ~uint64] struct{}
+	opener[File ~uint64]      struct{ v *Values }
+)
+
+// Lookup implements blob.FileMapping: this package calls a file by its number.
+func (mapping[ID, File]) Lookup(id ID) (File, bool) { return File(id), true }
+
+// GetValueReader implements blob.ReaderProvider.
+func (o opener[File]) GetValueReader(_ context.Context, n File) (blob.ValueReader, func(), error) {
+	return o.v.open(uint64(n))
+}
+
+func newMapping[ID, File ~uint64](func(blob.FileMapping, ID) (File, bool)) mapping[ID, File] {
+	return mapping[ID, File]{}
+}
+
+func newOpener[File ~uint64](_ func(blob.ReaderProvider, context.Context, File) (blob.ValueReader, func(), error), v *Values) opener[File] {
+	return opener[File]{v}
+}
+
+func fetch[ID ~uint64](
+	f func(context.Context, ID, blob.BlockID, blob.BlockValueID) ([]byte, bool, error), file uint64, r reference,
+) ([]byte, error) {
+	value, _, err := f(context.Background(), ID(file), blob.BlockID(r.block), blob.BlockValueID(r.value))
+	return value, err
+}
+
+func (v *Values) open(n uint64) (blob.ValueReader, func(), error) {
+	file, err := v.fs.Open(v.fs.PathJoin(v.dir, ValuesName(n)))
+	if err != nil {
+		return nil, nil, err
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	r, err := blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{})
+	if err != nil {
+		return nil, nil, errors.Join(err, readable.Close())
+	}
+	return r, func() { _ = r.Close() }, nil
+}
+
+// get reads a value.
+func (v *Values) get(r reference) ([]byte, error) {
+	if v == nil || int(r.file) >= len(v.files) || v.files[r.file] == 0 {
+		return nil, ErrNoValues
+	}
+	return v.from(v.files[r.file], r)
+}
+
+func (v *Values) from(file uint64, r reference) (value []byte, err error) {
+	defer func() {
+		if err != nil {
+			v.vf = nil // what it had open is in no known state
+			err = fmt.Errorf("%s: %w", ValuesName(file), err)
+		}
+	}()
+	defer guard(&err)
+	if v.vf == nil {
+		v.vf = new(blob.ValueFetcher)
+		v.vf.Init(newMapping(blob.FileMapping.Lookup), newOpener(blob.ReaderProvider.GetValueReader, v), block.ReadEnv{})
+	}
+	if value, err = fetch(v.vf.Fetch, file, r); err != nil {
+		return nil, err
+	}
+	if len(value) != int(r.size) {
+		return nil, fmt.Errorf("a value has %d bytes, not %d", len(value), r.size)
+	}
+	return value, nil
+}
+
+// valuesFooter is the length of the end of a file of values: a checksum (4) of the
+// rest.
+const valuesFooter = 38
+
+// CheckValues says what is wrong with a file of values so that none of it can be read.
+func CheckValues(file vfs.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < valuesFooter {
+		return fmt.Errorf("%w: it has %d bytes", ErrUnreadable, info.Size())
+	}
+	var p [valuesFooter]byte
+	if _, err := file.ReadAt(p[:], info.Size()-valuesFooter); err != nil {
+		return err
+	}
+	if checksum(p[4:]) != binary.LittleEndian.Uint32(p[:]) {
+		return fmt.Errorf("%w: its end is damaged", ErrUnreadable)
+	}
+	return nil
+}
+
+// FindValues finds the files of values of a table that no manifest names, by what
+// the table says of its values: where each stands and how long it is. A file
+// counts only if it alone has them all.
+func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, error) {
+	t, err := openTable(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	var ref reference
+	handles := sstable.DebugHandlesBlobContext
+	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
+	var asked [][]reference
+	if _, err := walk(t, handles, nil, func(Write) error {
+		if ref.is {
+			for int(ref.file) >= len(asked) {
+				asked = append(asked, nil)
+			}
+			asked[ref.file] = append(asked[ref.file], ref)
+		}
+		ref = reference{}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	found := make([]uint64, len(asked))
+	for i, refs := range asked {
+		for _, n := range candidates {
+			v := NewValues(fs, dir, nil)
+			missing := slices.ContainsFunc(refs, func(r reference) bool {
+				_, err := v.from(n, r)
+				return err != nil
+			})
+			v.Close()
+			if missing {
+				continue
+			}
+			if found[i] != 0 { // either could be it
+				found[i] = 0
+				break
+			}
+			found[i] = n
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,279 @@
+// Package salvage copies what can be read of a damaged store into a new one. It
+// never writes to the source, and needs no manifest.
+package salvage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	engine "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/check"
+	"godwit.dev/godwit/internal/store/pebble/files"
+)
+
+// Report is what was copied and what was not.
+type Report struct {
+	check.Report
+	Copied   int64 // records
+	Repaired int64 // records that were made from others
+	// Exact says that the manifest told what counts. Otherwise what was deleted of
+	// late may have come back.
+	Exact bool
+}
+
+// Repair makes a store that lacks records one that can be opened. It is given all
+// records in the order of their keys, and then asked for what is to be written.
+type Repair interface {
+	See(key, value []byte)
+	Repairs() *mutation.Batch
+	// Lost says what the repairs take away.
+	Lost() []string
+}
+
+// Options are those of Run.
+type Options struct {
+	FS      vfs.FS // of both
+	Records check.Records
+	Repair  Repair // nil: none
+	// Keep reports whether a record whose value is lost keeps its place, with an
+	// empty value; nil: none does.
+	Keep   func(key []byte) bool
+	Logger *slog.Logger
+}
+
+// ErrTarget reports a target that is not new.
+var ErrTarget = errors.New("the directory that is copied into must not exist, or be empty")
+
+// scratchDir holds, in the target, every write by key and sequence while the copy
+// is under way: it takes as much room as the copy, and goes with its end.
+const scratchDir = "salvage-scratch"
+
+// Run copies the store in the directory from into store, a directory in to, which
+// must be new.
+func Run(from, to, store string, o Options) (report *Report, err error) {
+	if names, err := o.FS.List(to); err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrTarget, to)
+	}
+	src, err := files.OpenSource(o.FS, from)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.FS.MkdirAll(to, 0o700); err != nil {
+		return nil, err
+	}
+	scratch := o.FS.PathJoin(to, scratchDir)
+	w, err := newWrites(o.FS, scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close(), o.FS.RemoveAll(scratch)) }()
+
+	report = &Report{Exact: src.Exact}
+	tally := check.NewTally(o.Records)
+	for _, p := range src.Problems {
+		tally.File(p, nil)
+	}
+	if err := src.Read(func(write files.Write) error {
+		report.Writes++
+		return w.add(write)
+	}, tally.File); err != nil {
+		return nil, err
+	}
+	target, err := pebble.Open(store, pebble.Options{FS: o.FS, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	var batch mutation.Batch
+	flush := func(least int) error {
+		if batch.Size() < least || batch.Len() == 0 {
+			return nil
+		}
+		defer batch.Reset()
+		return target.Apply(false, &batch)
+	}
+	err = w.latest(func(key, value []byte, damage error) error {
+		keep := func() error {
+			if o.Repair != nil {
+				o.Repair.See(key, nil)
+			}
+			batch.Set(key, nil)
+			return flush(1 << 20)
+		}
+		if damage != nil {
+			tally.File(files.Problem{File: check.ValuesFile(damage), Err: damage}, nil)
+		}
+		if damage == nil && o.Records.LostEarlier(key, value) {
+			tally.Earlier(key)
+			return keep()
+		}
+		if damage != nil || o.Records.Check(key, value) != nil {
+			tally.Record(key)
+			if o.Keep == nil || !o.Keep(key) {
+				return nil
+			}
+			return keep()
+		}
+		o.Records.Add(key, value)
+		if o.Repair != nil {
+			o.Repair.See(key, value)
+		}
+		report.Copied++
+		batch.Set(key, value)
+		return flush(1 << 20)
+	})
+	if err == nil {
+		err = flush(0)
+	}
+	if err == nil && o.Repair != nil {
+		repairs := o.Repair.Repairs()
+		report.Repaired = int64(repairs.Len())
+		err = target.Apply(true, repairs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tally.Report(&report.Report)
+	if o.Repair != nil {
+		for _, what := range o.Repair.Lost() {
+			report.Lost = append(report.Lost, check.Lost{Kind: what})
+		}
+	}
+	return report, target.Sync()
+}
+
+// writes sorts all writes by key, the latest first.
+type writes struct {
+	db     *engine.DB
+	batch  *engine.Batch
+	ranges []deletion
+}
+
+type deletion struct {
+	from, to []byte
+	sequence uint64
+}
+
+func newWrites(f vfs.FS, dir string) (*writes, error) {
+	db, err := engine.Open(dir, &engine.Options{
+		FS: f, DisableWAL: true, MemTableSize: 16 << 20, FormatMajorVersion: engine.FormatNewest, Logger: quiet{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &writes{db: db, batch: db.NewBatch()}, nil
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)           {}
+func (quiet) Errorf(string, ...any)          {}
+func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+// What stands before the value of a write in the scratch.
+const (
+	isSet     = 's'
+	isDeleted = 'd'
+	isDamaged = 'x' // the value is the error's text
+)
+
+// place is where a write stands: its key, in a form that no other begins with, and
+// its sequence, the latest first.
+func place(key []byte, sequence uint64) []byte {
+	p := make([]byte, 0, len(key)+12)
+	for _, b := range key {
+		if p = append(p, b); b == 0 {
+			p = append(p, 0xff)
+		}
+	}
+	return binary.BigEndian.AppendUint64(append(p, 0, 1), ^sequence)
+}
+
+func readPlace(p []byte) (key []byte, sequence uint64) {
+	sequence = ^binary.BigEndian.Uint64(p[len(p)-8:])
+	for i, rest := 0, p[:len(p)-10]; i < len(rest); i++ {
+		if key = append(key, rest[i]); rest[i] == 0 {
+			i++
+		}
+	}
+	return key, sequence
+}
+
+func (w *writes) add(write files.Write) error {
+	var value []byte
+	switch write.Kind {
+	case files.DeleteRange:
+		w.ranges = append(w.ranges, deletion{bytes.Clone(write.Key), bytes.Clone(write.Value), write.Sequence})
+		return nil
+	case files.Delete, files.SingleDelete:
+		value = []byte{isDeleted}
+	case files.Set, uint8(engine.InternalKeyKindSetWithDelete):
+		value = append([]byte{isSet}, write.Value...)
+		if write.Err != nil {
+			value = append([]byte{isDamaged}, write.Err.Error()...)
+		}
+	default:
+		return nil // of no meaning in our stores
+	}
+	if err := w.batch.Set(place(write.Key, write.Sequence), value, nil); err != nil {
+		return err
+	}
+	if w.batch.Len() < 1<<20 {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *writes) flush() error {
+	err := w.batch.Commit(engine.NoSync)
+	w.batch = w.db.NewBatch()
+	return err
+}
+
+// latest calls f with every key that is not deleted, in order.
+func (w *writes) latest(f func(key, value []byte, damage error) error) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	slices.SortFunc(w.ranges, func(a, b deletion) int { return bytes.Compare(a.from, b.from) })
+	it, err := w.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	var active []deletion
+	next := 0
+	var last []byte
+	begun := false
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		key, sequence := readPlace(it.Key())
+		if begun && bytes.Equal(key, last) {
+			continue
+		}
+		last, begun = key, true
+		for ; next < len(w.ranges) && bytes.Compare(w.ranges[next].from, key) <= 0; next++ {
+			active = append(active, w.ranges[next])
+		}
+		active = slices.DeleteFunc(active, func(d deletion) bool { return bytes.Compare(d.to, key) <= 0 })
+		if slices.ContainsFunc(active, func(d deletion) bool { return d.sequence > sequence }) {
+			continue
+		}
+		switch value := it.Value(); value[0] {
+		case isSet:
+			err = f(key, value[1:], nil)
+		case isDamaged:
+			err = f(key, nil, errors.New(string(value[1:])))
+		}
+	}
+	return cmp.Or(err, it.Close())
+}
+
+func (w *writes) close() error { return errors.Join(w.batch.Close(), w.db.Close()) }

@@ -1,0 +1,392 @@
+package sdk_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/keyspace/values"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// everything is a server on which a random history is made with every service.
+type everything struct {
+	t    *testing.T
+	dir  string
+	rand *rand.Rand
+	stop func()
+	// What was committed, in order.
+	mu      sync.Mutex
+	commits []*mutation.Commit
+
+	url string
+
+	queues, topics []string // URLs and ARNs
+	dead, standard string   // URLs
+	fifoTopic      string
+	replay         string // a subscription to it
+	handles        map[string][]string
+	fn             *farFunction
+	hook           *hook
+}
+
+func (e *everything) start() {
+	e.t.Helper()
+	s := server.New(config.Config{
+		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
+		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
+		EndpointConcurrency: 50, DeliveryConcurrency: 500,
+	}, slog.New(slog.NewTextHandler(e.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), func(ctx context.Context, deps server.Deps) (server.Parts, error) {
+		deps.Committed = e.committed
+		return server.Assemble(ctx, deps)
+	})
+	if err := s.Start(e.t.Context()); err != nil {
+		e.t.Fatal(err)
+	}
+	e.stop = func() {
+		if err := s.Stop(context.Background()); err != nil {
+			e.t.Error(err)
+		}
+	}
+	e.url = "http://" + s.Addr().String()
+}
+
+func (e *everything) committed(sealed []byte) {
+	c, err := mutation.DecodeCommit(bytes.Clone(sealed))
+	if err != nil {
+		e.t.Errorf("a commit of %d bytes cannot be decoded: %v", len(sealed), err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.commits = append(e.commits, c)
+}
+
+// setUp makes some of everything.
+func (e *everything) setUp() {
+	t := e.t
+	t.Helper()
+	q, n, l, f := client(e.url), topicsClient(e.url), logsClient(e.url), functionsClient(e.url)
+	e.dead = createQueue(t, q, "dead")
+	redrive := `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":"2"}`
+	e.standard = createQueue(t, q, "standard", "RedrivePolicy", redrive, "VisibilityTimeout", "5")
+	e.queues = []string{
+		e.standard, createQueue(t, q, "orders.fifo", "FifoQueue", "true", "VisibilityTimeout", "5"), createQueue(t, q, "delayed", "DelaySeconds", "20"), e.dead,
+	}
+	e.hook = newHook(t)
+	orders := createTopic(t, n, "orders")
+	subscribe(t, n, orders, "sqs", queueARN("standard"))
+	subscribe(t, n, orders, "http", e.hook.URL, "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	visit(t, decode(t, e.hook.next(t).Body)["SubscribeURL"].(string))
+	e.hook.answer(503)
+	go func() {
+		for {
+			select {
+			case <-e.hook.requests: // what comes now is not looked at
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	e.fifoTopic = createFIFOTopic(t, n, "archived.fifo", "ArchivePolicy", `{"MessageRetentionPeriod":"30"}`)
+	e.replay = subscribe(t, n, e.fifoTopic, "sqs", queueARN("orders.fifo"))
+	wide := createTopic(t, n, "wide")
+	for i := range 40 { // more than one publication gets to, of those that do not keep up
+		subscribe(t, n, wide, "lambda", functionARN(fmt.Sprint("none-", i)))
+	}
+	e.topics = []string{orders, e.fifoTopic, wide}
+
+	must(f.CreateFunction(t.Context(), functionInput(t, "zipped")))(t)
+	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("zipped")}))(t)
+	must(f.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: aws.String("zipped"), FunctionVersion: aws.String("1"), Name: aws.String("live")}))(t)
+	e.fn = createAnswered(t, f, "far")
+	createQueue(t, q, "work")
+	mapped(t, f, "work", "far", nil)
+
+	createGroup(t, l, "application", "one", "two")
+	must(l.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("application"), RetentionInDays: aws.Int32(1)}))(t)
+	putAlarm(t, e.url, "loud", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{orders} })
+	e.handles = map[string][]string{}
+}
+
+// step makes one random request, or moves the clock.
+func (e *everything) step(i int) {
+	t, r := e.t, e.rand
+	t.Helper()
+	q, n, m, l := client(e.url), topicsClient(e.url), metricsClient(e.url), logsClient(e.url)
+	queue := e.queues[r.IntN(len(e.queues))]
+	fifo := strings.HasSuffix(queue, ".fifo")
+	body := fmt.Sprintf("%d %s", i, strings.Repeat("x", r.IntN(2000)))
+	switch r.IntN(14) {
+	case 0, 1, 2:
+		in := &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: &body}
+		if fifo || r.IntN(2) == 0 { // a standard queue's is a tenant
+			in.MessageGroupId = aws.String(fmt.Sprint("group-", r.IntN(3)))
+		}
+		if fifo {
+			in.MessageDeduplicationId = aws.String(fmt.Sprint("once-", i/2))
+		}
+		must(q.SendMessage(t.Context(), in))(t)
+	case 3, 4, 5:
+		for _, got := range must(q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 5}))(t).Messages {
+			e.handles[queue] = append(e.handles[queue], *got.ReceiptHandle)
+		}
+	case 6:
+		for _, handle := range e.handles[queue] {
+			if r.IntN(2) == 0 {
+				_, _ = q.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: &handle}) // it may have expired
+			} else {
+				_, _ = q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &queue, ReceiptHandle: &handle, VisibilityTimeout: int32(r.IntN(30))})
+			}
+		}
+		delete(e.handles, queue)
+	case 7:
+		in := &sns.PublishInput{TopicArn: &e.topics[r.IntN(len(e.topics))], Message: &body}
+		if *in.TopicArn == e.fifoTopic {
+			in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(fmt.Sprint("once-", i/2))
+		}
+		must(n.Publish(t.Context(), in))(t)
+	case 8:
+		data := []cloudwatchtypes.MetricDatum{
+			{MetricName: aws.String("m"), Value: aws.Float64(float64(r.IntN(40)))},
+			{MetricName: aws.String("fine"), Value: aws.Float64(r.Float64()), StorageResolution: aws.Int32(1)},
+		}
+		must(m.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: data}))(t)
+	case 9:
+		stream := []string{"one", "two"}[r.IntN(2)]
+		putLogs(t, l, "application", stream, logEvents(serverNow(t, e.url), "a", "b", body))
+	case 10:
+		must(functionsClient(e.url).Invoke(t.Context(), &lambda.InvokeInput{
+			FunctionName: aws.String("far"), InvocationType: lambdatypes.InvocationTypeEvent, Payload: []byte(`{}`),
+		}))(t)
+		if call := e.fn.next(); r.IntN(2) == 0 {
+			call.fail()
+		} else {
+			call.succeed(`{}`)
+		}
+	case 11:
+		// A task may be running, or the queue have been purged within a minute.
+		_, _ = q.StartMessageMoveTask(t.Context(), &sqs.StartMessageMoveTaskInput{SourceArn: aws.String(queueARN("dead"))})
+		_, _ = q.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &e.queues[2]})
+	case 12:
+		must(q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(strings.Replace(e.standard, "standard", "work", 1)), MessageBody: &body}))(t)
+		e.fn.next().succeed(`{}`)
+	case 13:
+		e.advance([]string{"1s", "10s", "70s", "30m"}[r.IntN(4)])
+	}
+}
+
+// advance moves the clock. Retries of events come to the function on the way.
+func (e *everything) advance(by string) {
+	e.t.Helper()
+	advanced := make(chan struct{})
+	go func() {
+		defer close(advanced)
+		for {
+			select {
+			case call := <-e.fn.calls:
+				call.succeed(`{}`)
+			case advanced <- struct{}{}:
+				return
+			}
+		}
+	}()
+	advance(e.t, e.url, by)
+	<-advanced
+}
+
+// leave has some of everything under way: what a store holds only for a while.
+func (e *everything) leave() {
+	t := e.t
+	t.Helper()
+	q, n := client(e.url), topicsClient(e.url)
+	quiet := createQueue(t, q, "quiet")
+	send(t, q, quiet, "m")
+	e.advance("30m") // in which it tells the same
+	send(t, q, quiet, "m")
+	e.advance("2m")
+
+	left := createQueue(t, q, "left.fifo", "FifoQueue", "true")
+	for i := range 4 {
+		body := aws.String(fmt.Sprint("left-", i))
+		must(q.SendMessage(t.Context(), &sqs.SendMessageInput{
+			QueueUrl: &left, MessageBody: body, MessageGroupId: aws.String(fmt.Sprint(i % 2)), MessageDeduplicationId: body,
+		}))(t)
+		must(q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &e.standard, MessageBody: body, MessageGroupId: aws.String("left")}))(t)
+		must(q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &e.queues[2], MessageBody: body}))(t)
+	}
+	for range 2 { // one of each group, of which the latter comes back
+		got := must(q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &left, MaxNumberOfMessages: 1, VisibilityTimeout: 600}))(t).Messages
+		e.handles[left] = append(e.handles[left], *got[0].ReceiptHandle)
+	}
+	must(q.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &left, ReceiptHandle: &e.handles[left][1], VisibilityTimeout: 0}))(t)
+	must(n.Publish(t.Context(), &sns.PublishInput{
+		TopicArn: &e.fifoTopic, Message: aws.String("left"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("left"),
+	}))(t)
+	must(metricsClient(e.url).PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{Namespace: aws.String("n"), MetricData: []cloudwatchtypes.MetricDatum{
+		{MetricName: aws.String("left"), Value: aws.Float64(1), StorageResolution: aws.Int32(1)},
+	}}))(t)
+	putLogs(t, logsClient(e.url), "application", "one", logEvents(serverNow(t, e.url), "left"))
+	must(metricsClient(e.url).SetAlarmState(t.Context(), &cloudwatch.SetAlarmStateInput{
+		AlarmName: aws.String("loud"), StateValue: cloudwatchtypes.StateValueOk, StateReason: aws.String("left"),
+	}))(t)
+	must(n.Publish(t.Context(), &sns.PublishInput{TopicArn: &e.topics[0], Message: aws.String("left")}))(t)
+	eventually(t, "an attempt that failed", func() bool {
+		return strings.Contains(fetch(t, e.url+"/_godwit/deliveries?subscription="+e.sub(e.topics[0], "http")).Body, `"outcome":"server-error"`)
+	})
+}
+
+func (e *everything) sub(topic, protocol string) string {
+	e.t.Helper()
+	for _, s := range must(topicsClient(e.url).ListSubscriptionsByTopic(e.t.Context(), &sns.ListSubscriptionsByTopicInput{TopicArn: &topic}))(e.t).Subscriptions {
+		if *s.Protocol == protocol {
+			return *s.SubscriptionArn
+		}
+	}
+	e.t.Fatal("no such subscription")
+	return ""
+}
+
+// TestStoreOfEverything makes a random history with every service, with a restart. All
+// that the store holds then is in the table of the key space and can be read; and the
+// commits, replayed into an empty store, give the same store, key for key.
+func TestStoreOfEverything(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	e := &everything{t: t, dir: filepath.Join(t.TempDir(), "data"), rand: rand.New(rand.NewPCG(seed, 0))}
+	e.start()
+	e.setUp()
+	for i := range 120 {
+		if e.step(i); i == 60 {
+			e.stop()
+			e.start()
+		}
+	}
+	e.leave()
+	e.stop()
+
+	s, err := pebble.Open(filepath.Join(e.dir, "store"), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	holdToTable(t, s)
+	e.checkStreams()
+	inOrder, byStream := memory.New(), memory.New()
+	for _, c := range e.commits {
+		must(0, inOrder.Apply(true, &c.Batch))(t)
+	}
+	slices.SortStableFunc(e.commits, func(a, b *mutation.Commit) int { return cmp.Compare(a.Shard, b.Shard) })
+	for _, c := range e.commits {
+		must(0, byStream.Apply(true, &c.Batch))(t)
+	}
+	storetest.Equal(t, s, inOrder)
+	storetest.Equal(t, s, byStream)
+}
+
+// checkStreams holds the commits to what a standby relies on: each stream's sequences
+// have no gap over restarts, its epochs do not go back, and it writes its own keys only.
+func (e *everything) checkStreams() {
+	t := e.t
+	t.Helper()
+	var last [keyspace.Streams]*mutation.Commit
+	for _, c := range e.commits {
+		before := last[c.Shard]
+		if last[c.Shard] = c; before == nil {
+			before = &mutation.Commit{}
+		}
+		if c.Sequence != before.Sequence+1 || c.Epoch < before.Epoch || c.Epoch == 0 {
+			t.Errorf("stream %d: commit %d of epoch %d follows %d of %d", c.Shard, c.Sequence, c.Epoch, before.Sequence, before.Epoch)
+		}
+		err := c.Batch.Each(func(op mutation.Op, key, end []byte) error {
+			own, ok := keyspace.StreamOf(key)
+			if op == mutation.DeleteRange && ok {
+				var to uint16
+				to, ok = keyspace.StreamOf(end)
+				ok = ok && to == own
+			}
+			if !ok || own != c.Shard {
+				t.Errorf("stream %d writes %q", c.Shard, key)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for id, c := range last {
+		if c == nil || c.Epoch != 2 {
+			t.Errorf("stream %d ends with %+v after two starts", id, c)
+		}
+	}
+}
+
+// holdToTable holds all that a store holds to the table of the key space.
+func holdToTable(t *testing.T, s store.Store) {
+	t.Helper()
+	it, err := s.Iter(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[keyspace.ID]int{}
+	var names values.Names
+	var incarnated []keyspace.Key
+	for it.Next() {
+		k, err := values.Check(it.Key(), it.Value())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		seen[k.ID]++
+		names.Add(it.Key(), it.Value())
+		if k.ID == keyspace.KindMessage || k.ID == keyspace.KindCounters {
+			own, _ := keyspace.Parse(slices.Clone(it.Key()))
+			incarnated = append(incarnated, own)
+		}
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range incarnated {
+		if _, ok := names.Of(&k); !ok {
+			shard, _ := k.Shard()
+			inc, _ := k.Number(keyspace.PartIncarnation)
+			t.Errorf("nobody owns a %s of incarnation %d in shard %d", k.Kind().Name, inc, shard)
+		}
+	}
+	// What is not there now is made and removed within a step, or takes a crash.
+	brief := []keyspace.ID{
+		keyspace.KindDeletedTopics, keyspace.KindDelivered, keyspace.KindFanout, keyspace.KindReplay, keyspace.KindTransfer,
+		keyspace.KindLogDoomed, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
+	}
+	for id := range keyspace.Table {
+		if seen[keyspace.ID(id)] == 0 && !slices.Contains(brief, keyspace.ID(id)) {
+			t.Errorf("the history left no %s", keyspace.Table[id].Name)
+		}
+	}
+}

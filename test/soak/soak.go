@@ -1,0 +1,152 @@
+// Package soak gives tests a short form, which every change runs, and a long
+// one, for machines that have an hour to spare. Three variables say which:
+//
+//	GODWIT_SOAK=1         the long form (make soak)
+//	GODWIT_SOAK_TIME=10m  how long each campaign then goes on (default 1m)
+//	GODWIT_SEED=42        the seed of everything random, to replay a failure
+//
+// A test that draws anything prints its seed as the command that draws the same
+// again.
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	variable     = "GODWIT_SOAK"
+	timeVariable = "GODWIT_SOAK_TIME"
+	seedVariable = "GODWIT_SEED"
+	defaultTime  = time.Minute
+)
+
+// Enabled reports whether tests are to run in their long form.
+func Enabled() bool {
+	v := os.Getenv(variable)
+	return v != "" && v != "0"
+}
+
+// Rounds is how often to do something: short, or long when soaking.
+func Rounds(t testing.TB, short, long int) int {
+	t.Helper()
+	if Enabled() {
+		return long
+	}
+	return short
+}
+
+// Seed is the seed of what a test draws: GODWIT_SEED, or a random one. It logs the
+// command that repeats it.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed, given := fixedSeed(t)
+	if !given {
+		seed = rand.Uint64()
+	}
+	announce(t, seed)
+	return seed
+}
+
+// Rand is a source drawn from a seed. Places that draw independently of each other
+// each take a stream of their own.
+func Rand(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
+
+// Campaign runs rounds, each a subtest with a seed of its own, until one fails: short
+// of them, or for GODWIT_SOAK_TIME when soaking. With GODWIT_SEED it runs the round of
+// that seed only.
+func Campaign(t *testing.T, short int, round func(t *testing.T, seed uint64)) {
+	t.Helper()
+	if seed, given := fixedSeed(t); given {
+		announce(t, seed)
+		run(t, seed, round)
+		return
+	}
+	until := time.Now().Add(duration(t))
+	for n := 0; n < short || Enabled() && time.Now().Before(until); n++ {
+		seed := rand.Uint64()
+		if !run(t, seed, round) {
+			announce(t, seed)
+			return
+		}
+	}
+}
+
+func run(t *testing.T, seed uint64, round func(t *testing.T, seed uint64)) (passed bool) {
+	return t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { round(t, seed) })
+}
+
+// announce logs how to draw the same again.
+func announce(t testing.TB, seed uint64) {
+	t.Helper()
+	t.Logf("repeat with: %s", command(t.Name(), seed, Enabled()))
+}
+
+// command is what a shell in the module's root runs to repeat a test.
+func command(test string, seed uint64, long bool) string {
+	var b strings.Builder
+	if long {
+		b.WriteString(variable + "=1 ")
+	}
+	fmt.Fprintf(&b, "%s=%d go test -count=1 ", seedVariable, seed)
+	if raced {
+		b.WriteString("-race ")
+	}
+	names := strings.Split(test, "/")
+	for i, name := range names {
+		names[i] = "^" + regexp.QuoteMeta(name) + "$"
+	}
+	fmt.Fprintf(&b, "-run '%s' %s", strings.Join(names, "/"), directory())
+	return b.String()
+}
+
+// directory is that of the package under test, seen from its module's root.
+func directory() string {
+	here, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for root := here; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			below, _ := filepath.Rel(root, here) // both are absolute
+			return "./" + filepath.ToSlash(below)
+		}
+		if root == filepath.Dir(root) {
+			return "."
+		}
+	}
+}
+
+func fixedSeed(t testing.TB) (seed uint64, given bool) {
+	t.Helper()
+	text := os.Getenv(seedVariable)
+	if text == "" {
+		return 0, false
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", seedVariable, err)
+	}
+	return seed, true
+}
+
+// duration is how long a campaign goes on when soaking.
+func duration(t testing.TB) time.Duration {
+	t.Helper()
+	text := os.Getenv(timeVariable)
+	if text == "" {
+		return defaultTime
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", timeVariable, err)
+	}
+	return d
+}

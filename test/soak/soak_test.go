@@ -1,0 +1,61 @@
+package soak
+
+import (
+	"testing"
+	"time"
+)
+
+// set gives the variables values for a test.
+func set(t *testing.T, long, duration, seed string) {
+	t.Helper()
+	t.Setenv(variable, long)
+	t.Setenv(timeVariable, duration)
+	t.Setenv(seedVariable, seed)
+}
+
+func TestShort(t *testing.T) {
+	set(t, "", "", "")
+	seen := map[uint64]bool{}
+	Campaign(t, 3, func(_ *testing.T, seed uint64) { seen[seed] = true })
+	if len(seen) != 3 || Rounds(t, 2, 50) != 2 || Enabled() {
+		t.Errorf("%d rounds of different seeds, want 3; %d rounds, want 2", len(seen), Rounds(t, 2, 50))
+	}
+	if a, b := Seed(t), Seed(t); a == b {
+		t.Error("a seed came twice")
+	}
+}
+
+func TestLong(t *testing.T) {
+	set(t, "1", "20ms", "")
+	began, rounds := time.Now(), 0
+	Campaign(t, 3, func(*testing.T, uint64) { rounds++ })
+	if took := time.Since(began); rounds <= 3 || took < 20*time.Millisecond {
+		t.Errorf("%d rounds in %v", rounds, took)
+	}
+	if n := Rounds(t, 2, 50); n != 50 {
+		t.Errorf("%d rounds", n)
+	}
+}
+
+// A fixed seed is drawn once, however long the campaign is to be.
+func TestReplay(t *testing.T) {
+	set(t, "1", "1h", "42")
+	var seeds []uint64
+	Campaign(t, 3, func(_ *testing.T, seed uint64) { seeds = append(seeds, seed) })
+	if len(seeds) != 1 || seeds[0] != 42 || Seed(t) != 42 {
+		t.Errorf("drew %v and %d", seeds, Seed(t))
+	}
+	if a, b := Rand(42, 1).Uint64(), Rand(42, 2).Uint64(); a == b || a != Rand(42, 1).Uint64() {
+		t.Errorf("two streams of a seed gave %d and %d", a, b)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	want := "GODWIT_SOAK=1 GODWIT_SEED=7 go test -count=1 -run '^TestA$/^b\\.c$' ./test/soak"
+	if raced {
+		want = "GODWIT_SOAK=1 GODWIT_SEED=7 go test -count=1 -race -run '^TestA$/^b\\.c$' ./test/soak"
+	}
+	if got := command("TestA/b.c", 7, true); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -33,6 +33,7 @@ import (
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -66,6 +67,8 @@ type Deps struct {
 	// Committed sees every change of the store, sealed, in order and before it is
 	// applied; nil: nobody does.
 	Committed func(sealed []byte)
+	// World is what the server meets outside of the process.
+	World World
 	// OnStop registers how to stop what was just started. The calls are made
 	// in reverse order, each once, also when a later part fails to start.
 	// They give up waiting when their context ends.
@@ -79,6 +82,19 @@ func (d *Deps) ownPorts() []uint16 {
 		ports = append(ports, a.Port())
 	}
 	return ports
+}
+
+// World stands in for the machine where a test simulates it. What is nil is the real
+// thing.
+type World struct {
+	// Store opens the store; full reports that there is little room for it.
+	Store func() (st store.Store, full func() bool, err error)
+	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
+	Dial limit.Dial
+	// Exit ends the process, after a failure that it cannot go on from.
+	Exit func(error)
+	// TwoStep makes transfers between shards as where they do not share a commit.
+	TwoStep bool
 }
 
 // Parts is what a server shows to the outside.
@@ -169,7 +185,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: exit, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
+		History: deps.Config.DeliveryHistory, Fatal: deps.exit, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -283,7 +299,7 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 	web := httpsender.New(httpsender.Options{
 		AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Retry429: deps.Config.Retry429,
 		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
-		Connections: deps.Limits.outgoing,
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
 		web.Close()
@@ -296,21 +312,30 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 
 // exit ends the process after the store has failed: what is in memory may be
 // ahead of the disk, and only a restart brings them together.
-func exit(error) { os.Exit(pebble.ExitCode) }
+func (d Deps) exit(err error) {
+	if d.World.Exit != nil {
+		d.World.Exit(err)
+		return
+	}
+	os.Exit(pebble.ExitCode)
+}
 
 // storeFailed tells of a failure of the store, and ends the process.
 func (d Deps) storeFailed(err error) {
 	d.Log.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
-	exit(err)
+	d.exit(err)
 }
 
 // freeSpace watches the disk, if the state is on one.
 type freeSpace struct {
 	guard  *space.Guard
+	low    func() bool  // of a simulated disk
 	damage func() error // says what of the store is unreadable
 }
 
-func (f freeSpace) full() bool { return f.guard != nil && f.guard.Low() }
+func (f freeSpace) full() bool {
+	return f.guard != nil && f.guard.Low() || f.low != nil && f.low()
+}
 
 func (f freeSpace) checks() []admin.Check {
 	if f.guard == nil {
@@ -325,6 +350,14 @@ func (f freeSpace) checks() []admin.Check {
 }
 
 func openStore(deps Deps) (store.Store, freeSpace, error) {
+	if open := deps.World.Store; open != nil {
+		st, low, err := open()
+		if err != nil {
+			return nil, freeSpace{}, err
+		}
+		deps.OnStop("store", func(context.Context) error { return st.Close() })
+		return st, freeSpace{low: low}, nil
+	}
 	if deps.Config.Store == config.MemoryStore {
 		return memory.New(), freeSpace{}, nil
 	}

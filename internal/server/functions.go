@@ -67,7 +67,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 		return nil, nil, err
 	}
 	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
-	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing})
+	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial})
 	deps.OnStop("remote functions' connections", func(context.Context) error {
 		elsewhere.Close()
 		return nil
@@ -103,7 +103,7 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 
 // startPollers feeds functions from their queues. They stop before the functions do.
 func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool) error {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log})
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining})
 	if err != nil {
 		return fmt.Errorf("reading the event-source mappings: %w", err)
 	}

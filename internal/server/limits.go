@@ -29,8 +29,8 @@ type Limits struct {
 	warning           string          // to the operator; empty: none
 }
 
-// newLimits divides what the machine has.
-func newLimits(c config.Config, log *slog.Logger) *Limits {
+// NewLimits divides what the machine has.
+func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	descriptors := limit.Descriptors()
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
 	l := &Limits{

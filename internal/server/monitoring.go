@@ -33,7 +33,7 @@ var _ deliver.Events = (*monitoring)(nil)
 func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries) (*monitoring, error) {
 	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
-		exit(err)
+		deps.exit(err)
 	}
 	m := &monitoring{
 		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),

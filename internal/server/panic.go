@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"net/http"
+	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store/pebble"
 )
 
 // stateful are the packages that change what is in memory and on disk together, or
@@ -60,7 +62,7 @@ func halfway() bool {
 func endHalfway(log *slog.Logger, cause any) {
 	if halfway() {
 		log.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
-		exit(nil)
+		os.Exit(pebble.ExitCode)
 	}
 }
 

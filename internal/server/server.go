@@ -133,7 +133,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
-	s.limits = newLimits(s.cfg, s.log)
+	s.limits = NewLimits(s.cfg, s.log)
 	parts, err := s.build(ctx, s.deps())
 	if err != nil {
 		return err

@@ -5,12 +5,14 @@
 //	GODWIT_SOAK_TIME=10m  how long each campaign then goes on (default 1m)
 //	GODWIT_SEED=42        the seed of everything random, to replay a failure
 //
-// A test that draws anything prints its seed as the command that draws the same
-// again.
+// The short form draws its seeds from the test's name, so that it is the same each
+// time; the long form draws others each time. A test that draws anything prints its
+// seed as the command that draws the same again.
 package soak
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -43,13 +45,13 @@ func Rounds(t testing.TB, short, long int) int {
 	return short
 }
 
-// Seed is the seed of what a test draws: GODWIT_SEED, or a random one. It logs the
-// command that repeats it.
+// Seed is the seed of what a test draws: GODWIT_SEED, or the name's, or a random one
+// when soaking. It logs the command that repeats it.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, given := fixedSeed(t)
 	if !given {
-		seed = rand.Uint64()
+		seed = seeds(t).Uint64()
 	}
 	announce(t, seed)
 	return seed
@@ -69,14 +71,24 @@ func Campaign(t *testing.T, short int, round func(t *testing.T, seed uint64)) {
 		run(t, seed, round)
 		return
 	}
-	until := time.Now().Add(duration(t))
+	until, draw := time.Now().Add(duration(t)), seeds(t)
 	for n := 0; n < short || Enabled() && time.Now().Before(until); n++ {
-		seed := rand.Uint64()
+		seed := draw.Uint64()
 		if !run(t, seed, round) {
 			announce(t, seed)
 			return
 		}
 	}
+}
+
+// seeds are those of a test's name, or random ones when soaking.
+func seeds(t testing.TB) *rand.Rand {
+	if Enabled() {
+		return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(t.Name())) // does not fail
+	return Rand(name.Sum64(), 0)
 }
 
 func run(t *testing.T, seed uint64, round func(t *testing.T, seed uint64)) (passed bool) {

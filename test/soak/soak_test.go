@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -20,6 +21,29 @@ func TestShort(t *testing.T) {
 	if len(seen) != 3 || Rounds(t, 2, 50) != 2 || Enabled() {
 		t.Errorf("%d rounds of different seeds, want 3; %d rounds, want 2", len(seen), Rounds(t, 2, 50))
 	}
+}
+
+// The short form draws the same each time, and each test something else.
+func TestShortIsTheSameEachTime(t *testing.T) {
+	set(t, "", "", "")
+	drawn := func() (seeds []uint64) {
+		Campaign(t, 2, func(_ *testing.T, seed uint64) { seeds = append(seeds, seed) })
+		return append(seeds, Seed(t))
+	}
+	first := drawn()
+	if again := drawn(); !slices.Equal(first, again) {
+		t.Errorf("drew %v, and then %v", first, again)
+	}
+	t.Run("another", func(t *testing.T) {
+		if seed := Seed(t); slices.Contains(first, seed) {
+			t.Errorf("two tests drew %d", seed)
+		}
+	})
+}
+
+// The long form draws something else each time.
+func TestLongDiffers(t *testing.T) {
+	set(t, "1", "1ns", "")
 	if a, b := Seed(t), Seed(t); a == b {
 		t.Error("a seed came twice")
 	}

@@ -54,6 +54,8 @@ type Options struct {
 	Connections *limit.Slots
 	// TLS is for endpoints with certificates of one's own; nil: the system's roots.
 	TLS *tls.Config
+	// Dial makes the connections; nil: over the network, to allowed addresses.
+	Dial limit.Dial
 
 	resolver *net.Resolver // nil: the system's
 }
@@ -87,6 +89,10 @@ func New(o Options) *Sender {
 	// An attempt has its own deadline; keep-alive probes would only be noise.
 	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
 	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
+	dial := dialer.DialContext
+	if o.Dial != nil {
+		dial = o.Dial
+	}
 	idle := o.HostLimit
 	if idle == 0 {
 		idle = 50
@@ -94,7 +100,7 @@ func New(o Options) *Sender {
 	return &Sender{
 		retry429: o.Retry429, retryAfter: o.RetryAfter,
 		transport: &http.Transport{
-			DialContext: o.Connections.Dial(dialer.DialContext), TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
+			DialContext: o.Connections.Dial(dial), TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
 			MaxIdleConns: maxIdle(o.Connections), MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
 			MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2:      true, // a dialer of one's own would turn it off

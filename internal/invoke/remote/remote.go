@@ -42,6 +42,8 @@ type Options struct {
 	Own []uint16
 	// Connections bound the connections at once; nil: nothing does.
 	Connections *limit.Slots
+	// Dial makes the connections; nil: over the network, to allowed addresses.
+	Dial limit.Dial
 }
 
 // Runner sends invocations to other servers.
@@ -53,9 +55,13 @@ var _ invoke.Runner = (*Runner)(nil)
 func New(o Options) *Runner {
 	dialer := &net.Dialer{Timeout: connectTime}
 	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
+	dial := dialer.DialContext
+	if o.Dial != nil {
+		dial = o.Dial
+	}
 	return &Runner{client: &http.Client{
 		Transport: &http.Transport{
-			DialContext: o.Connections.Dial(dialer.DialContext), TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
+			DialContext: o.Connections.Dial(dial), TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
 			MaxIdleConnsPerHost: 64, MaxIdleConns: (o.Connections.Len() + 3) / 4, IdleConnTimeout: time.Minute, DisableCompression: true,
 		},
 		// An answer that leads elsewhere is not a function's.

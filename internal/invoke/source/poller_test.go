@@ -44,6 +44,7 @@ type lab struct {
 	made     func(arn.ARN)
 	missing  error // why the function cannot be found
 	lookups  int   // of the function
+	draining chan struct{}
 }
 
 func newLab(set mapping.Settings) *lab {
@@ -175,8 +176,8 @@ func (l *lab) check(t *testing.T, what string, got *[]string, want ...string) {
 func (l *lab) with(t *testing.T, clk clock.Clock, f func(t *testing.T, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l.sent = make(chan struct{}) // of the bubble
-		p, err := Start(Options{Engine: l, Pool: l, Clock: clk, Logger: slog.New(slog.DiscardHandler)})
+		l.sent, l.draining = make(chan struct{}), make(chan struct{}) // of the bubble
+		p, err := Start(Options{Engine: l, Pool: l, Clock: clk, Logger: slog.New(slog.DiscardHandler), Draining: l.draining})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,6 +36,10 @@ type Options struct {
 	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
+	// Draining is closed when the server begins to stop. No batch begins any more: the
+	// engine lets no receive wait from then on, and pollers would go round and round.
+	// Nil: never.
+	Draining <-chan struct{}
 }
 
 // Pollers takes messages out of queues for all active mappings.
@@ -75,6 +79,13 @@ func Start(o Options) (*Pollers, error) {
 		p.change(all[i].ARN, &all[i])
 	}
 	go p.run(ctx)
+	go func() {
+		select {
+		case <-o.Draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	return p, nil
 }
 

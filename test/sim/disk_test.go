@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// disk is a file system in memory that is slow, fills up, and of which a crash leaves
+// what was synced, and all, some or none of what was written since.
+type disk struct {
+	mem   *vfs.MemFS
+	draws *rand.Rand
+
+	mu      sync.Mutex    // guards what follows
+	slow    time.Duration // the longest that a sync takes; 0: it takes no time
+	full    bool          // the next write of the log finds no room
+	low     bool          // there is little room
+	freed   int           // writes that found no room and were told to try again
+	applies int           // batches and syncs to come before the crash; 0: none comes
+	syncs   int
+	lost    bool // that sync fails
+	broken  func(crashed *vfs.MemFS)
+}
+
+func newDisk(mem *vfs.MemFS, draws *rand.Rand) *disk { return &disk{mem: mem, draws: draws} }
+
+// String is what errorfs calls it.
+func (d *disk) String() string { return "the simulated disk" }
+
+func isLog(path string) bool { return strings.HasSuffix(path, ".log") }
+
+// MaybeError is what happens before an operation of the file system.
+func (d *disk) MaybeError(op errorfs.Op) error {
+	if !isLog(op.Path) {
+		return nil
+	}
+	switch op.Kind {
+	case errorfs.OpFileWrite:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.full {
+			return syscall.ENOSPC
+		}
+	case errorfs.OpFileSync, errorfs.OpFileSyncData:
+		d.sync()
+	default:
+	}
+	return nil
+}
+
+// sync takes its time, and is where the machine may die: before anything is durable.
+func (d *disk) sync() {
+	d.mu.Lock()
+	wait := time.Nanosecond // whatever else goes on comes first
+	if d.slow > 0 {
+		wait += time.Duration(d.draws.Int64N(int64(d.slow)))
+	}
+	d.mu.Unlock()
+	time.Sleep(wait)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.syncs > 0 {
+		if d.syncs--; d.syncs == 0 {
+			d.crash(d.draws.IntN(3))
+		}
+	}
+}
+
+// makeRoom is what the server does when its disk is full: it gives up its reserve.
+func (d *disk) makeRoom() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full, d.low = false, true
+	d.freed++
+}
+
+func (d *disk) isLow() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.low
+}
+
+// set changes how the disk behaves.
+func (d *disk) set(f func(d *disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(d)
+}
+
+// What a crash leaves of what was not synced.
+const (
+	leavesNothing = iota
+	leavesAll
+	leavesSome
+)
+
+// crash tells the machine what is left; d.mu is held.
+func (d *disk) crash(leaves int) {
+	d.applies, d.syncs = 0, 0
+	tell := d.broken
+	d.broken = nil
+	if tell == nil {
+		return
+	}
+	synced := d.mem.CrashClone(vfs.CrashCloneCfg{})
+	if leaves == leavesNothing {
+		tell(synced)
+		return
+	}
+	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
+	if leaves == leavesSome {
+		if err := tear(synced, all, d.draws); err != nil {
+			panic(err)
+		}
+	}
+	tell(all)
+}
+
+// tear cuts the latest log somewhere behind what was synced of it.
+func tear(synced, all *vfs.MemFS, draws *rand.Rand) error {
+	names, err := all.List(storeDir)
+	if err != nil {
+		return err
+	}
+	latest := ""
+	for _, name := range names {
+		if isLog(name) && name > latest {
+			latest = name
+		}
+	}
+	path := all.PathJoin(storeDir, latest)
+	long, err := content(all, path)
+	if err != nil {
+		return err
+	}
+	short, err := content(synced, path)
+	if err != nil && !errors.Is(err, syscall.ENOENT) && !isNotExist(err) {
+		return err
+	}
+	if len(long) <= len(short) {
+		return nil
+	}
+	long = long[:len(short)+draws.IntN(len(long)-len(short)+1)]
+	f, err := all.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(long)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func content(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// watchedStore sits between the journal and the real store: where planted bugs change
+// what is written, and where the machine may die between two batches.
+type watchedStore struct {
+	store.Store
+	disk *disk
+	bug  *storeBug // nil: none
+}
+
+func (s *watchedStore) Apply(sync bool, batches ...*mutation.Batch) error {
+	s.disk.tick()
+	if s.bug != nil && s.bug.rewrite != nil {
+		for i, b := range batches {
+			batches[i] = s.bug.apply(b)
+		}
+	}
+	err := s.Store.Apply(sync, batches...)
+	s.disk.tick()
+	return err
+}
+
+// tick counts down to a crash before or behind a batch.
+func (d *disk) tick() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.applies > 0 {
+		if d.applies--; d.applies == 0 {
+			d.crash(leavesNothing)
+		}
+	}
+}
+
+func (s *watchedStore) Sync() error {
+	if s.bug != nil && s.bug.sync != nil {
+		return s.bug.sync(s.Store)
+	}
+	return s.Store.Sync()
+}

@@ -24,12 +24,13 @@ type disk struct {
 
 	mu      sync.Mutex    // guards what follows
 	slow    time.Duration // the longest that a sync takes; 0: it takes no time
+	quick   bool          // the machine ends: several may sync at once, under a lock
 	full    bool          // the next write of the log finds no room
 	low     bool          // there is little room
 	freed   int           // writes that found no room and were told to try again
 	applies int           // batches and syncs to come before the crash; 0: none comes
 	syncs   int
-	lost    bool // that sync fails
+	syncing bool // somebody waits for one
 	broken  func(crashed *vfs.MemFS)
 }
 
@@ -59,18 +60,27 @@ func (d *disk) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// sync takes its time, and is where the machine may die: before anything is durable.
-func (d *disk) sync() {
+// wait is how long a sync takes. Whatever else goes on comes first. It is waited for
+// above the engine, which may hold locks that others need.
+func (d *disk) wait() {
 	d.mu.Lock()
-	wait := time.Nanosecond // whatever else goes on comes first
+	if d.quick {
+		d.mu.Unlock()
+		return
+	}
+	wait := time.Nanosecond
 	if d.slow > 0 {
 		wait += time.Duration(d.draws.Int64N(int64(d.slow)))
 	}
 	d.mu.Unlock()
 	time.Sleep(wait)
+}
+
+// sync is where the machine may die: what was written is on its way, and not durable.
+func (d *disk) sync() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.syncs > 0 {
+	if d.syncing && d.syncs > 0 {
 		if d.syncs--; d.syncs == 0 {
 			d.crash(d.draws.IntN(3))
 		}
@@ -201,6 +211,9 @@ func (d *disk) tick() {
 }
 
 func (s *watchedStore) Sync() error {
+	s.disk.wait()
+	s.disk.set(func(d *disk) { d.syncing = true })
+	defer s.disk.set(func(d *disk) { d.syncing = false })
 	if s.bug != nil && s.bug.sync != nil {
 		return s.bug.sync(s.Store)
 	}

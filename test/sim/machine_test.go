@@ -39,7 +39,6 @@ func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 type machine struct {
 	disk    *disk
 	virtual *clock.Virtual
-	store   store.Store
 	parts   server.Parts
 	dead    atomic.Bool
 	died    atomic.Pointer[death]
@@ -88,7 +87,6 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 				if err != nil {
 					return nil, nil, err
 				}
-				m.store = st
 				return &watchedStore{Store: st, disk: d, bug: bug}, d.isLow, nil
 			},
 			Dial:    n.dialer(m.dead.Load),
@@ -108,7 +106,8 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 func (m *machine) stop() (err error) {
 	m.disk.set(func(d *disk) { d.slow, d.full, d.low, d.applies, d.syncs = 0, false, false, 0, 0 })
 	close(m.draining)
-	time.Sleep(time.Nanosecond) // a commit under way ends first
+	time.Sleep(time.Minute) // what is under way ends first
+	m.disk.set(func(d *disk) { d.quick = true })
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for i := len(m.stops) - 1; i >= 0; i-- {

@@ -2,8 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"godwit.dev/godwit/internal/keyspace"
-	"godwit.dev/godwit/internal/queue/layout"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,7 +35,6 @@ func (w *world) settle() {
 			families[q.name] = w.waiting(q)
 		}
 	}
-	w.debug()
 	found := map[string]int{}
 	for again := true; again; {
 		again = false
@@ -99,6 +96,7 @@ func (w *world) empty(q *queue, found map[string]int) (n int) {
 		n += got
 		if got == 0 {
 			nothing++
+			time.Sleep(time.Second)
 		}
 	}
 	if left := w.waiting(q); left > 0 && len(w.ledger.broken) == 0 {
@@ -115,21 +113,4 @@ func family(c *letter, q *queue) string {
 		}
 	}
 	return fmt.Sprint(q.name)
-}
-
-func (w *world) debug() {
-	it, _ := w.machine.store.Iter([]byte{0}, []byte{1})
-	for it.Next() {
-		k, err := keyspace.Parse(it.Key())
-		if err != nil || k.ID != keyspace.KindLease {
-			continue
-		}
-		st, err := layout.DecodeState(it.Key(), it.Value())
-		sh, _ := k.Shard()
-		inc, _ := k.Number(keyspace.PartIncarnation)
-		lk := layout.NewKeys(sh, layout.Incarnation(inc))
-		v, ok, _ := w.machine.store.Get(nil, lk.Record(st.Lane, st.Sequence))
-		w.log("LEASE shard %d inc %d %+v %v record %v %q", sh, inc, st, err, ok, v[max(0, len(v)-40):])
-	}
-	it.Close()
 }

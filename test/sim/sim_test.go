@@ -17,6 +17,22 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
+// TestReplay: a seed gives the same history each time.
+func TestReplay(t *testing.T) {
+	for seed := range uint64(soak.Rounds(t, 10, 200)) {
+		first, again := simulate(t, seed, nil), simulate(t, seed, nil)
+		if first.hash == again.hash {
+			continue
+		}
+		for i, line := range first.lines {
+			if i >= len(again.lines) || line != again.lines[i] {
+				t.Errorf("seed %d, line %d: %s", seed, i, strings.Join(append(tail(first.lines[:i]), "- "+line, "+ "+again.lines[min(i, len(again.lines)-1)]), "\n"))
+				break
+			}
+		}
+	}
+}
+
 // tail is what of a history is printed.
 func tail(lines []string) []string {
 	if os.Getenv("GODWIT_SEED") != "" {

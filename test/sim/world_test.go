@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -102,7 +101,7 @@ func (w *world) now() time.Time { return w.machine.virtual.Now() }
 func stamp(t time.Time) string { return fmt.Sprintf("%.3f", t.Sub(began).Seconds()) }
 
 func (w *world) run() {
-	w.how = settings{twoStep: w.rand.IntN(3) == 0 && os.Getenv("TWO") != "", metrics: w.rand.IntN(5) == 0, deliveries: 1 + w.rand.IntN(2)*7}
+	w.how = settings{twoStep: w.rand.IntN(3) == 0, metrics: w.rand.IntN(5) == 0, deliveries: 1 + w.rand.IntN(2)*7}
 	w.network = newNetwork(w.seed, w.now, w.attempted)
 	for _, hook := range hooks {
 		w.network.hosts[hook+".sim"] = hookAnswer

@@ -376,7 +376,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 	}
 	var d *Delivery
 	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
-		d = &Delivery{Subscription: *s, loan: loan{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
+		d = &Delivery{Subscription: *s, backlogLease: backlogLease{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
 		if err != nil {

@@ -256,7 +256,7 @@ func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
 	d.history.signature = d.Signature
 	d.outcome(func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due.UnixMilli(), History: true})
 	})
 	return nil
 }
@@ -269,7 +269,7 @@ func (e *Engine) Release(d *Delivery) error {
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false)
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due, Uncounted: true})
 	})
 	return nil
 }

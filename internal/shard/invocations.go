@@ -201,14 +201,14 @@ func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
 	ev.outcome(func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
 // EventBack gives an event back unattempted, due now.
 func (e *Engine) EventBack(ev *QueuedEvent) {
 	ev.outcome(func(sh *shard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: now, Uncounted: true}) // as above
 	})
 }
 

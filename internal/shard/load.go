@@ -223,15 +223,11 @@ func (sh *shard) loadMachine(qs *queueState, counters map[layout.Incarnation][]b
 		return fmt.Errorf("%s has no counters", qs.arn)
 	}
 	delete(counters, qs.incarnation)
-	if err := qs.machine.Load(value, sh.meta.Now); err != nil {
-		return err
+	corrected, err := qs.machine.Load((*atOnce)(sh), value, sh.meta.Now)
+	if corrected {
+		sh.engine.inconsistent(qs)
 	}
-	for need := range qs.machine.LoadNeeds() {
-		if err := sh.read(qs, need); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // settleTransfers removes at their sources the messages that this shard took in
@@ -254,9 +250,7 @@ func (e *Engine) settleTransfers(to *shard) error {
 		if qs := from.byIncarnation(id.incarnation); qs != nil {
 			from.countMove(qs, id.sequence)
 			// Gone is as good as removed.
-			_ = from.resolve(qs, true, func() (queue.Need, error) {
-				return qs.machine.Remove(&from.batch, from.now(), lane, id.sequence)
-			})
+			_, _ = from.do(qs, from.now(), queue.Remove{Lane: lane, Sequence: id.sequence})
 		}
 		to.batch.SingleDelete(id.key(to.id))
 		commitTwo(true, from, to)
@@ -285,8 +279,7 @@ func (sh *shard) resume() {
 	for _, qs := range sh.backlogs {
 		// Whether these attempts reached anybody is unknown: they are made again.
 		for _, l := range qs.machine.Leases() {
-			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
-			sh.touch(qs)
+			_, _ = sh.do(qs, sh.now(), queue.Return{Lease: l, Due: sh.now(), Uncounted: true})
 			sh.commitMuch()
 		}
 		if !qs.machine.Empty() {

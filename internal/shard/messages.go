@@ -261,9 +261,7 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 	fifo := qs.arn.FIFO() && !qs.backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.now()
-		sh.prepare(qs, now, most)
-		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt}
-		err := qs.machine.Receive(&sh.batch, now, &r)
+		r, err := sh.ask(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt})
 		if sh.batch.Len() > 0 {
 			sh.touch(qs)
 			sh.commitPart(fifo)
@@ -365,7 +363,7 @@ func (sh *shard) giveBack(qs *queueState, leases []queue.Lease) {
 	now := sh.now()
 	for _, l := range leases {
 		// The message may be gone already; then there is nothing to undo.
-		_ = qs.machine.Return(&sh.batch, now, l, now, true, false)
+		_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
 	}
 	sh.touch(qs)
 	sh.commit(false)
@@ -386,7 +384,7 @@ func (sh *shard) setAside(qs *queueState, all []unreadable) {
 		return
 	}
 	for _, u := range all {
-		qs.machine.SetAside(&sh.batch, sh.now(), u.lease)
+		_, _ = sh.do(qs, sh.now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
 		sh.engine.logger.Error("a message cannot be read, and is set aside until the next start",
 			"queue", qs.arn.String(), "sequence", u.lease.Sequence, "error", u.err)
 	}
@@ -467,9 +465,7 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.Delete(&sh.batch, sh.meta.Now, h)
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
 			return errExpiredHandle(handles[i])
 		}
@@ -506,9 +502,7 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.Now, h, c.Timeout.Milliseconds())
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
 		case errors.Is(err, queue.ErrGone):
 			return errGoneVisibility(c.Handle)

@@ -208,10 +208,9 @@ func (e *Engine) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bo
 	found := false
 	err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
 		found = true
-		return sh.resolve(qs, true, func() (need queue.Need, err error) {
-			changed, need, err = qs.machine.Hasten(&sh.batch, sh.now(), name.lane, name.sequence)
-			return need, err
-		})
+		r, err := sh.do(qs, sh.now(), queue.MakeDueNow{Lane: name.lane, Sequence: name.sequence})
+		changed = r.Changed
+		return err
 	})
 	if errors.Is(err, queue.ErrGone) || err == nil && !found {
 		return false, errNoDelivery
@@ -267,21 +266,16 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 				return err
 			}
 			for i, p := range found {
-				if len(values) > 0 { // of a group the machine knows it, or asks
-					need := queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}
-					if err := qs.machine.FillState(need, true, 0, values[i]); err != nil {
-						return err
-					}
+				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
+				if len(values) > 0 { // of a group the machine knows it, or reads it
+					c.State = values[i]
 				}
-				err := sh.resolve(qs, false, func() (need queue.Need, err error) {
-					changed, need, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
-					if changed {
-						n++
-					}
-					return need, err
-				})
+				r, err := sh.do(qs, now, c)
 				if err != nil {
 					return err
+				}
+				if r.Changed {
+					n++
 				}
 			}
 			return nil
@@ -460,22 +454,13 @@ func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message,
 		return nil, err
 	}
 	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
-	// Read before anything is changed: what one command changes is one commit.
-	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {
 		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
 			return to.lastCatalogCommit, err
 		}
 	}
-	for { // of a group it may have to know more
-		need, err := qs.machine.Remove(&sh.batch, sh.now(), lane, seq)
-		if err != nil {
-			return nil, err
-		}
-		if need.Kind == queue.NeedNothing {
-			break
-		}
-		sh.fill(qs, need)
+	if _, err := sh.run(qs, (*atOnce)(sh), sh.now(), queue.Remove{Lane: lane, Sequence: seq}); err != nil {
+		return nil, err
 	}
 	sh.touch(qs)
 	return commitTwo(true, sh, to), nil

@@ -182,14 +182,11 @@ func (sh *shard) drop(qs *queueState) {
 // counts counts the messages of a queue or backlog, after the leases that have
 // run out by now, as part of the command under way.
 func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
-	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-		sh.fill(qs, need)
-	}
-	qs.machine.Expire(&sh.batch, now)
+	r, _ := sh.ask(qs, now, queue.Count{})
 	if sh.batch.Len() > 0 {
 		sh.touch(qs)
 	}
-	return qs.machine.Counts(now)
+	return r.Counts
 }
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
@@ -270,8 +267,9 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		record.Attributes, record.Modified = merged, sh.now()
 		qs.record, qs.policy = &record, compiled
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
-		qs.machine.Configure(&sh.batch, sh.meta.Now, cfg)
-		sh.touch(qs)
+		if _, err := sh.do(qs, sh.meta.Now, queue.Configure{Config: cfg}); err != nil {
+			return err
+		}
 		return sh.writeQueue(qs)
 	})
 }

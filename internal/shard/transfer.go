@@ -141,7 +141,7 @@ func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error 
 func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// Leased, so that nothing is needed from disk and nothing can fail.
-	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
+	_, _ = sh.run(qs, (*atOnce)(sh), sh.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.touch(qs)
 	sh.delivered(qs)
 }
@@ -182,9 +182,7 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 		from.settleSource(qs, l)
 	default:
 		// Its lease ended meanwhile. Deleted is as good as removed.
-		_ = from.resolve(qs, true, func() (queue.Need, error) {
-			return qs.machine.Remove(&from.batch, from.now(), l.Lane, l.Sequence)
-		})
+		_, _ = from.do(qs, from.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	}
 	g = from.commit(true)
 	from.mu.Unlock()
@@ -268,7 +266,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 			e.logger.Warn("a message stays in its queue: the dead-letter queue does not take it",
 				"queue", qs.arn.String(), "deadLetterQueue", dest.String(), "reason", err.Error())
 			if !qs.gone {
-				_ = qs.machine.Stay(&sh.batch, sh.now(), l.Sequence) // deleted meanwhile: nothing stays
+				_, _ = sh.do(qs, sh.now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
 				sh.touch(qs)
 				sh.commit(false)
 			}

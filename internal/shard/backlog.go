@@ -30,14 +30,14 @@ type Delivery struct {
 	Signature []byte
 
 	history history
-	loan
+	lease
 }
 
-// loan is a message of a backlog that the consumer has.
-type loan struct {
+// lease is a message of a backlog that the consumer has.
+type lease struct {
 	shard      *shard
 	queue      *queueState
-	lease      queue.Lease
+	of         queue.Lease
 	generation uint64 // of the shard's catalog then; see Current
 }
 
@@ -53,12 +53,12 @@ func (e *Engine) SetConsumer(service string, c Consumer) {
 	e.consumers.Store(&consumers)
 	e.faultMu.Unlock()
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for _, qs := range sh.backlogs {
-			sh.settle(qs)
-		}
-		sh.arm()
-		sh.mu.Unlock()
+		sh.view(func() {
+			for _, qs := range sh.backlogs {
+				sh.settle(qs)
+			}
+			sh.arm()
+		})
 	}
 }
 
@@ -117,32 +117,34 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 // them, stays leased until the next start, and is the error.
 func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
 	var qs *queueState
-	if ok {
-		qs = sh.backlogOf(s)
-	}
+	var durable func(before bool)
+	sh.view(func() {
+		s, ok := sh.topics.Deliverable(sub)
+		if ok {
+			qs = sh.backlogOf(s)
+		}
+		if qs != nil && qs.paused {
+			qs.readied, qs = false, nil
+		}
+		if qs == nil {
+			return
+		}
+		var leases []lease
+		leases, more, durable = sh.lease(qs, most)
+		all := make([]Delivery, len(leases))
+		taken = make([]*Delivery, len(leases))
+		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
+		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+		one.Throttle, _ = s.Throttle()
+		for i, l := range leases {
+			all[i], taken[i] = one, &all[i]
+			all[i].Attempt, all[i].lease = int(l.of.Receives), l
+		}
+	})
 	if qs == nil {
-		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	if qs.paused {
-		qs.readied = false
-		sh.mu.Unlock()
-		return nil, false, nil
-	}
-	loans, more, durable := sh.lend(qs, most)
-	all := make([]Delivery, len(loans))
-	taken = make([]*Delivery, len(loans))
-	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
-	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
-	one.Throttle, _ = s.Throttle()
-	for i, l := range loans {
-		all[i], taken[i] = one, &all[i]
-		all[i].Attempt, all[i].loan = int(l.lease.Receives), l
-	}
-	sh.mu.Unlock()
 
 	// An immediate retry rests on the outcome of the attempt before it: else a crash
 	// could bring that one back, and the endpoint would get more requests than the
@@ -151,7 +153,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var failed error
 	for _, d := range taken {
-		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
+		record, ok, err := e.readRecord(sh, keys.Record(d.of.Lane, d.of.Sequence))
 		if err != nil {
 			e.fatal(err)
 			return nil, false, err
@@ -165,8 +167,8 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 			continue
 		}
 		d.Message = m
-		if d.lease.Receives > 1 {
-			value, _, err := e.store.Get(nil, keys.History(d.lease.Sequence))
+		if d.of.Receives > 1 {
+			value, _, err := e.store.Get(nil, keys.History(d.of.Sequence))
 			if err != nil {
 				e.fatal(err)
 				return nil, false, err
@@ -187,17 +189,17 @@ func (d *Delivery) immediate() bool {
 	return ok && delay == 0
 }
 
-// lend leases up to most messages that are due in a backlog to its consumer.
+// lease leases up to most messages that are due in a backlog to its consumer.
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
-func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durable func(before bool)) {
+func (sh *shard) lease(qs *queueState, most int) (leases []lease, more bool, durable func(before bool)) {
 	qs.readied = false
 	former := sh.log.Last()
 	found := sh.receive(qs, most, 0, "")
-	loans = make([]loan, len(found.leases))
+	leases = make([]lease, len(found.leases))
 	retries := false
 	for i, l := range found.leases {
-		loans[i] = loan{shard: sh, queue: qs, lease: l, generation: sh.generation.Load()}
+		leases[i] = lease{shard: sh, queue: qs, of: l, generation: sh.generation.Load()}
 		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
@@ -205,7 +207,7 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 	if retries {
 		sh.readable() // for the histories
 	}
-	return loans, more, func(before bool) {
+	return leases, more, func(before bool) {
 		found.group.Wait()
 		if before {
 			former.Wait()
@@ -213,39 +215,37 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 	}
 }
 
-// outcome runs a command on the backlog of a loan, unless that is gone.
-func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
-	l.shard.mu.Lock()
-	defer l.shard.mu.Unlock()
-	if l.queue.ended() {
-		return
-	}
-	f(l.shard, l.queue, l.shard.now())
-	l.shard.touch(l.queue)
-	l.shard.commit(false)
+// outcome runs a command on the backlog of a leased message, unless that is gone.
+func (l *lease) outcome(f func(sh *shard, qs *queueState, now int64)) {
+	l.shard.view(func() {
+		if l.queue.ended() {
+			return
+		}
+		f(l.shard, l.queue, l.shard.now())
+		l.shard.touch(l.queue)
+	})
 }
 
 // Current reports whether there is still somebody to make a delivery to: that its
 // subscription has not been deleted since it was taken.
-func (e *Engine) Current(d *Delivery) bool {
+func (e *Engine) Current(d *Delivery) (current bool) {
 	if d.shard.generation.Load() == d.generation {
 		return true // nothing has been deleted; the lock may be another's for a while
 	}
-	d.shard.mu.Lock()
-	defer d.shard.mu.Unlock()
-	return !d.queue.ended()
+	d.shard.view(func() { current = !d.queue.ended() })
+	return current
 }
 
 // Delivered ends a delivery that succeeded.
 func (e *Engine) Delivered(d *Delivery, a Attempt) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
+	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.of) })
 	e.finish(d, a, DeliveryDelivered, "")
 	return nil
 }
 
 // Drop ends a delivery that failed for good and that no dead-letter queue takes.
 func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
+	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.of) })
 	e.finish(d, a, DeliveryDropped, reason)
 	return nil
 }
@@ -255,8 +255,8 @@ func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
 	d.history.add(a)
 	d.history.signature = d.Signature
 	d.outcome(func(sh *shard, qs *queueState, now int64) {
-		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+		sh.batch.Set(qs.machine.Keys().History(d.of.Sequence), d.history.encode())
+		_ = qs.machine.Return(&sh.batch, now, d.of, due.UnixMilli(), false, true)
 	})
 	return nil
 }
@@ -269,7 +269,7 @@ func (e *Engine) Release(d *Delivery) error {
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false)
+		_ = qs.machine.Return(&sh.batch, now, d.of, due, true, false)
 	})
 	return nil
 }
@@ -290,18 +290,18 @@ func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason stri
 // then what was finished of late, latest first: at most limit in all. Errors: NotFound.
 func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	var infos []DeliveryInfo
-	var err error
+	ok := false
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
-	if ok {
-		if qs := sh.backlogOf(s); qs != nil {
-			infos, err = e.pendingDeliveries(sh, qs, limit)
+	err := sh.runDurable(func(tx *Tx) (err error) {
+		tx.restOn(sh.log.Last())
+		s, found := sh.topics.Deliverable(sub)
+		if ok = found; ok {
+			if qs := sh.backlogOf(s); qs != nil {
+				infos, err = e.pendingDeliveries(sh, qs, limit)
+			}
 		}
-	}
-	g := sh.log.Last()
-	sh.mu.Unlock()
-	g.Wait()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

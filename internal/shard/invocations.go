@@ -28,7 +28,7 @@ type QueuedEvent struct {
 	// and EventLater keeps it.
 	Progress function.Progress
 
-	loan
+	lease
 }
 
 // qualifierName is the attribute of a queued message that holds the qualifier.
@@ -80,23 +80,18 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 		return errFull
 	}
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	f, err := sh.invokable(fn, ev.Qualifier)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return err
-	}
-	now := sh.now()
-	m := eventMessage(ev)
-	m.Sent = now
-	m.Seal()
-	sh.acceptEvent(f, now, m, ev.Qualifier)
-	g := sh.commit(true)
-	sh.mu.Unlock()
-	g.Wait()
-	return nil
+	return sh.runDurable(func(*Tx) error {
+		f, err := sh.invokable(fn, ev.Qualifier)
+		if err != nil {
+			return err
+		}
+		now := sh.now()
+		m := eventMessage(ev)
+		m.Sent = now
+		m.Seal()
+		sh.acceptEvent(f, now, m, ev.Qualifier)
+		return nil
+	})
 }
 
 // invokable finds a function that takes events for a qualifier.
@@ -115,9 +110,20 @@ func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
-		accepted(f.ARN, qualifier, time.UnixMilli(now).UTC())
+		sh.emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
 	}
 }
+
+// acceptedEvent tells that a function is to be run with an event.
+type acceptedEvent struct {
+	tell      func(function arn.ARN, qualifier string, at time.Time)
+	function  arn.ARN
+	qualifier string
+	at        time.Time
+}
+
+// Emit implements Emitter.
+func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
 
 // TakeEvents leases up to most events that are due in a function's queue. What
 // it returns is durable. more says that there are others due. A function that is
@@ -125,20 +131,21 @@ func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message
 // leased until the next start, and is the error.
 func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	var qs *queueState
-	if f, ok := sh.functions.Function(fn); ok {
-		qs = sh.eventsOf(f)
-	}
-	if qs == nil {
-		sh.mu.Unlock()
+	var leases []lease
+	var durable func(before bool)
+	sh.view(func() {
+		if f, ok := sh.functions.Function(fn); ok {
+			if qs := sh.eventsOf(f); qs != nil {
+				leases, more, durable = sh.lease(qs, most)
+			}
+		}
+	})
+	if durable == nil {
 		return nil, false, nil
 	}
-	loans, more, durable := sh.lend(qs, most)
-	sh.mu.Unlock()
 	durable(false) // no retry is immediate
 
-	for _, l := range loans {
+	for _, l := range leases {
 		ev, failed := e.queuedEvent(fn, l)
 		err = errorsFirst(err, failed)
 		if ev != nil {
@@ -148,11 +155,11 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 	return taken, more, err
 }
 
-// queuedEvent reads the event that was lent; nil if its function was deleted
+// queuedEvent reads the event that was leased; nil if its function was deleted
 // meanwhile.
-func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
+func (e *Engine) queuedEvent(fn arn.ARN, l lease) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
-	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
+	record, ok, err := e.readRecord(l.shard, keys.Record(l.of.Lane, l.of.Sequence))
 	if err != nil {
 		e.fatal(err)
 	}
@@ -170,7 +177,7 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 	}
 	ev := &QueuedEvent{
 		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
-		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), loan: l,
+		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), lease: l,
 	}
 	for _, a := range m.Attributes {
 		if a.Name == qualifierName {
@@ -178,8 +185,8 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 		}
 	}
 	var value []byte
-	if l.lease.Receives > 1 {
-		if value, _, err = e.store.Get(nil, keys.History(l.lease.Sequence)); err != nil {
+	if l.of.Receives > 1 {
+		if value, _, err = e.store.Get(nil, keys.History(l.of.Sequence)); err != nil {
 			e.fatal(err)
 			return nil, err
 		}
@@ -192,23 +199,23 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 
 // EventDone removes an event that is through.
 func (e *Engine) EventDone(ev *QueuedEvent) {
-	ev.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
+	ev.outcome(func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, ev.of) })
 }
 
 // EventLater keeps the progress of an event, which is due again at a moment.
 func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
 	ev.outcome(func(sh *shard, qs *queueState, now int64) {
-		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
+		sh.batch.Set(qs.machine.Keys().History(ev.of.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+		_ = qs.machine.Return(&sh.batch, now, ev.of, due.UnixMilli(), false, true)
 	})
 }
 
 // EventBack gives an event back unattempted, due now.
 func (e *Engine) EventBack(ev *QueuedEvent) {
 	ev.outcome(func(sh *shard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+		_ = qs.machine.Return(&sh.batch, now, ev.of, now, true, false) // as above
 	})
 }
 
@@ -239,7 +246,7 @@ func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *
 			return arrivalOf(m, now, cfg), nil
 		}
 	}
-	g, err := e.transfer(ev.shard, ev.queue, ev.lease, dest, nil, make)
+	g, err := e.transfer(ev.shard, ev.queue, ev.of, dest, nil, make)
 	g.Wait()
 	if errors.Is(err, errNotLeased) {
 		return nil
@@ -264,7 +271,7 @@ func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 		}
 		return
 	}
-	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
 
 // TransferEvent moves a delivery into the queue of a function, as an event, which
@@ -281,7 +288,7 @@ func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest a
 		m.Seal()
 	}
 	to := e.shardOf(fn)
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
+	g, err := e.transfer(d.shard, d.queue, d.of, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
 		if _, err := to.invokable(fn, qualifier); err != nil {
 			return queue.Arrival{}, err
 		}

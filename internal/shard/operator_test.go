@@ -427,7 +427,7 @@ func TestEvict(t *testing.T) {
 	w.advance(time.Minute)
 	taken, _, err := w.Take(ctx, w.sub, 1)
 	w.check(err)
-	under := deliveryID{taken[0].lease.Lane, taken[0].lease.Sequence}.String()
+	under := deliveryID{taken[0].of.Lane, taken[0].of.Sequence}.String()
 	if _, err := w.Look(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("under way: %v", err)
 	}

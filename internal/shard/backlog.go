@@ -25,19 +25,22 @@ type Delivery struct {
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
+	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
+	// cause is not attempted any more, and waits for its dead-letter queue only.
+	Cause Cause
 	// Signature is the consumer's, of what it sends; nil: it has made none. It is
 	// kept with the attempts.
 	Signature []byte
 
 	history history
-	lease
+	backlogLease
 }
 
-// lease is a message of a backlog that the consumer has.
-type lease struct {
+// backlogLease is a message of a backlog that the consumer has.
+type backlogLease struct {
 	shard      *shard
 	queue      *queueState
-	of         queue.Lease
+	lease      queue.Lease
 	generation uint64 // of the shard's catalog then; see Current
 }
 
@@ -115,7 +118,7 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 // What it returns is durable. more says that there are others due. A
 // subscription that is gone has none. A message that cannot be read is not among
 // them, stays leased until the next start, and is the error.
-func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
+func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	var qs *queueState
 	var durable func(before bool)
@@ -130,8 +133,8 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		if qs == nil {
 			return
 		}
-		var leases []lease
-		leases, more, durable = sh.lease(qs, most)
+		var leases []backlogLease
+		leases, more, durable = sh.leaseDue(qs, most)
 		all := make([]Delivery, len(leases))
 		taken = make([]*Delivery, len(leases))
 		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
@@ -139,7 +142,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 		one.Throttle, _ = s.Throttle()
 		for i, l := range leases {
 			all[i], taken[i] = one, &all[i]
-			all[i].Attempt, all[i].lease = int(l.of.Receives), l
+			all[i].Attempt, all[i].backlogLease = int(l.lease.Receives), l
 		}
 	})
 	if qs == nil {
@@ -153,7 +156,7 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var failed error
 	for _, d := range taken {
-		record, ok, err := e.readRecord(sh, keys.Record(d.of.Lane, d.of.Sequence))
+		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
 		if err != nil {
 			e.fatal(err)
 			return nil, false, err
@@ -167,14 +170,17 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 			continue
 		}
 		d.Message = m
-		if d.of.Receives > 1 {
-			value, _, err := e.store.Get(nil, keys.History(d.of.Sequence))
+		if d.lease.Receives > 1 {
+			value, _, err := e.store.Get(nil, keys.History(d.lease.Sequence))
 			if err != nil {
 				e.fatal(err)
 				return nil, false, err
 			}
 			d.history, _ = decodeHistory(value)
 			d.Signature = d.history.signature
+			if d.Cause = d.history.cause; !d.Cause.IsZero() {
+				d.Attempt = d.Cause.Attempt // leases since then were no attempts
+			}
 		}
 	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
@@ -189,17 +195,17 @@ func (d *Delivery) immediate() bool {
 	return ok && delay == 0
 }
 
-// lease leases up to most messages that are due in a backlog to its consumer.
+// leaseDue leases up to most messages that are due in a backlog to its consumer.
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
-func (sh *shard) lease(qs *queueState, most int) (leases []lease, more bool, durable func(before bool)) {
+func (sh *shard) leaseDue(qs *queueState, most int) (leases []backlogLease, more bool, durable func(before bool)) {
 	qs.readied = false
 	former := sh.log.Last()
 	found := sh.receive(qs, most, 0, "")
-	leases = make([]lease, len(found.leases))
+	leases = make([]backlogLease, len(found.leases))
 	retries := false
 	for i, l := range found.leases {
-		leases[i] = lease{shard: sh, queue: qs, of: l, generation: sh.generation.Load()}
+		leases[i] = backlogLease{shard: sh, queue: qs, lease: l, generation: sh.generation.Load()}
 		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
@@ -215,15 +221,19 @@ func (sh *shard) lease(qs *queueState, most int) (leases []lease, more bool, dur
 	}
 }
 
-// outcome runs a command on the backlog of a leased message, unless that is gone.
-func (l *lease) outcome(f func(sh *shard, qs *queueState, now int64)) {
-	l.shard.view(func() {
-		if l.queue.ended() {
-			return
+// conclude runs a command on the backlog of a lease, unless that is gone. With sync it
+// is durable on return.
+func (l *backlogLease) conclude(sync bool, f func(sh *shard, qs *queueState, now int64)) {
+	c, _ := l.shard.run(sync, func(*Tx) error {
+		if !l.queue.ended() {
+			f(l.shard, l.queue, l.shard.now())
+			l.shard.touch(l.queue)
 		}
-		f(l.shard, l.queue, l.shard.now())
-		l.shard.touch(l.queue)
+		return nil
 	})
+	if sync {
+		c.Wait()
+	}
 }
 
 // Current reports whether there is still somebody to make a delivery to: that its
@@ -237,41 +247,40 @@ func (e *Engine) Current(d *Delivery) (current bool) {
 }
 
 // Delivered ends a delivery that succeeded.
-func (e *Engine) Delivered(d *Delivery, a Attempt) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.of) })
-	e.finish(d, a, DeliveryDelivered, "")
-	return nil
-}
+func (e *Engine) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
 
 // Drop ends a delivery that failed for good and that no dead-letter queue takes.
-func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.of) })
-	e.finish(d, a, DeliveryDropped, reason)
-	return nil
+func (e *Engine) Drop(d *Delivery, a Attempt, reason string) { e.end(d, a, DeliveryDropped, reason) }
+
+func (e *Engine) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	d.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.lease) })
+	e.finish(d, a, state, reason)
 }
 
-// Again notes a failed attempt and makes the message due for the next one.
-func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
-	d.history.add(a)
-	d.history.signature = d.Signature
-	d.outcome(func(sh *shard, qs *queueState, now int64) {
-		sh.batch.Set(qs.machine.Keys().History(d.of.Sequence), d.history.encode())
-		_ = qs.machine.Return(&sh.batch, now, d.of, due.UnixMilli(), false, true)
+// Retry notes a failed attempt, if a is one, and makes the message due again. With
+// a cause that is durable on return.
+func (e *Engine) Retry(d *Delivery, a Attempt, due time.Time) {
+	if a.Outcome != "" {
+		d.history.add(a)
+	}
+	d.history.signature, d.history.cause = d.Signature, d.Cause
+	d.conclude(!d.Cause.IsZero(), func(sh *shard, qs *queueState, now int64) {
+		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
+		// Leased by nobody else: it fails only where the subscription was deleted.
+		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
 	})
-	return nil
 }
 
 // Release gives a delivery back unattempted, due now. One that was never
 // attempted keeps its place before what was published later.
-func (e *Engine) Release(d *Delivery) error {
-	d.outcome(func(sh *shard, qs *queueState, now int64) {
+func (e *Engine) Release(d *Delivery) {
+	d.conclude(false, func(sh *shard, qs *queueState, now int64) {
 		due := now
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.of, due, true, false)
+		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false) // as above
 	})
-	return nil
 }
 
 func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
@@ -333,6 +342,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		info := DeliveryInfo{
 			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
+			Reason: h.cause.Reason,
 		}
 		if leased {
 			info.State = DeliveryInFlight

@@ -97,7 +97,7 @@ type Engine struct {
 	journal  *journal.Journal
 	handles  *handleSealer
 	shards   [Shards]*shard
-	finished *finishedRing
+	finished *finishedCache
 
 	mappingWatcher  atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
 	creationWatcher atomic.Pointer[func(arn.ARN)]
@@ -133,7 +133,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		journal: o.Journal, store: o.Journal.Reader(), clock: o.Clock, logger: o.Logger, options: o,
-		finished: newFinishedRing(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
+		finished: newFinishedCache(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
 	}
 	for id := range e.shards {
 		e.shards[id] = &shard{

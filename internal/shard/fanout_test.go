@@ -91,7 +91,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.background.Wait()
 		got := map[int]int{}
 		for sub := range subscriptions {
-			ds, more, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(sub)), 10)
+			ds, more, err := e.Take(topicARN("wide").Subscription(subscriptionID(sub)), 10)
 			if err != nil || more {
 				t.Fatal(err, more)
 			}
@@ -175,7 +175,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 		topicARN("wide").Subscription(subscriptionID(fanoutStep)): 1,
 		late: 0,
 	} {
-		if ds, _, err := e.Take(ctx, sub, 10); err != nil || len(ds) != want {
+		if ds, _, err := e.Take(sub, 10); err != nil || len(ds) != want {
 			t.Errorf("%s got %d messages, %v", sub, len(ds), err)
 		}
 	}

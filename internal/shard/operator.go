@@ -374,7 +374,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 	}
 	var d *Delivery
 	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
-		d = &Delivery{Subscription: *s, lease: lease{shard: sh, queue: qs, of: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
+		d = &Delivery{Subscription: *s, backlogLease: backlogLease{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
 		if err != nil {
@@ -426,7 +426,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	}
 	var g *journal.Commit
 	if m != nil && e.options.TwoStep {
-		g, err = e.transferTwoStep(from, to, d.queue, d.of, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
+		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
 		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from, to)
 	}
@@ -447,7 +447,7 @@ func (sh *shard) evictable(d *Delivery) error {
 		return topic.ErrNoSubscription
 	}
 	sh.readable()
-	_, err := sh.waitingRecord(d.queue, deliveryID{d.of.Lane, d.of.Sequence})
+	_, err := sh.waitingRecord(d.queue, deliveryID{d.lease.Lane, d.lease.Sequence})
 	return err
 }
 
@@ -455,7 +455,7 @@ func (sh *shard) evict(tx *Tx, to *shard, d *Delivery, dest arn.ARN, m *message.
 	if err := sh.evictable(d); err != nil {
 		return err
 	}
-	qs, lane, seq := d.queue, d.of.Lane, d.of.Sequence
+	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
 	// Read before anything is changed: what one command changes is one commit.
 	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {

@@ -195,9 +195,10 @@ func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease,
 	return g, nil
 }
 
-// deadLetterWait is how long dead letters wait when their queue cannot take them
-// now: as in the last phase of the AWS-managed policy.
-const deadLetterWait = 20 * time.Second
+// RedriveWait is how long a dead letter, and what else is handed over at its end,
+// waits for another try when it cannot be taken in now: the last phase of the
+// AWS-managed policy, without end.
+const RedriveWait = 20 * time.Second
 
 // moveLater has messages that were received often enough carried to the queue's
 // dead-letter queue, by one worker a queue.
@@ -229,7 +230,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 		switch kind := fault.KindOf(err); {
 		case err == nil || errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
-			e.clock.AfterFunc(deadLetterWait, func() {
+			e.clock.AfterFunc(RedriveWait, func() {
 				e.goBackground(func() { e.moveDeadLetters(sh, qs) })
 			})
 			return
@@ -314,18 +315,32 @@ func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 // and sealed; it is durable on return. The delivery is finished with the given
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
-func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	fresh := freshOf(dest, m, state)
-	g, err := e.transfer(d.shard, d.queue, d.of, dest, fresh, e.newArrival(d, dest, m, state))
-	g.Wait()
-	if errors.Is(err, errNotLeased) {
-		return nil // the subscription was deleted meanwhile, and its deliveries with it
-	}
-	if err == nil {
-		e.arrived(dest, m)
+func (e *Engine) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	moved, err := e.moveOut(ctx, &d.backlogLease, dest, m, freshOf(dest, m, state), e.newArrival(d, dest, m, state))
+	if moved {
 		e.finish(d, a, state, reason)
 	}
 	return err
+}
+
+// moveOut moves a leased message of a backlog to where make lets it in, as m; it is
+// durable on return. moved is false, without an error, if the backlog was deleted
+// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
+// ended before anything was moved.
+func (e *Engine) moveOut(ctx context.Context, l *backlogLease, dest arn.ARN, m, fresh *message.Message, make arrival) (moved bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	g, err := e.transfer(l.shard, l.queue, l.lease, dest, fresh, make)
+	g.Wait()
+	switch {
+	case errors.Is(err, errNotLeased):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	e.arrived(dest, m)
+	return true, nil
 }
 
 func errLonger(cfg queue.Config) error {

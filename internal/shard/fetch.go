@@ -20,17 +20,17 @@ func (sh *shard) readable() {
 // came before may be appended first, so that the store shows it. Errors are those
 // that c names; a store that cannot be read ends the process.
 func (sh *shard) do(qs *queueState, now int64, c queue.Command) (queue.Result, error) {
-	r, err := sh.run(qs, (*inParts)(sh), now, c)
+	r, err := sh.step(qs, (*inParts)(sh), now, c)
 	sh.touch(qs)
 	return r, err
 }
 
 // ask runs a command that changes nothing, or of which the caller says what it changed.
 func (sh *shard) ask(qs *queueState, now int64, c queue.Command) (queue.Result, error) {
-	return sh.run(qs, (*inParts)(sh), now, c)
+	return sh.step(qs, (*inParts)(sh), now, c)
 }
 
-func (sh *shard) run(qs *queueState, r queue.Reader, now int64, c queue.Command) (queue.Result, error) {
+func (sh *shard) step(qs *queueState, r queue.Reader, now int64, c queue.Command) (queue.Result, error) {
 	sh.running = qs
 	result, err := qs.machine.Do(r, &sh.batch, now, c)
 	sh.running = nil

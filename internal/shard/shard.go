@@ -34,8 +34,10 @@ type shard struct {
 	lastCatalogCommit *journal.Commit // the latest that changed which queues, topics and subscriptions there are
 	// generation counts the changes of the catalog. It changes under mu only.
 	generation atomic.Uint64
+	poisoned   bool // a command has panicked half-way
 	batch      mutation.Batch
 	dirty      []*queueState // touched by the command under way
+	emits      []Emitter     // what it has to tell
 	queues     map[arn.ARN]*queueState
 	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
@@ -76,8 +78,8 @@ type shard struct {
 	nextEmptied int
 
 	running   *queueState // whose machine runs a command
-	dedupFrom int64 // deduplication buckets before this minute have been dropped
-	sizes     []int // room for those of the messages of a send
+	dedupFrom int64       // deduplication buckets before this minute have been dropped
+	sizes     []int       // room for those of the messages of a send
 }
 
 // queueState is a machine with what its shard keeps around it.
@@ -133,74 +135,10 @@ func (sh *shard) touch(qs *queueState) {
 
 // accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
-	r, _ := sh.run(qs, (*atOnce)(sh), now, queue.Accept{Arrival: a}) // it refuses nothing
+	r, _ := sh.step(qs, (*atOnce)(sh), now, queue.Accept{Arrival: a}) // it refuses nothing
 	qs.newest = r.Sequence
 	sh.touch(qs)
 	return qs.newest
-}
-
-// appended notes with which commit the command under way becomes durable.
-func (sh *shard) appended(g *journal.Commit) {
-	for _, qs := range sh.dirty {
-		if qs.newest != 0 {
-			qs.await(qs.newest, g)
-			qs.newest = 0
-		}
-	}
-}
-
-// commit hands what the command changed to the journal and sees to what follows
-// from it: waiting receivers, the consumer, timers. The commit is nil when the
-// command changed nothing.
-func (sh *shard) commit(sync bool) *journal.Commit {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return nil
-	}
-	g := sh.engine.journal.Append(sync, sh.seal())
-	sh.appended(g)
-	sh.afterCommit()
-	return g
-}
-
-// commitMuch commits what a command has changed so far of many queues, if that is
-// much.
-func (sh *shard) commitMuch() {
-	if sh.batch.Size()+queue.CountersRoom*len(sh.dirty) > mutation.StepBytes {
-		sh.commit(false)
-	}
-}
-
-// commitPart hands over what the command changed so far, so that the store can
-// show it; the command goes on.
-func (sh *shard) commitPart(sync bool) {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return
-	}
-	sh.appended(sh.engine.journal.Append(sync, sh.seal()))
-}
-
-// commitTwo is commit for a command that changed two shards at once; a and b
-// may be the same.
-func commitTwo(sync bool, a, b *shard) *journal.Commit {
-	if a == b {
-		return a.commit(sync)
-	}
-	return commitAll(sync, []*shard{a, b})
-}
-
-func (sh *shard) afterCommit() {
-	touched := sh.dirty
-	sh.dirty = nil
-	for _, qs := range touched {
-		qs.dirty = false
-	}
-	for _, qs := range touched {
-		sh.settle(qs)
-	}
-	if sh.dirty == nil {
-		sh.dirty = touched[:0]
-	}
-	sh.arm()
 }
 
 // settle does what a changed queue asks for. It runs between commands.
@@ -324,11 +262,15 @@ const tickQueues = 256
 
 // tick runs what has become due.
 func (sh *shard) tick() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.closed {
-		return
-	}
+	_, _ = sh.run(false, func(*Tx) error {
+		if !sh.closed {
+			sh.runDue()
+		}
+		return nil
+	})
+}
+
+func (sh *shard) runDue() {
 	sh.timer = nil
 	now := sh.now()
 	for range tickQueues {
@@ -354,7 +296,7 @@ func (sh *shard) tick() {
 // sweep drops the messages of a queue that are past their retention.
 func (sh *shard) sweep(qs *queueState, now int64) {
 	if r, _ := sh.do(qs, now, queue.Sweep{}); r.Removed > 0 {
-		sh.engine.happened(qs, MessagesExpired, now, r.Removed)
+		sh.happened(qs, MessagesExpired, now, r.Removed)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // queue cannot take it now; slow says that the host hung.
 func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 	if !s.engine.Current(d) {
-		s.check("release", d, s.engine.Release(d)) // nobody is to get it any more
+		s.engine.Release(d) // nobody is to get it any more
 		return nil, false
 	}
 	r, err := s.request(d)
@@ -31,7 +31,7 @@ func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 	slow = s.options.System.Now().Sub(began) >= slowAfter
 	if s.attempts.Err() != nil && out.Class != Success {
 		// Cut off by Stop: it says nothing about the endpoint, and does not count.
-		s.check("release", d, s.engine.Release(d))
+		s.engine.Release(d)
 		return nil, slow
 	}
 
@@ -43,11 +43,11 @@ func (s *Scheduler) attempt(d *shard.Delivery) (parked *move, slow bool) {
 	switch next := decide(d.Retry, d.Attempt, out, s.clock.Now(), deadline, j); next.Step {
 	case Done:
 		if !out.Settled {
-			s.check("delivered", d, s.engine.Delivered(d, a))
+			s.engine.Delivered(d, a)
 		}
 		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryDelivered})
 	case Again:
-		s.check("again", d, s.engine.Again(d, a, next.Due))
+		s.engine.Retry(d, a, next.Due)
 		s.tell(d, Event{Made: true, Attempt: a, Provider: out.Provider, State: shard.DeliveryPending, NextAttempt: next.Due})
 	case Fail:
 		parked = s.fail(d, a, Event{GaveUp: true, Made: true, Attempt: a, Provider: out.Provider}, next.Reason)
@@ -137,7 +137,7 @@ func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason str
 		s.drop(d, a, e, reason+"; dead-letter queue: "+out.Detail)
 	case ServerError:
 		if s.attempts.Err() != nil {
-			s.check("release", d, s.engine.Release(d))
+			s.engine.Release(d)
 			return nil
 		}
 		e.State, e.RedriveFailed, e.Reason = shard.DeliveryPending, true, reason+"; dead-letter queue: "+out.Detail
@@ -148,7 +148,7 @@ func (s *Scheduler) fail(d *shard.Delivery, a shard.Attempt, e Event, reason str
 }
 
 func (s *Scheduler) drop(d *shard.Delivery, a shard.Attempt, e Event, reason string) {
-	s.check("drop", d, s.engine.Drop(d, a, reason))
+	s.engine.Drop(d, a, reason)
 	e.State, e.Reason = shard.DeliveryDropped, reason
 	s.tell(d, e)
 }
@@ -161,7 +161,7 @@ func (s *Scheduler) park(b *backlog, m *move) {
 	}
 	b.working++
 	s.mu.Unlock()
-	s.check("release", m.d, s.engine.Release(m.d))
+	s.engine.Release(m.d)
 	s.mu.Lock()
 	b.working--
 }
@@ -182,14 +182,5 @@ func (s *Scheduler) retryMoves(b *backlog, now time.Time) {
 			return s.fail(m.d, m.a, Event{}, m.reason) // the failure itself has been told
 		})
 		return
-	}
-}
-
-// check logs an error of the engine, which is a fault of this program: the
-// delivery stays leased until the next start.
-func (s *Scheduler) check(command string, d *shard.Delivery, err error) {
-	if err != nil {
-		s.logger.Error("the outcome of a delivery could not be kept",
-			"command", command, "subscription", d.Subscription.ARN.String(), "error", err)
 	}
 }

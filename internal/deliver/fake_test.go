@@ -132,7 +132,7 @@ func (e *engine) tell(st *subState) {
 	}
 }
 
-func (e *engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*shard.Delivery, more bool, err error) {
+func (e *engine) Take(sub arn.ARN, most int) (taken []*shard.Delivery, more bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	st, ok := e.subs[sub]
@@ -183,21 +183,19 @@ func (e *engine) Current(d *shard.Delivery) bool {
 	return ok
 }
 
-func (e *engine) Delivered(d *shard.Delivery, a shard.Attempt) error {
+func (e *engine) Delivered(d *shard.Delivery, a shard.Attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finish(d, a, finished{state: shard.DeliveryDelivered})
-	return nil
 }
 
-func (e *engine) Drop(d *shard.Delivery, a shard.Attempt, reason string) error {
+func (e *engine) Drop(d *shard.Delivery, a shard.Attempt, reason string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.finish(d, a, finished{state: shard.DeliveryDropped, reason: reason})
-	return nil
 }
 
-func (e *engine) Again(d *shard.Delivery, a shard.Attempt, due time.Time) error {
+func (e *engine) Retry(d *shard.Delivery, a shard.Attempt, due time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.end(d, a)
@@ -211,14 +209,12 @@ func (e *engine) Again(d *shard.Delivery, a shard.Attempt, due time.Time) error 
 	} else {
 		e.tell(en.sub)
 	}
-	return nil
 }
 
-func (e *engine) Release(d *shard.Delivery) error {
+func (e *engine) Release(d *shard.Delivery) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.end(d, shard.Attempt{}).receives--
-	return nil
 }
 
 func (e *engine) Transfer(_ context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error {

@@ -19,13 +19,13 @@ import (
 
 // Engine is what the scheduler needs of the state: *shard.Engine.
 type Engine interface {
-	Take(ctx context.Context, subscription arn.ARN, most int) (taken []*shard.Delivery, more bool, err error)
+	Take(subscription arn.ARN, most int) (taken []*shard.Delivery, more bool, err error)
 	Current(d *shard.Delivery) bool
-	Delivered(d *shard.Delivery, a shard.Attempt) error
-	Again(d *shard.Delivery, a shard.Attempt, due time.Time) error
-	Release(d *shard.Delivery) error
+	Delivered(d *shard.Delivery, a shard.Attempt)
+	Retry(d *shard.Delivery, a shard.Attempt, due time.Time)
+	Release(d *shard.Delivery)
 	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
-	Drop(d *shard.Delivery, a shard.Attempt, reason string) error
+	Drop(d *shard.Delivery, a shard.Attempt, reason string)
 }
 
 // Options are what a Scheduler is made of. Engine, Clock and Senders are needed;
@@ -179,7 +179,7 @@ func (s *Scheduler) Ready(subscription arn.ARN) {
 // Stop waits for the same.
 func (s *Scheduler) Stop(ctx context.Context) error {
 	for _, d := range s.standStill() {
-		s.check("release", d, s.engine.Release(d))
+		s.engine.Release(d)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -363,7 +363,7 @@ func (s *Scheduler) take() {
 		b.rung = false
 		most := s.portion(b, s.clock.Now())
 		s.mu.Unlock()
-		taken, more, err := s.engine.Take(s.attempts, b.arn, most)
+		taken, more, err := s.engine.Take(b.arn, most)
 		s.mu.Lock()
 		s.taken(b, taken, more, err)
 	}
@@ -398,7 +398,7 @@ func (s *Scheduler) giveBack(b *backlog, back []*shard.Delivery) {
 	b.working++
 	s.mu.Unlock()
 	for _, d := range back {
-		s.check("release", d, s.engine.Release(d))
+		s.engine.Release(d)
 	}
 	s.mu.Lock()
 	b.working--

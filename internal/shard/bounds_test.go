@@ -123,7 +123,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 				}
 				e.background.Wait()
 				for i, name := range names {
-					ds, _, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(i)), 10)
+					ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -166,9 +166,7 @@ func TestStartsAreBounded(t *testing.T) {
 			if ds := takeAll(t, e, topicARN("wide").Subscription(subscriptionID(i))); len(ds) != 1 {
 				t.Fatalf("round %d: subscription %d has %d messages", round, i, len(ds))
 			} else if round == 1 {
-				if err := e.Release(ds[0]); err != nil {
-					t.Fatal(err)
-				}
+				e.Release(ds[0])
 			}
 		}
 		if err := e.Close(); err != nil {

@@ -35,14 +35,14 @@ func (sh *shard) workAt(t *moveTask, at int64) {
 	wait := max(time.UnixMilli(at).Sub(sh.engine.clock.Now()), 0)
 	var timer clock.Timer
 	timer = sh.engine.clock.AfterFunc(wait, func() {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		if t.timer == timer {
-			t.timer = nil
-		}
-		if !sh.closed && sh.activeMove(t.source) == t {
-			sh.workOn(t)
-		}
+		sh.view(func() {
+			if t.timer == timer {
+				t.timer = nil
+			}
+			if !sh.closed && sh.activeMove(t.source) == t {
+				sh.workOn(t)
+			}
+		})
 	})
 	t.timer = timer
 }
@@ -75,9 +75,14 @@ func (e *Engine) carry(sh *shard, t *moveTask) {
 // nextStep takes the messages of a task's next step out of what can be
 // received. Without any, the task is over or waits for a moment.
 func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	defer func() { t.working = len(leases) > 0 }()
+	sh.view(func() {
+		qs, leases = sh.leaseStep(t)
+		t.working = len(leases) > 0
+	})
+	return qs, leases
+}
+
+func (sh *shard) leaseStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 	select {
 	case <-sh.engine.stopping:
 		return nil, nil
@@ -170,7 +175,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	})
 	sh.moved(t, err)
 	if err == nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: m.Sent, Messages: 1})
+		e.tell(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
 	return g, err
 }
@@ -178,9 +183,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 // moved ends the waiting of a task whose message has arrived.
 func (sh *shard) moved(t *moveTask, err error) {
 	if err == nil {
-		sh.mu.Lock()
-		t.tries = 0
-		sh.mu.Unlock()
+		sh.view(func() { t.tries = 0 })
 	}
 }
 
@@ -210,8 +213,13 @@ func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lea
 // refused gives back the messages of a step that the destination did not take,
 // and lets the task fail or try again later.
 func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	_, _ = sh.run(true, func(*Tx) error {
+		sh.stepRefused(t, qs, leases, refusal)
+		return nil
+	})
+}
+
+func (sh *shard) stepRefused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
 	now := sh.now()
 	if !qs.gone {
 		for _, l := range leases {
@@ -229,7 +237,6 @@ func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refu
 		sh.engine.logger.Warn("a move task is held up or has failed",
 			"queue", t.source.String(), "status", string(t.Status), "reason", refusal.Error())
 	}
-	sh.commit(true)
 }
 
 // retryMove has a task tried again after a while.

@@ -118,17 +118,18 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (
 		e.fatal(err)
 		return at, err
 	}
-	sh.mu.Lock()
-	qs.low = max(qs.low, low)
-	g := sh.log.Last()
-	sh.mu.Unlock()
+	rest, _ := sh.run(false, func(tx *Tx) error {
+		qs.low = max(qs.low, low)
+		tx.restOn(sh.log.Last())
+		return nil
+	})
 	if leased != 0 && (oldest == 0 || leased < oldest) {
 		oldest = leased
 	}
 	if oldest != 0 {
 		at = time.UnixMilli(oldest).UTC()
 	}
-	g.Wait()
+	rest.Wait()
 	return at, nil
 }
 
@@ -178,24 +179,21 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 // NotFound, f's.
 func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscription, qs *queueState) error) error {
 	sh := e.shardOfSubscription(name)
-	sh.mu.Lock()
-	sub, ok := sh.topics.Subscription(name)
-	err := error(topic.ErrNoSubscription)
-	if ok {
-		err = nil
-		if qs := sh.backlogOf(sub); qs != nil {
-			sh.readable()
-			err = f(sh, sub, qs)
+	return sh.runDurable(func(tx *Tx) error {
+		sub, ok := sh.topics.Subscription(name)
+		if !ok {
+			return topic.ErrNoSubscription
 		}
-	}
-	sh.commit(true)
-	g := sh.log.Last()
-	if !ok {
-		g = sh.lastCatalogCommit
-	}
-	sh.mu.Unlock()
-	g.Wait()
-	return err
+		qs := sh.backlogOf(sub)
+		if qs == nil {
+			tx.restOn(sh.log.Last())
+			return nil
+		}
+		sh.readable()
+		err := f(sh, sub, qs)
+		tx.restOn(sh.log.Last()) // with what f has handed over already
+		return err
+	})
 }
 
 // RetryNow makes a delivery that waits for its next attempt due now; changed is
@@ -376,7 +374,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 	}
 	var d *Delivery
 	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
-		d = &Delivery{Subscription: *s, loan: loan{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
+		d = &Delivery{Subscription: *s, backlogLease: backlogLease{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
 		if err != nil {
@@ -430,9 +428,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	if m != nil && e.options.TwoStep {
 		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
-		lockTwo(from, to)
-		g, err = from.evict(to, d, dest, m, state)
-		unlockTwo(from, to)
+		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from, to)
 	}
 	if err != nil {
 		g.Wait() // the refusal may rest on it
@@ -440,7 +436,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	}
 	e.finish(d, Attempt{}, state, reason)
 	if m != nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+		e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 	}
 	return g.Wait, nil
 }
@@ -455,22 +451,23 @@ func (sh *shard) evictable(d *Delivery) error {
 	return err
 }
 
-func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) (*journal.Commit, error) {
+func (sh *shard) evict(tx *Tx, to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) error {
 	if err := sh.evictable(d); err != nil {
-		return nil, err
+		return err
 	}
 	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
 	// Read before anything is changed: what one command changes is one commit.
 	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {
 		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
-			return to.lastCatalogCommit, err
+			tx.restOn(to.lastCatalogCommit)
+			return err
 		}
 	}
 	for { // of a group it may have to know more
 		need, err := qs.machine.Remove(&sh.batch, sh.now(), lane, seq)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if need.Kind == queue.NeedNothing {
 			break
@@ -478,5 +475,5 @@ func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message,
 		sh.fill(qs, need)
 	}
 	sh.touch(qs)
-	return commitTwo(true, sh, to), nil
+	return nil
 }

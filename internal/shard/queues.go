@@ -164,7 +164,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
 			}
 		}
 		sh.deletions[a] = now
-		e.happened(qs, QueueDeleted, now, 0)
+		sh.happened(qs, QueueDeleted, now, 0)
 		return nil
 	})
 }
@@ -219,19 +219,16 @@ func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 // QueueDoesNotExist.
 func (e *Engine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
 	sh := e.shardOf(a)
-	sh.mu.Lock()
-	qs, err := sh.lookup(a)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return queue.Config{}, err
-	}
-	cfg := qs.machine.Config()
-	g := sh.lastCatalogCommit
-	sh.mu.Unlock()
-	g.Wait()
-	return cfg, nil
+	var cfg queue.Config
+	err := sh.runDurable(func(tx *Tx) error {
+		qs, err := sh.lookup(a)
+		if err == nil {
+			cfg = qs.machine.Config()
+		}
+		tx.restOn(sh.lastCatalogCommit)
+		return err
+	})
+	return cfg, err
 }
 
 // SetQueueAttributes changes attributes of a queue; the empty string removes

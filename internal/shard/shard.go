@@ -34,8 +34,10 @@ type shard struct {
 	lastCatalogCommit *journal.Commit // the latest that changed which queues, topics and subscriptions there are
 	// generation counts the changes of the catalog. It changes under mu only.
 	generation atomic.Uint64
+	poisoned   bool // a command has panicked half-way
 	batch      mutation.Batch
 	dirty      []*queueState // touched by the command under way
+	emits      []Emitter     // what it has to tell
 	queues     map[arn.ARN]*queueState
 	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
@@ -143,70 +145,6 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	qs.newest = qs.machine.Accept(&sh.batch, now, a)
 	sh.touch(qs)
 	return qs.newest
-}
-
-// appended notes with which commit the command under way becomes durable.
-func (sh *shard) appended(g *journal.Commit) {
-	for _, qs := range sh.dirty {
-		if qs.newest != 0 {
-			qs.await(qs.newest, g)
-			qs.newest = 0
-		}
-	}
-}
-
-// commit hands what the command changed to the journal and sees to what follows
-// from it: waiting receivers, the consumer, timers. The commit is nil when the
-// command changed nothing.
-func (sh *shard) commit(sync bool) *journal.Commit {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return nil
-	}
-	g := sh.engine.journal.Append(sync, sh.seal())
-	sh.appended(g)
-	sh.afterCommit()
-	return g
-}
-
-// commitMuch commits what a command has changed so far of many queues, if that is
-// much.
-func (sh *shard) commitMuch() {
-	if sh.batch.Size()+countersRoom*len(sh.dirty) > mutation.StepBytes {
-		sh.commit(false)
-	}
-}
-
-// commitPart hands over what the command changed so far, so that the store can
-// show it; the command goes on.
-func (sh *shard) commitPart(sync bool) {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return
-	}
-	sh.appended(sh.engine.journal.Append(sync, sh.seal()))
-}
-
-// commitTwo is commit for a command that changed two shards at once; a and b
-// may be the same.
-func commitTwo(sync bool, a, b *shard) *journal.Commit {
-	if a == b {
-		return a.commit(sync)
-	}
-	return commitAll(sync, []*shard{a, b})
-}
-
-func (sh *shard) afterCommit() {
-	touched := sh.dirty
-	sh.dirty = nil
-	for _, qs := range touched {
-		qs.dirty = false
-	}
-	for _, qs := range touched {
-		sh.settle(qs)
-	}
-	if sh.dirty == nil {
-		sh.dirty = touched[:0]
-	}
-	sh.arm()
 }
 
 // settle does what a changed queue asks for. It runs between commands.
@@ -347,11 +285,15 @@ const tickQueues = 256
 
 // tick runs what has become due.
 func (sh *shard) tick() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.closed {
-		return
-	}
+	_, _ = sh.run(false, func(*Tx) error {
+		if !sh.closed {
+			sh.runDue()
+		}
+		return nil
+	})
+}
+
+func (sh *shard) runDue() {
 	sh.timer = nil
 	now := sh.now()
 	for range tickQueues {
@@ -391,7 +333,7 @@ func (sh *shard) sweep(qs *queueState, now int64) {
 			return qs.machine.RemoveExpired(&sh.batch, now, e)
 		})
 	}
-	sh.engine.happened(qs, MessagesExpired, now, len(found))
+	sh.happened(qs, MessagesExpired, now, len(found))
 	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
 	sh.touch(qs)
 }

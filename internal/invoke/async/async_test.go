@@ -455,7 +455,7 @@ func (w *world) inBacklog(t arn.ARN) string {
 	w.t.Helper()
 	subs, _, err := w.engine.ListSubscriptionsByTopic(w.t.Context(), t, "", 10)
 	w.must(err)
-	taken, _, err := w.engine.Take(w.t.Context(), subs[0].ARN, 10)
+	taken, _, err := w.engine.Take(subs[0].ARN, 10)
 	w.must(err)
 	if len(taken) != 1 {
 		w.t.Fatalf("%d messages were published", len(taken))

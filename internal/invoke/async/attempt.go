@@ -37,10 +37,10 @@ func (a *attempt) run() {
 	over := p.Condition != "" || a.tooOld(began)
 	switch {
 	case ctx.Err() != nil: // cut off by Stop
-		a.engine.EventBack(a.ev)
+		a.engine.ReleaseEvent(a.ev)
 		return
 	case over && gone != nil && temporary(gone): // whom to tell is not known now
-		a.engine.EventLater(a.ev, began.Add(handOverWait))
+		a.engine.RetryEvent(a.ev, began.Add(handOverWait))
 		return
 	case p.Condition != "":
 		a.end(p.Condition)
@@ -60,7 +60,7 @@ func (a *attempt) run() {
 	})
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
-		a.engine.EventBack(a.ev)
+		a.engine.ReleaseEvent(a.ev)
 		return
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *attempt) later(delay time.Duration) {
 		a.end(function.EventAgeExceeded)
 		return
 	}
-	a.engine.EventLater(a.ev, due)
+	a.engine.RetryEvent(a.ev, due)
 }
 
 // tooOld reports that no attempt may begin at a moment any more. One that is due

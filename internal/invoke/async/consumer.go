@@ -19,10 +19,10 @@ import (
 
 // Engine is what the consumer needs of the state: *shard.Engine.
 type Engine interface {
-	TakeEvents(ctx context.Context, function arn.ARN, most int) (taken []*shard.QueuedEvent, more bool, err error)
+	TakeEvents(function arn.ARN, most int) (taken []*shard.QueuedEvent, more bool, err error)
 	EventDone(ev *shard.QueuedEvent)
-	EventLater(ev *shard.QueuedEvent, due time.Time)
-	EventBack(ev *shard.QueuedEvent)
+	RetryEvent(ev *shard.QueuedEvent, due time.Time)
+	ReleaseEvent(ev *shard.QueuedEvent)
 	MoveEvent(ctx context.Context, ev *shard.QueuedEvent, dest arn.ARN, m *message.Message) error
 
 	Function(ctx context.Context, function arn.ARN, qualifier string) (function.Target, error)
@@ -230,13 +230,13 @@ func (c *Consumer) pump() {
 
 // take begins attempts at up to most events of l.
 func (c *Consumer) take(l *line, most int) {
-	taken, more, err := c.engine.TakeEvents(c.attempts, l.function, most)
+	taken, more, err := c.engine.TakeEvents(l.function, most)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopping && len(taken) > 0 {
 		c.mu.Unlock()
 		for _, ev := range taken {
-			c.engine.EventBack(ev)
+			c.engine.ReleaseEvent(ev)
 		}
 		c.mu.Lock()
 		taken = nil

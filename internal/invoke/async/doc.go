@@ -4,7 +4,7 @@
 //
 // Invariants:
 //   - Every event that is taken is concluded by exactly one call to the engine:
-//     EventDone, EventLater, EventBack or a MoveEvent that succeeds. A process
+//     EventDone, RetryEvent, ReleaseEvent or a MoveEvent that succeeds. A process
 //     that ends before that call has decided nothing, and the engine gives the
 //     event out again: a function may run twice with an event, and an end may be
 //     told twice, but none is lost.

@@ -44,7 +44,7 @@ func (a *attempt) end(condition function.Condition) {
 		case err == nil:
 		case temporary(err):
 			a.logger.Warn("what came of an event cannot be handed over now, which is tried again", a.about(next, err)...)
-			a.engine.EventLater(a.ev, a.clock.Now().Add(handOverWait))
+			a.engine.RetryEvent(a.ev, a.clock.Now().Add(handOverWait))
 			return
 		default:
 			a.logger.Warn("what came of an event is not taken, and is lost", a.about(next, err)...)

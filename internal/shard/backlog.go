@@ -56,12 +56,12 @@ func (e *Engine) SetConsumer(service string, c Consumer) {
 	e.consumers.Store(&consumers)
 	e.faultMu.Unlock()
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for _, qs := range sh.backlogs {
-			sh.settle(qs)
-		}
-		sh.arm()
-		sh.mu.Unlock()
+		sh.view(func() {
+			for _, qs := range sh.backlogs {
+				sh.settle(qs)
+			}
+			sh.arm()
+		})
 	}
 }
 
@@ -120,32 +120,34 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 // them, stays leased until the next start, and is the error.
 func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
 	var qs *queueState
-	if ok {
-		qs = sh.backlogOf(s)
-	}
+	var durable func(before bool)
+	sh.view(func() {
+		s, ok := sh.topics.Deliverable(sub)
+		if ok {
+			qs = sh.backlogOf(s)
+		}
+		if qs != nil && qs.paused {
+			qs.readied, qs = false, nil
+		}
+		if qs == nil {
+			return
+		}
+		var leases []backlogLease
+		leases, more, durable = sh.leaseDue(qs, most)
+		all := make([]Delivery, len(leases))
+		taken = make([]*Delivery, len(leases))
+		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
+		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+		one.Throttle, _ = s.Throttle()
+		for i, l := range leases {
+			all[i], taken[i] = one, &all[i]
+			all[i].Attempt, all[i].backlogLease = int(l.lease.Receives), l
+		}
+	})
 	if qs == nil {
-		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	if qs.paused {
-		qs.readied = false
-		sh.mu.Unlock()
-		return nil, false, nil
-	}
-	leases, more, durable := sh.leaseDue(qs, most)
-	all := make([]Delivery, len(leases))
-	taken = make([]*Delivery, len(leases))
-	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
-	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
-	one.Throttle, _ = s.Throttle()
-	for i, l := range leases {
-		all[i], taken[i] = one, &all[i]
-		all[i].Attempt, all[i].backlogLease = int(l.lease.Receives), l
-	}
-	sh.mu.Unlock()
 
 	// An immediate retry rests on the outcome of the attempt before it: else a crash
 	// could bring that one back, and the endpoint would get more requests than the
@@ -222,29 +224,26 @@ func (sh *shard) leaseDue(qs *queueState, most int) (leases []backlogLease, more
 // conclude runs a command on the backlog of a lease, unless that is gone. With sync it
 // is durable on return.
 func (l *backlogLease) conclude(sync bool, f func(sh *shard, qs *queueState, now int64)) {
-	l.shard.mu.Lock()
-	if l.queue.ended() {
-		l.shard.mu.Unlock()
-		return
-	}
-	f(l.shard, l.queue, l.shard.now())
-	l.shard.touch(l.queue)
-	g := l.shard.commit(sync)
-	l.shard.mu.Unlock()
+	c, _ := l.shard.run(sync, func(*Tx) error {
+		if !l.queue.ended() {
+			f(l.shard, l.queue, l.shard.now())
+			l.shard.touch(l.queue)
+		}
+		return nil
+	})
 	if sync {
-		g.Wait()
+		c.Wait()
 	}
 }
 
 // Current reports whether there is still somebody to make a delivery to: that its
 // subscription has not been deleted since it was taken.
-func (e *Engine) Current(d *Delivery) bool {
+func (e *Engine) Current(d *Delivery) (current bool) {
 	if d.shard.generation.Load() == d.generation {
 		return true // nothing has been deleted; the lock may be another's for a while
 	}
-	d.shard.mu.Lock()
-	defer d.shard.mu.Unlock()
-	return !d.queue.ended()
+	d.shard.view(func() { current = !d.queue.ended() })
+	return current
 }
 
 // Delivered ends a delivery that succeeded.
@@ -254,7 +253,7 @@ func (e *Engine) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDeliver
 func (e *Engine) Drop(d *Delivery, a Attempt, reason string) { e.end(d, a, DeliveryDropped, reason) }
 
 func (e *Engine) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
-	d.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
+	d.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.lease) })
 	e.finish(d, a, state, reason)
 }
 
@@ -268,7 +267,7 @@ func (e *Engine) Retry(d *Delivery, a Attempt, due time.Time) {
 	d.conclude(!d.Cause.IsZero(), func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
 		// Leased by nobody else: it fails only where the subscription was deleted.
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
@@ -280,7 +279,7 @@ func (e *Engine) Release(d *Delivery) {
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false) // as above
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due, Uncounted: true}) // as above
 	})
 }
 
@@ -300,18 +299,18 @@ func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason stri
 // then what was finished of late, latest first: at most limit in all. Errors: NotFound.
 func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	var infos []DeliveryInfo
-	var err error
+	ok := false
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
-	if ok {
-		if qs := sh.backlogOf(s); qs != nil {
-			infos, err = e.pendingDeliveries(sh, qs, limit)
+	err := sh.runDurable(func(tx *Tx) (err error) {
+		tx.restOn(sh.log.Last())
+		s, found := sh.topics.Deliverable(sub)
+		if ok = found; ok {
+			if qs := sh.backlogOf(s); qs != nil {
+				infos, err = e.pendingDeliveries(sh, qs, limit)
+			}
 		}
-	}
-	g := sh.log.Last()
-	sh.mu.Unlock()
-	g.Wait()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -405,10 +405,12 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
 	fs := []fanout{{topic: w.topic, p: Publication{ID: messageID(1)}, later: true, delivered: 1}}
-	_, done, err := w.sh.publishInSteps(fs)
+	done := false
+	_, err := w.sh.run(true, func(tx *Tx) (err error) {
+		_, done, err = w.sh.publishInSteps(tx, fs)
+		return err
+	})
 	if err != nil || !done || fs[0].later || fs[0].delivered != 0 {
 		t.Errorf("done %v, %v: %+v", done, err, fs[0])
 	}

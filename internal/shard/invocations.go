@@ -79,23 +79,18 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 		return errFull
 	}
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	f, err := sh.invokable(fn, ev.Qualifier)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return err
-	}
-	now := sh.now()
-	m := eventMessage(ev)
-	m.Sent = now
-	m.Seal()
-	sh.acceptEvent(f, now, m, ev.Qualifier)
-	g := sh.commit(true)
-	sh.mu.Unlock()
-	g.Wait()
-	return nil
+	return sh.runDurable(func(*Tx) error {
+		f, err := sh.invokable(fn, ev.Qualifier)
+		if err != nil {
+			return err
+		}
+		now := sh.now()
+		m := eventMessage(ev)
+		m.Sent = now
+		m.Seal()
+		sh.acceptEvent(f, now, m, ev.Qualifier)
+		return nil
+	})
 }
 
 // invokable finds a function that takes events for a qualifier.
@@ -114,9 +109,20 @@ func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
-		accepted(f.ARN, qualifier, time.UnixMilli(now).UTC())
+		sh.emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
 	}
 }
+
+// acceptedEvent tells that a function is to be run with an event.
+type acceptedEvent struct {
+	tell      func(function arn.ARN, qualifier string, at time.Time)
+	function  arn.ARN
+	qualifier string
+	at        time.Time
+}
+
+// Emit implements Emitter.
+func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
 
 // TakeEvents leases up to most events that are due in a function's queue. What
 // it returns is durable. more says that there are others due. A function that is
@@ -124,17 +130,18 @@ func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message
 // leased until the next start, and is the error.
 func (e *Engine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	var qs *queueState
-	if f, ok := sh.functions.Function(fn); ok {
-		qs = sh.eventsOf(f)
-	}
-	if qs == nil {
-		sh.mu.Unlock()
+	var leases []backlogLease
+	var durable func(before bool)
+	sh.view(func() {
+		if f, ok := sh.functions.Function(fn); ok {
+			if qs := sh.eventsOf(f); qs != nil {
+				leases, more, durable = sh.leaseDue(qs, most)
+			}
+		}
+	})
+	if durable == nil {
 		return nil, false, nil
 	}
-	leases, more, durable := sh.leaseDue(qs, most)
-	sh.mu.Unlock()
 	durable(false) // no retry is immediate
 
 	for _, l := range leases {
@@ -191,7 +198,7 @@ func (e *Engine) queuedEvent(fn arn.ARN, l backlogLease) (*QueuedEvent, error) {
 
 // EventDone removes an event that is through.
 func (e *Engine) EventDone(ev *QueuedEvent) {
-	ev.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
+	ev.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, ev.lease) })
 }
 
 // RetryEvent keeps the progress of an event, which is due again at a moment.
@@ -200,14 +207,14 @@ func (e *Engine) RetryEvent(ev *QueuedEvent, due time.Time) {
 	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
 // ReleaseEvent gives an event back unattempted, due now.
 func (e *Engine) ReleaseEvent(ev *QueuedEvent) {
 	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: now, Uncounted: true}) // as above
 	})
 }
 
@@ -256,7 +263,7 @@ func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 		}
 		return
 	}
-	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
 
 // TransferEvent moves a delivery into the queue of a function, as an event, which

@@ -24,7 +24,7 @@ type Queues struct {
 	totals map[arn.ARN]*counters
 	// active are those that Tick looks at: they have metrics each minute. Without
 	// metrics it looks once, for what came when the queue was gone.
-	active map[arn.ARN]*counters
+	active map[*counters]struct{}
 
 	ticking sync.Mutex // held by Tick
 	// looking is room for those that Tick looks at. Made anew each minute it would keep
@@ -39,7 +39,7 @@ type QueueSeries func(queue arn.ARN) *QueueCounts
 // NewQueues makes a Queues whose metrics go to keeper, and whose events are counted
 // in series, unless they are nil; wake asks for a call of Tick after the present minute.
 func NewQueues(keeper *metrics.Store, series QueueSeries, wake func()) *Queues {
-	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[arn.ARN]*counters{}}
+	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[*counters]struct{}{}}
 }
 
 // counters are what is kept about a queue. The queue's slot has them, so that its
@@ -203,7 +203,7 @@ func (q *Queues) revive(c *counters) {
 	c.told.mu.Lock()
 	c.told.over = false
 	c.told.mu.Unlock()
-	q.totals[c.name], q.active[c.name] = c, c
+	q.totals[c.name], q.active[c] = c, struct{}{}
 	q.wake()
 }
 
@@ -211,14 +211,14 @@ func (q *Queues) revive(c *counters) {
 func (q *Queues) wither(c *counters, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.active[c.name] == c && c.wither(func() { q.remove(c, gone) }) {
+	if _, active := q.active[c]; active && c.wither(func() { q.remove(c, gone) }) {
 		q.revive(c)
 	}
 }
 
 // remove takes a queue out of the active ones, and out of all if it is gone, under mu.
 func (q *Queues) remove(c *counters, gone bool) {
-	delete(q.active, c.name)
+	delete(q.active, c)
 	if gone {
 		c.Left.Store(true)
 		delete(q.totals, c.name)
@@ -254,7 +254,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	if cap(q.looking) > 4*len(q.active)+1000 {
 		q.looking = nil
 	}
-	q.looking = slices.AppendSeq(q.looking[:0], maps.Values(q.active))
+	q.looking = slices.AppendSeq(q.looking[:0], maps.Keys(q.active))
 	q.mu.Unlock()
 	defer func() { clear(q.looking) }() // they may be gone before the next minute
 	n := 0

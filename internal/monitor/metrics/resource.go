@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -173,6 +174,21 @@ func (r *Resource) awake() bool {
 	defer r.mu.Unlock()
 	r.waiting = false
 	return !r.dirty
+}
+
+// keptUntil is the next minute in which a slot is over that is kept at now, or the end
+// of time, under mu.
+func (r *Resource) keptUntil(now int64) int64 {
+	until := int64(math.MaxInt64)
+	for i := range r.metrics {
+		m := &r.metrics[i]
+		for j := range m.slots {
+			if minute := m.minuteOf(m.slots[j].at); minute >= now {
+				until = min(until, minute+1)
+			}
+		}
+	}
+	return until
 }
 
 func (r *Resource) metric(name, unit string, fine bool) *metric {

@@ -137,35 +137,25 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	case shard.MessagesSent:
 		q.sent(c, minute, e)
 	case shard.MessagesDeduplicated:
-		each.Name, each.Run = "NumberOfDeduplicatedSentMessages", runDeduplicated
+		each.Name = "NumberOfDeduplicatedSentMessages"
 		q.record(c, minute, each)
 	case shard.MessagesReceived:
 		if e.Messages == 0 {
-			q.record(c, minute, metrics.Datum{Name: "NumberOfEmptyReceives", Unit: count, Value: 1, Run: runEmpty})
+			q.record(c, minute, metrics.Datum{Name: "NumberOfEmptyReceives", Unit: count, Value: 1})
 		} else {
-			q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesReceived", Unit: count, Value: float64(e.Messages), Run: runReceived})
+			q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesReceived", Unit: count, Value: float64(e.Messages)})
 		}
 	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
-		each.Name, each.Run = "NumberOfMessagesDeleted", runDeleted
+		each.Name = "NumberOfMessagesDeleted"
 		q.record(c, minute, each)
 	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
 	}
 }
 
-// The runs of a queue's metrics.
-const (
-	runSent = iota + 1
-	runSizes
-	runReceived
-	runEmpty
-	runDeleted
-	runDeduplicated
-)
-
 // sent records each message by itself, also of those that were sent at once.
 func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
-	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1, Run: runSent}
-	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes), Run: runSizes}
+	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1}
+	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)}
 	if e.Sizes == nil {
 		q.record(c, minute, sent, sized)
 		return

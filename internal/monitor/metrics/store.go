@@ -307,7 +307,6 @@ func (s *Store) writer(what extent) *writer {
 // they are in the store.
 func (w *writer) resource(r *Resource) error {
 	r.mu.Lock()
-	r.settle()
 	rest, latest := false, int64(0)
 	for i := range r.metrics {
 		m := &r.metrics[i]
@@ -403,7 +402,6 @@ func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) 
 		return false, nil
 	}
 	r.add(d, fine)
-	r.settle()
 	for _, fine := range [...]bool{false, true} {
 		if m := r.metric(d.Name, d.Unit, fine); m != nil {
 			if _, err := w.metric(r, m); err != nil {

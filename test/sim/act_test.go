@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,7 +45,11 @@ func (w *world) act() {
 	case n < 96:
 		w.armCrash()
 	case n < 97:
-		w.reboot()
+		if w.rand.IntN(3) == 0 {
+			w.reboot()
+		} else {
+			w.redriveWell()
+		}
 	case n < 99:
 		w.weather()
 	default:
@@ -369,7 +374,7 @@ func (w *world) changeVisibility() {
 
 func (w *world) publish() {
 	topic := pick(w, []string{"news", "news", "news", "order.fifo", "order.fifo", "wide"})
-	if topic == "wide" && w.rand.IntN(3) > 0 {
+	if topic == "wide" && w.rand.IntN(2) > 0 {
 		topic = "news"
 	}
 	tok := w.token("p")
@@ -473,18 +478,73 @@ func (w *world) purge() {
 // redrive begins to move the dead letters of a queue home.
 func (w *world) redrive(dead string) {
 	w.finish()
-	for _, c := range w.ledger.order {
-		if queueOf(c.home).dead == dead {
-			c.relaxed = true
-			if c.gone == yes && c.at != inDead {
-				continue
-			}
-		}
-	}
-	w.ledger.redrive[dead] = true
+	w.markRedriven(dead)
 	in := map[string]any{"SourceArn": queueARN(dead)}
 	if w.rand.IntN(2) == 0 {
 		in["MaxNumberOfMessagesPerSecond"] = 1 + w.rand.IntN(3)
 	}
 	w.ask("redrive "+dead, queueRequest("StartMessageMoveTask", in), func(*answer) {})
+}
+
+// redriveWell makes dead letters, and moves them home while nothing else goes on but
+// crashes: the task must tell of all of them.
+func (w *world) redriveWell() {
+	const dead = "std-dead"
+	q := queueOf("std")
+	in := map[string]any{"QueueUrl": queueURL(q.name), "MaxNumberOfMessages": 10, "AttributeNames": []string{"All"}, "VisibilityTimeout": 0}
+	for range 5 {
+		w.finish()
+		now := w.now()
+		w.ask("receive 10 of std for 0s", queueRequest("ReceiveMessage", in), func(a *answer) { w.received(q, a, now, 0) })
+	}
+	time.Sleep(time.Second)
+	visible, moving := "", false
+	count := map[string]any{"QueueUrl": queueURL(dead), "AttributeNames": []string{"All"}}
+	w.ask("count "+dead, queueRequest("GetQueueAttributes", count), func(a *answer) {
+		attributes := parse[struct{ Attributes map[string]string }](a).Attributes
+		visible, moving = attributes["ApproximateNumberOfMessages"], attributes["ApproximateNumberOfMessagesNotVisible"] != "0"
+	})
+	n, err := strconv.Atoi(visible)
+	if err != nil || n < 2 || moving || w.machine.dead.Load() {
+		return
+	}
+	w.markRedriven(dead)
+	started := false
+	start := map[string]any{"SourceArn": queueARN(dead), "MaxNumberOfMessagesPerSecond": 1}
+	w.ask("redrive "+dead, queueRequest("StartMessageMoveTask", start), func(a *answer) { started = a.ok() })
+	for range n + 5 {
+		if !started || len(w.ledger.broken) > 0 {
+			return
+		}
+		if w.rand.IntN(5) == 0 {
+			w.armCrash()
+		}
+		w.pass(time.Second)
+		if w.machine.dead.Load() {
+			w.restart()
+		}
+		if w.over {
+			return
+		}
+	}
+	w.ask("tell of the redrive", queueRequest("ListMessageMoveTasks", map[string]any{"SourceArn": queueARN(dead)}), func(a *answer) {
+		type task struct {
+			Status                           string
+			ApproximateNumberOfMessagesMoved int
+		}
+		all := parse[struct{ Results []task }](a).Results
+		if a.ok() && len(all) > 0 && all[0].Status == "COMPLETED" && all[0].ApproximateNumberOfMessagesMoved < n {
+			w.ledger.fail("a redrive of %d messages has moved %d", n, all[0].ApproximateNumberOfMessagesMoved)
+		}
+	})
+}
+
+// markRedriven notes that the dead letters of a queue may be at home again.
+func (w *world) markRedriven(dead string) {
+	for _, c := range w.ledger.order {
+		if queueOf(c.home).dead == dead {
+			c.relaxed = true
+		}
+	}
+	w.ledger.redrive[dead] = true
 }

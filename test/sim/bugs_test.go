@@ -1,10 +1,17 @@
 package sim
 
 import (
+	"bytes"
+	"encoding/binary"
+	"io"
 	"net/http"
+	"regexp"
+	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -47,9 +54,116 @@ func (b *storeBug) apply(in *mutation.Batch) *mutation.Batch {
 
 // fault is a planted bug.
 type fault struct {
-	name string
+	name    string
+	twoStep bool // it shows only where transfers do not share a commit
 	// store makes what changes what a machine writes.
 	store func(w *world) *storeBug
 	// request changes what the server is asked.
 	request func(w *world, r *http.Request) *http.Request
+}
+
+// faults are the planted bugs. Each is one that a real change could have brought.
+var faults = []fault{
+	{name: "a sync is skipped", store: syncing(func(store.Store) error { return nil })},
+	{name: "a reply is released before its commit", store: syncing(func(s store.Store) error {
+		time.AfterFunc(8*time.Millisecond, func() { _ = s.Sync() }) // too late is too late
+		return nil
+	})},
+	{name: "the mark of a transfer is dropped", twoStep: true, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		return value, k.ID != keyspace.KindTransfer || op != mutation.Set
+	})},
+	{name: "a dead letter is lost", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		lane, _ := k.Number("lane")
+		return value, k.ID != keyspace.KindMessage || op != mutation.Set || layout.Lane(lane) != layout.MovedLane
+	})},
+	{name: "a deduplication id is not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		return value, k.ID != keyspace.KindDuplicate || op != mutation.Set
+	})},
+	{name: "a lease does not end", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		if k.ID == keyspace.KindLease && op == mutation.Set {
+			value = bytes.Clone(value)
+			binary.BigEndian.PutUint64(value, uint64(began.AddDate(100, 0, 0).UnixMilli()))
+		}
+		return value, true
+	})},
+	{name: "a FIFO group is unlocked too early", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		if k.ID == keyspace.KindLease && op == mutation.Set && layout.Lane(binary.BigEndian.Uint64(value[stateLane:])).Grouped() {
+			value = bytes.Clone(value)
+			copy(value[:8], value[stateReceived:])
+		}
+		return value, true
+	})},
+	{name: "a purge keeps the messages", request: func(_ *world, r *http.Request) *http.Request {
+		if r.Header.Get("X-Amz-Target") == "AmazonSQS.PurgeQueue" {
+			r.Header.Set("X-Amz-Target", "AmazonSQS.ListQueueTags") // which is answered well, too
+		}
+		return r
+	}},
+	{name: "a redrive forgets how far it is", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		if k.ID == keyspace.KindMoveTask && op == mutation.Set {
+			value = moved.ReplaceAll(value, []byte(`"moved":0`))
+		}
+		return value, true
+	})},
+	{name: "a schedule of retries begins anew", store: rewriting(receives(func(uint32) uint32 { return 0 }))},
+	{name: "a retry is counted twice", store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
+	{name: "a delete with an old handle deletes", request: func(w *world, r *http.Request) *http.Request {
+		if !strings.Contains(r.Header.Get("X-Amz-Target"), "DeleteMessage") {
+			return r
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(err)
+		}
+		for _, old := range w.receipts {
+			body = bytes.ReplaceAll(body, []byte(old.handle), []byte(old.letter.handle))
+		}
+		changed := newRequest(r.Method, r.URL.Path, body)
+		changed.Header = r.Header
+		return changed
+	}},
+	{name: "the cursor of a fan-out skips an entry", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		if k.ID == keyspace.KindFanout && op == mutation.Set {
+			const behind = "f0000000-0000-4000-8000-000000000000" // most subscriptions' ids
+			if n, w := binary.Uvarint(value); n == 0 {
+				value = append(append([]byte{byte(len(behind))}, behind...), value[w:]...)
+			}
+		}
+		return value, true
+	})},
+	{name: "a queue's counters are not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		return value, k.ID != keyspace.KindCounters || op != mutation.Set
+	})},
+}
+
+// Where a State has what, as package layout writes it.
+const (
+	stateReceived = 24
+	stateReceives = 32
+	stateLane     = 40
+	stateFlags    = 56
+)
+
+var moved = regexp.MustCompile(`"moved":\d+`)
+
+func syncing(sync func(store.Store) error) func(*world) *storeBug {
+	return func(*world) *storeBug { return &storeBug{sync: sync} }
+}
+
+type rewrite = func(k keyspace.Key, op mutation.Op, key, value []byte) ([]byte, bool)
+
+func rewriting(f rewrite) func(*world) *storeBug {
+	return func(*world) *storeBug { return &storeBug{rewrite: f} }
+}
+
+// receives changes how often a delivery was attempted that waits for its next attempt.
+func receives(change func(uint32) uint32) rewrite {
+	return func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		if k.ID == keyspace.KindDue && op == mutation.Set && layout.Flags(value[stateFlags])&layout.History != 0 {
+			value = bytes.Clone(value)
+			n := binary.BigEndian.Uint32(value[stateReceives:])
+			binary.BigEndian.PutUint32(value[stateReceives:], change(n))
+		}
+		return value, true
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +90,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 				}
 				return &watchedStore{Store: st, disk: d, bug: bug}, d.isLow, nil
 			},
-			Dial:    n.dialer(m.dead.Load),
+			Dial:    n.dialer(m.dead.Load, m.virtual.Now),
 			Exit:    func(err error) { panic(fmt.Sprint("the server ended itself: ", err)) },
 			TwoStep: how.twoStep,
 		},
@@ -110,8 +111,8 @@ func (m *machine) stop() (err error) {
 	m.disk.set(func(d *disk) { d.quick = true })
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	for i := len(m.stops) - 1; i >= 0; i-- {
-		err = errors.Join(err, m.stops[i](ctx))
+	for _, stop := range slices.Backward(m.stops) {
+		err = errors.Join(err, stop(ctx))
 	}
 	return err
 }
@@ -182,6 +183,3 @@ func functionRequest(method, path string, in any) *http.Request {
 func queueURL(name string) string { return "http://" + address + "/" + account + "/" + name }
 func queueARN(name string) string { return "arn:aws:sqs:" + region + ":" + account + ":" + name }
 func topicARN(name string) string { return "arn:aws:sns:" + region + ":" + account + ":" + name }
-func functionARN(name string) string {
-	return "arn:aws:lambda:" + region + ":" + account + ":function:" + name
-}

@@ -29,7 +29,6 @@ type network struct {
 	tries   map[string]int // by host and what is carried
 	refused map[string]int // dials by host
 	note    func(attempt)
-	now     func() time.Time // the clock's
 }
 
 // endpoint answers what it is sent: status and body, of a request that arrived.
@@ -71,9 +70,9 @@ func (f fate) String() string {
 	return [...]string{"arrives", "fails", "forbids", "hangs", "cuts", "halves", "loses", "perishes"}[f]
 }
 
-func newNetwork(seed uint64, now func() time.Time, note func(attempt)) *network {
+func newNetwork(seed uint64, note func(attempt)) *network {
 	return &network{
-		seed: seed, hosts: map[string]endpoint{}, down: map[string]bool{}, tries: map[string]int{}, refused: map[string]int{}, note: note, now: now,
+		seed: seed, hosts: map[string]endpoint{}, down: map[string]bool{}, tries: map[string]int{}, refused: map[string]int{}, note: note,
 	}
 }
 
@@ -90,7 +89,7 @@ func (n *network) draw(parts ...any) uint64 {
 }
 
 // dialer makes connections for a machine that may die.
-func (n *network) dialer(dead func() bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (n *network) dialer(dead func() bool, now func() time.Time) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(_ context.Context, _, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -105,14 +104,14 @@ func (n *network) dialer(dead func() bool) func(ctx context.Context, network, ad
 			return nil, syscall.ECONNREFUSED
 		}
 		ours, theirs := net.Pipe()
-		go n.serve(host, theirs, dead)
+		go n.serve(host, theirs, dead, now)
 		return ours, nil
 	}
 }
 
 // serve answers one request, since what happens to the next must not depend on this
 // connection.
-func (n *network) serve(host string, c net.Conn, dead func() bool) {
+func (n *network) serve(host string, c net.Conn, dead func() bool, now func() time.Time) {
 	defer c.Close()
 	in, err := http.ReadRequest(bufio.NewReader(c))
 	if err != nil {
@@ -128,7 +127,7 @@ func (n *network) serve(host string, c net.Conn, dead func() bool) {
 	n.tries[at]++
 	try := n.tries[at]
 	n.mu.Unlock()
-	a := attempt{host: host, key: key, try: try, came: n.now()}
+	a := attempt{host: host, key: key, try: try, came: now()}
 	drawn := n.draw(host, key, try)
 	a.fate = arrives
 	n.mu.Lock()

@@ -77,8 +77,9 @@ func (w *world) waiting(q *queue) (n int) {
 // empty receives and deletes all that a queue has.
 func (w *world) empty(q *queue, found map[string]int) (n int) {
 	// A receive that only finds dead letters gives nothing, and the next one what they
-	// have held up.
-	for nothing := 0; nothing < 3; {
+	// have held up: in a FIFO group that may be another dead letter.
+	const patience = 15
+	for nothing := 0; nothing == 0 || nothing < patience && w.waiting(q) > 0; {
 		got := 0
 		now := w.now()
 		in := map[string]any{"QueueUrl": queueURL(q.name), "MaxNumberOfMessages": 10, "AttributeNames": []string{"All"}}
@@ -94,8 +95,9 @@ func (w *world) empty(q *queue, found map[string]int) (n int) {
 		w.deleteThese(receipts)
 		w.finish()
 		n += got
-		if got == 0 {
-			nothing++
+		if nothing++; got > 0 {
+			nothing = 0
+		} else {
 			time.Sleep(time.Second)
 		}
 	}

@@ -122,7 +122,7 @@ func sameRandomness(t *testing.T, seed uint64) {
 func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 	confirmations := map[string]string{}
 	var mu sync.Mutex
-	n := newNetwork(0, func() time.Time { return began }, func(attempt) {})
+	n := newNetwork(0, func(attempt) {})
 	n.well = true
 	for _, hook := range hooks {
 		n.hosts[hook+".sim"] = func(r *request) (int, http.Header, string) {

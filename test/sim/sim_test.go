@@ -2,14 +2,21 @@ package sim
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	"godwit.dev/godwit/test/soak"
 )
 
+// One processor, so that what goes on at the same moment goes on in the same order.
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
 func TestSimulation(t *testing.T) {
-	soak.Campaign(t, 100, func(t *testing.T, seed uint64) {
+	soak.Campaign(t, 60, func(t *testing.T, seed uint64) {
 		h := simulate(t, seed, nil)
 		if len(h.broken) > 0 {
 			t.Errorf("seed %d:\n%s\n\n%s", seed, strings.Join(h.broken, "\n"), strings.Join(tail(h.lines), "\n"))
@@ -19,7 +26,7 @@ func TestSimulation(t *testing.T) {
 
 // TestReplay: a seed gives the same history each time.
 func TestReplay(t *testing.T) {
-	for seed := range uint64(soak.Rounds(t, 10, 200)) {
+	for seed := range uint64(soak.Rounds(t, 5, 200)) {
 		first, again := simulate(t, seed, nil), simulate(t, seed, nil)
 		if first.hash == again.hash {
 			continue
@@ -30,6 +37,31 @@ func TestReplay(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestPlantedBugs: each bug is found, in a history that keeps every promise without it.
+func TestPlantedBugs(t *testing.T) {
+	const within = 1000
+	for i := range faults {
+		f := &faults[i]
+		t.Run(f.name, func(t *testing.T) {
+			for seed := range uint64(within) {
+				h := simulate(t, seed, f)
+				if len(h.broken) == 0 {
+					continue
+				}
+				t.Logf("found after %d histories: %s", seed+1, h.broken[0])
+				if !soak.Enabled() { // TestSimulation has run some
+					return
+				}
+				if well := simulate(t, seed, &fault{twoStep: f.twoStep}); len(well.broken) > 0 {
+					t.Errorf("seed %d, without the bug: %s", seed, well.broken[0])
+				}
+				return
+			}
+			t.Errorf("not found within %d histories", within)
+		})
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"hash"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -43,12 +41,12 @@ type world struct {
 	network *network
 	disk    *disk
 	machine *machine
-	advance context.CancelFunc // ends an Advance of a machine that has died
 
 	calls    []*call // under way, or finished behind one that is not
 	receipts []*receipt
 	tokens   int
 	crashes  int
+	over     bool      // there is no server any more
 	recent   []*letter // of FIFO queues, that may be sent again
 
 	mu    sync.Mutex // guards what follows
@@ -102,7 +100,10 @@ func stamp(t time.Time) string { return fmt.Sprintf("%.3f", t.Sub(began).Seconds
 
 func (w *world) run() {
 	w.how = settings{twoStep: w.rand.IntN(3) == 0, metrics: w.rand.IntN(5) == 0, deliveries: 1 + w.rand.IntN(2)*7}
-	w.network = newNetwork(w.seed, w.now, w.attempted)
+	if w.fault != nil && w.fault.twoStep {
+		w.how.twoStep = true
+	}
+	w.network = newNetwork(w.seed, w.attempted)
 	for _, hook := range hooks {
 		w.network.hosts[hook+".sim"] = hookAnswer
 	}
@@ -120,6 +121,9 @@ func (w *world) run() {
 	}
 	if len(w.ledger.broken) == 0 {
 		w.settle()
+	}
+	if w.over {
+		return
 	}
 	w.finish()
 	if err := w.machine.stop(); err != nil && !w.machine.dead.Load() {
@@ -164,7 +168,9 @@ func (w *world) start(mem *vfs.MemFS, now time.Time) {
 	}
 	m, err := machineOf(mem, d, now, w.how, w.network, bug, slog.New(slog.NewTextHandler(logged{w}, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
-		w.t.Fatalf("seed %d: the server does not start: %v", w.seed, err)
+		w.ledger.fail("the server does not start: %v", err)
+		w.over = true
+		return
 	}
 	w.machine, w.disk = m, d
 	synctest.Wait()
@@ -305,29 +311,10 @@ func (w *world) reboot() {
 	w.start(w.disk.mem, now.Add(time.Duration(w.rand.IntN(3000))*time.Millisecond))
 }
 
-// value takes one element out of an XML answer.
-func value(body []byte, name string) string {
-	d := xml.NewDecoder(strings.NewReader(string(body)))
-	for {
-		tok, err := d.Token()
-		if err != nil {
-			if err != io.EOF {
-				return ""
-			}
-			return ""
-		}
-		if s, ok := tok.(xml.StartElement); ok && s.Name.Local == name {
-			var v string
-			if d.DecodeElement(&v, &s) == nil {
-				return v
-			}
-		}
-	}
-}
-
+// parse reads an answer in JSON; what is not there is empty.
 func parse[T any](a *answer) (out T) {
 	if len(a.body) > 0 {
-		_ = json.Unmarshal(a.body, &out) // what is not there is empty
+		_ = json.Unmarshal(a.body, &out)
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/order"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // Lease is a message that is leased, or was and is held by its group.
@@ -37,7 +37,7 @@ func (l *Lease) Terms() Terms {
 }
 
 // New makes the lease of a message that nobody has yet.
-func New(s layout.State) *Lease { return &Lease{State: s, place: order.Outside} }
+func New(s layout.State) *Lease { return &Lease{State: s, place: sorted.Outside} }
 
 // Before orders leases by the time at which they run out.
 func (l *Lease) Before(o *Lease) bool { return l.Due < o.Due }
@@ -48,7 +48,7 @@ func (l *Lease) Place() *int32 { return &l.place }
 // Set is the leases of a queue. The zero value is empty.
 type Set struct {
 	bySequence map[uint64]*Lease
-	expiring   order.Heap[*Lease]
+	expiring   sorted.Heap[*Lease]
 	moving     int
 }
 

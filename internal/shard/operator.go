@@ -359,9 +359,9 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	return span
 }
 
-// Look reads a delivery that waits, without taking it: Attempt is how many were
+// Peek reads a delivery that waits, without taking it: Attempt is how many were
 // made. Errors: NotFound, ErrUnderWay.
-func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (e *Engine) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return nil, err
@@ -382,7 +382,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 			return err
 		}
 		d.history, _ = decodeHistory(value)
-		d.Attempt = d.history.total
+		d.Attempt, d.Cause = d.history.total, d.history.cause
 		return nil
 	})
 	if err == nil && d == nil {
@@ -406,11 +406,11 @@ func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
 	return record, nil
 }
 
-// Evict ends a delivery that Look has found, without an attempt: in one commit
+// Remove ends a delivery that Peek has found, without an attempt: in one commit
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *Engine) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	from, to := d.shard, d.shard
 	if m != nil {
 		if e.full() {

@@ -16,12 +16,13 @@ import (
 
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // isDamage reports whether an error tells of stored bytes that cannot be read, and
 // not of a disk that does not answer.
 func isDamage(err error) bool {
-	_, closed := errors.AsType[*unopenable](err)
+	_, closed := errors.AsType[*quarantine.Unopenable](err)
 	return closed || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
 }
 
@@ -37,6 +38,7 @@ type damage struct {
 	files  map[string]string
 	ranges []keyRange // in their order
 	values map[string]struct{}
+	noted  map[string][]keyRange // of files that are in quarantine
 	told   seldom
 }
 
@@ -58,16 +60,22 @@ var (
 
 // damagedFile is the name of the file that an error tells of; empty: it does not say.
 func damagedFile(err error) string {
-	if k, ok := errors.AsType[*knownDamage](err); ok {
-		return k.file
+	if k, ok := errors.AsType[*quarantine.Known](err); ok {
+		return k.File
 	}
-	if u, ok := errors.AsType[*unopenable](err); ok {
-		return u.file
+	if u, ok := errors.AsType[*quarantine.Unopenable](err); ok {
+		return u.File
 	}
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		return path.Base(info.Path)
 	}
-	return fileName.FindString(err.Error())
+	if name := fileName.FindString(err.Error()); name != "" {
+		return name
+	}
+	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
+		return m[1] + valuesSuffix // of tables it would be told otherwise
+	}
+	return ""
 }
 
 func reason(err error) string {
@@ -83,7 +91,8 @@ func (s *Store) damagedFile(name string, err error) {
 	if name == "" {
 		name = "a file"
 	} else {
-		s.blocks.learn(name, err)
+		s.blocks.Learn(name, err)
+		s.cures.want(name, err)
 	}
 	d.mu.Lock()
 	_, known := d.files[name]
@@ -121,9 +130,6 @@ func (s *Store) unreadableRange(from, to []byte, err error) {
 // unreadableValue notes a key whose value cannot be read.
 func (s *Store) unreadableValue(key []byte, err error) {
 	name := damagedFile(err)
-	if m := fileNumber.FindStringSubmatch(err.Error()); name == "" && m != nil {
-		name = m[1] + valuesSuffix // of tables it would be told otherwise
-	}
 	s.damagedFile(name, err)
 	d := &s.damage
 	d.mu.Lock()
@@ -153,10 +159,16 @@ func (s *Store) DamageIn(lower, upper []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	in := 0
-	for i := range d.ranges {
-		if d.ranges[i].meets(lower, upper) {
-			in++
+	count := func(ranges []keyRange) {
+		for i := range ranges {
+			if ranges[i].meets(lower, upper) {
+				in++
+			}
 		}
+	}
+	count(d.ranges)
+	for _, ranges := range d.noted {
+		count(ranges)
 	}
 	for key := range d.values {
 		if (&keyRange{lower, upper}).has([]byte(key)) {
@@ -186,7 +198,38 @@ func (s *Store) DamageIn(lower, upper []byte) error {
 func (d *damage) counts() (files, places int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return int64(len(d.files)), d.count.Load()
+	for _, ranges := range d.noted {
+		places += int64(len(ranges))
+	}
+	return int64(len(d.files)), places + d.count.Load()
+}
+
+// rename has a damaged file be damaged for another reason.
+func (d *damage) rename(file string, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		d.files = map[string]string{}
+	}
+	d.files[file] = reason(why)
+}
+
+// note remembers what is in quarantine.
+func (d *damage) note(n *quarantine.Note) {
+	ranges := make([]keyRange, len(n.Spans))
+	for i, span := range n.Spans {
+		ranges[i] = keyRange{span.From, append(bytes.Clone(span.Last), 0)}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		d.files = map[string]string{}
+	}
+	if d.noted == nil {
+		d.noted = map[string][]keyRange{}
+	}
+	d.files[n.File], d.noted[n.File] = n.Reason, ranges
+	d.any.Store(true)
 }
 
 // get is get, past damage: a value that cannot be read is an empty one, and a key
@@ -217,6 +260,7 @@ type iterator struct {
 	started bool
 	key     []byte // of a value that cannot be read, at which it stands; nil: at none
 	skipped bool
+	open    *view
 
 	// On the way down from where it goes on behind damage: from is the key before
 	// the damage if at says so, and pending, while below says so, are keys behind it.
@@ -299,6 +343,7 @@ func (i *iterator) Value() []byte {
 }
 
 func (i *iterator) Close() error {
+	defer i.open.leave()
 	if err := i.it.Close(); err != nil && (!i.skipped || !isDamage(err)) {
 		return err
 	}

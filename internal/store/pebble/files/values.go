@@ -131,10 +131,36 @@ func CheckValues(file vfs.File) error {
 	if _, err := file.ReadAt(p[:], info.Size()-valuesFooter); err != nil {
 		return err
 	}
-	if checksum(p[4:]) != binary.LittleEndian.Uint32(p[:]) {
+	if Checksum(p[4:]) != binary.LittleEndian.Uint32(p[:]) {
 		return fmt.Errorf("%w: its end is damaged", ErrUnreadable)
 	}
 	return nil
+}
+
+// DamagedValues reports whether a block of a file of values is damaged. It fails with
+// ErrUnreadable if it is none, but what says where the blocks are.
+func DamagedValues(fs vfs.FS, path string, offset, length int64) (bool, error) {
+	file, err := fs.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := CheckValues(file); err != nil {
+		return false, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	var index [8]byte
+	if _, err := file.ReadAt(index[:], info.Size()-valuesFooter+4); err != nil {
+		return false, err
+	}
+	if end := uint64(offset + length + BlockEnd); end > binary.LittleEndian.Uint64(index[:]) {
+		return false, fmt.Errorf("%w: its list of blocks is damaged", ErrUnreadable)
+	}
+	whole, err := BlockWhole(file, offset, length)
+	return !whole, err
 }
 
 // FindValues finds the files of values of a table that no manifest names, by what

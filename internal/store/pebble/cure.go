@@ -31,6 +31,9 @@ const (
 	coverBytes   = 1 << 20
 
 	maxWanted = 100 // files, and blocks of each
+
+	// A block is full long before it has so many values of those that are kept apart.
+	maxValues = 1 << 16
 )
 
 // cures takes damage out of the way of compactions. A damaged block of a table is noted
@@ -398,89 +401,88 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 
 // cureValues takes damaged blocks of a file of values out of the way.
 func (s *Store) cureValues(v *files.Version, number uint64, name string, at places) error {
-	path := s.fs.PathJoin(s.dir, name)
-	ids := map[uint64]bool{}
-	for id, file := range v.Values {
-		if file == number {
-			ids[id] = true
-		}
-	}
-	if len(ids) == 0 {
+	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return nil // it is no part of the store any more
 	}
+	if len(at) == 0 {
+		return fmt.Errorf("%w: it cannot be opened", errStuck)
+	}
 	note, _ := s.cures.notes.Of(name)
-	note.File, note.Found = name, clock.System.Now()
+	note.File, note.Found, note.Ready = name, clock.System.Now(), true
+	note.Blocks, note.Spans = slices.Clone(note.Blocks), slices.Clone(note.Spans)
 	found := 0
 	for offset, length := range at {
-		bad, err := files.DamagedValues(s.fs, path, offset, length)
+		if slices.ContainsFunc(note.Blocks, func(b quarantine.Block) bool { return b.Offset == offset }) {
+			continue
+		}
+		block, err := files.ReadValuesAt(s.fs, s.fs.PathJoin(s.dir, name), offset, length)
 		if errors.Is(err, files.ErrUnreadable) {
 			return fmt.Errorf("%w: %w", errStuck, err)
 		}
-		if err != nil {
+		if err != nil || !block.Damaged {
 			return err
 		}
-		if bad && !slices.ContainsFunc(note.Blocks, func(b quarantine.Block) bool { return b.Offset == offset }) {
-			note.Blocks = append(note.Blocks, quarantine.Block{Offset: offset, Length: length})
-			found++
+		bad := quarantine.Block{Offset: offset, Length: length}
+		for _, t := range v.Tables {
+			spans, err := s.refers(v, &t, number, &block, &bad)
+			if err != nil {
+				return err
+			}
+			note.Spans = append(note.Spans, spans...)
 		}
+		note.Blocks = append(note.Blocks, bad)
+		found++
 	}
 	if found == 0 {
-		if len(at) == 0 {
-			return fmt.Errorf("%w: it cannot be opened", errStuck)
-		}
 		return nil
 	}
+	note.Reason = fmt.Sprintf("%d of its blocks are damaged", len(note.Blocks))
 	if err := s.cures.notes.Check(&note); err != nil {
 		return fmt.Errorf("%w: %w", errStuck, err)
 	}
-	for _, t := range v.Tables {
-		if err := s.unreadable(v, &t, ids, func(span quarantine.Span) { note.Spans = append(note.Spans, span) }); err != nil {
-			return err
-		}
-	}
-	note.Reason, note.Ready = fmt.Sprintf("%d of its blocks are damaged", len(note.Blocks)), true
 	return s.replace(&note, 0)
 }
 
-// unreadable calls f for the keys of a table whose values are in some files and cannot
-// be read: in spans of those that follow each other.
-func (s *Store) unreadable(v *files.Version, t *files.Table, ids map[uint64]bool, f func(quarantine.Span)) error {
-	numbers := make([]uint64, len(t.Values))
-	refers := false
-	for i, id := range t.Values {
-		if ids[id] {
-			numbers[i], refers = v.Values[id], true
+// refers finds the keys of a table whose values are in a damaged block of a file, in
+// spans of those that follow each other, and how long the values are.
+func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *files.ValuesAt, bad *quarantine.Block) (spans []quarantine.Span, err error) {
+	if !slices.ContainsFunc(t.Values, func(id uint64) bool { return v.Values[id] == number }) {
+		return nil, nil
+	}
+	following := false
+	name := files.TableName(t.File)
+	gaps, err := files.ReadPoints(s.blocks, s.fs.PathJoin(s.dir, name), nil, nil, func(w files.Write) error {
+		index, is := 0, false
+		if a := w.Apart; a != nil && int(a.File) < len(t.Values) && v.Values[t.Values[a.File]] == number {
+			index, is = block.Index(a.Block, a.Value)
 		}
-	}
-	if !refers {
-		return nil
-	}
-	values := files.NewValues(s.blocks, s.dir, numbers)
-	defer values.Close()
-	var span *quarantine.Span
-	_, err := files.ReadPoints(s.blocks, s.fs.PathJoin(s.dir, files.TableName(t.File)), values, nil, func(w files.Write) error {
 		switch {
 		case s.cures.ctx.Err() != nil:
 			return s.cures.ctx.Err()
-		case w.Err == nil || errors.Is(w.Err, files.ErrNoValues):
-			if span != nil {
-				f(*span)
-				span = nil
-			}
-		case span == nil:
-			span = &quarantine.Span{From: bytes.Clone(w.Key), Last: bytes.Clone(w.Key)}
+		case !is:
+			following = false
+			return nil
+		case following:
+			spans[len(spans)-1].Last = bytes.Clone(w.Key)
 		default:
-			span.Last = bytes.Clone(w.Key)
+			spans = append(spans, quarantine.Span{From: bytes.Clone(w.Key), Last: bytes.Clone(w.Key)})
 		}
+		following = true
+		if index >= maxValues {
+			return fmt.Errorf("%w: a value is the %dth of its block", errStuck, index)
+		}
+		for index >= len(bad.Values) {
+			bad.Values = append(bad.Values, 0)
+		}
+		bad.Values[index] = w.Apart.Size
 		return nil
 	})
-	if span != nil {
-		f(*span)
+	if err == nil && len(gaps) > 0 {
+		// Which values it refers to is known when that is out of the way.
+		s.damagedFile(name, gaps[0].Err)
+		err = fmt.Errorf("%s: %w", name, gaps[0].Err)
 	}
-	if errors.Is(err, files.ErrUnreadable) && !errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return spans, err
 }
 
 // recall has what earlier processes noted known, before the store is opened.

@@ -89,7 +89,7 @@ func (s *Store) damagedIn(err error) { s.damagedFile(damagedFile(err), err) }
 func (s *Store) damagedFile(name string, err error) {
 	d := &s.damage
 	if name == "" {
-		name = "a file"
+		name = "a file of before"
 	} else {
 		s.blocks.Learn(name, err)
 		s.cures.want(name, err)
@@ -130,7 +130,9 @@ func (s *Store) unreadableRange(from, to []byte, err error) {
 // unreadableValue notes a key whose value cannot be read.
 func (s *Store) unreadableValue(key []byte, err error) {
 	name := damagedFile(err)
-	s.damagedFile(name, err)
+	if !errors.Is(err, errLost) || !s.damage.any.Load() { // or the file is known
+		s.damagedFile(name, err)
+	}
 	d := &s.damage
 	d.mu.Lock()
 	_, known := d.values[string(key)]
@@ -232,10 +234,17 @@ func (d *damage) note(n *quarantine.Note) {
 	d.any.Store(true)
 }
 
+// errLost is of a value in whose place it says that it is lost.
+var errLost = errors.New("it was lost earlier")
+
 // get is get, past damage: a value that cannot be read is an empty one, and a key
 // that cannot be read is not there.
 func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	value, ok, err := get(r, dst, key)
+	if ok && quarantine.Lost(value[len(dst):]) {
+		s.unreadableValue(key, errLost)
+		return dst, true, nil
+	}
 	if err == nil || !isDamage(err) {
 		return value, ok, err
 	}
@@ -257,6 +266,8 @@ type iterator struct {
 	lower   []byte
 	upper   []byte
 	from    []byte // where the way up began; nil: at lower
+	passed  int    // keys since from; damage may be cured while it is passed
+	sought  []byte // the memory of a from
 	started bool
 	key     []byte // of a value that cannot be read, at which it stands; nil: at none
 	skipped bool
@@ -268,7 +279,16 @@ type iterator struct {
 	pending         [][]byte
 }
 
-func (i *iterator) Next() bool {
+func (i *iterator) Next() bool { return i.counted(i.next()) }
+
+func (i *iterator) counted(ok bool) bool {
+	if ok {
+		i.passed++
+	}
+	return ok
+}
+
+func (i *iterator) next() bool {
 	switch key := i.key; {
 	case !i.started:
 		i.started = true
@@ -280,7 +300,9 @@ func (i *iterator) Next() bool {
 	return i.it.Next() || i.past()
 }
 
-func (i *iterator) Prev() bool {
+func (i *iterator) Prev() bool { return i.counted(i.prev()) }
+
+func (i *iterator) prev() bool {
 	switch key := i.key; {
 	case !i.started:
 		i.started, i.back = true, true
@@ -310,14 +332,9 @@ func (i *iterator) Seek(key []byte) bool {
 		i.key = nil
 		i.fresh()
 	}
-	if i.it.SeekGE(key) {
-		return true
-	}
-	if i.it.Error() == nil {
-		return false
-	}
-	i.from = bytes.Clone(key)
-	return i.past()
+	i.sought = append(i.sought[:0], key...)
+	i.from, i.passed = i.sought, 0
+	return i.counted(i.it.SeekGE(key) || i.past())
 }
 
 func (i *iterator) Key() []byte {
@@ -332,6 +349,10 @@ func (i *iterator) Value() []byte {
 		return nil
 	}
 	v, err := i.it.ValueAndErr()
+	if err == nil && quarantine.Lost(v) {
+		i.s.unreadableValue(i.it.Key(), errLost)
+		return nil
+	}
 	if err == nil {
 		return v
 	}
@@ -381,17 +402,22 @@ func (i *iterator) pastUp(err error) bool {
 	if len(begin) == 0 {
 		bad = []byte{}
 	}
+	passed := 0
 	for ok := seek(i.fresh(), bad); ok; ok = i.it.Next() {
+		if passed == i.passed {
+			return true // it has been cured
+		}
+		passed++
 		bad = append(append(bad[:0], i.it.Key()...), 0)
 	}
 	if i.it.Error() == nil {
-		return false // it has healed, and what there was has been seen
+		return false
 	}
 	hole := i.s.hole(i.it, bad, err)
 	if hole.to == nil || i.upper != nil && bytes.Compare(hole.to, i.upper) >= 0 {
 		return false
 	}
-	i.from = hole.to
+	i.from, i.passed = hole.to, 0
 	i.fresh().SeekGE(hole.to)
 	return true
 }
@@ -461,7 +487,11 @@ func (i *iterator) pastDown(err error) bool {
 	default:
 		end, ok = i.from, i.fresh().SeekLT(i.from)
 	}
-	for ; ok; ok = i.it.Prev() {
+	for passed := 0; ok; ok = i.it.Prev() {
+		if passed == i.passed {
+			return true // it has been cured
+		}
+		passed++
 		end = bytes.Clone(i.it.Key())
 	}
 	if i.it.Error() == nil {
@@ -506,9 +536,10 @@ func (i *iterator) pastDown(err error) bool {
 
 // down goes to the next of the keys that pastDown has found.
 func (i *iterator) down() bool {
+	i.passed = 0
 	if n := len(i.pending); n > 0 {
 		key := i.pending[0]
-		i.pending = i.pending[1:]
+		i.pending, i.passed = i.pending[1:], -1 // none since from
 		return i.fresh().SeekGE(key)
 	}
 	i.below = false

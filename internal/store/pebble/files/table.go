@@ -29,6 +29,8 @@ type Write struct {
 	Kind     uint8
 	// Err says why the value cannot be read.
 	Err error
+	// Apart is where the value stands that is kept apart; nil: it is not.
+	Apart *Reference
 }
 
 // Gap is a range of keys of a table that cannot be read, [From, To]. A nil To is
@@ -132,21 +134,20 @@ func readRanges(t *sstable.Reader, f func(Write) error) (damage, err error) {
 	return caught, nil
 }
 
-// reference is where a value stands that is kept apart.
-type reference struct {
-	is    bool
-	file  uint32
-	block uint32
-	value uint32
-	size  uint32
+// Reference is where a value stands that is kept apart.
+type Reference struct {
+	File  uint32 // the how many'th of those that the table refers to
+	Block uint32
+	Value uint32
+	Size  uint32 // bytes
 }
 
 // noting has f tell ref what it was asked for. Its result is of a type that only
 // Pebble can name.
-func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref *reference) func(blob.InlineHandlePreface, []byte) V {
+func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref **Reference) func(blob.InlineHandlePreface, []byte) V {
 	return func(p blob.InlineHandlePreface, rest []byte) V {
 		s := blob.DecodeHandleSuffix(rest)
-		*ref = reference{true, uint32(p.ReferenceID), uint32(s.BlockID), uint32(s.ValueID), p.ValueLen}
+		*ref = &Reference{uint32(p.ReferenceID), uint32(s.BlockID), uint32(s.ValueID), p.ValueLen}
 		return f(p, rest)
 	}
 }
@@ -160,17 +161,16 @@ type points interface {
 // readPoints goes through the keys of a table from at on. Where a block is damaged it goes on
 // with the first key behind it.
 func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (gaps []Gap, err error) {
-	var ref reference
+	var ref *Reference
 	handles := sstable.DebugHandlesBlobContext
 	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
 	var done []byte // the latest key; and all before at is done
 	for {
 		damage, err := walk(t, handles, at, func(w Write) error {
-			w.Err = nil
-			if ref.is {
-				w.Value, w.Err = v.get(ref)
+			w.Err, w.Apart, ref = nil, ref, nil
+			if w.Apart != nil {
+				w.Value, w.Err = v.get(w.Apart)
 			}
-			ref = reference{}
 			done = append(done[:0], w.Key...)
 			return f(w)
 		})

@@ -62,8 +62,11 @@ type Note struct {
 
 // Block is a damaged block of a file.
 type Block struct {
-	Offset, Length int64  // bytes, without the end of the block
-	Last           []byte `json:",omitempty"` // the key that ends it; nil: it holds values
+	Offset, Length int64 // bytes, without the end of the block
+	// Of a table: the key that ends it.
+	Last []byte `json:",omitempty"`
+	// Of a file of values: their sizes in bytes, as far as they are in use.
+	Values []uint32 `json:",omitempty"`
 }
 
 // Span is a range of keys, both ends inclusive.
@@ -77,7 +80,7 @@ const valuesSuffix = ".blob"
 // standIn is a block that stands for a damaged one, with its end.
 func (b *Block) standIn(ofValues bool) ([]byte, error) {
 	if ofValues {
-		return values(int(b.Length))
+		return values(b.Values, int(b.Length))
 	}
 	return records(b.Last, int(b.Length))
 }

@@ -46,6 +46,7 @@ type cures struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	run   delayed
+	one   sync.Mutex // held by what runs
 	notes *quarantine.Notes
 
 	mu     sync.Mutex // guards what follows
@@ -114,6 +115,8 @@ var errStuck = errors.New("compactions cannot go past it")
 // cure cures what is wanted.
 func (s *Store) cure() {
 	c := &s.cures
+	c.one.Lock()
+	defer c.one.Unlock()
 	c.mu.Lock()
 	wanted := c.wanted
 	c.wanted = nil
@@ -181,7 +184,7 @@ func (s *Store) cureFile(name string, at places) error {
 		return err
 	}
 	if suffix == "sst" {
-		return s.cureTable(v, number, name)
+		return s.cureTable(v, number, name, at)
 	}
 	return s.cureValues(v, number, name, at)
 }
@@ -197,7 +200,14 @@ func (s *Store) version() (*files.Version, error) {
 }
 
 // cureTable takes the damaged blocks of a table out of the way.
-func (s *Store) cureTable(v *files.Version, number uint64, name string) error {
+func (s *Store) cureTable(v *files.Version, number uint64, name string, at places) error {
+	before, _ := s.cures.notes.Of(name)
+	known := func(offset int64) bool {
+		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
+	}
+	if before.Ready && len(at) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(at)), func(offset int64) bool { return !known(offset) }) {
+		return nil // and blocks stand for them
+	}
 	level := -1
 	for _, t := range v.Tables {
 		if t.File == number {
@@ -207,21 +217,26 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string) error {
 	if level < 0 {
 		return nil // it is no part of the store any more
 	}
-	bad, err := files.DamagedBlocks(s.fs, s.fs.PathJoin(s.dir, name))
+	path := s.fs.PathJoin(s.dir, name)
+	flips, err := files.Mend(s.fs, path, false, 0, 0)
+	var bad []files.Block
+	if err == nil {
+		bad, err = files.DamagedBlocks(files.Flipped(s.fs, flips), path)
+	}
 	if errors.Is(err, files.ErrUnreadable) {
 		return fmt.Errorf("%w: %w", errStuck, err)
 	}
-	if err != nil || len(bad) == 0 {
+	if err != nil || len(bad)+len(flips) == 0 {
 		return err
 	}
-	note := quarantine.Note{File: name, Found: clock.System.Now()}
+	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
 		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Last: b.Last})
 		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})
 	}
-	note.Reason = fmt.Sprintf("%d of its blocks are damaged", len(bad))
-	if before, known := s.cures.notes.Of(name); known && before.Ready && len(before.Blocks) == len(bad) {
-		return nil // and blocks stand for them
+	note.Reason = damageOf(&note)
+	if before.Ready && len(before.Flips) == len(flips) && !slices.ContainsFunc(bad, func(b files.Block) bool { return !known(b.Offset) }) {
+		return nil
 	}
 	if err := s.cures.notes.Check(&note); err != nil {
 		return fmt.Errorf("%w: %w", errStuck, err)
@@ -404,23 +419,37 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return nil // it is no part of the store any more
 	}
-	if len(at) == 0 {
-		return fmt.Errorf("%w: it cannot be opened", errStuck)
-	}
+	path := s.fs.PathJoin(s.dir, name)
 	note, _ := s.cures.notes.Of(name)
 	note.File, note.Found, note.Ready = name, clock.System.Now(), true
 	note.Blocks, note.Spans = slices.Clone(note.Blocks), slices.Clone(note.Spans)
-	found := 0
+	mend := func(offset, length int64) error {
+		flips, err := files.Mend(files.Flipped(s.fs, note.Flips), path, true, offset, length)
+		note.Flips = append(slices.Clone(note.Flips), flips...)
+		if errors.Is(err, files.ErrUnreadable) {
+			return fmt.Errorf("%w: %w", errStuck, err)
+		}
+		return err
+	}
+	before := len(note.Blocks) + len(note.Flips)
+	if len(at) == 0 { // it cannot be opened
+		if err := mend(0, 0); err != nil {
+			return err
+		}
+	}
 	for offset, length := range at {
 		if slices.ContainsFunc(note.Blocks, func(b quarantine.Block) bool { return b.Offset == offset }) {
 			continue
 		}
-		block, err := files.ReadValuesAt(s.fs, s.fs.PathJoin(s.dir, name), offset, length)
-		if errors.Is(err, files.ErrUnreadable) {
-			return fmt.Errorf("%w: %w", errStuck, err)
-		}
-		if err != nil || !block.Damaged {
+		if err := mend(offset, length); err != nil {
 			return err
+		}
+		block, err := files.ReadValuesAt(files.Flipped(s.fs, note.Flips), path, offset, length)
+		if err != nil {
+			return err
+		}
+		if !block.Damaged || block.Index == nil {
+			continue
 		}
 		bad := quarantine.Block{Offset: offset, Length: length}
 		for _, t := range v.Tables {
@@ -431,16 +460,23 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 			note.Spans = append(note.Spans, spans...)
 		}
 		note.Blocks = append(note.Blocks, bad)
-		found++
 	}
-	if found == 0 {
+	if len(note.Blocks)+len(note.Flips) == before {
 		return nil
 	}
-	note.Reason = fmt.Sprintf("%d of its blocks are damaged", len(note.Blocks))
+	note.Reason = damageOf(&note)
 	if err := s.cures.notes.Check(&note); err != nil {
 		return fmt.Errorf("%w: %w", errStuck, err)
 	}
 	return s.replace(&note, 0)
+}
+
+// damageOf says what the damage of a note is.
+func damageOf(n *quarantine.Note) string {
+	if len(n.Blocks) == 0 {
+		return fmt.Sprintf("%d flipped bits were put right, and nothing is lost", len(n.Flips))
+	}
+	return fmt.Sprintf("%d of its blocks are damaged", len(n.Blocks))
 }
 
 // refers finds the keys of a table whose values are in a damaged block of a file, in

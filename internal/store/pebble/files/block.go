@@ -82,7 +82,7 @@ func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 			bad[offset] = true
 			damaged = append(damaged, Block{Offset: offset, Length: length})
 		default:
-			return fmt.Errorf("%w: its %s is damaged", ErrUnreadable, kind)
+			return blockDamage(kind, offset, length)
 		}
 		return nil
 	}); err != nil {

@@ -143,6 +143,7 @@ func CheckValues(file vfs.File) error {
 type ValuesAt struct {
 	Damaged bool
 	// Index finds a value, by the numbers that tables call block and value by, in it.
+	// It is nil if it is no block of values.
 	Index func(block, value uint32) (int, bool)
 }
 
@@ -193,7 +194,7 @@ func valuesIndex(list []byte, offset uint64) (func(block, value uint32) (int, bo
 		}
 	}
 	if own < 0 {
-		return nil, fmt.Errorf("%w: its list of blocks is damaged, or has none at byte %d", ErrUnreadable, offset)
+		return nil, nil // it is no block of values
 	}
 	return func(block, value uint32) (int, bool) {
 		if count == 0 {

@@ -48,6 +48,9 @@ func (b *FS) Unwrap() vfs.FS { return b.FS }
 // Open implements vfs.FS.
 func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := b.FS.Open(name, opts...)
+	if err == nil && (strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, valuesSuffix)) {
+		f = file{f, b.of(b.PathBase(name))}
+	}
 	if strings.HasSuffix(name, valuesSuffix) {
 		if err == nil {
 			if damage := files.CheckValues(f); errors.Is(damage, files.ErrUnreadable) {
@@ -59,10 +62,7 @@ func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 			return nil, &Unopenable{b.PathBase(name), err.Error()}
 		}
 	}
-	if err != nil || !strings.HasSuffix(name, ".sst") && !strings.HasSuffix(name, valuesSuffix) {
-		return f, err
-	}
-	return file{f, b.of(b.PathBase(name))}, nil
+	return f, err
 }
 
 // Remove implements vfs.FS.
@@ -184,7 +184,7 @@ func (b *FS) Patch(note *Note) error {
 	made := make([][]byte, len(note.Blocks))
 	for i := range note.Blocks {
 		var err error
-		if made[i], err = note.Blocks[i].standIn(note.values()); err != nil {
+		if made[i], err = note.Blocks[i].standIn(!note.Table()); err != nil {
 			return err
 		}
 	}
@@ -193,6 +193,12 @@ func (b *FS) Patch(note *Note) error {
 			at := note.Blocks[i].Offset
 			delete(k.errors, at)
 			k.standIns[at] = p
+		}
+		if len(note.Flips) > 0 {
+			clear(k.errors) // they are read anew
+		}
+		for _, flip := range note.Flips {
+			k.standIns[flip.Offset] = []byte{flip.Value}
 		}
 	})
 	return nil

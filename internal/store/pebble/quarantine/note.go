@@ -53,6 +53,7 @@ type Note struct {
 	File   string
 	Reason string
 	Found  time.Time
+	Flips  []files.Flip `json:",omitempty"` // which are put right
 	Blocks []Block
 	Spans  []Span // of keys whose latest write may be lost, in their order
 	// Ready: nothing that the file covers can come to light, so that other blocks may
@@ -72,8 +73,8 @@ type Block struct {
 // Span is a range of keys, both ends inclusive.
 type Span struct{ From, Last []byte }
 
-// values reports whether a file has values and not records.
-func (n *Note) values() bool { return strings.HasSuffix(n.File, valuesSuffix) }
+// Table reports whether the file has records, and not values.
+func (n *Note) Table() bool { return !strings.HasSuffix(n.File, valuesSuffix) }
 
 const valuesSuffix = ".blob"
 
@@ -227,7 +228,7 @@ func (n *Notes) Check(note *Note) error {
 		return err
 	}
 	path := n.fs.PathJoin(n.dir, note.File)
-	if note.values() {
+	if !note.Table() {
 		return nil // a block of values is read by nothing but its offset
 	}
 	gaps, err := files.ReadTable(patched, path, nil, func(files.Write) error { return nil })

@@ -126,9 +126,10 @@ func (s *Store) cure() {
 		if c.ctx.Err() != nil {
 			return
 		}
-		switch err := s.cureFile(name, wanted[name]); {
+		done, err := s.cureFile(name, wanted[name])
+		cured = cured || done
+		switch {
 		case err == nil:
-			cured = true
 		case c.ctx.Err() != nil || s.failed() != nil:
 			return
 		case errors.Is(err, errStuck):
@@ -163,25 +164,27 @@ func (s *Store) cure() {
 	}
 }
 
-func (s *Store) cureFile(name string, at places) error {
+// cureFile takes the damage of a file out of the way. It reports whether there was any
+// that was in the way.
+func (s *Store) cureFile(name string, at places) (done bool, err error) {
 	if err := s.enter(); err != nil {
-		return err
+		return false, err
 	}
 	defer s.using.RUnlock()
 	stem, suffix, _ := strings.Cut(name, ".")
 	number, err := strconv.ParseUint(stem, 10, 64)
 	if err != nil {
-		return nil // no file of data
+		return false, nil // no file of data
 	}
 	// What it holds open stays while it is looked at.
 	pin, err := s.db.NewIter(nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = pin.Close() }()
 	v, err := s.version()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if suffix == "sst" {
 		return s.cureTable(v, number, name, at)
@@ -200,13 +203,13 @@ func (s *Store) version() (*files.Version, error) {
 }
 
 // cureTable takes the damaged blocks of a table out of the way.
-func (s *Store) cureTable(v *files.Version, number uint64, name string, at places) error {
+func (s *Store) cureTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	before, _ := s.cures.notes.Of(name)
 	known := func(offset int64) bool {
 		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
 	}
 	if before.Ready && len(at) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(at)), func(offset int64) bool { return !known(offset) }) {
-		return nil // and blocks stand for them
+		return false, nil // and blocks stand for them
 	}
 	level := -1
 	for _, t := range v.Tables {
@@ -215,7 +218,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 		}
 	}
 	if level < 0 {
-		return nil // it is no part of the store any more
+		return false, nil // it is no part of the store any more
 	}
 	path := s.fs.PathJoin(s.dir, name)
 	flips, err := files.Mend(s.fs, path, false, 0, 0)
@@ -224,10 +227,10 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 		bad, err = files.DamagedBlocks(files.Flipped(s.fs, flips), path)
 	}
 	if errors.Is(err, files.ErrUnreadable) {
-		return fmt.Errorf("%w: %w", errStuck, err)
+		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	if err != nil || len(bad)+len(flips) == 0 {
-		return err
+		return false, err
 	}
 	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
@@ -236,20 +239,20 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	}
 	note.Reason = damageOf(&note)
 	if before.Ready && len(before.Flips) == len(flips) && !slices.ContainsFunc(bad, func(b files.Block) bool { return !known(b.Offset) }) {
-		return nil
+		return false, nil
 	}
 	if err := s.cures.notes.Check(&note); err != nil {
-		return fmt.Errorf("%w: %w", errStuck, err)
+		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	if err := s.quarantine(&note); err != nil {
-		return err
+		return false, err
 	}
 	covered, err := s.cover(v, number, level, note.Spans)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.cures.views.pass(s.cures.ctx); err != nil {
-		return err
+		return false, err
 	}
 	note.Ready = true
 	return s.replace(&note, covered)
@@ -266,18 +269,18 @@ func (s *Store) quarantine(note *quarantine.Note) error {
 }
 
 // replace has blocks stand for those of a note, which is ready.
-func (s *Store) replace(note *quarantine.Note, covered int) error {
+func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err error) {
 	if err := s.quarantine(note); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.blocks.Patch(note); err != nil {
-		return fmt.Errorf("%w: %w", errStuck, err)
+		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	for _, span := range note.Spans {
 		s.log.Error("records cannot be read and are left out", "from", s.describe(span.From), "to", s.describe(span.Last), "file", note.File)
 	}
 	s.log.Warn("damage is out of the way of compactions", "file", note.File, "blocks", len(note.Blocks), "covered", covered)
-	return nil
+	return true, nil
 }
 
 // covering is a record that damage covers.
@@ -415,9 +418,9 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 }
 
 // cureValues takes damaged blocks of a file of values out of the way.
-func (s *Store) cureValues(v *files.Version, number uint64, name string, at places) error {
+func (s *Store) cureValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
-		return nil // it is no part of the store any more
+		return false, nil // it is no part of the store any more
 	}
 	path := s.fs.PathJoin(s.dir, name)
 	note, _ := s.cures.notes.Of(name)
@@ -434,7 +437,7 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 	before := len(note.Blocks) + len(note.Flips)
 	if len(at) == 0 { // it cannot be opened
 		if err := mend(0, 0); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for offset, length := range at {
@@ -442,11 +445,11 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 			continue
 		}
 		if err := mend(offset, length); err != nil {
-			return err
+			return false, err
 		}
 		block, err := files.ReadValuesAt(files.Flipped(s.fs, note.Flips), path, offset, length)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !block.Damaged || block.Index == nil {
 			continue
@@ -455,18 +458,18 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 		for _, t := range v.Tables {
 			spans, err := s.refers(v, &t, number, &block, &bad)
 			if err != nil {
-				return err
+				return false, err
 			}
 			note.Spans = append(note.Spans, spans...)
 		}
 		note.Blocks = append(note.Blocks, bad)
 	}
 	if len(note.Blocks)+len(note.Flips) == before {
-		return nil
+		return false, nil
 	}
 	note.Reason = damageOf(&note)
 	if err := s.cures.notes.Check(&note); err != nil {
-		return fmt.Errorf("%w: %w", errStuck, err)
+		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	return s.replace(&note, 0)
 }

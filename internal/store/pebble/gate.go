@@ -31,13 +31,11 @@ func (s *Store) lookAtLayers() {
 	if !g.ready || g.closed || g.looking.Swap(true) {
 		return
 	}
-	g.looks.Add(1)
-	go func() {
-		defer g.looks.Done()
+	g.looks.Go(func() {
 		g.looking.Store(false) // what changes from here on is seen by the next
 		young := s.db.Metrics().Levels[0].Sublevels
 		g.change(func() { g.young = young })
-	}()
+	})
 }
 
 // change changes something of the gate, and has those who wait look again.

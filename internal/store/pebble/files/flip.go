@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/bits"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -121,7 +122,7 @@ func flipped(p []byte) (bit int, ok bool) {
 	for b := range change {
 		change[b] = castagnoli[1<<b]
 	}
-	for i := len(data) - 1; i >= 0; i-- {
+	for i := range slices.Backward(data) {
 		for b := range change {
 			if change[b] == wrong {
 				return 8*i + b, true

@@ -2,9 +2,9 @@ package quarantine
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -72,10 +72,10 @@ func fit(length int, build func(filler []byte) []byte) ([]byte, error) {
 	}
 	compressor := block.MakeCompressor(sstable.SnappyCompression)
 	defer compressor.Close()
-	noise := make([]byte, length)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range noise {
-		noise[i] = byte(r.Uint32())
+	noise := make([]byte, 0, length+sha256.Size)
+	for n := uint64(0); len(noise) < length; n++ {
+		sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, n))
+		noise = append(noise, sum[:]...)
 	}
 	// What does not compress makes up the length, and some that does for where a byte
 	// more makes two.

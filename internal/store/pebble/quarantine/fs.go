@@ -153,9 +153,12 @@ func (b *FS) Learn(file string, err error) {
 	}
 	reason, _, _ := strings.Cut(err.Error(), "\n")
 	b.change(file, func(k *known) {
-		if _, stands := k.standIns[place.Offset]; !stands {
-			k.errors[place.Offset] = &Known{file, reason}
+		for at := range k.standIns {
+			if at >= place.Offset && at < place.Offset+place.Length+files.BlockEnd {
+				return // an error of before
+			}
 		}
+		k.errors[place.Offset] = &Known{file, reason}
 	})
 }
 

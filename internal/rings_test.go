@@ -24,8 +24,9 @@ var rings = [][]string{
 	pure, // 1
 	{"store"},
 	{"journal"},
-	{"shard"},                        // 2
-	{"deliver", "invoke", "monitor"}, // 3
+	{"shard"},   // 2
+	{"consume"}, // 3
+	{"deliver", "invoke", "monitor"},
 	{"keyspace/values"},
 	{"api"},    // 4
 	{"wire"},   // 5
@@ -45,7 +46,7 @@ var impure = []string{
 var bases = []string{
 	"deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/quarantine",
-	"queue/calendar", "queue/fair", "queue/layout", "queue/lease", "queue/message", "queue/order",
+	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",
 }
 
 // roots says what packages outside of internal may import of it; the others none.

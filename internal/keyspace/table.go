@@ -185,7 +185,7 @@ var Table = [...]Kind{
 	KindDueSecond:   {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
 	KindLease:       {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
 	KindMessage:     {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
-	KindHistory:     {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 or 2, signature, attempts; of a function's event version 1, JSON"},
+	KindHistory:     {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
 	KindListedGroup: {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
 	KindDueTime:     {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
 	KindTenant:      {"what a tenant of a fair queue has waiting", OwnerQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},

@@ -25,16 +25,19 @@ type Delivery struct {
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
+	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
+	// cause is not attempted any more, and waits for its dead-letter queue only.
+	Cause Cause
 	// Signature is the consumer's, of what it sends; nil: it has made none. It is
 	// kept with the attempts.
 	Signature []byte
 
 	history history
-	loan
+	backlogLease
 }
 
-// loan is a message of a backlog that the consumer has.
-type loan struct {
+// backlogLease is a message of a backlog that the consumer has.
+type backlogLease struct {
 	shard      *shard
 	queue      *queueState
 	lease      queue.Lease
@@ -53,12 +56,12 @@ func (e *Engine) SetConsumer(service string, c Consumer) {
 	e.consumers.Store(&consumers)
 	e.faultMu.Unlock()
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for _, qs := range sh.backlogs {
-			sh.settle(qs)
-		}
-		sh.arm()
-		sh.mu.Unlock()
+		sh.view(func() {
+			for _, qs := range sh.backlogs {
+				sh.settle(qs)
+			}
+			sh.arm()
+		})
 	}
 }
 
@@ -115,34 +118,36 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 // What it returns is durable. more says that there are others due. A
 // subscription that is gone has none. A message that cannot be read is not among
 // them, stays leased until the next start, and is the error.
-func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
+func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
 	var qs *queueState
-	if ok {
-		qs = sh.backlogOf(s)
-	}
+	var durable func(before bool)
+	sh.view(func() {
+		s, ok := sh.topics.Deliverable(sub)
+		if ok {
+			qs = sh.backlogOf(s)
+		}
+		if qs != nil && qs.paused {
+			qs.readied, qs = false, nil
+		}
+		if qs == nil {
+			return
+		}
+		var leases []backlogLease
+		leases, more, durable = sh.leaseDue(qs, most)
+		all := make([]Delivery, len(leases))
+		taken = make([]*Delivery, len(leases))
+		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
+		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+		one.Throttle, _ = s.Throttle()
+		for i, l := range leases {
+			all[i], taken[i] = one, &all[i]
+			all[i].Attempt, all[i].backlogLease = int(l.lease.Receives), l
+		}
+	})
 	if qs == nil {
-		sh.mu.Unlock()
 		return nil, false, nil
 	}
-	if qs.paused {
-		qs.readied = false
-		sh.mu.Unlock()
-		return nil, false, nil
-	}
-	loans, more, durable := sh.lend(qs, most)
-	all := make([]Delivery, len(loans))
-	taken = make([]*Delivery, len(loans))
-	one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
-	one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
-	one.Throttle, _ = s.Throttle()
-	for i, l := range loans {
-		all[i], taken[i] = one, &all[i]
-		all[i].Attempt, all[i].loan = int(l.lease.Receives), l
-	}
-	sh.mu.Unlock()
 
 	// An immediate retry rests on the outcome of the attempt before it: else a crash
 	// could bring that one back, and the endpoint would get more requests than the
@@ -173,6 +178,9 @@ func (e *Engine) Take(_ context.Context, sub arn.ARN, most int) (taken []*Delive
 			}
 			d.history, _ = decodeHistory(value)
 			d.Signature = d.history.signature
+			if d.Cause = d.history.cause; !d.Cause.IsZero() {
+				d.Attempt = d.Cause.Attempt // leases since then were no attempts
+			}
 		}
 	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
@@ -187,17 +195,17 @@ func (d *Delivery) immediate() bool {
 	return ok && delay == 0
 }
 
-// lend leases up to most messages that are due in a backlog to its consumer.
+// leaseDue leases up to most messages that are due in a backlog to its consumer.
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
-func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durable func(before bool)) {
+func (sh *shard) leaseDue(qs *queueState, most int) (leases []backlogLease, more bool, durable func(before bool)) {
 	qs.readied = false
 	former := sh.log.Last()
 	found := sh.receive(qs, most, 0, "")
-	loans = make([]loan, len(found.leases))
+	leases = make([]backlogLease, len(found.leases))
 	retries := false
 	for i, l := range found.leases {
-		loans[i] = loan{shard: sh, queue: qs, lease: l, generation: sh.generation.Load()}
+		leases[i] = backlogLease{shard: sh, queue: qs, lease: l, generation: sh.generation.Load()}
 		retries = retries || l.Receives > 1
 	}
 	more = found.err == nil && sh.available(qs, sh.now())
@@ -205,7 +213,7 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 	if retries {
 		sh.readable() // for the histories
 	}
-	return loans, more, func(before bool) {
+	return leases, more, func(before bool) {
 		found.group.Wait()
 		if before {
 			former.Wait()
@@ -213,65 +221,66 @@ func (sh *shard) lend(qs *queueState, most int) (loans []loan, more bool, durabl
 	}
 }
 
-// outcome runs a command on the backlog of a loan, unless that is gone.
-func (l *loan) outcome(f func(sh *shard, qs *queueState, now int64)) {
-	l.shard.mu.Lock()
-	defer l.shard.mu.Unlock()
-	if l.queue.ended() {
-		return
+// conclude runs a command on the backlog of a lease, unless that is gone. With sync it
+// is durable on return.
+func (l *backlogLease) conclude(sync bool, f func(sh *shard, qs *queueState, now int64)) {
+	c, _ := l.shard.run(sync, func(*Tx) error {
+		if !l.queue.ended() {
+			f(l.shard, l.queue, l.shard.now())
+			l.shard.touch(l.queue)
+		}
+		return nil
+	})
+	if sync {
+		c.Wait()
 	}
-	f(l.shard, l.queue, l.shard.now())
-	l.shard.touch(l.queue)
-	l.shard.commit(false)
 }
 
 // Current reports whether there is still somebody to make a delivery to: that its
 // subscription has not been deleted since it was taken.
-func (e *Engine) Current(d *Delivery) bool {
+func (e *Engine) Current(d *Delivery) (current bool) {
 	if d.shard.generation.Load() == d.generation {
 		return true // nothing has been deleted; the lock may be another's for a while
 	}
-	d.shard.mu.Lock()
-	defer d.shard.mu.Unlock()
-	return !d.queue.ended()
+	d.shard.view(func() { current = !d.queue.ended() })
+	return current
 }
 
 // Delivered ends a delivery that succeeded.
-func (e *Engine) Delivered(d *Delivery, a Attempt) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
-	e.finish(d, a, DeliveryDelivered, "")
-	return nil
-}
+func (e *Engine) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
 
 // Drop ends a delivery that failed for good and that no dead-letter queue takes.
-func (e *Engine) Drop(d *Delivery, a Attempt, reason string) error {
-	d.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, d.lease) })
-	e.finish(d, a, DeliveryDropped, reason)
-	return nil
+func (e *Engine) Drop(d *Delivery, a Attempt, reason string) { e.end(d, a, DeliveryDropped, reason) }
+
+func (e *Engine) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	d.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.lease) })
+	e.finish(d, a, state, reason)
 }
 
-// Again notes a failed attempt and makes the message due for the next one.
-func (e *Engine) Again(d *Delivery, a Attempt, due time.Time) error {
-	d.history.add(a)
-	d.history.signature = d.Signature
-	d.outcome(func(sh *shard, qs *queueState, now int64) {
+// Retry notes a failed attempt, if a is one, and makes the message due again. With
+// a cause that is durable on return.
+func (e *Engine) Retry(d *Delivery, a Attempt, due time.Time) {
+	if a.Outcome != "" {
+		d.history.add(a)
+	}
+	d.history.signature, d.history.cause = d.Signature, d.Cause
+	d.conclude(!d.Cause.IsZero(), func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+		// Leased by nobody else: it fails only where the subscription was deleted.
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due.UnixMilli(), History: true})
 	})
-	return nil
 }
 
 // Release gives a delivery back unattempted, due now. One that was never
 // attempted keeps its place before what was published later.
-func (e *Engine) Release(d *Delivery) error {
-	d.outcome(func(sh *shard, qs *queueState, now int64) {
+func (e *Engine) Release(d *Delivery) {
+	d.conclude(false, func(sh *shard, qs *queueState, now int64) {
 		due := now
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false)
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due, Uncounted: true}) // as above
 	})
-	return nil
 }
 
 func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
@@ -290,18 +299,18 @@ func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason stri
 // then what was finished of late, latest first: at most limit in all. Errors: NotFound.
 func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	var infos []DeliveryInfo
-	var err error
+	ok := false
 	sh := e.shardOfSubscription(sub)
-	sh.mu.Lock()
-	s, ok := sh.topics.Deliverable(sub)
-	if ok {
-		if qs := sh.backlogOf(s); qs != nil {
-			infos, err = e.pendingDeliveries(sh, qs, limit)
+	err := sh.runDurable(func(tx *Tx) (err error) {
+		tx.restOn(sh.log.Last())
+		s, found := sh.topics.Deliverable(sub)
+		if ok = found; ok {
+			if qs := sh.backlogOf(s); qs != nil {
+				infos, err = e.pendingDeliveries(sh, qs, limit)
+			}
 		}
-	}
-	g := sh.log.Last()
-	sh.mu.Unlock()
-	g.Wait()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -333,6 +342,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 		info := DeliveryInfo{
 			ID: deliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.arn, State: DeliveryPending,
 			Attempts: h.total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
+			Reason: h.cause.Reason,
 		}
 		if leased {
 			info.State = DeliveryInFlight

@@ -19,10 +19,7 @@ func (e *Engine) mergeNames(prefix func(shard uint16) []byte, begins, after stri
 			_ = h.it.Close() // the walk ended early, by choice or by another error
 		}
 		for _, sh := range e.shards {
-			sh.mu.Lock()
-			g := sh.lastCatalogCommit
-			sh.mu.Unlock()
-			g.Wait()
+			sh.awaitCatalog()
 		}
 	}()
 	for _, sh := range e.shards {

@@ -31,24 +31,25 @@ func uploadPrefix(shard uint16, upload uint64) []byte {
 
 // upload makes a zip durable and returns its name.
 func (e *Engine) upload(sh *shard, zip []byte) uint64 {
-	sh.mu.Lock()
-	sh.meta.Incarnation++
-	name := sh.meta.Incarnation
-	sh.mu.Unlock()
+	var name uint64
+	sh.view(func() {
+		sh.meta.Incarnation++
+		name = sh.meta.Incarnation
+	})
 	prefix := uploadPrefix(sh.id, name)
 	for i := uint32(0); len(zip) > 0; {
-		sh.mu.Lock()
-		for range codeStep {
-			n := min(len(zip), codeChunk)
-			sh.batch.Set(binary.BigEndian.AppendUint32(prefix, i), zip[:n])
-			zip = zip[n:]
-			if i++; len(zip) == 0 {
-				break
+		// Durable one after the other, so that the memory of commits under way stays small.
+		_ = sh.runDurable(func(*Tx) error {
+			for range codeStep {
+				n := min(len(zip), codeChunk)
+				sh.batch.Set(binary.BigEndian.AppendUint32(prefix, i), zip[:n])
+				zip = zip[n:]
+				if i++; len(zip) == 0 {
+					break
+				}
 			}
-		}
-		g := sh.commit(true)
-		sh.mu.Unlock()
-		g.Wait() // so that the memory of commits under way stays small
+			return nil
+		})
 	}
 	return name
 }
@@ -71,9 +72,7 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	sh.mu.Lock()
-	sh.readable()
-	sh.mu.Unlock()
+	sh.view(sh.readable)
 	zip := make([]byte, 0, c.Size)
 	err := each(e.store, keyspace.Prefix(uploadPrefix(sh.id, c.Upload)), func(_, value []byte) bool {
 		zip = append(zip, value...)

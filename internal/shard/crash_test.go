@@ -548,7 +548,7 @@ func (c *carrier) carry(sub arn.ARN) {
 	for more := true; more; {
 		var ds []*Delivery
 		var err error
-		if ds, more, err = c.engine.Take(context.Background(), sub, 3); err != nil {
+		if ds, more, err = c.engine.Take(sub, 3); err != nil {
 			c.t.Error(err)
 			return
 		}

@@ -45,7 +45,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 		t.Errorf("received %d times, want the 2 of its policy", received)
 	}
 	must(e.SetFault(queueARN("dlq"), "none"))
-	_, err = c.Advance(ctx, deadLetterWait)
+	_, err = c.Advance(ctx, RedriveWait)
 	must(err)
 	info, err := e.QueueInfo(ctx, queueARN("dlq"))
 	must(err)

@@ -164,7 +164,7 @@ func (d *planned) shard() int {
 // publishAtOnce publishes the first n of some publications, which are of one
 // topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
 // called with the lock of the topic's shard held, and returns so.
-func (sh *shard) publishAtOnce(fs []fanout) (g *journal.Commit, n int) {
+func (sh *shard) publishAtOnce(tx *Tx, fs []fanout) (g *journal.Commit, n int) {
 	if sh.behind(fs[0].topic) {
 		return nil, 0
 	}
@@ -181,26 +181,20 @@ func (sh *shard) publishAtOnce(fs []fanout) (g *journal.Commit, n int) {
 				sh.spreadTo(d.f, d.sub, now)
 			}
 		}
-		sh.postpone(fs, p)
-		return sh.commit(true), p.publications
+		sh.deferFanout(fs, p)
+		return tx.commit(), p.publications
 	}
-	return sh.publishDirect(fs, p)
+	generation := sh.generation.Load()
+	alone := tx.shards
+	tx.widen(p.shards)
+	g, n = sh.publishDirect(tx, fs, p, generation)
+	tx.narrow(alone)
+	return g, n
 }
 
-func (sh *shard) publishDirect(fs []fanout, p plan) (g *journal.Commit, n int) {
-	// The other locks come in the order of the shards' ids, this one among them.
-	generation := sh.generation.Load()
-	sh.mu.Unlock()
-	for _, s := range p.shards {
-		s.mu.Lock()
-	}
-	defer func() {
-		for _, s := range p.shards {
-			if s != sh {
-				s.mu.Unlock()
-			}
-		}
-	}()
+// publishDirect publishes as planned, unless the catalog is of another generation. It
+// has the locks of all the plan's shards.
+func (sh *shard) publishDirect(tx *Tx, fs []fanout, p plan, generation uint64) (g *journal.Commit, n int) {
 	if generation != sh.generation.Load() || sh.behind(fs[0].topic) {
 		return nil, 0
 	}
@@ -227,24 +221,25 @@ func (sh *shard) publishDirect(fs []fanout, p plan) (g *journal.Commit, n int) {
 			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.body(d.sub), MessageID: w.id})
 		}
 	}
-	w.tell()
-	sh.postpone(fs, p)
-	g = commitAll(true, p.shards)
+	w.emit()
+	sh.deferFanout(fs, p)
+	g = tx.commit()
 	sh.engine.finished.addDirect(p.deliveries, now)
 	return g, len(fs)
 }
 
 // directWriter puts publications into queues, one after the other.
 type directWriter struct {
-	from    *shard // of the topic
-	now     int64
-	written int                 // bytes of records
-	id      message.ID          // of the last message
-	sub     *topic.Subscription // the last one
-	queue   *queueState         // its queue; nil: that takes nothing at once
-	record  []byte
-	into    *queueState // the queue of the messages whose sizes these are
-	sizes   []int
+	from      *shard // of the topic
+	now       int64
+	written   int                 // bytes of records
+	id        message.ID          // of the last message
+	sub       *topic.Subscription // the last one
+	queue     *queueState         // its queue; nil: that takes nothing at once
+	record    []byte
+	into      *queueState // the queue of the messages whose sizes these are
+	intoShard *shard
+	sizes     []int
 }
 
 // rawRecord is the record of a publication that several queues get, all FIFO
@@ -335,8 +330,8 @@ func (w *directWriter) put(d *planned) bool {
 	}
 	w.written += len(record)
 	if w.into != qs {
-		w.tell()
-		w.into = qs
+		w.emit()
+		w.into, w.intoShard = qs, d.to
 	}
 	w.sizes = append(w.sizes, size)
 	sequence := d.to.accept(qs, w.now, queue.Arrival{
@@ -346,33 +341,11 @@ func (w *directWriter) put(d *planned) bool {
 	return true
 }
 
-// tell makes one event of what was put into a queue.
-func (w *directWriter) tell() {
+// emit makes one event of what was put into a queue.
+func (w *directWriter) emit() {
 	if len(w.sizes) == 0 {
 		return
 	}
-	w.from.engine.sent(w.into, w.now, w.sizes)
+	w.intoShard.sent(w.into, w.now, w.sizes)
 	w.sizes = w.sizes[:0]
-}
-
-// commitAll is commit for a command that changed several shards at once.
-func commitAll(sync bool, shards []*shard) *journal.Commit {
-	parts := make([]journal.Part, 0, len(shards))
-	changed := make([]*shard, 0, len(shards))
-	for _, sh := range shards {
-		if sh.batch.Len() > 0 || len(sh.dirty) > 0 {
-			parts, changed = append(parts, sh.seal()), append(changed, sh)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	g := changed[0].engine.journal.Append(sync, parts...)
-	for _, sh := range changed {
-		sh.appended(g)
-	}
-	for _, sh := range changed {
-		sh.afterCommit()
-	}
-	return g
 }

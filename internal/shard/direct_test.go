@@ -318,7 +318,7 @@ func TestBatchTooLargeForOneCommit(t *testing.T) {
 		}
 		e.background.Wait()
 		for i := range subscribers {
-			ds, _, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(i)), 10)
+			ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
 			if err != nil || len(ds) != 2 {
 				t.Fatalf("%d subscribers: number %d got %d messages, %v", subscribers, i, len(ds), err)
 			}

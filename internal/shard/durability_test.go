@@ -110,7 +110,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return fmt.Sprint(info.Counts.Visible)
 		}, "1"},
 		{"take of a published message", publish, func(w *world) string {
-			ds, _, err := w.Take(ctx, w.sub.ARN, 1)
+			ds, _, err := w.Take(w.sub.ARN, 1)
 			w.must(err)
 			return fmt.Sprint(len(ds))
 		}, "1"},

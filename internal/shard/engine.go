@@ -97,7 +97,7 @@ type Engine struct {
 	journal  *journal.Journal
 	handles  *handleSealer
 	shards   [Shards]*shard
-	finished *finishedRing
+	finished *finishedCache
 
 	mappingWatcher  atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
 	creationWatcher atomic.Pointer[func(arn.ARN)]
@@ -133,7 +133,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		journal: o.Journal, store: o.Journal.Reader(), clock: o.Clock, logger: o.Logger, options: o,
-		finished: newFinishedRing(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
+		finished: newFinishedCache(o.History), draining: make(chan struct{}), stopping: make(chan struct{}),
 	}
 	for id := range e.shards {
 		e.shards[id] = &shard{
@@ -167,9 +167,7 @@ func (e *Engine) Drain() { e.drainOnce.Do(func() { close(e.draining) }) }
 func (e *Engine) Latest() time.Time {
 	var latest int64
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		latest = max(latest, sh.meta.Now)
-		sh.mu.Unlock()
+		sh.view(func() { latest = max(latest, sh.meta.Now) })
 	}
 	return time.UnixMilli(latest).UTC()
 }
@@ -184,13 +182,7 @@ func (e *Engine) Close() error {
 		e.beginning.Unlock()
 		e.background.Wait()
 		for _, sh := range e.shards {
-			sh.mu.Lock()
-			sh.closed = true
-			if sh.timer != nil {
-				sh.timer.Stop()
-			}
-			sh.stopMoves()
-			sh.mu.Unlock()
+			sh.close()
 		}
 		e.journal.Sync()
 	})
@@ -213,9 +205,11 @@ func (e *Engine) inconsistent(qs *queueState) {
 	e.logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.arn.String())
 }
 
-// shardOf finds the shard that a queue, topic or function belongs to: FNV-1a
-// over its name.
-func (e *Engine) shardOf(a arn.ARN) *shard {
+// shardOf finds the shard that a queue, topic or function belongs to.
+func (e *Engine) shardOf(a arn.ARN) *shard { return e.shards[shardNumber(a)] }
+
+// shardNumber is that of the shard which a name belongs to: FNV-1a over it.
+func shardNumber(a arn.ARN) uint16 {
 	h := uint64(14695981039346656037)
 	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
 		for i := range len(part) {
@@ -223,7 +217,7 @@ func (e *Engine) shardOf(a arn.ARN) *shard {
 		}
 		h = (h ^ ':') * 1099511628211
 	}
-	return e.shards[(h^h>>32)%Shards]
+	return uint16((h ^ h>>32) % Shards)
 }
 
 // goBackground runs f in the background, holding the clock, unless the engine
@@ -262,15 +256,31 @@ func (e *Engine) inSteps(step func() bool) {
 // that f saw and did is durable.
 func (e *Engine) withCatalog(ctx context.Context, a arn.ARN, f func(sh *shard) error) error {
 	sh := e.shardOf(a)
-	sh.mu.Lock()
-	err := f(sh)
-	changed := sh.batch.Len() > 0
-	if g := sh.commit(true); g != nil && changed {
-		sh.lastCatalogCommit = g
-		sh.generation.Add(1)
-	}
-	g := sh.lastCatalogCommit
-	sh.mu.Unlock()
-	g.Wait()
+	err := sh.runDurable(func(tx *Tx) error {
+		err := f(sh)
+		changed := sh.batch.Len() > 0
+		if c := tx.commit(); c != nil && changed {
+			sh.catalogChanged(c)
+		}
+		tx.restOn(sh.lastCatalogCommit)
+		return err
+	})
 	return cmp.Or(err, ctx.Err())
+}
+
+// catalogChanged notes that the catalog has changed with a commit.
+func (sh *shard) catalogChanged(c *journal.Commit) {
+	sh.lastCatalogCommit = c
+	sh.generation.Add(1)
+}
+
+// close lets no further command change anything.
+func (sh *shard) close() {
+	sh.mu.Lock() // also of a shard that is poisoned
+	defer sh.mu.Unlock()
+	sh.closed = true
+	if sh.timer != nil {
+		sh.timer.Stop()
+	}
+	sh.stopMoves()
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
@@ -43,31 +44,74 @@ const (
 	QueueDeleted         // the queue is gone; what ends just now may still be told of after it
 )
 
-// event tells the listener, if there is one. It may be called with locks held.
-func (e *Engine) event(ev QueueEvent) {
+// queueEvents are those of one command.
+type queueEvents struct {
+	tell  func(QueueEvent)
+	list  []QueueEvent
+	sizes []int
+}
+
+var eventLists = sync.Pool{New: func() any { return new(queueEvents) }}
+
+// Emit implements Emitter.
+func (l *queueEvents) Emit() {
+	for i := range l.list {
+		l.tell(l.list[i])
+	}
+	clear(l.list)
+	l.list, l.sizes = l.list[:0], l.sizes[:0]
+	eventLists.Put(l)
+}
+
+// tell tells the listener, if there is one, of what was not done by a command under way.
+func (e *Engine) tell(ev QueueEvent) {
 	if e.options.Events != nil {
 		e.options.Events(ev)
 	}
 }
 
-// happened tells of what happened to n messages of a queue, if it did.
-func (e *Engine) happened(qs *queueState, kind QueueEventKind, at int64, n int) {
-	if n > 0 || kind == MessagesReceived || kind == QueueDeleted {
-		e.event(QueueEvent{Queue: qs.arn, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
+// event has the listener told, if there is one, once the command under way is over.
+func (sh *shard) event(ev QueueEvent) {
+	if tell := sh.engine.options.Events; tell != nil {
+		l := sh.eventList()
+		l.tell, l.list = tell, append(l.list, ev)
+	}
+}
+
+// eventList is where the events of the command under way go.
+func (sh *shard) eventList() *queueEvents {
+	if n := len(sh.emits); n > 0 {
+		if l, ok := sh.emits[n-1].(*queueEvents); ok {
+			return l
+		}
+	}
+	l := eventLists.Get().(*queueEvents)
+	sh.emit(l)
+	return l
+}
+
+// happened has told what happened to n messages of a queue, if it did.
+func (sh *shard) happened(qs *queueState, kind QueueEventKind, at int64, n int) {
+	if n > 0 || kind == QueueDeleted {
+		sh.event(QueueEvent{Queue: qs.arn, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
 	}
 }
 
 // sent makes one event of what was put into a queue at once, by the messages' sizes,
 // which are not kept.
-func (e *Engine) sent(qs *queueState, at int64, sizes []int) {
+func (sh *shard) sent(qs *queueState, at int64, sizes []int) {
+	if len(sizes) == 0 || sh.engine.options.Events == nil {
+		return
+	}
 	ev := QueueEvent{Queue: qs.arn, Slot: &qs.slot, Kind: MessagesSent, At: at, Messages: len(sizes)}
 	for _, size := range sizes {
 		ev.Bytes += size
 	}
 	if len(sizes) > 1 {
-		ev.Sizes = sizes
+		l := sh.eventList()
+		from := len(l.sizes)
+		l.sizes = append(l.sizes, sizes...)
+		ev.Sizes = l.sizes[from:]
 	}
-	if len(sizes) > 0 {
-		e.event(ev)
-	}
+	sh.event(ev)
 }

@@ -42,20 +42,18 @@ func (sh *shard) slow(sub *topic.Subscription) bool {
 	return qs != nil && qs.machine.Len() >= slowDepth
 }
 
-// relieve makes steps in the place of the background for a standard topic of which
-// too much goes on there: its publishers are to be no quicker than the steps. The
-// lock is open in between.
-func (sh *shard) relieve(t arn.ARN) {
+// applyBackpressure makes steps in the place of the background for a standard topic
+// of which too much goes on there: its publishers are to be no quicker than the steps.
+// The lock is open in between.
+func (sh *shard) applyBackpressure(tx *Tx, t arn.ARN) {
 	for more := true; more && !t.FIFO() && sh.spreading[t] >= laterMost; {
-		sh.mu.Unlock()
-		more = sh.fanoutOnce()
-		sh.mu.Lock()
+		tx.yield(func() { more = sh.fanoutOnce() })
 	}
 }
 
-// postpone has those get publications later for whom there is no place in the
+// deferFanout has those get publications later for whom there is no place in the
 // plan, as part of the command that carries it out.
-func (sh *shard) postpone(fs []fanout, p plan) {
+func (sh *shard) deferFanout(fs []fanout, p plan) {
 	for _, d := range p.deliveries {
 		if d.f.later {
 			d.f.first = binary.AppendUvarint(d.f.first, d.sub.Incarnation)
@@ -132,9 +130,12 @@ func (sh *shard) startFanouts(behind *journal.Commit) {
 }
 
 // fanoutOnce makes one step of the oldest fan-out; false when there is none.
-func (sh *shard) fanoutOnce() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+func (sh *shard) fanoutOnce() (more bool) {
+	sh.view(func() { more = sh.stepFanout() })
+	return more
+}
+
+func (sh *shard) stepFanout() bool {
 	if len(sh.fanouts) == 0 || sh.closed {
 		sh.fanning = false
 		return false
@@ -176,9 +177,9 @@ func (sh *shard) fanoutOnce() bool {
 	sh.fanoutDone()
 	delete(sh.reached, number)
 	sh.commit(false)
-	if p := sh.toldOf(f, known); p != nil && known {
+	if p := sh.publishedEvent(f, known); p != nil && known {
 		p.Later = true
-		sh.engine.options.Published(p)
+		sh.emit(&publishedEvent{sh.engine.options.Published, p})
 	}
 	return true
 }

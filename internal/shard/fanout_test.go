@@ -91,7 +91,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.background.Wait()
 		got := map[int]int{}
 		for sub := range subscriptions {
-			ds, more, err := e.Take(ctx, topicARN("wide").Subscription(subscriptionID(sub)), 10)
+			ds, more, err := e.Take(topicARN("wide").Subscription(subscriptionID(sub)), 10)
 			if err != nil || more {
 				t.Fatal(err, more)
 			}
@@ -175,7 +175,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 		topicARN("wide").Subscription(subscriptionID(fanoutStep)): 1,
 		late: 0,
 	} {
-		if ds, _, err := e.Take(ctx, sub, 10); err != nil || len(ds) != want {
+		if ds, _, err := e.Take(sub, 10); err != nil || len(ds) != want {
 			t.Errorf("%s got %d messages, %v", sub, len(ds), err)
 		}
 	}
@@ -405,10 +405,12 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
 	fs := []fanout{{topic: w.topic, p: Publication{ID: messageID(1)}, later: true, delivered: 1}}
-	_, done, err := w.sh.publishInSteps(fs)
+	done := false
+	_, err := w.sh.run(true, func(tx *Tx) (err error) {
+		_, done, err = w.sh.publishInSteps(tx, fs)
+		return err
+	})
 	if err != nil || !done || fs[0].later || fs[0].delivered != 0 {
 		t.Errorf("done %v, %v: %+v", done, err, fs[0])
 	}

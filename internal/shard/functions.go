@@ -176,16 +176,13 @@ func (sh *shard) settleFunctions() {
 		return
 	}
 	sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
-	sh.lastCatalogCommit = sh.commit(true)
-	sh.generation.Add(1)
+	sh.catalogChanged(sh.commit(true))
 }
 
 // FunctionUsage is what the functions of an account in a region take.
 func (e *Engine) FunctionUsage(account, region string) (u function.Usage) {
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		u.Add(sh.functions.Usage(account, region))
-		sh.mu.Unlock()
+		sh.view(func() { u.Add(sh.functions.Usage(account, region)) })
 	}
 	return u
 }

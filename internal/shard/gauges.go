@@ -27,8 +27,8 @@ type QueueGauges struct {
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
 // it. Errors: QueueDoesNotExist.
 func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
-	g, told, err := e.measure(a)
-	told.Wait()
+	g, rest, err := e.measure(a)
+	rest.Wait()
 	return g, err
 }
 
@@ -42,39 +42,41 @@ func (e *Engine) SampleQueue(a arn.ARN) (QueueGauges, error) {
 // SampleEvents is Events for statistics, as SampleQueue is, and without the oldest.
 func (e *Engine) SampleEvents(fn arn.ARN) (EventsInfo, error) {
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	info, _, err := sh.countEvents(fn)
+	var info EventsInfo
+	_, err := sh.run(false, func(*Tx) (err error) {
+		info, _, err = sh.countEvents(fn)
+		return err
+	})
 	return info, err
 }
 
 // HoldingQueues are the queues that have messages.
 func (e *Engine) HoldingQueues() (all []arn.ARN) {
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		now := sh.now()
-		for a, qs := range sh.queues {
-			if c := qs.machine.Counts(now); c.Visible+c.InFlight+c.Delayed > 0 {
-				all = append(all, a)
+		sh.view(func() {
+			now := sh.now()
+			for a, qs := range sh.queues {
+				if c := qs.machine.Counts(now); c.Visible+c.InFlight+c.Delayed > 0 {
+					all = append(all, a)
+				}
 			}
-		}
-		sh.mu.Unlock()
+		})
 	}
 	return all
 }
 
 // measure is QueueGauges without the wait until what it tells is durable, with
 // the commit.
-func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *journal.Commit, err error) {
+func (e *Engine) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
 	sh := e.shardOf(a)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	told = sh.lastCatalogCommit
-	qs, err := sh.lookup(a)
-	if err == nil {
+	rest, err = sh.run(false, func(tx *Tx) error {
+		qs, err := sh.lookup(a)
+		if err != nil {
+			return err
+		}
 		now := sh.now()
 		g.Counts = sh.counts(qs, now)
-		sh.commit(false)
+		tx.commit()
 		groups := qs.machine.Groups(now)
 		g.GroupsInFlight, g.NoisyGroups, g.Quiet = groups.InFlight, len(groups.Noisy), groups.Quiet
 		g.OldestAge = sh.oldestAge(qs, now, nil)
@@ -82,7 +84,8 @@ func (e *Engine) measure(a arn.ARN) (g QueueGauges, told *journal.Commit, err er
 		if len(groups.Noisy) > 0 {
 			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
 		}
-		told = sh.log.Last()
-	}
-	return g, told, err
+		tx.restOn(sh.log.Last())
+		return nil
+	})
+	return g, rest, err
 }

@@ -104,7 +104,6 @@ func (p *pump) Ready(sub arn.ARN) {
 
 // run takes until nothing is due.
 func (p *pump) run(t testing.TB) (made int) {
-	ctx := context.Background()
 	for {
 		p.mu.Lock()
 		if len(p.ready) == 0 {
@@ -118,7 +117,7 @@ func (p *pump) run(t testing.TB) (made int) {
 		for more := true; more; {
 			var ds []*Delivery
 			var err error
-			ds, more, err = p.engine.Take(ctx, sub, 10)
+			ds, more, err = p.engine.Take(sub, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,16 +141,12 @@ func (p *pump) deliver(t testing.TB, d *Delivery) {
 	}
 	if d.Message.Notice.Replayed && d.Message.Notice.Sequence%5 == 4 && d.Attempt == 1 { // its group waits for the next one
 		a.Outcome = "server-error"
-		if err := p.engine.Again(d, a, p.engine.clock.Now().Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		p.engine.Retry(d, a, p.engine.clock.Now().Add(time.Second))
 		return
 	}
 	m, _ := p.render(d.Message)
 	if err := p.engine.Transfer(context.Background(), d, a, dest, m, DeliveryDelivered, ""); err != nil {
-		if err := p.engine.Drop(d, a, err.Error()); err != nil {
-			t.Fatal(err)
-		}
+		p.engine.Drop(d, a, err.Error())
 	}
 }
 
@@ -236,19 +231,15 @@ func (s *script) say(format string, args ...any) { s.out = append(s.out, fmt.Spr
 func (s *script) decide(d *Delivery) {
 	a := Attempt{At: s.clock.Now(), Outcome: "server-error", Status: 503}
 	s.say("attempt %d of %s", d.Attempt, d.Message.Body)
-	var err error
 	switch {
 	case d.Message.Notice.Kind != message.Notification:
-		err = s.engine.Delivered(d, a)
+		s.engine.Delivered(d, a)
 	case d.Attempt < 4:
-		err = s.engine.Again(d, a, s.clock.Now().Add(time.Second))
+		s.engine.Retry(d, a, s.clock.Now().Add(time.Second))
 	case len(d.Message.Body)%2 == 0:
-		err = s.engine.Delivered(d, a)
+		s.engine.Delivered(d, a)
 	default:
-		err = s.engine.Drop(d, a, "exhausted")
-	}
-	if err != nil {
-		s.t.Fatal(err)
+		s.engine.Drop(d, a, "exhausted")
 	}
 }
 

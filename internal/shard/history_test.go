@@ -11,7 +11,7 @@ import (
 // TestFinishedAreBounded: however many deliveries end after many attempts, memory
 // holds a bounded number of these, those of the subscriptions that had news of late.
 func TestFinishedAreBounded(t *testing.T) {
-	r := newFinishedRing(time.Hour)
+	r := newFinishedCache(time.Hour)
 	const each = historyFirst + historyLast
 	now := start.UnixMilli()
 	sub := func(i int) arn.ARN { return topicARN(fmt.Sprint(i)) }

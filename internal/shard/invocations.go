@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -25,10 +24,10 @@ type QueuedEvent struct {
 	Function arn.ARN   // without a qualifier
 	Accepted time.Time // when it was accepted
 	// Progress is what is known of the attempts so far. The consumer changes it,
-	// and EventLater keeps it.
+	// and RetryEvent keeps it.
 	Progress function.Progress
 
-	loan
+	backlogLease
 }
 
 // qualifierName is the attribute of a queued message that holds the qualifier.
@@ -80,23 +79,18 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 		return errFull
 	}
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	f, err := sh.invokable(fn, ev.Qualifier)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return err
-	}
-	now := sh.now()
-	m := eventMessage(ev)
-	m.Sent = now
-	m.Seal()
-	sh.acceptEvent(f, now, m, ev.Qualifier)
-	g := sh.commit(true)
-	sh.mu.Unlock()
-	g.Wait()
-	return nil
+	return sh.runDurable(func(*Tx) error {
+		f, err := sh.invokable(fn, ev.Qualifier)
+		if err != nil {
+			return err
+		}
+		now := sh.now()
+		m := eventMessage(ev)
+		m.Sent = now
+		m.Seal()
+		sh.acceptEvent(f, now, m, ev.Qualifier)
+		return nil
+	})
 }
 
 // invokable finds a function that takes events for a qualifier.
@@ -115,30 +109,42 @@ func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
-		accepted(f.ARN, qualifier, time.UnixMilli(now).UTC())
+		sh.emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
 	}
 }
+
+// acceptedEvent tells that a function is to be run with an event.
+type acceptedEvent struct {
+	tell      func(function arn.ARN, qualifier string, at time.Time)
+	function  arn.ARN
+	qualifier string
+	at        time.Time
+}
+
+// Emit implements Emitter.
+func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
 
 // TakeEvents leases up to most events that are due in a function's queue. What
 // it returns is durable. more says that there are others due. A function that is
 // gone has none. An event that cannot be read or signed is not among them, stays
 // leased until the next start, and is the error.
-func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
+func (e *Engine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	var qs *queueState
-	if f, ok := sh.functions.Function(fn); ok {
-		qs = sh.eventsOf(f)
-	}
-	if qs == nil {
-		sh.mu.Unlock()
+	var leases []backlogLease
+	var durable func(before bool)
+	sh.view(func() {
+		if f, ok := sh.functions.Function(fn); ok {
+			if qs := sh.eventsOf(f); qs != nil {
+				leases, more, durable = sh.leaseDue(qs, most)
+			}
+		}
+	})
+	if durable == nil {
 		return nil, false, nil
 	}
-	loans, more, durable := sh.lend(qs, most)
-	sh.mu.Unlock()
 	durable(false) // no retry is immediate
 
-	for _, l := range loans {
+	for _, l := range leases {
 		ev, failed := e.queuedEvent(fn, l)
 		err = errorsFirst(err, failed)
 		if ev != nil {
@@ -148,9 +154,9 @@ func (e *Engine) TakeEvents(_ context.Context, fn arn.ARN, most int) (taken []*Q
 	return taken, more, err
 }
 
-// queuedEvent reads the event that was lent; nil if its function was deleted
+// queuedEvent reads the event of a lease; nil if its function was deleted
 // meanwhile.
-func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
+func (e *Engine) queuedEvent(fn arn.ARN, l backlogLease) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
 	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
 	if err != nil {
@@ -170,7 +176,7 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 	}
 	ev := &QueuedEvent{
 		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
-		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), loan: l,
+		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), backlogLease: l,
 	}
 	for _, a := range m.Attributes {
 		if a.Name == qualifierName {
@@ -192,23 +198,23 @@ func (e *Engine) queuedEvent(fn arn.ARN, l loan) (*QueuedEvent, error) {
 
 // EventDone removes an event that is through.
 func (e *Engine) EventDone(ev *QueuedEvent) {
-	ev.outcome(func(sh *shard, qs *queueState, _ int64) { sh.settleSource(qs, ev.lease) })
+	ev.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, ev.lease) })
 }
 
-// EventLater keeps the progress of an event, which is due again at a moment.
-func (e *Engine) EventLater(ev *QueuedEvent, due time.Time) {
+// RetryEvent keeps the progress of an event, which is due again at a moment.
+func (e *Engine) RetryEvent(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
-	ev.outcome(func(sh *shard, qs *queueState, now int64) {
+	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
-// EventBack gives an event back unattempted, due now.
-func (e *Engine) EventBack(ev *QueuedEvent) {
-	ev.outcome(func(sh *shard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+// ReleaseEvent gives an event back unattempted, due now.
+func (e *Engine) ReleaseEvent(ev *QueuedEvent) {
+	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: now, Uncounted: true}) // as above
 	})
 }
 
@@ -217,7 +223,7 @@ func (e *Engine) EventBack(ev *QueuedEvent) {
 // whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
 // ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
 // Unavailable, Throttled. They leave the event leased as it was.
-func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
+func (e *Engine) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
 	var make arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.shardOf(fn)
@@ -239,14 +245,7 @@ func (e *Engine) MoveEvent(_ context.Context, ev *QueuedEvent, dest arn.ARN, m *
 			return arrivalOf(m, now, cfg), nil
 		}
 	}
-	g, err := e.transfer(ev.shard, ev.queue, ev.lease, dest, nil, make)
-	g.Wait()
-	if errors.Is(err, errNotLeased) {
-		return nil
-	}
-	if err == nil {
-		e.arrived(dest, m)
-	}
+	_, err := e.moveOut(ctx, &ev.backlogLease, dest, m, nil, make)
 	return err
 }
 
@@ -264,7 +263,7 @@ func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 		}
 		return
 	}
-	e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
 
 // TransferEvent moves a delivery into the queue of a function, as an event, which
@@ -272,7 +271,7 @@ func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
 // Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
 // the function's policy does not let the topic invoke it, for good; Unavailable
 // and Throttled for now.
-func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
+func (e *Engine) TransferEvent(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
 	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	ev.Qualifier = qualifier
@@ -281,7 +280,7 @@ func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest a
 		m.Seal()
 	}
 	to := e.shardOf(fn)
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
+	moved, err := e.moveOut(ctx, &d.backlogLease, dest, m, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
 		if _, err := to.invokable(fn, qualifier); err != nil {
 			return queue.Arrival{}, err
 		}
@@ -290,12 +289,7 @@ func (e *Engine) TransferEvent(_ context.Context, d *Delivery, a Attempt, dest a
 		}
 		return eventArrival(m, now), nil
 	})
-	g.Wait()
-	if errors.Is(err, errNotLeased) {
-		return nil // the subscription was deleted meanwhile, and its deliveries with it
-	}
-	if err == nil {
-		e.arrived(dest, m)
+	if moved {
 		e.finish(d, a, DeliveryDelivered, "")
 	}
 	return err

@@ -75,7 +75,7 @@ func TestTransferEvent(t *testing.T) {
 		}
 		_, err = e.Publish(ctx, news, Publication{ID: message.ID{1}, Body: []byte("hello")})
 		must(err)
-		taken, _, err := e.Take(ctx, sub.ARN, 10)
+		taken, _, err := e.Take(sub.ARN, 10)
 		must(err)
 		if len(taken) != 1 {
 			t.Fatalf("%d deliveries", len(taken))
@@ -107,7 +107,7 @@ func TestTransferEvent(t *testing.T) {
 		st = openStore(t, fs)
 		o.Journal = journalOf(t, st, nil)
 		e = openEngine(t, o)
-		events, more, err := e.TakeEvents(ctx, f, 10)
+		events, more, err := e.TakeEvents(f, 10)
 		must(err)
 		if len(events) != 1 || more {
 			t.Fatalf("%d events, more: %v", len(events), more)
@@ -117,13 +117,13 @@ func TestTransferEvent(t *testing.T) {
 		}
 		ev := events[0]
 		ev.Progress.Failures = 1
-		e.EventLater(ev, start.Add(time.Minute))
-		if got, _, err := e.TakeEvents(ctx, f, 10); err != nil || len(got) != 0 {
+		e.RetryEvent(ev, start.Add(time.Minute))
+		if got, _, err := e.TakeEvents(f, 10); err != nil || len(got) != 0 {
 			t.Errorf("taken before it is due: %v, %v", got, err)
 		}
 		_, err = clk.Advance(ctx, time.Minute)
 		must(err)
-		events, _, err = e.TakeEvents(ctx, f, 10)
+		events, _, err = e.TakeEvents(f, 10)
 		must(err)
 		if len(events) != 1 || events[0].Progress.Failures != 1 {
 			t.Fatalf("events %+v", events)
@@ -136,7 +136,7 @@ func TestTransferEvent(t *testing.T) {
 		}
 		_, err = e.Publish(ctx, news, Publication{ID: message.ID{3}, Body: []byte("hello")})
 		must(err)
-		taken, _, err = e.Take(ctx, sub.ARN, 10)
+		taken, _, err = e.Take(sub.ARN, 10)
 		must(err)
 		if err := transfer(); fault.KindOf(err) != fault.ResourceNotFound {
 			t.Errorf("to a function that is gone: %v", err)
@@ -199,7 +199,7 @@ func TestUnsignableEvent(t *testing.T) {
 		sh.commit(true)
 		sh.mu.Unlock()
 	}
-	events, _, err := e.TakeEvents(ctx, f, 10)
+	events, _, err := e.TakeEvents(f, 10)
 	if !errors.Is(err, broken) || len(events) != 2 || events[1].ID != (message.ID{2}) {
 		t.Fatalf("took %d events: %v", len(events), err)
 	}
@@ -209,7 +209,7 @@ func TestUnsignableEvent(t *testing.T) {
 	e.Close()
 	o.Sign = func([]byte, *message.Unsigned) error { return nil }
 	e = openEngine(t, o)
-	if events, _, err := e.TakeEvents(ctx, f, 10); err != nil || len(events) != 1 || events[0].ID != (message.ID{1}) {
+	if events, _, err := e.TakeEvents(f, 10); err != nil || len(events) != 1 || events[0].ID != (message.ID{1}) {
 		t.Errorf("after a restart: %d events: %v", len(events), err)
 	}
 }
@@ -237,9 +237,9 @@ func TestCountingEventsIsACommand(t *testing.T) {
 		"SampleEvents": func() (EventsInfo, error) { return e.SampleEvents(f) },
 	} {
 		must(e.InvokeAsync(ctx, f, function.Event{ID: message.ID{1}, Payload: []byte("1")}))
-		events, _, err := e.TakeEvents(ctx, f, 1)
+		events, _, err := e.TakeEvents(f, 1)
 		must(err)
-		e.EventLater(events[0], clk.Now().Add(500*time.Millisecond))
+		e.RetryEvent(events[0], clk.Now().Add(500*time.Millisecond))
 		_, err = clk.Advance(ctx, 5*time.Second) // the second in which it came due is over
 		must(err)
 		generation := sh.generation.Load()
@@ -251,7 +251,7 @@ func TestCountingEventsIsACommand(t *testing.T) {
 		if sh.batch.Len() > 0 || len(sh.dirty) > 0 || sh.generation.Load() != generation {
 			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.batch.Len(), sh.generation.Load()-generation)
 		}
-		events, _, err = e.TakeEvents(ctx, f, 1)
+		events, _, err = e.TakeEvents(f, 1)
 		must(err)
 		e.EventDone(events[0])
 	}

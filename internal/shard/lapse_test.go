@@ -43,13 +43,11 @@ func TestLapseAfterRestart(t *testing.T) {
 	}
 	// The endpoints got their confirmations, so that no backlog sets a timer.
 	for n := range waiting {
-		ds, _, err := e.Take(ctx, name.Subscription(subscriptionID(n)), 1)
+		ds, _, err := e.Take(name.Subscription(subscriptionID(n)), 1)
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
-		if err := e.Delivered(ds[0], Attempt{At: start, Outcome: "success"}); err != nil {
-			t.Fatal(err)
-		}
+		e.Delivered(ds[0], Attempt{At: start, Outcome: "success"})
 	}
 	kept := subscribe(t, e, "orders", "q", subscriptionID(waiting))
 	if err := e.Close(); err != nil {

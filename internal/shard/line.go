@@ -14,7 +14,7 @@ type publisher struct {
 	publications []Publication
 
 	results []SendResult
-	told    []*Published // events, to be told once the commit is durable
+	events  []*Published // to be told of once the commit is durable
 	durable *journal.Commit
 	err     error
 

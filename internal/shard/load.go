@@ -36,10 +36,10 @@ func (e *Engine) load() error {
 		return err
 	}
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		sh.meta.Epoch++
-		sh.now()
-		sh.mu.Unlock()
+		sh.view(func() {
+			sh.meta.Epoch++
+			sh.now()
+		})
 	}
 	e.beginEpoch().Wait()
 	for _, sh := range e.shards {
@@ -99,10 +99,11 @@ func (e *Engine) loadSecret() error {
 func (e *Engine) beginEpoch() *journal.Commit {
 	var g *journal.Commit
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		g = e.journal.Append(sh.id == Shards-1, sh.seal())
-		sh.appended(g)
-		sh.mu.Unlock()
+		_, _ = sh.run(false, func(*Tx) error {
+			g = e.journal.Append(sh.id == Shards-1, sh.seal())
+			sh.appended(g)
+			return nil
+		})
 	}
 	return g
 }
@@ -223,15 +224,11 @@ func (sh *shard) loadMachine(qs *queueState, counters map[layout.Incarnation][]b
 		return fmt.Errorf("%s has no counters", qs.arn)
 	}
 	delete(counters, qs.incarnation)
-	if err := qs.machine.Load(value, sh.meta.Now); err != nil {
-		return err
+	corrected, err := qs.machine.Load((*atOnce)(sh), value, sh.meta.Now)
+	if corrected {
+		sh.engine.inconsistent(qs)
 	}
-	for need := range qs.machine.LoadNeeds() {
-		if err := sh.read(qs, need); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // settleTransfers removes at their sources the messages that this shard took in
@@ -250,17 +247,15 @@ func (e *Engine) settleTransfers(to *shard) error {
 		if len(value) == 8 {
 			lane = layout.Lane(binary.BigEndian.Uint64(value))
 		}
-		lockTwo(from, to)
-		if qs := from.byIncarnation(id.incarnation); qs != nil {
-			from.countMove(qs, id.sequence)
-			// Gone is as good as removed.
-			_ = from.resolve(qs, true, func() (queue.Need, error) {
-				return qs.machine.Remove(&from.batch, from.now(), lane, id.sequence)
-			})
-		}
-		to.batch.SingleDelete(id.key(to.id))
-		commitTwo(true, from, to)
-		unlockTwo(from, to)
+		_, _ = runAll(true, func(*Tx) error {
+			if qs := from.byIncarnation(id.incarnation); qs != nil {
+				from.countMove(qs, id.sequence)
+				// Gone is as good as removed.
+				_, _ = from.do(qs, from.now(), queue.Remove{Lane: lane, Sequence: id.sequence})
+			}
+			to.batch.SingleDelete(id.key(to.id))
+			return nil
+		}, from, to)
 	}
 	to.accepted = nil
 	return nil
@@ -280,13 +275,14 @@ func (sh *shard) byIncarnation(inc layout.Incarnation) *queueState {
 
 // resume goes on where the process before left off.
 func (sh *shard) resume() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	sh.view(sh.resumeAll)
+}
+
+func (sh *shard) resumeAll() {
 	for _, qs := range sh.backlogs {
 		// Whether these attempts reached anybody is unknown: they are made again.
 		for _, l := range qs.machine.Leases() {
-			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
-			sh.touch(qs)
+			_, _ = sh.do(qs, sh.now(), queue.Return{Lease: l, Due: sh.now(), Uncounted: true})
 			sh.commitMuch()
 		}
 		if !qs.machine.Empty() {

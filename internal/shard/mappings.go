@@ -188,13 +188,12 @@ func (e *Engine) TagMapping(ctx context.Context, a arn.ARN, set map[string]strin
 // Mappings are all event-source mappings in the order of their UUIDs.
 func (e *Engine) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for m := range sh.mappings.All {
-			all = append(all, *m)
-		}
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
+		sh.view(func() {
+			for m := range sh.mappings.All {
+				all = append(all, *m)
+			}
+		})
+		sh.awaitCatalog()
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -209,8 +208,7 @@ func (sh *shard) settleMappings() {
 		return
 	}
 	settled := sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
-	sh.lastCatalogCommit = sh.commit(true)
-	sh.generation.Add(1)
+	sh.catalogChanged(sh.commit(true))
 	for _, a := range settled {
 		sh.tellMapping(a)
 	}

@@ -28,16 +28,22 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	if e.full() {
 		return nil, errFull
 	}
-	results := make([]SendResult, len(msgs))
 	sh := e.shardOf(a)
-	sh.mu.Lock()
+	var results []SendResult
+	err := sh.runDurable(func(tx *Tx) (err error) {
+		tx.restOn(sh.log.Last()) // if all are duplicates the answer rests on their originals
+		results, err = sh.send(a, msgs)
+		return err
+	})
+	return results, err
+}
+
+func (sh *shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	qs, err := sh.lookup(a)
 	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
 		return nil, err
 	}
+	results := make([]SendResult, len(msgs))
 	now := sh.now()
 	original := sh.originals(qs, now, msgs)
 	most := 0
@@ -65,14 +71,8 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 		sh.remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
-	e.happened(qs, MessagesDeduplicated, now, duplicates)
-	e.sent(qs, now, sh.sizes)
-	g := sh.commit(true)
-	if g == nil { // all are duplicates: the answer rests on their originals
-		g = sh.log.Last()
-	}
-	sh.mu.Unlock()
-	g.Wait()
+	sh.happened(qs, MessagesDeduplicated, now, duplicates)
+	sh.sent(qs, now, sh.sizes)
 	return results, nil
 }
 
@@ -189,7 +189,7 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		}
 		req.Wait = 0
 	}
-	e.happened(qs, MessagesReceived, e.clock.Now().UnixMilli(), len(received))
+	e.tell(QueueEvent{Queue: qs.arn, Slot: &qs.slot, Kind: MessagesReceived, At: e.clock.Now().UnixMilli(), Messages: len(received)})
 	return received, nil
 }
 
@@ -198,41 +198,25 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 // the queue as it was found.
 func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queueState, received []Received, again bool, err error) {
 	sh := e.shardOf(req.Queue)
-	sh.mu.Lock()
-	qs, err = sh.lookup(req.Queue)
+	var found leased
+	var w *waiter
+	rest, err := sh.run(false, func(tx *Tx) (err error) {
+		qs, found, w, err = sh.receiveOrWait(req)
+		tx.restOn(sh.lastCatalogCommit) // if it finds nothing: on the queue's being there, or not
+		return err
+	})
 	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
+		if qs == nil {
+			rest.Wait()
+		}
 		return nil, nil, false, err
 	}
-	cfg := qs.machine.Config()
-	if req.Visibility < 0 {
-		req.Visibility = cfg.Visibility
-	}
-	if req.Wait < 0 {
-		req.Wait = cfg.Wait
-	}
-	found := sh.receive(qs, req.Max, req.Visibility, req.Attempt)
-	if errors.Is(found.err, queue.ErrInFlight) && (req.Wait > 0 || req.Queue.FIFO()) {
-		found.err = nil
-	}
-	if found.err != nil {
-		sh.mu.Unlock()
-		return nil, nil, false, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
-	}
-	if len(found.leases) == 0 && req.Wait > 0 {
-		w := &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1), waiting: req.Waiting}
-		qs.waiters.push(w)
-		sh.mu.Unlock()
-		found = e.waitFor(ctx, sh, w, req.Wait)
-	} else {
-		sh.mu.Unlock()
-	}
-	if len(found.leases) == 0 { // the answer rests on the queue's being there, or not
-		sh.mu.Lock()
-		found.group = sh.lastCatalogCommit
-		sh.mu.Unlock()
+	if w != nil {
+		if found = e.waitFor(ctx, sh, w, req.Wait); len(found.leases) == 0 {
+			sh.awaitCatalog()
+		}
+	} else if len(found.leases) == 0 {
+		rest.Wait()
 	}
 	found.group.Wait()
 	if err := ctx.Err(); err != nil {
@@ -252,6 +236,32 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 	return qs, received, len(unreadable) > 0 && len(received) == 0, nil
 }
 
+// receiveOrWait runs a receive, and lines it up to wait if it finds nothing and may.
+func (sh *shard) receiveOrWait(req *ReceiveRequest) (qs *queueState, found leased, w *waiter, err error) {
+	if qs, err = sh.lookup(req.Queue); err != nil {
+		return nil, found, nil, err
+	}
+	cfg := qs.machine.Config()
+	if req.Visibility < 0 {
+		req.Visibility = cfg.Visibility
+	}
+	if req.Wait < 0 {
+		req.Wait = cfg.Wait
+	}
+	found = sh.receive(qs, req.Max, req.Visibility, req.Attempt)
+	if errors.Is(found.err, queue.ErrInFlight) && (req.Wait > 0 || req.Queue.FIFO()) {
+		found.err = nil
+	}
+	if found.err != nil {
+		return qs, found, nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+	}
+	if len(found.leases) == 0 && req.Wait > 0 {
+		w = &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1), waiting: req.Waiting}
+		qs.waiters.push(w)
+	}
+	return qs, found, w, nil
+}
+
 // receiveRounds bounds how long one receive goes on past expired messages, dead
 // letters and what cannot be read. What it leaves is swept, or found by the next.
 const receiveRounds = 4
@@ -261,9 +271,7 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 	fifo := qs.arn.FIFO() && !qs.backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.now()
-		sh.prepare(qs, now, most)
-		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt}
-		err := qs.machine.Receive(&sh.batch, now, &r)
+		r, err := sh.ask(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt})
 		if sh.batch.Len() > 0 {
 			sh.touch(qs)
 			sh.commitPart(fifo)
@@ -344,9 +352,7 @@ func (e *Engine) waitFor(ctx context.Context, sh *shard, w *waiter, wait time.Du
 	case <-e.draining:
 	case <-ctx.Done():
 	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	w.queue.waiters.remove(w)
+	sh.view(func() { w.queue.waiters.remove(w) })
 	select {
 	case found := <-w.result:
 		return found
@@ -357,18 +363,20 @@ func (e *Engine) waitFor(ctx context.Context, sh *shard, w *waiter, wait time.Du
 
 // giveBack undoes leases that nobody saw.
 func (sh *shard) giveBack(qs *queueState, leases []queue.Lease) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if len(leases) == 0 || qs.gone {
+	if len(leases) == 0 {
 		return
 	}
-	now := sh.now()
-	for _, l := range leases {
-		// The message may be gone already; then there is nothing to undo.
-		_ = qs.machine.Return(&sh.batch, now, l, now, true, false)
-	}
-	sh.touch(qs)
-	sh.commit(false)
+	sh.view(func() {
+		if qs.gone {
+			return
+		}
+		now := sh.now()
+		for _, l := range leases {
+			// The message may be gone already; then there is nothing to undo.
+			_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
+		}
+		sh.touch(qs)
+	})
 }
 
 // unreadable is a leased message that nobody can be given, and why.
@@ -380,18 +388,22 @@ type unreadable struct {
 // setAside keeps messages that cannot be read or signed leased until the next start,
 // so that they are in nobody's way.
 func (sh *shard) setAside(qs *queueState, all []unreadable) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if qs.gone {
-		return
-	}
+	gone := false
+	sh.view(func() {
+		if gone = qs.gone; gone {
+			return
+		}
+		for _, u := range all {
+			_, _ = sh.do(qs, sh.now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
+		}
+		sh.touch(qs)
+	})
 	for _, u := range all {
-		qs.machine.SetAside(&sh.batch, sh.now(), u.lease)
-		sh.engine.logger.Error("a message cannot be read, and is set aside until the next start",
-			"queue", qs.arn.String(), "sequence", u.lease.Sequence, "error", u.err)
+		if !gone {
+			sh.engine.logger.Error("a message cannot be read, and is set aside until the next start",
+				"queue", qs.arn.String(), "sequence", u.lease.Sequence, "error", u.err)
+		}
 	}
-	sh.touch(qs)
-	sh.commit(false)
 }
 
 // deliverable reads the messages of leases, as far as there is room for them; they are
@@ -467,9 +479,7 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.Delete(&sh.batch, sh.meta.Now, h)
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
 			return errExpiredHandle(handles[i])
 		}
@@ -481,9 +491,9 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			deleted++
 		}
 		return err
-	}, func(qs *queueState, now int64) {
-		e.happened(qs, MessagesDeleted, now, deleted)
-		e.happened(qs, MessagesDeletedAgain, now, again)
+	}, func(sh *shard, qs *queueState) {
+		sh.happened(qs, MessagesDeleted, sh.meta.Now, deleted)
+		sh.happened(qs, MessagesDeletedAgain, sh.meta.Now, again)
 	})
 }
 
@@ -506,9 +516,7 @@ func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.Now, h, c.Timeout.Milliseconds())
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
 		case errors.Is(err, queue.ErrGone):
 			return errGoneVisibility(c.Handle)
@@ -536,35 +544,34 @@ func errExpiredHandle(handle string) error {
 // byHandle runs a command for each of n receipt handles, and then tell, if it is not
 // nil, all under the shard's lock. On a standard queue they need not be durable when
 // it returns: they are within 10 ms.
-func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error, tell func(qs *queueState, now int64)) ([]error, error) {
+func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error, tell func(sh *shard, qs *queueState)) ([]error, error) {
 	sh := e.shardOf(a)
-	sh.mu.Lock()
-	qs, err := sh.lookup(a)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return nil, err
-	}
-	sh.now()
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = f(sh, qs, i)
-	}
-	if tell != nil {
-		tell(qs, sh.meta.Now)
-	}
-	fifo := qs.arn.FIFO()
-	lazy := sh.commit(fifo)
-	g := sh.lastCatalogCommit
-	if fifo && lazy == nil { // nothing changed, which may rest on what somebody else did
-		lazy = sh.log.Last()
-	}
-	sh.mu.Unlock()
-	g.Wait()
-	if fifo {
+	var errs []error
+	var catalog *journal.Commit
+	fifo := a.FIFO()
+	lazy, err := sh.run(fifo, func(tx *Tx) error {
+		qs, err := sh.lookup(a)
+		if err != nil {
+			return err
+		}
+		catalog = sh.lastCatalogCommit
+		if fifo { // that nothing changes may rest on what somebody else did
+			tx.restOn(sh.log.Last())
+		}
+		sh.now()
+		errs = make([]error, n)
+		for i := range errs {
+			errs[i] = f(sh, qs, i)
+		}
+		if tell != nil {
+			tell(sh, qs)
+		}
+		return nil
+	})
+	catalog.Wait()
+	if fifo || err != nil {
 		lazy.Wait()
-		return errs, nil
+		return errs, err
 	}
 	e.journal.AwaitUnlessQuick(lazy)
 	return errs, nil

@@ -241,14 +241,14 @@ func (e *Engine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 // It looks at all of them: move tasks are begun by hand.
 func (e *Engine) takesDeadLetters(a arn.ARN) bool {
 	for _, sh := range e.shards {
-		sh.mu.Lock()
 		found := false
-		for sub := range sh.topics.AllDeliverable() {
-			if found = sub.DeadLetters() == a; found {
-				break
+		sh.view(func() {
+			for sub := range sh.topics.AllDeliverable() {
+				if found = sub.DeadLetters() == a; found {
+					break
+				}
 			}
-		}
-		sh.mu.Unlock()
+		})
 		if found {
 			return true
 		}

@@ -35,14 +35,14 @@ func (sh *shard) workAt(t *moveTask, at int64) {
 	wait := max(time.UnixMilli(at).Sub(sh.engine.clock.Now()), 0)
 	var timer clock.Timer
 	timer = sh.engine.clock.AfterFunc(wait, func() {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		if t.timer == timer {
-			t.timer = nil
-		}
-		if !sh.closed && sh.activeMove(t.source) == t {
-			sh.workOn(t)
-		}
+		sh.view(func() {
+			if t.timer == timer {
+				t.timer = nil
+			}
+			if !sh.closed && sh.activeMove(t.source) == t {
+				sh.workOn(t)
+			}
+		})
 	})
 	t.timer = timer
 }
@@ -75,9 +75,14 @@ func (e *Engine) carry(sh *shard, t *moveTask) {
 // nextStep takes the messages of a task's next step out of what can be
 // received. Without any, the task is over or waits for a moment.
 func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	defer func() { t.working = len(leases) > 0 }()
+	sh.view(func() {
+		qs, leases = sh.leaseStep(t)
+		t.working = len(leases) > 0
+	})
+	return qs, leases
+}
+
+func (sh *shard) leaseStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 	select {
 	case <-sh.engine.stopping:
 		return nil, nil
@@ -122,10 +127,7 @@ func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 // leaseForMove takes up to n messages for a task.
 func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
 	for {
-		sh.prepare(qs, now, n)
-		r := queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true}
-		err := qs.machine.Receive(&sh.batch, now, &r)
-		sh.touch(qs)
+		r, err := sh.do(qs, now, queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true})
 		sh.commit(false)
 		if err != nil || len(r.Leases) > 0 || !sh.available(qs, now) {
 			return r.Leases, err
@@ -170,7 +172,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 	})
 	sh.moved(t, err)
 	if err == nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: m.Sent, Messages: 1})
+		e.tell(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
 	return g, err
 }
@@ -178,9 +180,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 // moved ends the waiting of a task whose message has arrived.
 func (sh *shard) moved(t *moveTask, err error) {
 	if err == nil {
-		sh.mu.Lock()
-		t.tries = 0
-		sh.mu.Unlock()
+		sh.view(func() { t.tries = 0 })
 	}
 }
 
@@ -210,13 +210,18 @@ func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lea
 // refused gives back the messages of a step that the destination did not take,
 // and lets the task fail or try again later.
 func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	_, _ = sh.run(true, func(*Tx) error {
+		sh.stepRefused(t, qs, leases, refusal)
+		return nil
+	})
+}
+
+func (sh *shard) stepRefused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
 	now := sh.now()
 	if !qs.gone {
 		for _, l := range leases {
 			// One that is gone needs no return.
-			_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+			_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now})
 		}
 		sh.touch(qs)
 	}
@@ -229,7 +234,6 @@ func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refu
 		sh.engine.logger.Warn("a move task is held up or has failed",
 			"queue", t.source.String(), "status", string(t.Status), "reason", refusal.Error())
 	}
-	sh.commit(true)
 }
 
 // retryMove has a task tried again after a while.
@@ -256,7 +260,7 @@ func (sh *shard) resumeMoves() {
 		now := sh.now()
 		for _, l := range qs.machine.Leases() {
 			if l.Task {
-				_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+				_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now})
 				sh.touch(qs)
 			}
 		}

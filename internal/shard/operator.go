@@ -118,17 +118,18 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (
 		e.fatal(err)
 		return at, err
 	}
-	sh.mu.Lock()
-	qs.low = max(qs.low, low)
-	g := sh.log.Last()
-	sh.mu.Unlock()
+	rest, _ := sh.run(false, func(tx *Tx) error {
+		qs.low = max(qs.low, low)
+		tx.restOn(sh.log.Last())
+		return nil
+	})
 	if leased != 0 && (oldest == 0 || leased < oldest) {
 		oldest = leased
 	}
 	if oldest != 0 {
 		at = time.UnixMilli(oldest).UTC()
 	}
-	g.Wait()
+	rest.Wait()
 	return at, nil
 }
 
@@ -178,24 +179,21 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 // NotFound, f's.
 func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscription, qs *queueState) error) error {
 	sh := e.shardOfSubscription(name)
-	sh.mu.Lock()
-	sub, ok := sh.topics.Subscription(name)
-	err := error(topic.ErrNoSubscription)
-	if ok {
-		err = nil
-		if qs := sh.backlogOf(sub); qs != nil {
-			sh.readable()
-			err = f(sh, sub, qs)
+	return sh.runDurable(func(tx *Tx) error {
+		sub, ok := sh.topics.Subscription(name)
+		if !ok {
+			return topic.ErrNoSubscription
 		}
-	}
-	sh.commit(true)
-	g := sh.log.Last()
-	if !ok {
-		g = sh.lastCatalogCommit
-	}
-	sh.mu.Unlock()
-	g.Wait()
-	return err
+		qs := sh.backlogOf(sub)
+		if qs == nil {
+			tx.restOn(sh.log.Last())
+			return nil
+		}
+		sh.readable()
+		err := f(sh, sub, qs)
+		tx.restOn(sh.log.Last()) // with what f has handed over already
+		return err
+	})
 }
 
 // RetryNow makes a delivery that waits for its next attempt due now; changed is
@@ -208,10 +206,9 @@ func (e *Engine) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bo
 	found := false
 	err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
 		found = true
-		return sh.resolve(qs, true, func() (need queue.Need, err error) {
-			changed, need, err = qs.machine.Hasten(&sh.batch, sh.now(), name.lane, name.sequence)
-			return need, err
-		})
+		r, err := sh.do(qs, sh.now(), queue.MakeDueNow{Lane: name.lane, Sequence: name.sequence})
+		changed = r.Changed
+		return err
 	})
 	if errors.Is(err, queue.ErrGone) || err == nil && !found {
 		return false, errNoDelivery
@@ -267,21 +264,16 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 				return err
 			}
 			for i, p := range found {
-				if len(values) > 0 { // of a group the machine knows it, or asks
-					need := queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}
-					if err := qs.machine.FillState(need, true, 0, values[i]); err != nil {
-						return err
-					}
+				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
+				if len(values) > 0 { // of a group the machine knows it, or reads it
+					c.State = values[i]
 				}
-				err := sh.resolve(qs, false, func() (need queue.Need, err error) {
-					changed, need, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
-					if changed {
-						n++
-					}
-					return need, err
-				})
+				r, err := sh.do(qs, now, c)
 				if err != nil {
 					return err
+				}
+				if r.Changed {
+					n++
 				}
 			}
 			return nil
@@ -367,16 +359,16 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	return span
 }
 
-// Look reads a delivery that waits, without taking it: Attempt is how many were
+// Peek reads a delivery that waits, without taking it: Attempt is how many were
 // made. Errors: NotFound, ErrUnderWay.
-func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (e *Engine) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return nil, err
 	}
 	var d *Delivery
 	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
-		d = &Delivery{Subscription: *s, loan: loan{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
+		d = &Delivery{Subscription: *s, backlogLease: backlogLease{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
 		if err != nil {
@@ -390,7 +382,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 			return err
 		}
 		d.history, _ = decodeHistory(value)
-		d.Attempt = d.history.total
+		d.Attempt, d.Cause = d.history.total, d.history.cause
 		return nil
 	})
 	if err == nil && d == nil {
@@ -414,11 +406,11 @@ func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
 	return record, nil
 }
 
-// Evict ends a delivery that Look has found, without an attempt: in one commit
+// Remove ends a delivery that Peek has found, without an attempt: in one commit
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *Engine) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	from, to := d.shard, d.shard
 	if m != nil {
 		if e.full() {
@@ -430,9 +422,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	if m != nil && e.options.TwoStep {
 		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
-		lockTwo(from, to)
-		g, err = from.evict(to, d, dest, m, state)
-		unlockTwo(from, to)
+		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from, to)
 	}
 	if err != nil {
 		g.Wait() // the refusal may rest on it
@@ -440,7 +430,7 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	}
 	e.finish(d, Attempt{}, state, reason)
 	if m != nil {
-		e.event(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+		e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 	}
 	return g.Wait, nil
 }
@@ -455,28 +445,20 @@ func (sh *shard) evictable(d *Delivery) error {
 	return err
 }
 
-func (sh *shard) evict(to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) (*journal.Commit, error) {
+func (sh *shard) evict(tx *Tx, to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) error {
 	if err := sh.evictable(d); err != nil {
-		return nil, err
+		return err
 	}
 	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
-	// Read before anything is changed: what one command changes is one commit.
-	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {
 		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
-			return to.lastCatalogCommit, err
+			tx.restOn(to.lastCatalogCommit)
+			return err
 		}
 	}
-	for { // of a group it may have to know more
-		need, err := qs.machine.Remove(&sh.batch, sh.now(), lane, seq)
-		if err != nil {
-			return nil, err
-		}
-		if need.Kind == queue.NeedNothing {
-			break
-		}
-		sh.fill(qs, need)
+	if _, err := sh.step(qs, (*atOnce)(sh), sh.now(), queue.Remove{Lane: lane, Sequence: seq}); err != nil {
+		return err
 	}
 	sh.touch(qs)
-	return commitTwo(true, sh, to), nil
+	return nil
 }

@@ -44,7 +44,7 @@ func (s *script) evict(sub, dlq arn.ARN) {
 	if len(ids) == 0 {
 		return
 	}
-	d, err := s.engine.Look(ctx, sub, ids[s.rand.IntN(len(ids))])
+	d, err := s.engine.Peek(ctx, sub, ids[s.rand.IntN(len(ids))])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (s *script) evict(sub, dlq arn.ARN) {
 	if s.rand.IntN(2) == 0 {
 		dlq, m, state = arn.ARN{}, nil, DeliveryDropped
 	}
-	wait, err := s.engine.Evict(ctx, d, dlq, m, state, "a test")
+	wait, err := s.engine.Remove(ctx, d, dlq, m, state, "a test")
 	wait()
 	s.say("evicted %s after %d: %s, %v", d.Message.Body, d.Attempt, state, err)
 }
@@ -82,10 +82,10 @@ func newOperatorWorld(t *testing.T) *operatorWorld {
 	w.pump = &pump{decide: func(d *Delivery) {
 		w.attempts = append(w.attempts, fmt.Sprintf("%s %d", d.Message.Body, d.Attempt))
 		if !w.fail {
-			w.check(w.Delivered(d, Attempt{At: w.clock.Now(), Outcome: "success"}))
+			w.Delivered(d, Attempt{At: w.clock.Now(), Outcome: "success"})
 			return
 		}
-		w.check(w.Again(d, Attempt{At: w.clock.Now(), Outcome: "server-error"}, w.clock.Now().Add(time.Minute)))
+		w.Retry(d, Attempt{At: w.clock.Now(), Outcome: "server-error"}, w.clock.Now().Add(time.Minute))
 	}}
 	w.open()
 	w.check(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
@@ -167,10 +167,10 @@ func TestBacklogCounts(t *testing.T) {
 	w.advance(10 * time.Second)
 	w.publish(2)
 	w.expect("fresh", w.backlog(), "3 due, 0 waiting, 0 in flight, oldest 10s, paused false")
-	taken, _, err := w.Take(context.Background(), w.sub, 1)
+	taken, _, err := w.Take(w.sub, 1)
 	w.check(err)
 	w.expect("one taken", w.backlog(), "2 due, 0 waiting, 1 in flight, oldest 10s, paused false")
-	w.check(w.Again(taken[0], Attempt{Outcome: "server-error"}, w.clock.Now().Add(time.Hour)))
+	w.Retry(taken[0], Attempt{Outcome: "server-error"}, w.clock.Now().Add(time.Hour))
 	w.expect("one failed", w.backlog(), "2 due, 1 waiting, 0 in flight, oldest 10s, paused false")
 	w.reopen()
 	w.expect("after a restart", w.backlog(), "2 due, 1 waiting, 0 in flight, oldest 10s, paused false")
@@ -227,11 +227,11 @@ func TestPauseWithATakeUnderWay(t *testing.T) {
 	w := newOperatorWorld(t)
 	w.publish(3)
 	w.pump.ready = nil
-	taken, _, err := w.Take(ctx, w.sub, 2)
+	taken, _, err := w.Take(w.sub, 2)
 	w.check(err)
 	w.check(w.Pause(ctx, w.sub))
 	for _, d := range taken {
-		w.check(w.Release(d))
+		w.Release(d)
 	}
 	w.expect("paused", strings.Join(w.made(), ", "), "")
 	w.check(w.Resume(ctx, w.sub))
@@ -363,7 +363,7 @@ func count(all []string, what string) (n int) {
 	return n
 }
 
-func TestEvict(t *testing.T) {
+func TestRemove(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.publish(3)
@@ -390,7 +390,7 @@ func TestEvict(t *testing.T) {
 		t.Fatalf("all: %v", all)
 	}
 	look := func(id string) *Delivery {
-		d, err := w.Look(ctx, w.sub, id)
+		d, err := w.Peek(ctx, w.sub, id)
 		w.check(err)
 		return d
 	}
@@ -399,22 +399,22 @@ func TestEvict(t *testing.T) {
 		t.Errorf("attempts: %d and %d", first.Attempt, fresh.Attempt)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "unavailable"))
-	if _, err := w.Evict(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := w.Remove(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("out of reach: %v", err)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "none"))
-	if _, err := w.Evict(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("no such queue: %v", err)
 	}
 	for i, d := range []*Delivery{first, fresh} {
-		wait, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
+		wait, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
 		w.check(err)
 		wait()
-		if _, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("again: %v", err)
 		}
 	}
-	wait, err := w.Evict(ctx, last, arn.ARN{}, nil, DeliveryDropped, "y")
+	wait, err := w.Remove(ctx, last, arn.ARN{}, nil, DeliveryDropped, "y")
 	w.check(err)
 	wait()
 	w.reopen()
@@ -425,13 +425,13 @@ func TestEvict(t *testing.T) {
 	}
 	w.check(w.Resume(ctx, w.sub))
 	w.advance(time.Minute)
-	taken, _, err := w.Take(ctx, w.sub, 1)
+	taken, _, err := w.Take(w.sub, 1)
 	w.check(err)
 	under := deliveryID{taken[0].lease.Lane, taken[0].lease.Sequence}.String()
-	if _, err := w.Look(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
+	if _, err := w.Peek(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("under way: %v", err)
 	}
-	w.check(w.Release(taken[0]))
+	w.Release(taken[0])
 	got := w.made()
 	slices.Sort(got)
 	w.expect("the others", strings.Join(got, ", "), "m2 2, m4 1, m6 1, m7 1")
@@ -446,9 +446,9 @@ func TestRefusedEviction(t *testing.T) {
 	w.made()
 	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
 	w.check(err)
-	d, err := w.Look(ctx, w.sub, ids[0])
+	d, err := w.Peek(ctx, w.sub, ids[0])
 	w.check(err)
-	if _, err := w.Evict(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Fatalf("no such queue: %v", err)
 	}
 	w.advance(time.Minute)
@@ -476,7 +476,6 @@ func TestRefusedEviction(t *testing.T) {
 
 // TestUnreadableMessage: a message that cannot be read keeps nobody from the others.
 func TestUnreadableMessage(t *testing.T) {
-	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.publish(3)
 	w.journal.Flush()
@@ -491,7 +490,7 @@ func TestUnreadableMessage(t *testing.T) {
 			w.check(w.store.Apply(true, &b))
 		}
 	}
-	taken, _, err := w.Take(ctx, w.sub, 10)
+	taken, _, err := w.Take(w.sub, 10)
 	if !errors.Is(err, message.ErrCorrupt) || len(taken) != 2 || string(taken[0].Message.Body) != "m1" || string(taken[1].Message.Body) != "m3" {
 		t.Errorf("took %d: %v", len(taken), err)
 	}

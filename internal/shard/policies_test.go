@@ -137,7 +137,7 @@ func TestForbiddenTransfer(t *testing.T) {
 		setPolicy(t, w.Engine, w.queue, admitting(w.queue, topicARN("another")))
 		w.publish("a")
 		ctx := context.Background()
-		ds, _, err := w.Take(ctx, w.sub, 1)
+		ds, _, err := w.Take(w.sub, 1)
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}

@@ -50,7 +50,7 @@ type fanout struct {
 	delivered int
 	direct    []DirectDelivery
 	feedback  topic.Feedback  // of queues
-	told      *Published      // the event, once it is made
+	event     *Published      // the event, once it is made
 	group     *journal.Commit // that it becomes durable with; nil: nothing was written
 
 	note   message.Message // reused by notification
@@ -71,8 +71,8 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 	p := publisher{topic: t, publications: publications}
 	e.shardOf(t).line.run(&p)
 	p.durable.Wait()
-	for _, told := range p.told {
-		e.options.Published(told)
+	for _, event := range p.events {
+		e.options.Published(event)
 	}
 	return p.results, p.err
 }
@@ -88,19 +88,22 @@ func (sh *shard) publish(ps []*publisher) (reach int) {
 			all = append(all, p.publications...)
 		}
 	}
-	sh.mu.Lock()
-	fs, refused, err := sh.spreadAll(t, all)
-	if t.FIFO() { // duplicates rest on their originals
-		refused = sh.log.Last()
-	}
-	if refused == nil { // that there is such a topic, or none, must be durable all the same
-		refused = sh.lastCatalogCommit
-	}
-	reach = sh.planned
-	if sh.spreading[t] >= laterMost {
-		reach = fanoutStep // the next has to make steps, and comes alone
-	}
-	sh.mu.Unlock()
+	var fs []fanout
+	var refused *journal.Commit
+	_, err := sh.run(true, func(tx *Tx) (err error) {
+		fs, refused, err = sh.spreadAll(tx, t, all)
+		if t.FIFO() { // duplicates rest on their originals
+			refused = sh.log.Last()
+		}
+		if refused == nil { // that there is such a topic, or none, must be durable all the same
+			refused = sh.lastCatalogCommit
+		}
+		reach = sh.planned
+		if sh.spreading[t] >= laterMost {
+			reach = fanoutStep // the next has to make steps, and comes alone
+		}
+		return err
+	})
 	for _, p := range ps {
 		n := min(len(p.publications), len(fs))
 		p.take(fs[:n])
@@ -124,8 +127,8 @@ func (p *publisher) take(fs []fanout) {
 		if f.group != nil {
 			p.durable = f.group // groups become durable in their order
 		}
-		if f.told != nil {
-			p.told = append(p.told, f.told)
+		if f.event != nil {
+			p.events = append(p.events, f.event)
 		}
 	}
 }
@@ -136,7 +139,7 @@ var errNoDedup = fault.New(fault.InvalidParameter,
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
-func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, refused *journal.Commit, err error) {
+func (sh *shard) spreadAll(tx *Tx, t arn.ARN, publications []Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -163,12 +166,12 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 		}
 	}
 	for rest, again := fs, false; len(rest) > 0; {
-		sh.relieve(t)
+		sh.applyBackpressure(tx, t)
 		if _, ok := sh.topics.Topic(t); !ok { // deleted while the lock was open
 			return fs[:len(fs)-len(rest)], sh.lastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.generation.Load()
-		g, n := sh.publishAtOnce(rest)
+		g, n := sh.publishAtOnce(tx, rest)
 		if n == 0 && generation != sh.generation.Load() && !again { // it was planned on what has changed
 			again = true
 			continue
@@ -176,13 +179,13 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 		again = false
 		done := true
 		if n == 0 {
-			if g, done, err = sh.publishInSteps(rest[:1]); err != nil {
+			if g, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
 				return fs[:len(fs)-len(rest)], g, err
 			}
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].group, rest[i].told = g, sh.toldOf(&rest[i], done && !rest[i].later)
+			rest[i].group, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].later)
 		}
 		sh.startFanouts(g)
 		rest = rest[n:]
@@ -193,7 +196,7 @@ func (sh *shard) spreadAll(t arn.ARN, publications []Publication) (fs []fanout, 
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *shard) publishInSteps(fs []fanout) (g *journal.Commit, done bool, err error) {
+func (sh *shard) publishInSteps(tx *Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
 		return sh.lastCatalogCommit, false, topic.ErrNoTopic
@@ -208,7 +211,7 @@ func (sh *shard) publishInSteps(fs []fanout) (g *journal.Commit, done bool, err 
 		sh.batch.Set(fanoutKey(sh.id, n), f.encode())
 		sh.reached[n] = f.reached
 	}
-	return sh.commit(true), !more, nil
+	return tx.commit(), !more, nil
 }
 
 // spreadTo puts the message into the backlog of one subscription and returns

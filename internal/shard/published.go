@@ -33,9 +33,18 @@ type DirectDelivery struct {
 	MessageID    message.ID // of the message in the queue
 }
 
-// toldOf makes the event of a publication that has been committed; nil if nobody
+// publishedEvent tells of a publish.
+type publishedEvent struct {
+	tell func(*Published)
+	what *Published
+}
+
+// Emit implements Emitter.
+func (p *publishedEvent) Emit() { p.tell(p.what) }
+
+// publishedEvent makes the event of a publication that has been committed; nil if nobody
 // wants it, or for a duplicate. The shard's lock is held.
-func (sh *shard) toldOf(f *fanout, done bool) *Published {
+func (sh *shard) publishedEvent(f *fanout, done bool) *Published {
 	if sh.engine.options.Published == nil || f.result.Duplicate {
 		return nil
 	}

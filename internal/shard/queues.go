@@ -164,7 +164,7 @@ func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
 			}
 		}
 		sh.deletions[a] = now
-		e.happened(qs, QueueDeleted, now, 0)
+		sh.happened(qs, QueueDeleted, now, 0)
 		return nil
 	})
 }
@@ -182,14 +182,11 @@ func (sh *shard) drop(qs *queueState) {
 // counts counts the messages of a queue or backlog, after the leases that have
 // run out by now, as part of the command under way.
 func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
-	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-		sh.fill(qs, need)
-	}
-	qs.machine.Expire(&sh.batch, now)
+	r, _ := sh.ask(qs, now, queue.Count{})
 	if sh.batch.Len() > 0 {
 		sh.touch(qs)
 	}
-	return qs.machine.Counts(now)
+	return r.Counts
 }
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
@@ -219,19 +216,16 @@ func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 // QueueDoesNotExist.
 func (e *Engine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
 	sh := e.shardOf(a)
-	sh.mu.Lock()
-	qs, err := sh.lookup(a)
-	if err != nil {
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		return queue.Config{}, err
-	}
-	cfg := qs.machine.Config()
-	g := sh.lastCatalogCommit
-	sh.mu.Unlock()
-	g.Wait()
-	return cfg, nil
+	var cfg queue.Config
+	err := sh.runDurable(func(tx *Tx) error {
+		qs, err := sh.lookup(a)
+		if err == nil {
+			cfg = qs.machine.Config()
+		}
+		tx.restOn(sh.lastCatalogCommit)
+		return err
+	})
+	return cfg, err
 }
 
 // SetQueueAttributes changes attributes of a queue; the empty string removes
@@ -270,8 +264,9 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		record.Attributes, record.Modified = merged, sh.now()
 		qs.record, qs.policy = &record, compiled
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
-		qs.machine.Configure(&sh.batch, sh.meta.Now, cfg)
-		sh.touch(qs)
+		if _, err := sh.do(qs, sh.meta.Now, queue.Configure{Config: cfg}); err != nil {
+			return err
+		}
 		return sh.writeQueue(qs)
 	})
 }

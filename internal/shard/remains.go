@@ -93,40 +93,41 @@ func (sh *shard) reclaim() {
 // reclaimOnce makes a step, and returns when it is durable: so the disk paces it;
 // false when nothing is left.
 func (sh *shard) reclaimOnce() bool {
-	sh.mu.Lock()
-	if len(sh.remains) == 0 || sh.closed {
-		sh.reclaiming = false
-		sh.mu.Unlock()
+	var r *remains
+	sh.view(func() {
+		if len(sh.remains) == 0 || sh.closed {
+			sh.reclaiming = false
+			return
+		}
+		r = sh.remains[0]
+	})
+	if r == nil {
 		return false
 	}
-	r := sh.remains[0]
-	sh.mu.Unlock()
 
 	// Nobody changes any more what is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
 		sh.engine.journal.Flush()
 	}
-	sh.mu.Lock()
-	runs := sh.forgetRemains(r)
-	sh.mu.Unlock()
+	var runs []run
+	sh.view(func() { runs = sh.forgetRemains(r) })
 	var b mutation.Batch
 	if err := sh.engine.eraseRuns(&b, sh.id, runs); err != nil {
 		sh.engine.fatal(err)
 		return false
 	}
 
-	sh.mu.Lock()
-	sh.batch.Append(&b)
-	if r.next == len(r.all) {
-		sh.remains[0] = nil
-		if sh.remains = sh.remains[1:]; len(sh.remains) == 0 {
-			sh.batch.Delete(remainsKey(sh.id))
+	_ = sh.runDurable(func(*Tx) error {
+		sh.batch.Append(&b)
+		if r.next == len(r.all) {
+			sh.remains[0] = nil
+			if sh.remains = sh.remains[1:]; len(sh.remains) == 0 {
+				sh.batch.Delete(remainsKey(sh.id))
+			}
 		}
-	}
-	g := sh.commit(true)
-	sh.mu.Unlock()
-	g.Wait()
+		return nil
+	})
 	return true
 }
 

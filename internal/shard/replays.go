@@ -126,18 +126,21 @@ func (sh *shard) lineUp(r *pendingReplay) {
 // lineUpLater has a replay go on after a while.
 func (sh *shard) lineUpLater(r *pendingReplay) {
 	sh.engine.clock.AfterFunc(replayWait, func() {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		if !sh.closed && sh.replays[r.incarnation] == r {
-			sh.lineUp(r)
-		}
+		sh.view(func() {
+			if !sh.closed && sh.replays[r.incarnation] == r {
+				sh.lineUp(r)
+			}
+		})
 	})
 }
 
 // replayOnce makes a step of the replay that is next in line; false if none is.
-func (sh *shard) replayOnce() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+func (sh *shard) replayOnce() (more bool) {
+	sh.view(func() { more = sh.stepReplay() })
+	return more
+}
+
+func (sh *shard) stepReplay() bool {
 	if len(sh.replayLine) == 0 || sh.closed {
 		sh.replaying = false
 		return false
@@ -167,8 +170,7 @@ func (sh *shard) replayOnce() bool {
 	if over {
 		sh.dropReplay(r.incarnation)
 		sh.topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.batch)
-		sh.lastCatalogCommit = sh.commit(true)
-		sh.generation.Add(1) // the subscription gets what is published again
+		sh.catalogChanged(sh.commit(true)) // the subscription gets what is published again
 		return true
 	}
 	sh.batch.Set(replayKey(sh.id, r.incarnation), r.next.appendTo(nil))

@@ -34,8 +34,10 @@ type shard struct {
 	lastCatalogCommit *journal.Commit // the latest that changed which queues, topics and subscriptions there are
 	// generation counts the changes of the catalog. It changes under mu only.
 	generation atomic.Uint64
+	poisoned   bool // a command has panicked half-way
 	batch      mutation.Batch
 	dirty      []*queueState // touched by the command under way
+	emits      []Emitter     // what it has to tell
 	queues     map[arn.ARN]*queueState
 	backlogs   map[layout.Incarnation]*queueState
 	topics     *topic.State
@@ -75,8 +77,9 @@ type shard struct {
 	emptied     [emptiedKept]*queueState // those that became empty last, which are likely to be used again
 	nextEmptied int
 
-	dedupFrom int64 // deduplication buckets before this minute have been dropped
-	sizes     []int // room for those of the messages of a send
+	running   *queueState // whose machine runs a command
+	dedupFrom int64       // deduplication buckets before this minute have been dropped
+	sizes     []int       // room for those of the messages of a send
 }
 
 // queueState is a machine with what its shard keeps around it.
@@ -93,7 +96,6 @@ type queueState struct {
 	emptied     bool   // among the shard's emptied ones
 	readied     bool   // the consumer was told, and has not come yet
 	paused      bool   // the consumer is told nothing
-	countedLen  uint8  // see countedIn
 	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
 	waiters     waiterList
@@ -101,13 +103,9 @@ type queueState struct {
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
-	ages        *ageCursors   // nil: nobody has asked for its oldest message
 	slot        Slot
 
-	// Where the queue's counters stand: in the batch of its shard in the commit of
-	// this number. See count.
-	countedIn  uint64
-	countedEnd uint32
+	saved      queue.Saved
 	timerIndex int32 // in the heap of timers
 }
 
@@ -137,76 +135,10 @@ func (sh *shard) touch(qs *queueState) {
 
 // accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
-	for need := qs.machine.PrepareAccept(a.Lane); need.Kind != queue.NeedNothing; need = qs.machine.PrepareAccept(a.Lane) {
-		sh.fill(qs, need)
-	}
-	qs.newest = qs.machine.Accept(&sh.batch, now, a)
+	r, _ := sh.step(qs, (*atOnce)(sh), now, queue.Accept{Arrival: a}) // it refuses nothing
+	qs.newest = r.Sequence
 	sh.touch(qs)
 	return qs.newest
-}
-
-// appended notes with which commit the command under way becomes durable.
-func (sh *shard) appended(g *journal.Commit) {
-	for _, qs := range sh.dirty {
-		if qs.newest != 0 {
-			qs.await(qs.newest, g)
-			qs.newest = 0
-		}
-	}
-}
-
-// commit hands what the command changed to the journal and sees to what follows
-// from it: waiting receivers, the consumer, timers. The commit is nil when the
-// command changed nothing.
-func (sh *shard) commit(sync bool) *journal.Commit {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return nil
-	}
-	g := sh.engine.journal.Append(sync, sh.seal())
-	sh.appended(g)
-	sh.afterCommit()
-	return g
-}
-
-// commitMuch commits what a command has changed so far of many queues, if that is
-// much.
-func (sh *shard) commitMuch() {
-	if sh.batch.Size()+countersRoom*len(sh.dirty) > mutation.StepBytes {
-		sh.commit(false)
-	}
-}
-
-// commitPart hands over what the command changed so far, so that the store can
-// show it; the command goes on.
-func (sh *shard) commitPart(sync bool) {
-	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
-		return
-	}
-	sh.appended(sh.engine.journal.Append(sync, sh.seal()))
-}
-
-// commitTwo is commit for a command that changed two shards at once; a and b
-// may be the same.
-func commitTwo(sync bool, a, b *shard) *journal.Commit {
-	if a == b {
-		return a.commit(sync)
-	}
-	return commitAll(sync, []*shard{a, b})
-}
-
-func (sh *shard) afterCommit() {
-	touched := sh.dirty
-	sh.dirty = nil
-	for _, qs := range touched {
-		qs.dirty = false
-	}
-	for _, qs := range touched {
-		sh.settle(qs)
-	}
-	if sh.dirty == nil {
-		sh.dirty = touched[:0]
-	}
-	sh.arm()
 }
 
 // settle does what a changed queue asks for. It runs between commands.
@@ -230,7 +162,7 @@ func (sh *shard) settle(qs *queueState) {
 	}
 	at := qs.machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk
-		sh.prepare(qs, now, 1)
+		_, _ = sh.ask(qs, now, queue.Prefetch{Max: 1})
 		at = qs.machine.NextTimer(now)
 	}
 	if at != 0 {
@@ -249,9 +181,8 @@ func (sh *shard) rest(qs *queueState) {
 	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
 	if old := *last; old != nil {
 		old.emptied = false
-		old.machine.Rest()
+		old.machine.Hibernate()
 		old.forgetDurable()
-		old.ages = nil
 	}
 	*last, qs.emptied = qs, true
 }
@@ -263,26 +194,10 @@ func (sh *shard) timerBy(qs *queueState, at int64) {
 	}
 }
 
-// prepare reads what a receive of up to most messages needs.
-func (sh *shard) prepare(qs *queueState, now int64, most int) {
-	for {
-		need := qs.machine.Prepare(now, most)
-		if need.Kind == queue.NeedNothing {
-			return
-		}
-		sh.fill(qs, need)
-	}
-}
-
 // available reports whether a receive would find something.
 func (sh *shard) available(qs *queueState, now int64) bool {
-	for {
-		ok, need := qs.machine.Available(now)
-		if need.Kind == queue.NeedNothing {
-			return ok
-		}
-		sh.fill(qs, need)
-	}
+	r, _ := sh.ask(qs, now, queue.Probe{})
+	return r.Found
 }
 
 // timerHeap orders the queues that wait for a moment.
@@ -347,11 +262,15 @@ const tickQueues = 256
 
 // tick runs what has become due.
 func (sh *shard) tick() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.closed {
-		return
-	}
+	_, _ = sh.run(false, func(*Tx) error {
+		if !sh.closed {
+			sh.runDue()
+		}
+		return nil
+	})
+}
+
+func (sh *shard) runDue() {
 	sh.timer = nil
 	now := sh.now()
 	for range tickQueues {
@@ -364,8 +283,7 @@ func (sh *shard) tick() {
 			continue
 		}
 		sh.sweep(qs, now)
-		qs.machine.Expire(&sh.batch, now)
-		sh.touch(qs)
+		_, _ = sh.do(qs, now, queue.Expire{})
 		sh.commit(false)
 	}
 	sh.removeLapsed()
@@ -375,38 +293,10 @@ func (sh *shard) tick() {
 	sh.arm()
 }
 
-// sweepSize bounds the messages that one sweep drops.
-const sweepSize = 512
-
 // sweep drops the messages of a queue that are past their retention.
 func (sh *shard) sweep(qs *queueState, now int64) {
-	cutoff, due := qs.machine.SweepDue(now)
-	if !due {
-		return
-	}
-	found, mainLow, delayedLow, oldest, more := sh.findExpired(qs, cutoff)
-	for _, e := range found {
-		// Gone meanwhile is as good as removed.
-		_ = sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.RemoveExpired(&sh.batch, now, e)
-		})
-	}
-	sh.engine.happened(qs, MessagesExpired, now, len(found))
-	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
-	sh.touch(qs)
-}
-
-// resolve runs a command that may need the state of a message. What came before
-// is appended first, so that the store shows it.
-func (sh *shard) resolve(qs *queueState, sync bool, command func() (queue.Need, error)) error {
-	for {
-		need, err := command()
-		if need.Kind == queue.NeedNothing {
-			sh.touch(qs)
-			return err
-		}
-		sh.commitPart(sync)
-		sh.fill(qs, need)
+	if r, _ := sh.do(qs, now, queue.Sweep{}); r.Removed > 0 {
+		sh.happened(qs, MessagesExpired, now, r.Removed)
 	}
 }
 

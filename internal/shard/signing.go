@@ -33,12 +33,10 @@ func (e *Engine) SigningKeys() (map[[16]byte][]byte, error) {
 // caller's; it is durable on return.
 func (e *Engine) PutSigningKey(id [16]byte, key []byte) error {
 	sh := e.shards[0]
-	sh.mu.Lock()
-	sh.batch.Set(append(bytes.Clone(signingPrefix), id[:]...), key)
-	g := sh.commit(true)
-	sh.mu.Unlock()
-	g.Wait()
-	return nil
+	return sh.runDurable(func(*Tx) error {
+		sh.batch.Set(append(bytes.Clone(signingPrefix), id[:]...), key)
+		return nil
+	})
 }
 
 // sign completes received messages, those of one receive at the same time. It

@@ -49,9 +49,7 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 // countTopics counts the topics of an account and region.
 func (e *Engine) countTopics(account, region string) (n int) {
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		n += sh.topics.CountTopics(account, region)
-		sh.mu.Unlock()
+		sh.view(func() { n += sh.topics.CountTopics(account, region) })
 	}
 	return n
 }
@@ -95,8 +93,7 @@ func (sh *shard) removeLapsed() {
 	for _, sub := range gone {
 		sh.dropBacklog(layout.Incarnation(sub.Incarnation))
 	}
-	sh.lastCatalogCommit = sh.commit(true)
-	sh.generation.Add(1)
+	sh.catalogChanged(sh.commit(true))
 }
 
 // nextTimer is when the shard has something to do, in epoch milliseconds; 0 is
@@ -141,11 +138,9 @@ func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 
 // HasTopic reports whether there is a topic, for statistics: it does not wait until
 // what it tells is durable.
-func (e *Engine) HasTopic(t arn.ARN) bool {
+func (e *Engine) HasTopic(t arn.ARN) (ok bool) {
 	sh := e.shardOf(t)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	_, ok := sh.topics.Topic(t)
+	sh.view(func() { _, ok = sh.topics.Topic(t) })
 	return ok
 }
 
@@ -380,13 +375,12 @@ func mergePages[T any](ctx context.Context, e *Engine, limit int, compare func(a
 	var all []T
 	more := false
 	for _, sh := range e.shards {
-		sh.mu.Lock()
-		items, rest := page(sh)
-		g := sh.lastCatalogCommit
-		sh.mu.Unlock()
-		g.Wait()
-		all = append(all, items...)
-		more = more || rest
+		sh.view(func() {
+			items, rest := page(sh)
+			all = append(all, items...)
+			more = more || rest
+		})
+		sh.awaitCatalog()
 	}
 	slices.SortFunc(all, compare)
 	if len(all) > limit {

@@ -74,16 +74,16 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 			return nil
 		})
 	}
-	lockTwo(from, to)
-	defer unlockTwo(from, to)
-	if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
-		return nil, errNotLeased
-	}
-	if err := to.take(dest, fresh, make); err != nil {
-		return to.lastCatalogCommit, err
-	}
-	from.settleSource(qs, l)
-	return commitTwo(true, from, to), nil
+	return runAll(true, func(*Tx) error {
+		if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
+			return errNotLeased
+		}
+		if err := to.take(dest, fresh, make); err != nil {
+			return err
+		}
+		from.ackSource(qs, l)
+		return nil
+	}, from, to)
 }
 
 // home is the shard of a queue, or of a subscription's or function's backlog.
@@ -137,11 +137,11 @@ func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error 
 	return nil
 }
 
-// settleSource removes a leased message that another queue has accepted.
-func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
+// ackSource removes a leased message that another queue has accepted.
+func (sh *shard) ackSource(qs *queueState, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// Leased, so that nothing is needed from disk and nothing can fail.
-	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
+	_, _ = sh.step(qs, (*atOnce)(sh), sh.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.touch(qs)
 	sh.delivered(qs)
 }
@@ -151,74 +151,52 @@ func (sh *shard) settleSource(qs *queueState, l queue.Lease) {
 func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*journal.Commit, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
-	from.mu.Lock()
-	err := there()
-	from.mu.Unlock()
-	if err != nil {
+	if _, err := from.run(false, func(*Tx) error { return there() }); err != nil {
 		return nil, err
 	}
-
-	to.mu.Lock()
-	if _, known := to.accepted[id]; !known {
+	g, err := to.run(true, func(*Tx) error {
+		if _, known := to.accepted[id]; known {
+			return nil
+		}
 		if err := to.take(dest, fresh, make); err != nil {
-			g := to.lastCatalogCommit
-			to.mu.Unlock()
-			return g, err
+			return err
 		}
 		if to.accepted == nil {
 			to.accepted = map[transferID]struct{}{}
 		}
 		to.accepted[id] = struct{}{}
 		to.batch.Set(id.key(to.id), binary.BigEndian.AppendUint64(nil, uint64(l.Lane)))
+		return nil
+	})
+	if err != nil {
+		return g, err
 	}
-	g := to.commit(true)
-	to.mu.Unlock()
 	g.Wait()
 
-	from.mu.Lock()
-	switch now, ok := qs.machine.Leased(l.Sequence); {
-	case qs.ended():
-	case ok && now == l:
-		from.settleSource(qs, l)
-	default:
-		// Its lease ended meanwhile. Deleted is as good as removed.
-		_ = from.resolve(qs, true, func() (queue.Need, error) {
-			return qs.machine.Remove(&from.batch, from.now(), l.Lane, l.Sequence)
-		})
-	}
-	g = from.commit(true)
-	from.mu.Unlock()
+	g, _ = from.run(true, func(*Tx) error {
+		switch now, ok := qs.machine.Leased(l.Sequence); {
+		case qs.ended():
+		case ok && now == l:
+			from.ackSource(qs, l)
+		default:
+			// Its lease ended meanwhile. Deleted is as good as removed.
+			_, _ = from.do(qs, from.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
+		}
+		return nil
+	})
 	g.Wait()
 
-	to.mu.Lock()
-	delete(to.accepted, id)
-	to.batch.SingleDelete(id.key(to.id))
-	to.commit(false)
-	to.mu.Unlock()
+	to.view(func() {
+		delete(to.accepted, id)
+		to.batch.SingleDelete(id.key(to.id))
+	})
 	return g, nil
 }
 
-// lockTwo locks two shards, which may be the same, in the order of their ids.
-func lockTwo(a, b *shard) {
-	if a.id > b.id {
-		a, b = b, a
-	}
-	a.mu.Lock()
-	if a != b {
-		b.mu.Lock()
-	}
-}
-
-func unlockTwo(a, b *shard) {
-	a.mu.Unlock()
-	if a != b {
-		b.mu.Unlock()
-	}
-}
-
-// deadLetterWait is how long dead letters wait when their queue cannot take them
-// now: as in the last phase of the AWS-managed policy.
-const deadLetterWait = 20 * time.Second
+// RedriveWait is how long a dead letter, and what else is handed over at its end,
+// waits for another try when it cannot be taken in now: the last phase of the
+// AWS-managed policy, without end.
+const RedriveWait = 20 * time.Second
 
 // moveLater has messages that were received often enough carried to the queue's
 // dead-letter queue, by one worker a queue.
@@ -239,43 +217,56 @@ func (sh *shard) moveLater(qs *queueState, moves []queue.Lease) {
 // While it is only out of reach the messages wait, on their way.
 func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 	for {
-		sh.mu.Lock()
-		if qs.gone || len(qs.dead.moves) == 0 || sh.closed {
-			qs.dead = nil
-			sh.mu.Unlock()
+		l, dest, ok := sh.nextDeadLetter(qs)
+		if !ok {
 			return
 		}
-		l := qs.dead.moves[0]
-		dest := qs.machine.Config().DeadLetter
-		sh.mu.Unlock()
 
 		_, err := e.transfer(sh, qs, l, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
 			return e.deadLetter(sh, qs, l, now)
 		})
-		sh.mu.Lock()
 		switch kind := fault.KindOf(err); {
-		case err == nil:
-			e.happened(qs, MessagesDeadLettered, sh.meta.Now, 1)
-			e.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.Now, Messages: 1})
-		case errors.Is(err, errNotLeased):
+		case err == nil || errors.Is(err, errNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
-			e.clock.AfterFunc(deadLetterWait, func() {
+			e.clock.AfterFunc(RedriveWait, func() {
 				e.goBackground(func() { e.moveDeadLetters(sh, qs) })
 			})
-			sh.mu.Unlock()
 			return
 		default:
 			e.logger.Warn("a message stays in its queue: the dead-letter queue does not take it",
 				"queue", qs.arn.String(), "deadLetterQueue", dest.String(), "reason", err.Error())
-			if !qs.gone {
-				_ = qs.machine.Stay(&sh.batch, sh.now(), l.Sequence) // deleted meanwhile: nothing stays
-				sh.touch(qs)
-				sh.commit(false)
-			}
+		}
+		sh.deadLettered(qs, l, dest, err)
+	}
+}
+
+// nextDeadLetter is the next message of a queue that goes to its dead-letter queue;
+// without one the worker has ended.
+func (sh *shard) nextDeadLetter(qs *queueState) (l queue.Lease, dest arn.ARN, ok bool) {
+	sh.view(func() {
+		if qs.gone || len(qs.dead.moves) == 0 || sh.closed {
+			qs.dead = nil
+			return
+		}
+		l, dest, ok = qs.dead.moves[0], qs.machine.Config().DeadLetter, true
+	})
+	return l, dest, ok
+}
+
+// deadLettered notes that a message has been moved, is gone, or stays, by what its
+// transfer has come to.
+func (sh *shard) deadLettered(qs *queueState, l queue.Lease, dest arn.ARN, err error) {
+	sh.view(func() {
+		switch {
+		case err == nil:
+			sh.happened(qs, MessagesDeadLettered, sh.meta.Now, 1)
+			sh.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.Now, Messages: 1})
+		case !errors.Is(err, errNotLeased) && !qs.gone:
+			_, _ = sh.do(qs, sh.now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
+			sh.touch(qs)
 		}
 		qs.dead.moves = qs.dead.moves[1:]
-		sh.mu.Unlock()
-	}
+	})
 }
 
 // deadLetter makes the message as the dead-letter queue keeps it: as it was,
@@ -322,18 +313,32 @@ func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 // and sealed; it is durable on return. The delivery is finished with the given
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
-func (e *Engine) Transfer(_ context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	fresh := freshOf(dest, m, state)
-	g, err := e.transfer(d.shard, d.queue, d.lease, dest, fresh, e.newArrival(d, dest, m, state))
-	g.Wait()
-	if errors.Is(err, errNotLeased) {
-		return nil // the subscription was deleted meanwhile, and its deliveries with it
-	}
-	if err == nil {
-		e.arrived(dest, m)
+func (e *Engine) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	moved, err := e.moveOut(ctx, &d.backlogLease, dest, m, freshOf(dest, m, state), e.newArrival(d, dest, m, state))
+	if moved {
 		e.finish(d, a, state, reason)
 	}
 	return err
+}
+
+// moveOut moves a leased message of a backlog to where make lets it in, as m; it is
+// durable on return. moved is false, without an error, if the backlog was deleted
+// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
+// ended before anything was moved.
+func (e *Engine) moveOut(ctx context.Context, l *backlogLease, dest arn.ARN, m, fresh *message.Message, make arrival) (moved bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	g, err := e.transfer(l.shard, l.queue, l.lease, dest, fresh, make)
+	g.Wait()
+	switch {
+	case errors.Is(err, errNotLeased):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	e.arrived(dest, m)
+	return true, nil
 }
 
 func errLonger(cfg queue.Config) error {

@@ -113,5 +113,7 @@ type DeliveryInfo struct {
 	PublishedAt   time.Time
 	FinishedAt    time.Time // zero while it goes on
 	History       []Attempt // oldest first: the first 20 and the last 80
-	Reason        string    // for dead-letter and dropped: why
+	// Reason is why, for dead-letter and dropped, and for what waits for its
+	// dead-letter queue.
+	Reason string
 }

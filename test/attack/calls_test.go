@@ -45,6 +45,7 @@ func TestRandomCalls(t *testing.T) {
 				t.Fatalf("call %d", n)
 			}
 		}
+		w.rest()
 		before := w.snapshot()
 		w.restart()
 		compare(t, before, w.snapshot())
@@ -77,6 +78,7 @@ func TestRandomCallsAtOnce(t *testing.T) {
 			})
 		}
 		clients.Wait()
+		w.rest()
 		before := w.snapshot()
 		w.restart()
 		compare(t, before, w.snapshot())

@@ -1,0 +1,204 @@
+package queue
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// whole is a group as the test knows it: all of its messages, in order.
+type whole struct {
+	lane     layout.Lane
+	messages []uint64
+	leased   map[uint64]bool // received: true while it is in flight
+}
+
+func (w *whole) first() uint64 {
+	if len(w.messages) == 0 || w.leased[w.messages[0]] {
+		return 0
+	}
+	return w.messages[0]
+}
+
+// TestGroupSet lists random groups, with a small window, and compares what stands on
+// disk and in memory with what can be received from.
+func TestGroupSet(t *testing.T) {
+	const limit = 3
+	rapid.Check(t, func(t *rapid.T) {
+		keys := layout.NewKeys(1, 1)
+		disk := map[string][]byte{}
+		s := newGroupSet(true, 0, limit)
+		groups := map[layout.Lane]*whole{}
+		next := uint64(1)
+		relist := func() {
+			var b mutation.Batch
+			s.relistTouched(&b, &keys)
+			err := b.Each(func(op mutation.Op, key, value []byte) error {
+				if disk[string(key)] = bytes.Clone(value); op != mutation.Set {
+					delete(disk, string(key))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		// inMemory makes a group known, as a machine does that reads it.
+		inMemory := func(w *whole) *group {
+			x := s.make(w.lane)
+			if x.known == knowsAll {
+				return x
+			}
+			x.known, x.fresh.Whole = knowsAll, true
+			for _, seq := range w.messages {
+				if leased, received := w.leased[seq]; received {
+					l := newItem(layout.State{Sequence: seq, Lane: w.lane, Flags: layout.Returned})
+					if leased {
+						l.Flags = 0
+					}
+					x.hold(l)
+				} else {
+					x.fresh.Append(freshMessage{sequence: seq, sent: int64(seq)})
+				}
+			}
+			s.filled(x)
+			return x
+		}
+		some := func(t *rapid.T) *whole {
+			lanes := slices.Sorted(maps.Keys(groups))
+			return groups[lanes[rapid.IntRange(0, len(lanes)-1).Draw(t, "group")]]
+		}
+		for n := range layout.Lane(6) {
+			groups[layout.GroupLanes+n] = &whole{lane: layout.GroupLanes + n, leased: map[uint64]bool{}}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"send": func(t *rapid.T) {
+				w := some(t)
+				if len(w.messages) == 0 && s.get(w.lane) != nil {
+					t.Fatalf("%x is empty, and in memory", w.lane)
+				}
+				if exists, known := s.exists(w.lane); s.get(w.lane) == nil && known && exists != (len(w.messages) > 0) {
+					t.Fatalf("%x exists: %v, it has %v", w.lane, exists, w.messages)
+				}
+				x := s.get(w.lane)
+				if x == nil && len(w.messages) == 0 {
+					x = s.begin(w.lane)
+				}
+				w.messages = append(w.messages, next)
+				if x != nil {
+					x.fresh.Insert(freshMessage{sequence: next, sent: int64(next)}, 100)
+					s.touch(x)
+				}
+				next++
+				relist()
+			},
+			"receive": func(t *rapid.T) {
+				w := some(t)
+				if w.first() == 0 {
+					return
+				}
+				x := inMemory(w)
+				if len(x.held) > 0 {
+					x.held[0].Flags = 0
+				} else {
+					f := x.fresh.Pop()
+					x.hold(newItem(layout.State{Sequence: f.sequence, Lane: w.lane}))
+				}
+				w.leased[w.messages[0]] = true
+				s.touch(x)
+				relist()
+			},
+			"return": func(t *rapid.T) {
+				w := some(t)
+				if len(w.messages) == 0 || !w.leased[w.messages[0]] {
+					return
+				}
+				x := s.get(w.lane)
+				x.held[0].Flags = layout.Returned
+				w.leased[w.messages[0]] = false
+				s.touch(x)
+				relist()
+			},
+			"remove": func(t *rapid.T) {
+				w := some(t)
+				if len(w.messages) == 0 {
+					return
+				}
+				x, seq := inMemory(w), w.messages[0]
+				if _, received := w.leased[seq]; received {
+					i, found := x.find(seq)
+					if !found {
+						t.Fatalf("%d is not held", seq)
+					}
+					x.held = slices.Delete(x.held, i, i+1)
+				} else {
+					x.fresh.Remove(freshMessage{sequence: seq})
+				}
+				w.messages = w.messages[1:]
+				s.touch(x)
+				relist()
+			},
+			"fill": func(t *rapid.T) {
+				if s.order.Whole {
+					return
+				}
+				span := keys.ListedFrom(s.next())
+				for _, key := range slices.Sorted(maps.Keys(disk)) {
+					if key >= string(span.Lower) && key < string(span.Upper) {
+						if err := s.fill([]byte(key), disk[key]); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				s.order.Whole = true
+			},
+			"": func(t *rapid.T) {
+				var free []*whole
+				there := 0
+				for _, w := range groups {
+					if w.first() != 0 {
+						free = append(free, w)
+					}
+					if len(w.messages) > 0 {
+						there++
+					}
+				}
+				slices.SortFunc(free, func(a, b *whole) int { return cmp.Compare(a.first(), b.first()) })
+				listed := keys.ListedFrom(0)
+				var onDisk []layout.Lane
+				for _, key := range slices.Sorted(maps.Keys(disk)) {
+					if key >= string(listed.Lower) && key < string(listed.Upper) {
+						l, err := layout.DecodeListing(disk[key])
+						if err != nil {
+							t.Fatal(err)
+						}
+						onDisk = append(onDisk, l.Lane)
+					}
+				}
+				lanes := func(ws []*whole) (lanes []layout.Lane) {
+					for _, w := range ws {
+						lanes = append(lanes, w.lane)
+					}
+					return lanes
+				}
+				if !slices.Equal(onDisk, lanes(free)) || int(s.listed) != len(free) || len(disk) != len(free)+there {
+					t.Fatalf("on disk %x of %d records, %d are counted; want %x", onDisk, len(disk), s.listed, lanes(free))
+				}
+				var known []layout.Lane
+				for _, x := range s.order.All() {
+					known = append(known, x.lane)
+				}
+				if len(known) > len(free) || !slices.Equal(known, lanes(free)[:len(known)]) || s.order.Whole && len(known) < len(free) {
+					t.Fatalf("in memory %x, want the first of %x", known, lanes(free))
+				}
+			},
+		})
+	})
+}

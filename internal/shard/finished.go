@@ -1,0 +1,147 @@
+package shard
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Bounds of the finished deliveries that stay visible, in memory.
+const (
+	finishedPerSubscription = 100
+	finishedSubscriptions   = 1000
+	finishedAttempts        = 200_000 // of deliveries with several, in all
+)
+
+// finished is a delivery that has ended. There may be a hundred thousand of them.
+type finished struct {
+	id            message.ID
+	published, at int64 // epoch milliseconds
+	total         int
+	attempts      []Attempt // nil: the only one succeeded when it ended
+	reason        string
+	state         DeliveryState
+}
+
+// bulk is how many attempts count against finishedAttempts.
+func (f *finished) bulk() int {
+	if len(f.attempts) == 1 {
+		return 0
+	}
+	return len(f.attempts)
+}
+
+func (f *finished) info(sub arn.ARN) DeliveryInfo {
+	d := DeliveryInfo{
+		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.state, Attempts: f.total,
+		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
+		History: f.attempts, Reason: f.reason,
+	}
+	if f.attempts == nil {
+		d.History = []Attempt{{At: d.FinishedAt, Outcome: "success"}}
+	}
+	return d
+}
+
+// finishedCache keeps the latest finished deliveries of the subscriptions that
+// had one of late.
+type finishedCache struct {
+	life time.Duration
+
+	mu       sync.Mutex
+	rings    *simplelru.LRU[arn.ARN, *ring]
+	attempts int // of deliveries with several
+}
+
+// ring is the last finished deliveries of one subscription.
+type ring struct {
+	entries []finished // full: a circle that begins at next
+	next    int
+}
+
+func newFinishedCache(life time.Duration) *finishedCache {
+	c := &finishedCache{life: life}
+	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
+		for i := range g.entries {
+			c.attempts -= g.entries[i].bulk()
+		}
+	})
+	if err != nil {
+		panic(err) // it has a size
+	}
+	c.rings = rings
+	return c
+}
+
+func (c *finishedCache) add(sub arn.ARN, f *finished) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(c.latest(sub), f)
+	for c.attempts > finishedAttempts {
+		c.rings.RemoveOldest()
+	}
+}
+
+// addDirect adds those of planned deliveries that were made at once.
+func (c *finishedCache) addDirect(all []planned, now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var g *ring
+	var of *topic.Subscription
+	for i := range all {
+		d := &all[i]
+		if !d.made {
+			continue
+		}
+		if d.sub != of {
+			of, g = d.sub, c.latest(d.sub.ARN)
+		}
+		c.put(g, &finished{id: d.f.p.ID, published: d.f.sent, at: now, total: 1, state: DeliveryDelivered})
+	}
+}
+
+func (c *finishedCache) put(g *ring, f *finished) {
+	c.attempts += f.bulk()
+	if len(g.entries) < finishedPerSubscription {
+		g.entries = append(g.entries, *f)
+		return
+	}
+	c.attempts -= g.entries[g.next].bulk()
+	g.entries[g.next] = *f
+	g.next = (g.next + 1) % finishedPerSubscription
+}
+
+// latest makes the ring of a subscription the one that had news last.
+func (c *finishedCache) latest(sub arn.ARN) *ring {
+	g, ok := c.rings.Get(sub)
+	if !ok {
+		g = &ring{}
+		c.rings.Add(sub, g)
+	}
+	return g
+}
+
+// of lists a subscription's finished deliveries, latest first.
+func (c *finishedCache) of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, ok := c.rings.Peek(sub)
+	if !ok {
+		return nil
+	}
+	var out []DeliveryInfo
+	for i := range g.entries {
+		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
+		if len(out) == limit || now.UnixMilli()-f.at > c.life.Milliseconds() {
+			break
+		}
+		out = append(out, f.info(sub))
+	}
+	return out
+}

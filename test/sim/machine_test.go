@@ -54,6 +54,13 @@ type death struct {
 	at   time.Time // bubble's
 }
 
+// buried reports that the machine died before now. What happens at the very moment of
+// its death comes before, so that the order of things at one moment does not matter.
+func (m *machine) buried() bool {
+	d := m.died.Load()
+	return d != nil && d.at.Before(time.Now())
+}
+
 // settings are what of the server differs between histories.
 type settings struct {
 	twoStep    bool // transfers between shards do not share a commit
@@ -90,7 +97,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 				}
 				return &watchedStore{Store: st, disk: d, bug: bug}, d.isLow, nil
 			},
-			Dial:    n.dialer(m.dead.Load, m.virtual.Now),
+			Dial:    n.dialer(m.buried, m.virtual.Now),
 			Exit:    func(err error) { panic(fmt.Sprint("the server ended itself: ", err)) },
 			TwoStep: how.twoStep,
 		},

@@ -173,7 +173,7 @@ func (n *network) answer(host string, in *http.Request, body []byte, f fate, e e
 	if f == halves {
 		whole = whole[:10]
 	}
-	if _, err := c.Write(whole); err == nil && f != halves && !dead() {
+	if _, err := c.Write(whole); err == nil && f != halves {
 		a.answered = true
 	}
 	return status

@@ -1,0 +1,113 @@
+package arn
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	queue := Queue("eu-west-1", "123456789012", "jobs.fifo")
+	for text, want := range map[string]ARN{
+		queue.String(): queue,
+		"arn:aws:sns:us-east-1:000000000000:t:6f9619ff-8b86-d011-b42d-00cf4fc964ff": Topic("us-east-1", "000000000000", "t").Subscription("6f9619ff-8b86-d011-b42d-00cf4fc964ff"),
+		"arn:aws-cn:sqs:cn-north-1:123456789012:q":                                  Queue("cn-north-1", "123456789012", "q"), // the partition is not kept
+		"arn:aws:s3:::bucket/key":                                                   {Service: "s3", Resource: "bucket/key"},
+		"arn:aws:sqs:us-east-1:1:":                                                  {Service: "sqs", Region: "us-east-1", Account: "1"},
+	} {
+		if got, err := Parse(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "arn", "arn:aws:sqs:us-east-1:123456789012", "urn:aws:sqs:us-east-1:123456789012:q", "ARN:aws:sqs:r:a:q", " arn:aws:sqs:r:a:q",
+		"arn:aws:sqs:r:a:" + strings.Repeat("q", maxLength),
+	} {
+		if got, err := Parse(text); !errors.Is(err, ErrMalformed) || !got.IsZero() {
+			t.Errorf("%.40q: %+v, %v", text, got, err)
+		}
+	}
+	longest := "arn:aws:sqs:r:a:"
+	longest += strings.Repeat("q", maxLength-len(longest))
+	if got, err := Parse(longest); err != nil || got.String() != longest {
+		t.Errorf("the longest: %v", err)
+	}
+	if got := (ARN{}).String(); got != "" {
+		t.Errorf("the zero ARN is %q", got)
+	}
+	if own := queue.Own(); own != queue {
+		t.Errorf("its own copy is %v", own)
+	}
+}
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string]int{"": 1, "a": 1, "arn:aws": 2, "arn:aws:sqs:r:a:q": 6, "arn:aws:sns:r:a:t:id": 6, "::::::::": 6} {
+		if got := Elements(text); got != want {
+			t.Errorf("%q has %d elements, want %d", text, got, want)
+		}
+	}
+}
+
+func TestSplitSubscription(t *testing.T) {
+	topic := Topic("r", "a", "news.fifo")
+	sub := topic.Subscription("id")
+	if got, id, ok := sub.SplitSubscription(); !ok || got != topic || id != "id" {
+		t.Errorf("%v, %q, %t", got, id, ok)
+	}
+	for _, no := range []ARN{topic, topic.Subscription(""), sub.Subscription("more"), {Service: "sns", Resource: ":id"}, {Service: "sqs", Resource: "t:id"}} {
+		if got, id, ok := no.SplitSubscription(); ok || !got.IsZero() || id != "" {
+			t.Errorf("%v is split into %v and %q", no, got, id)
+		}
+	}
+	if !topic.FIFO() || sub.FIFO() || Queue("r", "a", "fifo").FIFO() {
+		t.Error("a FIFO topic is one whose name ends so")
+	}
+}
+
+func TestSplitFunction(t *testing.T) {
+	f := Function("r", "a", "f")
+	for _, c := range []struct {
+		a         ARN
+		function  ARN
+		qualifier string
+		ok        bool
+	}{
+		{f, f, "", true},
+		{f.Qualify(""), f, "", true},
+		{f.Qualify("$LATEST"), f, "$LATEST", true},
+		{f.Qualify("7"), f, "7", true},
+		{ARN{Service: "lambda", Resource: "function:"}, ARN{}, "", false},
+		{ARN{Service: "lambda", Resource: "function:f:"}, ARN{}, "", false},
+		{f.Qualify("a").Qualify("b"), ARN{}, "", false},
+		{ARN{Service: "lambda", Resource: "layer:f"}, ARN{}, "", false},
+		{ARN{Service: "sqs", Resource: "function:f"}, ARN{}, "", false},
+	} {
+		if function, qualifier, ok := c.a.SplitFunction(); function != c.function || qualifier != c.qualifier || ok != c.ok {
+			t.Errorf("%v: %v, %q, %t", c.a, function, qualifier, ok)
+		}
+	}
+	if name := f.FunctionName(); name != "f" {
+		t.Errorf("its name is %q", name)
+	}
+}
+
+func TestLogGroupName(t *testing.T) {
+	g := LogGroup("r", "a", "/aws/lambda/f")
+	streams := g
+	streams.Resource += ":*"
+	for _, c := range []struct {
+		a    ARN
+		name string
+		ok   bool
+	}{
+		{g, "/aws/lambda/f", true},
+		{streams, "/aws/lambda/f", true},
+		{LogGroup("r", "a", ""), "", false},
+		{ARN{Service: "logs", Resource: "destination:d"}, "", false},
+		{ARN{Service: "sqs", Resource: "log-group:g"}, "", false},
+	} {
+		if name, ok := c.a.LogGroupName(); ok != c.ok || ok && name != c.name {
+			t.Errorf("%v: %q, %t", c.a, name, ok)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+)
+
+func TestKindOf(t *testing.T) {
+	refusal := Newf(QueueDoesNotExist, "no queue %q", "q")
+	for _, c := range []struct {
+		name string
+		err  error
+		want Kind
+	}{
+		{"a refusal", refusal, QueueDoesNotExist},
+		{"a wrapped one", fmt.Errorf("sending: %w", refusal), QueueDoesNotExist},
+		{"one of several", errors.Join(io.EOF, refusal), QueueDoesNotExist},
+		{"with a reason", refusal.Because("gone"), QueueDoesNotExist},
+		{"any other error is our fault", io.EOF, Internal},
+		{"none", nil, Internal},
+	} {
+		if got := KindOf(c.err); got != c.want {
+			t.Errorf("%s: kind %d, want %d", c.name, got, c.want)
+		}
+	}
+	if refusal.Error() != `no queue "q"` {
+		t.Errorf("its text is %s", refusal)
+	}
+}
+
+func TestIs(t *testing.T) {
+	refusal := New(Throttled, "slower")
+	if wrapped := fmt.Errorf("sending: %w", refusal); !errors.Is(wrapped, New(Throttled, "another text")) {
+		t.Error("two refusals of one kind differ")
+	}
+	if errors.Is(refusal, New(Unavailable, "slower")) || errors.Is(refusal, io.EOF) {
+		t.Error("refusals of two kinds are the same")
+	}
+}
+
+// A reason goes to a copy: refusals may be shared.
+func TestBecause(t *testing.T) {
+	shared := New(InvalidState, "text")
+	because := shared.Because("word")
+	if because.Reason != "word" || because.Message != "text" || because.Kind != InvalidState || shared.Reason != "" {
+		t.Errorf("%+v, of %+v", because, shared)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	all := Kinds()
+	if len(all) != int(kinds) || all[0] != Internal || all[len(all)-1] != kinds-1 {
+		t.Errorf("%d kinds", len(all))
+	}
+	var unclassified Error
+	if unclassified.Kind != Internal {
+		t.Error("an error without a kind is not our fault")
+	}
+}

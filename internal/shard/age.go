@@ -35,7 +35,7 @@ const ageSteps = 128
 
 // oldestAge is the age of the oldest message of a queue that does not belong to one
 // of the given tenants; 0: there is none.
-func (sh *shard) oldestAge(qs *queueState, now int64, without []layout.Lane) time.Duration {
+func (sh *queueShard) oldestAge(qs *queueState, now int64, without []layout.Lane) time.Duration {
 	if qs.machine.Empty() {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (sh *shard) oldestAge(qs *queueState, now int64, without []layout.Lane) tim
 }
 
 type ageSearch struct {
-	sh      *shard
+	sh      *queueShard
 	qs      *queueState
 	keys    *layout.Keys
 	without []layout.Lane

@@ -47,7 +47,7 @@ func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
 }
 
 // archive keeps a message that its topic accepts, as part of the command under way.
-func (sh *shard) archive(t *topic.Topic, s *stream, f *fanout) {
+func (sh *topicShard) archive(t *topic.Topic, s *stream, f *fanout) {
 	if t.Retention == 0 {
 		return
 	}
@@ -59,14 +59,14 @@ func (sh *shard) archive(t *topic.Topic, s *stream, f *fanout) {
 }
 
 // archivesBy has the archives looked at by a moment.
-func (sh *shard) archivesBy(at int64) {
+func (sh *topicShard) archivesBy(at int64) {
 	if sh.archivesAt == 0 || at < sh.archivesAt {
 		sh.archivesAt = at
 	}
 }
 
 // policyChanged does what a change of a topic's archive policy asks for.
-func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
+func (sh *topicShard) policyChanged(t *topic.Topic, before time.Duration) {
 	switch s := sh.stream(t); {
 	case t.Retention == 0 && before > 0:
 		span := keyspace.Prefix(archivePrefix(sh.id, s.incarnation))
@@ -81,7 +81,7 @@ func (sh *shard) policyChanged(t *topic.Topic, before time.Duration) {
 }
 
 // loadArchives finds out how far the archives go back.
-func (sh *shard) loadArchives() error {
+func (sh *topicShard) loadArchives() error {
 	for t := range sh.topics.Archives() {
 		s := sh.stream(t)
 		err := each(sh.engine.store, keyspace.Prefix(archivePrefix(sh.id, s.incarnation)), func(key, _ []byte) bool {
@@ -99,7 +99,7 @@ func (sh *shard) loadArchives() error {
 }
 
 // sweepArchives drops what has been in archives for too long.
-func (sh *shard) sweepArchives() {
+func (sh *topicShard) sweepArchives() {
 	now := sh.now()
 	if sh.archivesAt == 0 || now < sh.archivesAt {
 		return
@@ -127,7 +127,7 @@ func (sh *shard) sweepArchives() {
 }
 
 // shorten drops what is in an archive from before a time.
-func (sh *shard) shorten(s *stream, cutoff int64) {
+func (sh *topicShard) shorten(s *stream, cutoff int64) {
 	sh.readable()
 	span := keyspace.Prefix(archivePrefix(sh.id, s.incarnation))
 	from := archiveKey(sh.id, s.incarnation, archivePlace{sent: cutoff})

@@ -1,9 +1,13 @@
 package shard
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -38,7 +42,7 @@ type Delivery struct {
 
 // backlogLease is a message of a backlog that the consumer has.
 type backlogLease struct {
-	shard      *shard
+	shard      *backlogShard
 	queue      *queueState
 	lease      queue.Lease
 	generation uint64 // of the shard's catalog then; see Current
@@ -46,31 +50,35 @@ type backlogLease struct {
 
 // SetConsumer says who takes what is due in the backlogs of a service, "sns" or
 // "lambda", and tells it what is.
-func (e *Engine) SetConsumer(service string, c Consumer) {
-	e.faultMu.Lock()
+func (e *backlogEngine) SetConsumer(service string, c Consumer) {
+	e.consumersMu.Lock()
 	consumers := map[string]Consumer{}
 	if old := e.consumers.Load(); old != nil {
 		maps.Copy(consumers, *old)
 	}
 	consumers[service] = c
 	e.consumers.Store(&consumers)
-	e.faultMu.Unlock()
+	e.consumersMu.Unlock()
 	for _, sh := range e.shards {
 		sh.view(func() {
 			for _, qs := range sh.backlogs {
-				sh.settle(qs)
+				sh.reconcile(qs)
 			}
 			sh.arm()
 		})
 	}
 }
 
-// consumer is who takes what is due in the backlog; nil: nobody yet.
-func (qs *queueState) consumer(e *Engine) Consumer {
-	if all := e.consumers.Load(); all != nil {
-		return (*all)[qs.arn.Service]
+// ready tells the consumer of a backlog, if there is one, that something in it is due.
+func (e *backlogEngine) ready(qs *queueState) {
+	all := e.consumers.Load()
+	if all == nil {
+		return
 	}
-	return nil
+	if consumer := (*all)[qs.arn.Service]; consumer != nil && qs.shard.available(qs, qs.shard.now()) {
+		qs.readied = true
+		consumer.Ready(qs.arn)
+	}
 }
 
 // topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
@@ -80,16 +88,16 @@ func (qs *queueState) topicFIFO() bool {
 }
 
 // backlogOf finds the backlog of a subscription, nil if nothing was ever in it.
-func (sh *shard) backlogOf(sub *topic.Subscription) *queueState {
+func (sh *backlogShard) backlogOf(sub *topic.Subscription) *queueState {
 	return sh.backlogs[layout.Incarnation(sub.Incarnation)]
 }
 
 // openBacklog finds or begins the backlog of a subscription.
-func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
+func (sh *backlogShard) openBacklog(sub *topic.Subscription) *queueState {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{arn: sub.ARN, incarnation: inc, topic: sub.Topic(), backlog: true, paused: sub.PausedAt != 0}
+		qs = &queueState{shard: sh.queueShard, arn: sub.ARN, incarnation: inc, owner: sub.Topic(), backlog: true, paused: sub.PausedAt != 0}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
 		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
@@ -98,8 +106,7 @@ func (sh *shard) openBacklog(sub *topic.Subscription) *queueState {
 }
 
 // dropBacklog removes the backlog of a subscription that is gone.
-func (sh *shard) dropBacklog(inc layout.Incarnation) {
-	sh.dropReplay(inc)
+func (sh *backlogShard) dropBacklog(inc layout.Incarnation) {
 	if qs, ok := sh.backlogs[inc]; ok {
 		sh.drop(qs)
 		delete(sh.backlogs, inc)
@@ -107,7 +114,7 @@ func (sh *shard) dropBacklog(inc layout.Incarnation) {
 }
 
 // shardOfSubscription finds the shard of a subscription: its topic's.
-func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
+func (e *backlogEngine) shardOfSubscription(sub arn.ARN) *backlogShard {
 	if t, _, ok := sub.SplitSubscription(); ok {
 		return e.shardOf(t)
 	}
@@ -118,7 +125,7 @@ func (e *Engine) shardOfSubscription(sub arn.ARN) *shard {
 // What it returns is durable. more says that there are others due. A
 // subscription that is gone has none. A message that cannot be read is not among
 // them, stays leased until the next start, and is the error.
-func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
+func (e *backlogEngine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	var qs *queueState
 	var durable func(before bool)
@@ -156,7 +163,7 @@ func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err 
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var failed error
 	for _, d := range taken {
-		record, ok, err := e.readRecord(sh, keys.Record(d.lease.Lane, d.lease.Sequence))
+		record, ok, err := e.readRecord(keys.Record(d.lease.Lane, d.lease.Sequence))
 		if err != nil {
 			e.fatal(err)
 			return nil, false, err
@@ -166,7 +173,7 @@ func (e *Engine) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err 
 		}
 		m, unreadable := message.DecodeRecord(record)
 		if unreadable != nil {
-			failed = errorsFirst(failed, unreadable)
+			failed = cmp.Or(failed, unreadable)
 			continue
 		}
 		d.Message = m
@@ -198,7 +205,7 @@ func (d *Delivery) immediate() bool {
 // leaseDue leases up to most messages that are due in a backlog to its consumer.
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
-func (sh *shard) leaseDue(qs *queueState, most int) (leases []backlogLease, more bool, durable func(before bool)) {
+func (sh *backlogShard) leaseDue(qs *queueState, most int) (leases []backlogLease, more bool, durable func(before bool)) {
 	qs.readied = false
 	former := sh.log.Last()
 	found := sh.receive(qs, most, 0, "")
@@ -223,7 +230,7 @@ func (sh *shard) leaseDue(qs *queueState, most int) (leases []backlogLease, more
 
 // conclude runs a command on the backlog of a lease, unless that is gone. With sync it
 // is durable on return.
-func (l *backlogLease) conclude(sync bool, f func(sh *shard, qs *queueState, now int64)) {
+func (l *backlogLease) conclude(sync bool, f func(sh *backlogShard, qs *queueState, now int64)) {
 	c, _ := l.shard.run(sync, func(*Tx) error {
 		if !l.queue.ended() {
 			f(l.shard, l.queue, l.shard.now())
@@ -238,7 +245,7 @@ func (l *backlogLease) conclude(sync bool, f func(sh *shard, qs *queueState, now
 
 // Current reports whether there is still somebody to make a delivery to: that its
 // subscription has not been deleted since it was taken.
-func (e *Engine) Current(d *Delivery) (current bool) {
+func (e *backlogEngine) Current(d *Delivery) (current bool) {
 	if d.shard.generation.Load() == d.generation {
 		return true // nothing has been deleted; the lock may be another's for a while
 	}
@@ -247,24 +254,26 @@ func (e *Engine) Current(d *Delivery) (current bool) {
 }
 
 // Delivered ends a delivery that succeeded.
-func (e *Engine) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
+func (e *backlogEngine) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
 
 // Drop ends a delivery that failed for good and that no dead-letter queue takes.
-func (e *Engine) Drop(d *Delivery, a Attempt, reason string) { e.end(d, a, DeliveryDropped, reason) }
+func (e *backlogEngine) Drop(d *Delivery, a Attempt, reason string) {
+	e.end(d, a, DeliveryDropped, reason)
+}
 
-func (e *Engine) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
-	d.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, d.lease) })
+func (e *backlogEngine) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	d.conclude(false, func(sh *backlogShard, qs *queueState, _ int64) { sh.ackSource(qs, d.lease) })
 	e.finish(d, a, state, reason)
 }
 
 // Retry notes a failed attempt, if a is one, and makes the message due again. With
 // a cause that is durable on return.
-func (e *Engine) Retry(d *Delivery, a Attempt, due time.Time) {
+func (e *backlogEngine) Retry(d *Delivery, a Attempt, due time.Time) {
 	if a.Outcome != "" {
 		d.history.add(a)
 	}
 	d.history.signature, d.history.cause = d.Signature, d.Cause
-	d.conclude(!d.Cause.IsZero(), func(sh *shard, qs *queueState, now int64) {
+	d.conclude(!d.Cause.IsZero(), func(sh *backlogShard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
 		// Leased by nobody else: it fails only where the subscription was deleted.
 		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
@@ -273,8 +282,8 @@ func (e *Engine) Retry(d *Delivery, a Attempt, due time.Time) {
 
 // Release gives a delivery back unattempted, due now. One that was never
 // attempted keeps its place before what was published later.
-func (e *Engine) Release(d *Delivery) {
-	d.conclude(false, func(sh *shard, qs *queueState, now int64) {
+func (e *backlogEngine) Release(d *Delivery) {
+	d.conclude(false, func(sh *backlogShard, qs *queueState, now int64) {
 		due := now
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
@@ -283,7 +292,7 @@ func (e *Engine) Release(d *Delivery) {
 	})
 }
 
-func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
+func (e *backlogEngine) finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
 	if a.Outcome != "" {
 		d.history.add(a)
 	}
@@ -297,7 +306,7 @@ func (e *Engine) finish(d *Delivery, a Attempt, state DeliveryState, reason stri
 
 // Deliveries lists what waits in a subscription's backlog, next due first, and
 // then what was finished of late, latest first: at most limit in all. Errors: NotFound.
-func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+func (e *backlogEngine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	var infos []DeliveryInfo
 	ok := false
 	sh := e.shardOfSubscription(sub)
@@ -321,7 +330,7 @@ func (e *Engine) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]Deli
 	return infos, ctx.Err()
 }
 
-func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]DeliveryInfo, error) {
+func (e *backlogEngine) pendingDeliveries(sh *backlogShard, qs *queueState, limit int) ([]DeliveryInfo, error) {
 	sh.readable()
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	var infos []DeliveryInfo
@@ -371,7 +380,7 @@ func (e *Engine) pendingDeliveries(sh *shard, qs *queueState, limit int) ([]Deli
 			failed = err
 			return err == nil && len(infos) < limit
 		})
-		failed = errorsFirst(failed, err)
+		failed = cmp.Or(failed, err)
 	}
 	walk(qs.machine.Keys().Of(layout.KindDue), layout.DecodeState)
 	walk(qs.machine.HeadSpan(), freshState)
@@ -387,7 +396,7 @@ func freshState(key, _ []byte) (layout.State, error) {
 }
 
 // peekGrouped reads what waits of a FIFO topic's message at the key of its record.
-func (e *Engine) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
+func (e *backlogEngine) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
 	p, _ := freshState(key, nil)
 	state, returned, err := e.store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
 	if err != nil || !returned {
@@ -396,11 +405,175 @@ func (e *Engine) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error
 	return layout.DecodeState(keys.HeldState(p.Lane, p.Sequence), state)
 }
 
-func errorsFirst(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
+// Transfer moves a delivery into a queue, as message m, which the caller made
+// and sealed; it is durable on return. The delivery is finished with the given
+// state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
+// for good, Unavailable and Throttled for now.
+func (e *backlogEngine) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	moved, err := e.moveOut(ctx, &d.backlogLease, dest, m, freshOf(dest, m, state), e.newArrival(d, dest, m, state))
+	if moved {
+		e.finish(d, a, state, reason)
+	}
+	return err
+}
+
+// moveOut moves a leased message of a backlog to where make lets it in, as m; it is
+// durable on return. moved is false, without an error, if the backlog was deleted
+// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
+// ended before anything was moved.
+func (e *backlogEngine) moveOut(ctx context.Context, l *backlogLease, dest arn.ARN, m, fresh *message.Message, make arrival) (moved bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	g, err := e.transfer(l.shard.transferShard, l.queue, l.lease, dest, fresh, make)
+	g.Wait()
+	switch {
+	case errors.Is(err, errNotLeased):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	e.sinkOf(dest).arrived(dest, m)
+	return true, nil
+}
+
+func errLonger(cfg queue.Config) error {
+	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+}
+
+// freshOf is m where a FIFO queue must tell it from those that it has accepted;
+// of two dead letters with one id none is lost. A standard queue has no use for
+// the id.
+func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
+	if m != nil && !dest.FIFO() {
+		m.Dedup = ""
+	}
+	if state == DeliveryDeadLetter {
+		return nil
+	}
+	return m
+}
+
+// newArrival makes m, which another queue held as the message of d, enter the
+// queue dest, if its policy lets the topic send to it.
+func (e *backlogEngine) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) arrival {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		// Under the lock of the destination, which was just found there.
+		if err := e.shardOf(dest).queues[dest].admits(topic, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		if m.Size() > cfg.MaxMessageSize {
+			return queue.Arrival{}, errLonger(cfg)
+		}
+		m.Sent = now
+		if state == DeliveryDeadLetter {
+			m.Origin = d.Message.AppendRecord(nil)
+		}
+		return arrivalOf(m, now, cfg), nil
+	}
+}
+
+// withSubscription is withCatalog for the shard of a subscription.
+func (e *backlogEngine) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *backlogShard) error) error {
+	if t, _, ok := sub.SplitSubscription(); ok {
+		sub = t
+	}
+	return e.withCatalog(ctx, sub, f)
+}
+
+// backlogEngine is the module of what waits for somebody of ours to take it: the
+// backlogs of subscriptions, and the queues of functions' events.
+type backlogEngine struct {
+	*transferEngine
+	parts[*backlogShard]
+	consumers   atomic.Pointer[map[string]Consumer] // by service
+	consumersMu sync.Mutex                          // held while they are replaced
+	finished    *finishedCache
+}
+
+// backlogShard is the module's part in a shard.
+type backlogShard struct {
+	*transferShard
+	engine *backlogEngine
+	topics *topic.State // whose subscriptions have backlogs
+}
+
+// Consumer takes the messages of backlogs.
+type Consumer interface {
+	// Ready says that the backlog of a subscription or a function has something
+	// due. It is called under a shard's lock and must not block; it is not called
+	// again for the same backlog until the consumer has taken from it.
+	Ready(owner arn.ARN)
+}
+
+func newBacklogEngine(transfers *transferEngine, o Options) *backlogEngine {
+	e := &backlogEngine{transferEngine: transfers, finished: newFinishedCache(o.History)}
+	for id, sh := range transfers.shards {
+		s := &backlogShard{transferShard: sh, engine: e, topics: topic.New(uint16(id), o.TopicLimits)}
+		e.shards[id] = s
+		sh.add(backlogModule{sh: s})
+	}
+	transfers.hooks.ready = e.ready
+	transfers.sinks["sns"] = backlogSink{e}
+	transfers.takesOthers = e.takesDeadLetters
+	return e
+}
+
+// takesDeadLetters reports whether a queue is a subscription's dead-letter queue.
+// It looks at all of them: move tasks are begun by hand.
+func (e *backlogEngine) takesDeadLetters(a arn.ARN) (found bool) {
+	for _, sh := range e.shards {
+		sh.view(func() {
+			for sub := range sh.topics.AllDeliverable() {
+				if found = sub.DeadLetters() == a; found {
+					break
+				}
+			}
+		})
+		if found {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// backlogSink moves messages to the backlogs of subscriptions.
+type backlogSink struct{ e *backlogEngine }
+
+func (s backlogSink) home(dest arn.ARN) *transferShard {
+	return s.e.shardOfSubscription(dest).transferShard
+}
+
+func (s backlogSink) open(dest arn.ARN) (*queueState, error) {
+	sh := s.e.shardOfSubscription(dest)
+	sub, ok := sh.topics.Subscription(dest)
+	if !ok {
+		return nil, errNoSubscription
+	}
+	return sh.openBacklog(sub), nil
+}
+
+func (backlogSink) arrived(arn.ARN, *message.Message) {}
+
+// backlogModule is the module of a shard.
+type backlogModule struct {
+	nothing
+	sh *backlogShard
+}
+
+func (m backlogModule) resume() {
+	sh := m.sh
+	for _, qs := range sh.backlogs {
+		// Whether these attempts reached anybody is unknown: they are made again.
+		for _, l := range qs.machine.Leases() {
+			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
+			sh.touch(qs)
+			sh.commitMuch()
+		}
+		if !qs.machine.Empty() {
+			sh.touch(qs)
+			sh.commitMuch()
+		}
+	}
 }

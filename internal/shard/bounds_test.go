@@ -369,7 +369,7 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, sh := range e.shards {
+	for _, sh := range e.topicEngine.shards {
 		sh.mu.Lock()
 		if room := sh.batch.Room(); room > journal.BatchRoom {
 			t.Errorf("shard %d keeps room for %d bytes", sh.id, room)

@@ -12,17 +12,17 @@ import (
 // order over all shards, from the first one behind after, until f returns
 // false. Its cost grows with the shards and the names walked, not with what
 // there is. What it shows is durable when it returns.
-func (e *Engine) mergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
+func (e *core) mergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
 	var heads nameHeap
 	defer func() {
 		for _, h := range heads {
 			_ = h.it.Close() // the walk ended early, by choice or by another error
 		}
-		for _, sh := range e.shards {
+		for _, sh := range e.all {
 			sh.awaitCatalog()
 		}
 	}()
-	for _, sh := range e.shards {
+	for _, sh := range e.all {
 		p := prefix(sh.id)
 		span := keyspace.Prefix(append(bytes.Clone(p), begins...))
 		if after >= begins {

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 
@@ -30,7 +31,7 @@ func uploadPrefix(shard uint16, upload uint64) []byte {
 }
 
 // upload makes a zip durable and returns its name.
-func (e *Engine) upload(sh *shard, zip []byte) uint64 {
+func (e *functionEngine) upload(sh *functionShard, zip []byte) uint64 {
 	var name uint64
 	sh.view(func() {
 		sh.meta.Incarnation++
@@ -55,7 +56,7 @@ func (e *Engine) upload(sh *shard, zip []byte) uint64 {
 }
 
 // dropUploads removes zips, as part of the command under way.
-func (sh *shard) dropUploads(names ...uint64) {
+func (sh *functionShard) dropUploads(names ...uint64) {
 	for _, name := range names {
 		all := keyspace.Prefix(uploadPrefix(sh.id, name))
 		sh.batch.DeleteRange(all.Lower, all.Upper)
@@ -64,11 +65,11 @@ func (sh *shard) dropUploads(names ...uint64) {
 
 // FunctionCode reads the zip that a target runs. Errors: ResourceNotFound if the
 // version it was resolved from is gone, whose function should be resolved anew.
-func (e *Engine) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
+func (e *functionEngine) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
 	return e.code(ctx, e.shardOf(t.Function), t.Code)
 }
 
-func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, error) {
+func (e *functionEngine) code(ctx context.Context, sh *functionShard, c function.Code) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -89,14 +90,14 @@ func (e *Engine) code(ctx context.Context, sh *shard, c function.Code) ([]byte, 
 
 // loadFunctions reads the catalog of functions, and removes code that no version
 // has.
-func (sh *shard) loadFunctions() error {
+func (sh *functionShard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.id) {
 		var failed error
 		err := each(sh.engine.store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 			failed = sh.functions.Load(key, value)
 			return failed == nil
 		})
-		if err := errorsFirst(failed, err); err != nil {
+		if err := cmp.Or(failed, err); err != nil {
 			return err
 		}
 	}
@@ -122,9 +123,9 @@ func (sh *shard) loadFunctions() error {
 
 // FunctionUpload reads the zip of a function by its name. Errors: ResourceNotFound
 // if no version of the function has it.
-func (e *Engine) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
+func (e *functionEngine) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
 	var c function.Code
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		f, ok := sh.functions.Function(fn)
 		if !ok {
 			return errNoCode

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -367,7 +368,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 		}
 	})
 	errs, err := w.engine.DeleteMessages(ctx, queueARN(name), doomed)
-	if err != nil || errorsFirst(errs...) != nil {
+	if err != nil || cmp.Or(errs...) != nil {
 		w.t.Error(err, errs)
 	}
 	w.answered(func(p *promises) {
@@ -432,7 +433,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 // holding sums up what all counters tell.
 func holding(t *testing.T, e *Engine) (n int) {
 	t.Helper()
-	for _, sh := range e.shards {
+	for _, sh := range e.topicEngine.shards {
 		sh.mu.Lock()
 		for _, qs := range sh.queues {
 			c := qs.machine.Counts(sh.now())

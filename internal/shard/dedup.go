@@ -41,7 +41,7 @@ func (qs *queueState) life() layout.Incarnation {
 
 // originals finds the messages that were accepted before, and those of the same
 // call. It reads, so it comes before the first change.
-func (sh *shard) originals(qs *queueState, now int64, msgs []Outgoing) func(i int) SendResult {
+func (sh *queueShard) originals(qs *queueState, now int64, msgs []Outgoing) func(i int) SendResult {
 	if !qs.arn.FIFO() {
 		return func(int) SendResult { return SendResult{} }
 	}
@@ -72,7 +72,7 @@ const dedupLoad = 50_000
 
 // recent is what memory knows of what a FIFO queue accepted of late. The first
 // call reads it.
-func (sh *shard) recent(qs *queueState, now int64) *dedup.Window {
+func (sh *queueShard) recent(qs *queueState, now int64) *dedup.Window {
 	if qs.dedup == nil {
 		qs.dedup = sh.loadWindow(qs.life(), now)
 	}
@@ -80,7 +80,7 @@ func (sh *shard) recent(qs *queueState, now int64) *dedup.Window {
 }
 
 // loadWindow reads what a queue or topic accepted of late.
-func (sh *shard) loadWindow(life layout.Incarnation, now int64) *dedup.Window {
+func (sh *queueShard) loadWindow(life layout.Incarnation, now int64) *dedup.Window {
 	sh.readable()
 	w := &dedup.Window{}
 	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
@@ -103,12 +103,12 @@ func (sh *shard) loadWindow(life layout.Incarnation, now int64) *dedup.Window {
 }
 
 // original finds the message of a FIFO queue that m is a duplicate of.
-func (sh *shard) original(qs *queueState, now int64, m *message.Message) SendResult {
+func (sh *queueShard) original(qs *queueState, now int64, m *message.Message) SendResult {
 	return sh.recall(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m))
 }
 
 // recall finds what a queue or topic has accepted under an id.
-func (sh *shard) recall(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID) SendResult {
+func (sh *queueShard) recall(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID) SendResult {
 	for _, c := range w.Candidates(now, id) {
 		if c.Added {
 			sh.readable()
@@ -120,7 +120,7 @@ func (sh *shard) recall(w *dedup.Window, life layout.Incarnation, now int64, id 
 	return SendResult{}
 }
 
-func (sh *shard) recallFrom(minute int64, life layout.Incarnation, now int64, id dedup.ID) SendResult {
+func (sh *queueShard) recallFrom(minute int64, life layout.Incarnation, now int64, id dedup.ID) SendResult {
 	value, ok, err := sh.engine.store.Get(nil, dedupKey(sh.id, minute, life, id))
 	if err != nil {
 		sh.engine.fatal(err)
@@ -133,7 +133,7 @@ func (sh *shard) recallFrom(minute int64, life layout.Incarnation, now int64, id
 
 // surelyNew reports that a FIFO queue has not accepted a message before, in
 // this command neither. In rare cases it is false for one that is new.
-func (sh *shard) surelyNew(qs *queueState, now int64, m *message.Message) bool {
+func (sh *queueShard) surelyNew(qs *queueState, now int64, m *message.Message) bool {
 	id := qs.dedupOf(m)
 	for _, c := range sh.recent(qs, now).Candidates(now, id) {
 		if c.Added || sh.recallFrom(c.Minute, qs.life(), now, id).Duplicate {
@@ -144,7 +144,7 @@ func (sh *shard) surelyNew(qs *queueState, now int64, m *message.Message) bool {
 }
 
 // remember notes what a FIFO queue accepted, as part of the command under way.
-func (sh *shard) remember(qs *queueState, now int64, m *message.Message, r SendResult) {
+func (sh *queueShard) remember(qs *queueState, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.arn.FIFO() {
 		sh.note(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m), r)
 	}
@@ -155,7 +155,7 @@ const duplicateSize = 8 + 8 + len(message.ID{})
 
 // note is the part of remember that queues and topics share. It drops the
 // buckets that are over, too.
-func (sh *shard) note(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID, r SendResult) {
+func (sh *queueShard) note(w *dedup.Window, life layout.Incarnation, now int64, id dedup.ID, r SendResult) {
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, duplicateSize), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, r.Sequence)
 	sh.batch.Set(dedupKey(sh.id, dedup.Minute(now), life, id), append(value, r.ID[:]...))

@@ -29,10 +29,10 @@ type Renderer func(notification *message.Message) (*message.Message, error)
 type plan struct {
 	publications int // how many it is for
 	deliveries   []planned
-	shards       []*shard // of the queues and of the topic, in the order of their ids
-	direct       bool     // a queue is among the subscribers
-	seen         uint64   // the ids of shards, by bits
-	size         int      // bytes, about
+	shards       []*coreShard // of the queues and of the topic, in the order of their ids
+	direct       bool         // a queue is among the subscribers
+	seen         uint64       // the ids of shards, by bits
+	size         int          // bytes, about
 }
 
 // planned is one publication for one subscription.
@@ -46,20 +46,20 @@ type planned struct {
 
 // target is where a subscription's queue is.
 type target struct {
-	to    *shard      // of the queue; nil: the subscriber is no queue
+	to    *queueShard // of the queue; nil: the subscriber is no queue
 	queue *queueState // nil: not known, or there is none; under to's lock
 }
 
 // target finds where a subscription's queue is. It remembers that, since nearly
 // all publications go where others went.
-func (sh *shard) target(sub *topic.Subscription) target {
+func (sh *topicShard) target(sub *topic.Subscription) target {
 	if sh.targetsOf != sh.generation.Load() {
 		clear(sh.targets)
 		sh.targetsOf = sh.generation.Load()
 	}
 	t, ok := sh.targets[sub]
 	if !ok && sub.Protocol == topic.SQS {
-		t.to = sh.engine.shardOf(queueOf(sub))
+		t.to = sh.engine.queueEngine.shardOf(queueOf(sub))
 		sh.targets[sub] = t
 	}
 	return t
@@ -75,8 +75,8 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 // as fit into one commit. If the first alone is for too many, these get it later
 // where they may, and else the plan is for none. It may be used while the
 // generation of the shard's catalog is the same.
-func (sh *shard) plan(fs []fanout) plan {
-	p := plan{shards: []*shard{sh}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
+func (sh *topicShard) plan(fs []fanout) plan {
+	p := plan{shards: []*coreShard{sh.coreShard}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.id
 	patient := !fs[0].topic.FIFO() // some may get it later than others
 	room := laterMost - sh.spreading[fs[0].topic]
@@ -127,7 +127,7 @@ func (sh *shard) plan(fs []fanout) plan {
 func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
 
 // add adds a delivery of a publication, the n-th.
-func (p *plan) add(sh *shard, f *fanout, n int, sub *topic.Subscription, size int) {
+func (p *plan) add(sh *topicShard, f *fanout, n int, sub *topic.Subscription, size int) {
 	p.size += size
 	f.reached.Add(sub)
 	d := planned{f: f, n: n, sub: sub, target: sh.target(sub)}
@@ -135,7 +135,7 @@ func (p *plan) add(sh *shard, f *fanout, n int, sub *topic.Subscription, size in
 		p.direct = true
 		if bit := uint64(1) << d.to.id; p.seen&bit == 0 {
 			p.seen |= bit
-			p.shards = append(p.shards, d.to)
+			p.shards = append(p.shards, d.to.coreShard)
 		}
 	}
 	p.deliveries = append(p.deliveries, d)
@@ -144,7 +144,7 @@ func (p *plan) add(sh *shard, f *fanout, n int, sub *topic.Subscription, size in
 // order puts the shards into the order of locking, and what is for one queue
 // together, in the order of publishing.
 func (p *plan) order() {
-	slices.SortFunc(p.shards, func(a, b *shard) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(p.shards, func(a, b *coreShard) int { return int(a.id) - int(b.id) })
 	if p.publications > 1 {
 		slices.SortFunc(p.deliveries, func(a, b planned) int {
 			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.sub.Incarnation, b.sub.Incarnation), a.n-b.n)
@@ -164,7 +164,7 @@ func (d *planned) shard() int {
 // publishAtOnce publishes the first n of some publications, which are of one
 // topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
 // called with the lock of the topic's shard held, and returns so.
-func (sh *shard) publishAtOnce(tx *Tx, fs []fanout) (g *journal.Commit, n int) {
+func (sh *topicShard) publishAtOnce(tx *Tx, fs []fanout) (g *journal.Commit, n int) {
 	if sh.behind(fs[0].topic) {
 		return nil, 0
 	}
@@ -194,7 +194,7 @@ func (sh *shard) publishAtOnce(tx *Tx, fs []fanout) (g *journal.Commit, n int) {
 
 // publishDirect publishes as planned, unless the catalog is of another generation. It
 // has the locks of all the plan's shards.
-func (sh *shard) publishDirect(tx *Tx, fs []fanout, p plan, generation uint64) (g *journal.Commit, n int) {
+func (sh *topicShard) publishDirect(tx *Tx, fs []fanout, p plan, generation uint64) (g *journal.Commit, n int) {
 	if generation != sh.generation.Load() || sh.behind(fs[0].topic) {
 		return nil, 0
 	}
@@ -230,7 +230,7 @@ func (sh *shard) publishDirect(tx *Tx, fs []fanout, p plan, generation uint64) (
 
 // directWriter puts publications into queues, one after the other.
 type directWriter struct {
-	from      *shard // of the topic
+	from      *topicShard // of the topic
 	now       int64
 	written   int                 // bytes of records
 	id        message.ID          // of the last message
@@ -238,7 +238,7 @@ type directWriter struct {
 	queue     *queueState         // its queue; nil: that takes nothing at once
 	record    []byte
 	into      *queueState // the queue of the messages whose sizes these are
-	intoShard *shard
+	intoShard *queueShard
 	sizes     []int
 }
 

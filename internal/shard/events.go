@@ -64,14 +64,14 @@ func (l *queueEvents) Emit() {
 }
 
 // tell tells the listener, if there is one, of what was not done by a command under way.
-func (e *Engine) tell(ev QueueEvent) {
+func (e *queueEngine) tell(ev QueueEvent) {
 	if e.options.Events != nil {
 		e.options.Events(ev)
 	}
 }
 
 // event has the listener told, if there is one, once the command under way is over.
-func (sh *shard) event(ev QueueEvent) {
+func (sh *queueShard) event(ev QueueEvent) {
 	if tell := sh.engine.options.Events; tell != nil {
 		l := sh.eventList()
 		l.tell, l.list = tell, append(l.list, ev)
@@ -79,7 +79,7 @@ func (sh *shard) event(ev QueueEvent) {
 }
 
 // eventList is where the events of the command under way go.
-func (sh *shard) eventList() *queueEvents {
+func (sh *queueShard) eventList() *queueEvents {
 	if n := len(sh.emits); n > 0 {
 		if l, ok := sh.emits[n-1].(*queueEvents); ok {
 			return l
@@ -91,7 +91,7 @@ func (sh *shard) eventList() *queueEvents {
 }
 
 // happened has told what happened to n messages of a queue, if it did.
-func (sh *shard) happened(qs *queueState, kind QueueEventKind, at int64, n int) {
+func (sh *queueShard) happened(qs *queueState, kind QueueEventKind, at int64, n int) {
 	if n > 0 || kind == QueueDeleted {
 		sh.event(QueueEvent{Queue: qs.arn, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
 	}
@@ -99,7 +99,7 @@ func (sh *shard) happened(qs *queueState, kind QueueEventKind, at int64, n int) 
 
 // sent makes one event of what was put into a queue at once, by the messages' sizes,
 // which are not kept.
-func (sh *shard) sent(qs *queueState, at int64, sizes []int) {
+func (sh *queueShard) sent(qs *queueState, at int64, sizes []int) {
 	if len(sizes) == 0 || sh.engine.options.Events == nil {
 		return
 	}

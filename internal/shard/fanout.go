@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -34,7 +35,7 @@ const (
 )
 
 // slow reports that a subscriber does not keep up with what is published. Queues do.
-func (sh *shard) slow(sub *topic.Subscription) bool {
+func (sh *topicShard) slow(sub *topic.Subscription) bool {
 	if sub.Protocol == topic.SQS {
 		return false
 	}
@@ -45,7 +46,7 @@ func (sh *shard) slow(sub *topic.Subscription) bool {
 // applyBackpressure makes steps in the place of the background for a standard topic
 // of which too much goes on there: its publishers are to be no quicker than the steps.
 // The lock is open in between.
-func (sh *shard) applyBackpressure(tx *Tx, t arn.ARN) {
+func (sh *topicShard) applyBackpressure(tx *Tx, t arn.ARN) {
 	for more := true; more && !t.FIFO() && sh.spreading[t] >= laterMost; {
 		tx.yield(func() { more = sh.fanoutOnce() })
 	}
@@ -53,7 +54,7 @@ func (sh *shard) applyBackpressure(tx *Tx, t arn.ARN) {
 
 // deferFanout has those get publications later for whom there is no place in the
 // plan, as part of the command that carries it out.
-func (sh *shard) deferFanout(fs []fanout, p plan) {
+func (sh *topicShard) deferFanout(fs []fanout, p plan) {
 	for _, d := range p.deliveries {
 		if d.f.later {
 			d.f.first = binary.AppendUvarint(d.f.first, d.sub.Incarnation)
@@ -76,7 +77,7 @@ type pendingFanout struct {
 }
 
 // addFanout lines up the next publication to be spread, and returns its number.
-func (sh *shard) addFanout(t arn.ARN) uint64 {
+func (sh *topicShard) addFanout(t arn.ARN) uint64 {
 	sh.nextFan++
 	sh.fanouts = append(sh.fanouts, pendingFanout{n: sh.nextFan, topic: t})
 	sh.spreading[t]++
@@ -84,7 +85,7 @@ func (sh *shard) addFanout(t arn.ARN) uint64 {
 }
 
 // fanoutDone takes the oldest publication out of the line.
-func (sh *shard) fanoutDone() {
+func (sh *topicShard) fanoutDone() {
 	t := sh.fanouts[0].topic
 	sh.fanouts = sh.fanouts[1:]
 	if sh.spreading[t]--; sh.spreading[t] == 0 {
@@ -96,7 +97,7 @@ func (sh *shard) fanoutDone() {
 // spread makes one step of a fan-out: it puts the message into up to most of the
 // backlogs behind the cursor, but for those of first, which have it, and moves
 // the cursor. more says that there are others.
-func (sh *shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bool) {
+func (sh *topicShard) spread(f *fanout, most int, first map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.now(), 0, 0, 0
 	for sub := range sh.topics.Match(f.topic, f.cursor, f.message(), nil) {
 		if n == most || passed == passedMost || size > fanoutBytes {
@@ -117,7 +118,7 @@ func (sh *shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bo
 
 // startFanouts goes on with fan-outs in the background, one step at a time, the
 // oldest first, once a group is durable.
-func (sh *shard) startFanouts(behind *journal.Commit) {
+func (sh *topicShard) startFanouts(behind *journal.Commit) {
 	if sh.fanning || len(sh.fanouts) == 0 {
 		return
 	}
@@ -130,12 +131,12 @@ func (sh *shard) startFanouts(behind *journal.Commit) {
 }
 
 // fanoutOnce makes one step of the oldest fan-out; false when there is none.
-func (sh *shard) fanoutOnce() (more bool) {
+func (sh *topicShard) fanoutOnce() (more bool) {
 	sh.view(func() { more = sh.stepFanout() })
 	return more
 }
 
-func (sh *shard) stepFanout() bool {
+func (sh *topicShard) stepFanout() bool {
 	if len(sh.fanouts) == 0 || sh.closed {
 		sh.fanning = false
 		return false
@@ -198,7 +199,7 @@ func firstKey(shard uint16, n uint64) []byte {
 
 // firstOf reads the subscriptions that got a publication with the publish; nil if
 // that was not noted.
-func (sh *shard) firstOf(n uint64) (map[uint64]struct{}, error) {
+func (sh *topicShard) firstOf(n uint64) (map[uint64]struct{}, error) {
 	value, ok, err := sh.engine.store.Get(nil, firstKey(sh.id, n))
 	if err != nil || !ok {
 		return nil, err
@@ -263,15 +264,16 @@ func decodeFanout(p []byte) (*fanout, error) {
 	return f, err
 }
 
-func appendText(buf []byte, s string) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(s)))
-	return append(buf, s...)
-}
-
-func takeText(p []byte) (s string, rest []byte, ok bool) {
-	n, w := binary.Uvarint(p)
-	if w <= 0 || n > uint64(len(p)-w) {
-		return "", nil, false
-	}
-	return string(p[w : w+int(n)]), p[w+int(n):], true
+// loadFanouts finds the publications that were being spread when the process before ended.
+func (sh *topicShard) loadFanouts() error {
+	var failed error
+	err := each(sh.engine.store, keyspace.Prefix(fanoutPrefix(sh.id)), func(key, value []byte) bool {
+		var f *fanout
+		if f, failed = decodeFanout(value); failed == nil {
+			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
+			sh.addFanout(f.topic)
+		}
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
 }

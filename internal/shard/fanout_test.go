@@ -188,7 +188,7 @@ type wideWorld struct {
 	*Engine
 	t     *testing.T
 	topic arn.ARN
-	sh    *shard
+	sh    *topicShard
 	seen  *witness
 	// observe sees what is committed; nil: nobody does.
 	observe func(sealed []byte)

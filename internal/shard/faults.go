@@ -2,10 +2,18 @@ package shard
 
 import (
 	"maps"
+	"sync"
+	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 )
+
+// faultSet are the outages that were asked for.
+type faultSet struct {
+	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu sync.Mutex // held while they are replaced
+}
 
 // AllResources stands, in the place of a resource's name, for the whole service
 // of an account and region.
@@ -16,7 +24,7 @@ const AllResources = "*"
 // queue or a function, or AllResources of a service; that may also be "internal",
 // where every call fails inside the service, or "denied", where no policy allows
 // any. It fails with InvalidParameter.
-func (e *Engine) SetFault(a arn.ARN, name string) error {
+func (e *faultSet) SetFault(a arn.ARN, name string) error {
 	kind := fault.Internal
 	switch {
 	case name == "none":
@@ -50,7 +58,7 @@ func (e *Engine) SetFault(a arn.ARN, name string) error {
 
 // injected is the outage of a queue or function, or of its service, that SetFault
 // asked for, if any.
-func (e *Engine) injected(a arn.ARN) error {
+func (e *faultSet) injected(a arn.ARN) error {
 	faults := e.faults.Load()
 	if faults == nil {
 		return nil
@@ -70,7 +78,7 @@ func (e *Engine) injected(a arn.ARN) error {
 
 // ServiceFault is the refusal of every call to a service of an account and
 // region that SetFault asked for, if any.
-func (e *Engine) ServiceFault(service, region, account string) error {
+func (e *faultSet) ServiceFault(service, region, account string) error {
 	faults := e.faults.Load()
 	if faults == nil {
 		return nil

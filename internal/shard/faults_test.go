@@ -10,7 +10,7 @@ import (
 // A fault of a whole service holds for its queues too, but for those that have
 // one of their own, and for no other account or region.
 func TestServiceFaults(t *testing.T) {
-	e := &Engine{}
+	e := &faultSet{}
 	q, other := arn.Queue("us-east-1", "000000000000", "q"), arn.Queue("us-east-1", "000000000000", "other")
 	all := arn.Queue("us-east-1", "000000000000", AllResources)
 	set := func(a arn.ARN, name string) {

@@ -6,29 +6,20 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/store"
 )
 
 // fetchBytes bounds the records that are walked to fill a window.
 const fetchBytes = 1 << 20
 
-// readable makes what the shard has appended so far visible in the store. It
-// must not be called while a command has unappended changes.
-func (sh *shard) readable() {
-	if !sh.log.Last().Applied() {
-		sh.engine.journal.Flush()
-	}
-}
-
 // fill reads what a machine needs. A store that cannot be read ends the process.
-func (sh *shard) fill(qs *queueState, need queue.Need) {
+func (sh *queueShard) fill(qs *queueState, need queue.Need) {
 	sh.readable()
 	if err := sh.read(qs, need); err != nil {
 		sh.engine.fatal(err)
 	}
 }
 
-func (sh *shard) read(qs *queueState, need queue.Need) error {
+func (sh *queueShard) read(qs *queueState, need queue.Need) error {
 	m := &qs.machine
 	switch need.Kind {
 	case queue.NeedNothing:
@@ -45,7 +36,7 @@ func (sh *shard) read(qs *queueState, need queue.Need) error {
 }
 
 // walk hands over the first entries of a span.
-func (sh *shard) walk(qs *queueState, need queue.Need) error {
+func (sh *queueShard) walk(qs *queueState, need queue.Need) error {
 	span := qs.machine.Span(need)
 	it, err := sh.engine.store.Iter(span.Lower, span.Upper)
 	if err != nil {
@@ -72,7 +63,7 @@ func (sh *shard) walk(qs *queueState, need queue.Need) error {
 	return nil
 }
 
-func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
+func (sh *queueShard) readState(m *queue.Machine, need queue.Need) error {
 	s := sh.engine.store
 	record, exists, err := s.Get(nil, m.Keys().Record(need.Lane, need.Sequence))
 	if err != nil {
@@ -95,7 +86,7 @@ func (sh *shard) readState(m *queue.Machine, need queue.Need) error {
 // findExpired walks the lanes of a queue from their lows for messages sent
 // before cutoff. It returns about sweepSize of them at most, the lows from which the
 // next walk can start, and the sent time of the oldest message that stays.
-func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expired, mainLow, delayedLow uint64, oldest int64, more bool) {
+func (sh *queueShard) findExpired(qs *queueState, cutoff int64) (found []queue.Expired, mainLow, delayedLow uint64, oldest int64, more bool) {
 	sh.readable()
 	keys := qs.machine.Keys()
 	mainLow, delayedLow = qs.machine.Lows()
@@ -156,18 +147,4 @@ func (sh *shard) findExpired(qs *queueState, cutoff int64) (found []queue.Expire
 		sh.engine.fatal(err)
 	}
 	return found, mainLow, delayedLow, oldest, more
-}
-
-// each walks a span until f returns false.
-func each(r store.Reader, span layout.Span, f func(key, value []byte) bool) error {
-	it, err := r.Iter(span.Lower, span.Upper)
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		if !f(it.Key(), it.Value()) {
-			break
-		}
-	}
-	return it.Close()
 }

@@ -17,12 +17,12 @@ const invokeFunction = "lambda:InvokeFunction"
 
 // PermitFunction adds a statement to a function's policy. Errors: those of
 // function.State.Permit, and InvalidParameter for what no policy can hold.
-func (e *Engine) PermitFunction(ctx context.Context, cmd function.Permit) error {
+func (e *functionEngine) PermitFunction(ctx context.Context, cmd function.Permit) error {
 	doc := `{"Version":"2012-10-17","Statement":[` + cmd.Permission.String() + `]}`
 	if _, err := policy.Parse(doc); err != nil {
 		return fault.New(fault.InvalidParameter, "The provided principal was invalid. Please check the principal and try again.")
 	}
-	return e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+	return e.withCatalog(ctx, cmd.Function, func(sh *functionShard) error {
 		delete(sh.functionPolicies, cmd.Function)
 		return sh.functions.Permit(cmd, &sh.batch)
 	})
@@ -30,8 +30,8 @@ func (e *Engine) PermitFunction(ctx context.Context, cmd function.Permit) error 
 
 // ForbidFunction removes a statement from a function's policy. Errors: those of
 // function.State.Forbid.
-func (e *Engine) ForbidFunction(ctx context.Context, cmd function.Forbid) error {
-	return e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+func (e *functionEngine) ForbidFunction(ctx context.Context, cmd function.Forbid) error {
+	return e.withCatalog(ctx, cmd.Function, func(sh *functionShard) error {
 		delete(sh.functionPolicies, cmd.Function)
 		return sh.functions.Forbid(cmd, &sh.batch)
 	})
@@ -39,8 +39,8 @@ func (e *Engine) ForbidFunction(ctx context.Context, cmd function.Forbid) error 
 
 // FunctionPolicy is the policy of a function, or of what the qualifier names, with
 // its revision. Errors: ResourceNotFound, also for no policy.
-func (e *Engine) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+func (e *functionEngine) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		doc, revision, err = sh.functions.ShowPolicy(fn, qualifier)
 		return err
 	})
@@ -50,18 +50,18 @@ func (e *Engine) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier strin
 // AdmitFunction says whether a service may invoke a function, which may be named
 // with a qualifier, for a resource of its own. service is its principal, as
 // "sns.amazonaws.com". Errors: ResourceNotFound, AccessDenied.
-func (e *Engine) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
+func (e *functionEngine) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
 		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
 	}
-	return e.withCatalog(ctx, name, func(sh *shard) error {
+	return e.withCatalog(ctx, name, func(sh *functionShard) error {
 		return sh.admitsService(name, qualifier, service, sourceARN, sourceAccount, sh.now())
 	})
 }
 
 // admitsService is AdmitFunction under the lock of the function's shard.
-func (sh *shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, sourceAccount string, now int64) error {
+func (sh *functionShard) admitsService(fn arn.ARN, qualifier, service, sourceARN, sourceAccount string, now int64) error {
 	f, _, _, err := sh.functions.Find(fn, qualifier)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (sh *shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 
 // functionPolicy is the policy of what a qualifier names, compiled when it is
 // first asked for.
-func (sh *shard) functionPolicy(f *function.Function, qualifier string) *policy.Policy {
+func (sh *functionShard) functionPolicy(f *function.Function, qualifier string) *policy.Policy {
 	known := sh.functionPolicies[f.ARN]
 	if p, ok := known[qualifier]; ok {
 		return p

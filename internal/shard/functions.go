@@ -5,13 +5,17 @@ import (
 	"context"
 	"maps"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // FunctionLimits are quotas of an account in a region.
@@ -46,12 +50,12 @@ func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
 // Function finds what an invocation of a function runs now; the empty qualifier is
 // the latest version. Errors: ResourceNotFound, ResourceConflict while the
 // version is being created, and the faults that were set.
-func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
+func (e *functionEngine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
 	var draw float64
 	if qualifier != "" && e.options.Draw != nil {
 		draw = e.options.Draw()
 	}
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		t, err = sh.functions.Resolve(fn, qualifier, draw)
 		return cmp.Or(err, e.injected(fn))
 	})
@@ -60,8 +64,8 @@ func (e *Engine) Function(ctx context.Context, fn arn.ARN, qualifier string) (t 
 
 // FunctionInfo tells about the version that a qualifier names; the empty one is
 // the latest. Errors: ResourceNotFound.
-func (e *Engine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		f, v, _, err := sh.functions.Find(fn, qualifier)
 		if err == nil {
 			info = functionInfo(f, v)
@@ -74,9 +78,9 @@ func (e *Engine) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string)
 // CreateFunction makes a function of a zip, or of none if its code is a URL. Its
 // incarnation and the time at which it settles are given by the shard. Errors:
 // ResourceConflict, CodeStorageExceeded, InsufficientStorage.
-func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
-	check := func(sh *shard) error { return sh.functions.CheckCreate(cmd.ARN) }
-	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) {
+func (e *functionEngine) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
+	check := func(sh *functionShard) error { return sh.functions.CheckCreate(cmd.ARN) }
+	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *functionShard) (FunctionInfo, error) {
 		sh.meta.Incarnation++
 		cmd.Incarnation, cmd.SettleAt = sh.meta.Incarnation, sh.settleAt()
 		f, v, err := sh.functions.Create(sh.time(), cmd, &sh.batch)
@@ -92,25 +96,25 @@ func (e *Engine) CreateFunction(ctx context.Context, cmd function.Create, zip []
 
 // UpdateFunctionCode replaces the code of a function's latest version. Errors:
 // those of function.State.CheckUpdate, CodeStorageExceeded, InsufficientStorage.
-func (e *Engine) UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (FunctionInfo, error) {
-	check := func(sh *shard) error {
+func (e *functionEngine) UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (FunctionInfo, error) {
+	check := func(sh *functionShard) error {
 		_, err := sh.functions.CheckUpdate(cmd.ARN, cmd.RevisionID)
 		return err
 	}
-	return e.withCode(ctx, cmd.ARN, cmd.Code, zip, check, func(sh *shard) (FunctionInfo, error) { return sh.updateFunction(cmd) })
+	return e.withCode(ctx, cmd.ARN, cmd.Code, zip, check, func(sh *functionShard) (FunctionInfo, error) { return sh.updateFunction(cmd) })
 }
 
 // UpdateFunctionConfiguration changes the configuration of a function's latest
 // version. Errors: those of function.State.Update.
-func (e *Engine) UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (info FunctionInfo, err error) {
-	err = e.withCatalog(ctx, cmd.ARN, func(sh *shard) (err error) {
+func (e *functionEngine) UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (info FunctionInfo, err error) {
+	err = e.withCatalog(ctx, cmd.ARN, func(sh *functionShard) (err error) {
 		info, err = sh.updateFunction(cmd)
 		return err
 	})
 	return info, err
 }
 
-func (sh *shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
+func (sh *functionShard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 	cmd.SettleAt = sh.settleAt()
 	f, v, err := sh.functions.Update(sh.time(), cmd, &sh.batch)
 	if err != nil {
@@ -124,10 +128,10 @@ func (sh *shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 // withCode runs a command that takes new code in. What would be refused is
 // refused before the zip is written, and again after that, since others may have
 // come first.
-func (e *Engine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*shard) error,
-	command func(*shard) (FunctionInfo, error),
+func (e *functionEngine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*functionShard) error,
+	command func(*functionShard) (FunctionInfo, error),
 ) (info FunctionInfo, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		if e.full() {
 			return errFull
 		}
@@ -142,7 +146,7 @@ func (e *Engine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, 
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
 	used := e.FunctionUsage(fn.Account, fn.Region)
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
 			err = fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
 		} else {
@@ -157,11 +161,13 @@ func (e *Engine) withCode(ctx context.Context, fn arn.ARN, code *function.Code, 
 }
 
 // settleAt is when what begins now settles.
-func (sh *shard) settleAt() time.Time { return sh.time().Add(sh.engine.options.FunctionUpdates) }
+func (sh *functionShard) settleAt() time.Time {
+	return sh.time().Add(sh.engine.options.FunctionUpdates)
+}
 
 // settleAtOnce finishes, where changes take no time, what the command under way has
 // begun: who has its answer can rely on it.
-func (sh *shard) settleAtOnce() {
+func (sh *functionShard) settleAtOnce() {
 	if sh.engine.options.FunctionUpdates == 0 {
 		sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
 	}
@@ -171,7 +177,7 @@ func (sh *shard) settleAtOnce() {
 const settleStep = 256
 
 // settleFunctions finishes the creations and updates that are due.
-func (sh *shard) settleFunctions() {
+func (sh *functionShard) settleFunctions() {
 	if at, ok := sh.functions.NextSettle(); !ok || at.After(sh.time()) {
 		return
 	}
@@ -180,7 +186,7 @@ func (sh *shard) settleFunctions() {
 }
 
 // FunctionUsage is what the functions of an account in a region take.
-func (e *Engine) FunctionUsage(account, region string) (u function.Usage) {
+func (e *functionEngine) FunctionUsage(account, region string) (u function.Usage) {
 	for _, sh := range e.shards {
 		sh.view(func() { u.Add(sh.functions.Usage(account, region)) })
 	}
@@ -189,7 +195,7 @@ func (e *Engine) FunctionUsage(account, region string) (u function.Usage) {
 
 // ReservedExecutions is how many concurrent executions the functions of an account
 // in a region have reserved. It costs the same however many functions there are.
-func (e *Engine) ReservedExecutions(account, region string) int {
+func (e *functionEngine) ReservedExecutions(account, region string) int {
 	if n, ok := e.reserved.Load([2]string{account, region}); ok {
 		return int(n.(*atomic.Int64).Load())
 	}
@@ -197,7 +203,7 @@ func (e *Engine) ReservedExecutions(account, region string) int {
 }
 
 // countReserved runs a command that may change what a function reserves.
-func (sh *shard) countReserved(fn arn.ARN, command func() error) error {
+func (sh *functionShard) countReserved(fn arn.ARN, command func() error) error {
 	before := sh.functions.Usage(fn.Account, fn.Region).Reserved
 	err := command()
 	if change := sh.functions.Usage(fn.Account, fn.Region).Reserved - before; change != 0 {
@@ -206,7 +212,7 @@ func (sh *shard) countReserved(fn arn.ARN, command func() error) error {
 	return err
 }
 
-func (e *Engine) reserve(fn arn.ARN, change int) {
+func (e *functionEngine) reserve(fn arn.ARN, change int) {
 	n, _ := e.reserved.LoadOrStore([2]string{fn.Account, fn.Region}, new(atomic.Int64))
 	n.(*atomic.Int64).Add(int64(change))
 }
@@ -214,8 +220,8 @@ func (e *Engine) reserve(fn arn.ARN, change int) {
 // DeleteFunction removes a function with all that it has, or, if the qualifier is
 // not empty, a version. Errors: ResourceNotFound, InvalidParameter,
 // ResourceConflict.
-func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
-	return e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		delete(sh.functionPolicies, fn)
 		if qualifier != "" {
 			gone, err := sh.functions.DeleteVersion(fn, qualifier, &sh.batch)
@@ -241,11 +247,11 @@ func (e *Engine) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier strin
 
 // PublishVersion makes a version of the latest one. Errors: those of
 // function.State.Publish, and CodeStorageExceeded.
-func (e *Engine) PublishVersion(ctx context.Context, cmd function.Publish) (info FunctionInfo, err error) {
+func (e *functionEngine) PublishVersion(ctx context.Context, cmd function.Publish) (info FunctionInfo, err error) {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
 	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
-	err = e.withCatalog(ctx, cmd.ARN, func(sh *shard) error {
+	err = e.withCatalog(ctx, cmd.ARN, func(sh *functionShard) error {
 		if f, ok := sh.functions.Function(cmd.ARN); ok {
 			if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
 				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
@@ -264,8 +270,8 @@ func (e *Engine) PublishVersion(ctx context.Context, cmd function.Publish) (info
 
 // ListFunctions lists an account's functions in a region by name, up to limit of
 // them behind the name after.
-func (e *Engine) ListFunctions(ctx context.Context, region, account, after string, limit int) ([]FunctionInfo, bool, error) {
-	return mergePages(ctx, e, limit, compareInfo, func(sh *shard) ([]FunctionInfo, bool) {
+func (e *functionEngine) ListFunctions(ctx context.Context, region, account, after string, limit int) ([]FunctionInfo, bool, error) {
+	return mergePages(ctx, &e.shards, limit, compareInfo, func(sh *functionShard) ([]FunctionInfo, bool) {
 		page, more := sh.functions.Functions(account, region, after, limit)
 		return functionInfos(page), more
 	})
@@ -273,8 +279,8 @@ func (e *Engine) ListFunctions(ctx context.Context, region, account, after strin
 
 // ListFunctionVersions is like ListFunctions, with every version of each function:
 // those behind the version number of the function after.
-func (e *Engine) ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]FunctionInfo, bool, error) {
-	return mergePages(ctx, e, limit, compareInfo, func(sh *shard) ([]FunctionInfo, bool) {
+func (e *functionEngine) ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]FunctionInfo, bool, error) {
+	return mergePages(ctx, &e.shards, limit, compareInfo, func(sh *functionShard) ([]FunctionInfo, bool) {
 		page, more := sh.functions.AllVersions(account, region, after, number, limit)
 		return functionInfos(page), more
 	})
@@ -282,8 +288,8 @@ func (e *Engine) ListFunctionVersions(ctx context.Context, region, account, afte
 
 // ListVersions lists the versions of a function, the latest first: all if first is
 // true, else those behind a number. Errors: ResourceNotFound.
-func (e *Engine) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		page, rest, err := sh.functions.Versions(fn, first, after, limit)
 		infos, more = functionInfos(page), rest
 		return err
@@ -316,8 +322,8 @@ func versionOrder(name string) int {
 }
 
 // CreateAlias makes an alias. Errors: those of function.State.CreateAlias.
-func (e *Engine) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a function.Alias, err error) {
-	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+func (e *functionEngine) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *functionShard) error {
 		made, err := sh.functions.CreateAlias(cmd, &sh.batch)
 		if err == nil {
 			a = *made
@@ -328,8 +334,8 @@ func (e *Engine) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a f
 }
 
 // UpdateAlias changes an alias. Errors: those of function.State.UpdateAlias.
-func (e *Engine) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (a function.Alias, err error) {
-	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) error {
+func (e *functionEngine) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *functionShard) error {
 		changed, err := sh.functions.UpdateAlias(cmd, &sh.batch)
 		if err == nil {
 			a = *changed
@@ -340,8 +346,8 @@ func (e *Engine) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (a f
 }
 
 // Alias finds an alias. Errors: ResourceNotFound.
-func (e *Engine) Alias(ctx context.Context, fn arn.ARN, name string) (a function.Alias, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) Alias(ctx context.Context, fn arn.ARN, name string) (a function.Alias, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		_, found, err := sh.functions.FindAlias(fn, name)
 		if err == nil {
 			a = *found
@@ -354,8 +360,8 @@ func (e *Engine) Alias(ctx context.Context, fn arn.ARN, name string) (a function
 // ListAliases lists the aliases of a function by name, up to limit of them behind
 // the name after; those that lead to a version if that is not empty. Errors:
 // ResourceNotFound.
-func (e *Engine) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+func (e *functionEngine) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		page, more, err = sh.functions.Aliases(fn, version, after, limit)
 		return err
 	})
@@ -364,25 +370,25 @@ func (e *Engine) ListAliases(ctx context.Context, fn arn.ARN, version, after str
 
 // DeleteAlias removes an alias; that there is none is no error. Errors:
 // ResourceNotFound for no function.
-func (e *Engine) DeleteAlias(ctx context.Context, fn arn.ARN, name string) error {
-	return e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) DeleteAlias(ctx context.Context, fn arn.ARN, name string) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		delete(sh.functionPolicies, fn)
 		return sh.functions.DeleteAlias(fn, name, &sh.batch)
 	})
 }
 
 // TagFunction adds tags to a function. Errors: ResourceNotFound, InvalidParameter.
-func (e *Engine) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error {
-	return e.withCatalog(ctx, fn, func(sh *shard) error { return sh.functions.Tag(fn, tags, &sh.batch) })
+func (e *functionEngine) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error { return sh.functions.Tag(fn, tags, &sh.batch) })
 }
 
 // UntagFunction removes tags from a function. Errors: ResourceNotFound.
-func (e *Engine) UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error {
-	return e.withCatalog(ctx, fn, func(sh *shard) error { return sh.functions.Untag(fn, keys, &sh.batch) })
+func (e *functionEngine) UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error { return sh.functions.Untag(fn, keys, &sh.batch) })
 }
 
 // FunctionTags are the tags of a function. Errors: ResourceNotFound.
-func (e *Engine) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error) {
+func (e *functionEngine) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error) {
 	info, err := e.FunctionInfo(ctx, fn, "")
 	return maps.Clone(info.Tags), err
 }
@@ -390,11 +396,11 @@ func (e *Engine) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]strin
 // ReserveExecutions sets how many concurrent executions are a function's alone;
 // nil is none. Errors: ResourceNotFound; InvalidParameter if the account would
 // keep too few.
-func (e *Engine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
+func (e *functionEngine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
 	used, limits := e.FunctionUsage(fn.Account, fn.Region), e.options.FunctionLimits
-	return e.withCatalog(ctx, fn, func(sh *shard) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		if f, ok := sh.functions.Function(fn); ok && executions != nil {
 			others := used.Reserved
 			if f.Reserved != nil {
@@ -407,4 +413,85 @@ func (e *Engine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *
 		}
 		return sh.countReserved(fn, func() error { return sh.functions.Reserve(fn, executions, &sh.batch) })
 	})
+}
+
+// functionEngine is the module of functions: their code, their events, and what is
+// mapped to them.
+type functionEngine struct {
+	*backlogEngine
+	parts[*functionShard]
+	mappingWatcher atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
+	reserved       sync.Map   // [account, region] → *atomic.Int64: executions that are reserved
+	quotas         sync.Mutex // held while what a quota counts may grow
+}
+
+// functionShard is the module's part in a shard.
+type functionShard struct {
+	*backlogShard
+	engine    *functionEngine
+	functions *function.State
+	mappings  *mapping.State
+	// functionPolicies are those that were asked for, by function and qualifier.
+	functionPolicies map[arn.ARN]map[string]*policy.Policy
+}
+
+func newFunctionEngine(backlogs *backlogEngine, o Options) *functionEngine {
+	e := &functionEngine{backlogEngine: backlogs}
+	for id, sh := range backlogs.shards {
+		s := &functionShard{backlogShard: sh, engine: e, functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
+		e.shards[id] = s
+		sh.add(functionModule{sh: s})
+	}
+	backlogs.sinks["lambda"] = functionSink{e}
+	return e
+}
+
+// functionSink moves messages to the queues of functions' events.
+type functionSink struct{ e *functionEngine }
+
+func (s functionSink) home(dest arn.ARN) *transferShard {
+	fn, _, _ := dest.SplitFunction()
+	return s.e.shardOf(fn).transferShard
+}
+
+func (s functionSink) open(dest arn.ARN) (*queueState, error) {
+	fn, qualifier, _ := dest.SplitFunction()
+	sh := s.e.shardOf(fn)
+	f, err := sh.invokable(fn, qualifier)
+	if err != nil {
+		return nil, err
+	}
+	return sh.openEvents(f), nil
+}
+
+func (s functionSink) arrived(dest arn.ARN, m *message.Message) {
+	if accepted := s.e.options.Accepted; accepted != nil {
+		fn, qualifier, _ := dest.SplitFunction()
+		accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
+	}
+}
+
+// functionModule is the module of a shard.
+type functionModule struct {
+	nothing
+	sh *functionShard
+}
+
+func (m functionModule) load() error {
+	return cmp.Or(m.sh.loadMappings(), m.sh.loadFunctions(), m.sh.loadEvents())
+}
+
+func (m functionModule) nextDue() (at int64) {
+	if settle, ok := m.sh.mappings.NextSettle(); ok {
+		at = settle.UnixMilli()
+	}
+	if settle, ok := m.sh.functions.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
+		at = settle.UnixMilli()
+	}
+	return at
+}
+
+func (m functionModule) tick(int64) {
+	m.sh.settleFunctions()
+	m.sh.settleMappings()
 }

@@ -26,7 +26,7 @@ type QueueGauges struct {
 
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
 // it. Errors: QueueDoesNotExist.
-func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
+func (e *queueEngine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
 	g, rest, err := e.measure(a)
 	rest.Wait()
 	return g, err
@@ -34,24 +34,13 @@ func (e *Engine) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) 
 
 // SampleQueue is QueueGauges for statistics: it does not wait until what it tells
 // is durable, and so tells it also while the disk hangs.
-func (e *Engine) SampleQueue(a arn.ARN) (QueueGauges, error) {
+func (e *queueEngine) SampleQueue(a arn.ARN) (QueueGauges, error) {
 	g, _, err := e.measure(a)
 	return g, err
 }
 
-// SampleEvents is Events for statistics, as SampleQueue is, and without the oldest.
-func (e *Engine) SampleEvents(fn arn.ARN) (EventsInfo, error) {
-	sh := e.shardOf(fn)
-	var info EventsInfo
-	_, err := sh.run(false, func(*Tx) (err error) {
-		info, _, err = sh.countEvents(fn)
-		return err
-	})
-	return info, err
-}
-
 // HoldingQueues are the queues that have messages.
-func (e *Engine) HoldingQueues() (all []arn.ARN) {
+func (e *queueEngine) HoldingQueues() (all []arn.ARN) {
 	for _, sh := range e.shards {
 		sh.view(func() {
 			now := sh.now()
@@ -67,7 +56,7 @@ func (e *Engine) HoldingQueues() (all []arn.ARN) {
 
 // measure is QueueGauges without the wait until what it tells is durable, with
 // the commit.
-func (e *Engine) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
+func (e *queueEngine) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
 	sh := e.shardOf(a)
 	rest, err = sh.run(false, func(tx *Tx) error {
 		qs, err := sh.lookup(a)

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -332,7 +333,7 @@ func (s *script) step() {
 	case n < 75 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
 		errs, err := s.engine.DeleteMessages(ctx, queueARN(name), []string{h})
-		s.say("delete from %s: %v %v", name, errorsFirst(errs...) != nil, err)
+		s.say("delete from %s: %v %v", name, cmp.Or(errs...) != nil, err)
 	case n < 82 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
 		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
@@ -427,3 +428,6 @@ func (s *script) reconfigure() {
 		s.say("policy of b: %v", s.engine.SetQueueAttributes(ctx, queueB.ARN, map[string]string{"Policy": doc}))
 	}
 }
+
+// shardOf is the part of most modules in the shard of a queue or topic.
+func (e *Engine) shardOf(a arn.ARN) *topicShard { return e.topicEngine.shardOf(a) }

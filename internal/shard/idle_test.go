@@ -47,7 +47,7 @@ func TestEmptyQueuesRest(t *testing.T) {
 		}
 		use(i, 1)
 	}
-	sh := e.shards[0]
+	sh := e.topicEngine.shards[0]
 	sh.mu.Lock()
 	awake := 0
 	for _, qs := range sh.queues {

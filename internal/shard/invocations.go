@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -43,16 +44,16 @@ func eventMessage(ev function.Event) *message.Message {
 }
 
 // eventsOf finds the queue of a function's events, nil if nothing was ever in it.
-func (sh *shard) eventsOf(f *function.Function) *queueState {
+func (sh *functionShard) eventsOf(f *function.Function) *queueState {
 	return sh.backlogs[layout.Incarnation(f.Incarnation)]
 }
 
 // openEvents finds or begins the queue of a function's events.
-func (sh *shard) openEvents(f *function.Function) *queueState {
+func (sh *functionShard) openEvents(f *function.Function) *queueState {
 	inc := layout.Incarnation(f.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{arn: f.ARN, incarnation: inc, backlog: true}
+		qs = &queueState{shard: sh.queueShard, arn: f.ARN, incarnation: inc, backlog: true}
 		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
 		sh.backlogs[inc] = qs
 	}
@@ -60,10 +61,10 @@ func (sh *shard) openEvents(f *function.Function) *queueState {
 }
 
 // loadEvents opens the queues of functions that have something in them.
-func (sh *shard) loadEvents(counters map[layout.Incarnation][]byte) error {
+func (sh *functionShard) loadEvents() error {
 	for _, f := range sh.functions.All() {
-		if _, ok := counters[layout.Incarnation(f.Incarnation)]; ok {
-			if err := sh.loadMachine(sh.openEvents(f), counters); err != nil {
+		if _, ok := sh.counters[layout.Incarnation(f.Incarnation)]; ok {
+			if err := sh.loadMachine(sh.openEvents(f)); err != nil {
 				return err
 			}
 		}
@@ -74,7 +75,7 @@ func (sh *shard) loadEvents(counters map[layout.Incarnation][]byte) error {
 // InvokeAsync puts an event into a function's queue; it is durable on return.
 // Errors: ResourceNotFound for a function or qualifier that is not there,
 // ResourceConflict for one that cannot be invoked yet, InsufficientStorage.
-func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) error {
+func (e *functionEngine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) error {
 	if e.full() {
 		return errFull
 	}
@@ -94,7 +95,7 @@ func (e *Engine) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) e
 }
 
 // invokable finds a function that takes events for a qualifier.
-func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
+func (sh *functionShard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
 	if _, err := sh.functions.Resolve(fn, qualifier, 0); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (sh *shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 }
 
 // acceptEvent adds a message to a function's queue, as part of the command under way.
-func (sh *shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
+func (sh *functionShard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
 		sh.emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
@@ -128,7 +129,7 @@ func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
 // it returns is durable. more says that there are others due. A function that is
 // gone has none. An event that cannot be read or signed is not among them, stays
 // leased until the next start, and is the error.
-func (e *Engine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
+func (e *functionEngine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.shardOf(fn)
 	var leases []backlogLease
 	var durable func(before bool)
@@ -146,7 +147,7 @@ func (e *Engine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bo
 
 	for _, l := range leases {
 		ev, failed := e.queuedEvent(fn, l)
-		err = errorsFirst(err, failed)
+		err = cmp.Or(err, failed)
 		if ev != nil {
 			taken = append(taken, ev)
 		}
@@ -156,9 +157,9 @@ func (e *Engine) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bo
 
 // queuedEvent reads the event of a lease; nil if its function was deleted
 // meanwhile.
-func (e *Engine) queuedEvent(fn arn.ARN, l backlogLease) (*QueuedEvent, error) {
+func (e *functionEngine) queuedEvent(fn arn.ARN, l backlogLease) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.shard.id, l.queue.incarnation)
-	record, ok, err := e.readRecord(l.shard, keys.Record(l.lease.Lane, l.lease.Sequence))
+	record, ok, err := e.readRecord(keys.Record(l.lease.Lane, l.lease.Sequence))
 	if err != nil {
 		e.fatal(err)
 	}
@@ -197,14 +198,14 @@ func (e *Engine) queuedEvent(fn arn.ARN, l backlogLease) (*QueuedEvent, error) {
 }
 
 // EventDone removes an event that is through.
-func (e *Engine) EventDone(ev *QueuedEvent) {
-	ev.conclude(false, func(sh *shard, qs *queueState, _ int64) { sh.ackSource(qs, ev.lease) })
+func (e *functionEngine) EventDone(ev *QueuedEvent) {
+	ev.conclude(false, func(sh *backlogShard, qs *queueState, _ int64) { sh.ackSource(qs, ev.lease) })
 }
 
 // RetryEvent keeps the progress of an event, which is due again at a moment.
-func (e *Engine) RetryEvent(ev *QueuedEvent, due time.Time) {
+func (e *functionEngine) RetryEvent(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
-	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
+	ev.conclude(false, func(sh *backlogShard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
 		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
@@ -212,8 +213,8 @@ func (e *Engine) RetryEvent(ev *QueuedEvent, due time.Time) {
 }
 
 // ReleaseEvent gives an event back unattempted, due now.
-func (e *Engine) ReleaseEvent(ev *QueuedEvent) {
-	ev.conclude(false, func(sh *shard, qs *queueState, now int64) {
+func (e *functionEngine) ReleaseEvent(ev *QueuedEvent) {
+	ev.conclude(false, func(sh *backlogShard, qs *queueState, now int64) {
 		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
 	})
 }
@@ -223,7 +224,7 @@ func (e *Engine) ReleaseEvent(ev *QueuedEvent) {
 // whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
 // ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
 // Unavailable, Throttled. They leave the event leased as it was.
-func (e *Engine) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
+func (e *functionEngine) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
 	var make arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.shardOf(fn)
@@ -255,23 +256,12 @@ func eventArrival(m *message.Message, now int64) queue.Arrival {
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
 }
 
-// arrived tells of a message that a transfer has brought to a queue or function.
-func (e *Engine) arrived(dest arn.ARN, m *message.Message) {
-	if fn, qualifier, ok := dest.SplitFunction(); ok {
-		if e.options.Accepted != nil {
-			e.options.Accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
-		}
-		return
-	}
-	e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
-}
-
 // TransferEvent moves a delivery into the queue of a function, as an event, which
 // may be unsigned; it is durable on return, and the delivery has succeeded.
 // Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
 // the function's policy does not let the topic invoke it, for good; Unavailable
 // and Throttled for now.
-func (e *Engine) TransferEvent(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
+func (e *functionEngine) TransferEvent(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
 	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	ev.Qualifier = qualifier
@@ -305,11 +295,11 @@ type EventsInfo struct {
 }
 
 // Events counts what waits for a function. Errors: ResourceNotFound.
-func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err error) {
+func (e *functionEngine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err error) {
 	var qs *queueState
 	var low uint64
 	sh := e.shardOf(fn)
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		if info, qs, err = sh.countEvents(fn); qs != nil {
 			sh.readable()
 			low = qs.low
@@ -319,13 +309,13 @@ func (e *Engine) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err e
 	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
 		return info, err
 	}
-	info.Oldest, err = e.oldestOf(sh, qs, low, 0)
+	info.Oldest, err = e.oldestOf(sh.backlogShard, qs, low, 0)
 	return info, err
 }
 
 // countEvents is Events without the oldest, with the queue they are in; nil: there
 // is none.
-func (sh *shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queueState, err error) {
+func (sh *functionShard) countEvents(fn arn.ARN) (info EventsInfo, qs *queueState, err error) {
 	f, ok := sh.functions.Function(fn)
 	if !ok {
 		return info, nil, fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
@@ -341,8 +331,8 @@ func (sh *shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queueState, err e
 
 // SetEventInvoke says how a function's events are tried. Errors: those of
 // function.State.SetEventInvoke.
-func (e *Engine) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
-	err = e.withCatalog(ctx, cmd.Function, func(sh *shard) (err error) {
+func (e *functionEngine) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, cmd.Function, func(sh *functionShard) (err error) {
 		c, err = sh.functions.SetEventInvoke(sh.time(), cmd, &sh.batch)
 		return err
 	})
@@ -351,8 +341,8 @@ func (e *Engine) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke
 
 // EventInvoke is how the events of a function, version or alias are tried: the
 // zero value, which is all defaults, where nothing was said.
-func (e *Engine) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		if f, ok := sh.functions.Function(fn); ok {
 			c, _ = f.EventInvoke(qualifier)
 		}
@@ -362,8 +352,8 @@ func (e *Engine) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) 
 }
 
 // ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
-func (e *Engine) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+func (e *functionEngine) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		c, err = sh.functions.ShowEventInvoke(fn, qualifier)
 		return err
 	})
@@ -371,18 +361,29 @@ func (e *Engine) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier stri
 }
 
 // DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound.
-func (e *Engine) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
-	return e.withCatalog(ctx, fn, func(sh *shard) error {
+func (e *functionEngine) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		return sh.functions.DeleteEventInvoke(fn, qualifier, &sh.batch)
 	})
 }
 
 // EventInvokes lists those of a function by qualifier, up to limit behind after.
 // Errors: ResourceNotFound.
-func (e *Engine) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
-	err = e.withCatalog(ctx, fn, func(sh *shard) (err error) {
+func (e *functionEngine) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
+	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
 		page, more, err = sh.functions.EventInvokes(fn, after, limit)
 		return err
 	})
 	return page, more, err
+}
+
+// SampleEvents is Events for statistics, as SampleQueue is, and without the oldest.
+func (e *functionEngine) SampleEvents(fn arn.ARN) (EventsInfo, error) {
+	sh := e.shardOf(fn)
+	var info EventsInfo
+	_, err := sh.run(false, func(*Tx) (err error) {
+		info, _, err = sh.countEvents(fn)
+		return err
+	})
+	return info, err
 }

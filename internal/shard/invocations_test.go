@@ -186,7 +186,7 @@ func TestUnsignableEvent(t *testing.T) {
 	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
 		t.Fatal(err)
 	}
-	sh := e.shardOf(f)
+	sh := e.functionEngine.shardOf(f)
 	sh.tick()
 	for i := range 3 {
 		m := eventMessage(function.Event{ID: message.ID{byte(i)}, Payload: []byte("1")})
@@ -231,7 +231,7 @@ func TestCountingEventsIsACommand(t *testing.T) {
 	}
 	_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
 	must(err)
-	sh := e.shardOf(f)
+	sh := e.functionEngine.shardOf(f)
 	for what, ask := range map[string]func() (EventsInfo, error){
 		"Events":       func() (EventsInfo, error) { return e.Events(ctx, f) },
 		"SampleEvents": func() (EventsInfo, error) { return e.SampleEvents(f) },

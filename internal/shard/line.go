@@ -28,7 +28,7 @@ type publisher struct {
 // then stand side by side. Who comes alone waits for nobody, and nobody for more
 // than fits into about one commit.
 type line struct {
-	shard *shard
+	shard *topicShard
 
 	mu      sync.Mutex // guards what follows
 	busy    bool       // somebody has the turn

@@ -208,7 +208,7 @@ func TestCutPlan(t *testing.T) {
 	if want := fanoutStep / (queues + 1); p.publications != want || len(p.deliveries) != want*(queues+1) {
 		t.Errorf("%d publications with %d deliveries", p.publications, len(p.deliveries))
 	}
-	if !slices.IsSortedFunc(p.shards, func(a, b *shard) int { return cmp.Compare(a.id, b.id) }) {
+	if !slices.IsSortedFunc(p.shards, func(a, b *coreShard) int { return cmp.Compare(a.id, b.id) }) {
 		t.Error("the shards are not in the order of locking")
 	}
 	changes := 0

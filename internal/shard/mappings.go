@@ -17,33 +17,20 @@ import (
 // SetMappingWatcher has changed called with each mapping that becomes another one
 // from now on, and with what it becomes: nil when it is gone. It is called under a
 // shard's lock: it must be quick, not call the engine, and not keep the mapping.
-func (e *Engine) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping)) {
+func (e *functionEngine) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping)) {
 	e.mappingWatcher.Store(&changed)
-}
-
-// SetCreationWatcher has created called with each queue and each function, also one
-// with the name of an alias, that is made from now on: a mapping may wait for it. It
-// must be quick.
-func (e *Engine) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
-
-// tellCreation tells of what was made, if it was.
-func (e *Engine) tellCreation(a arn.ARN, err error) error {
-	if created := e.creationWatcher.Load(); created != nil && err == nil {
-		(*created)(a)
-	}
-	return err
 }
 
 // mappingChanged tells of a change, which is finished if changes take no time: who
 // has its answer can rely on it.
-func (sh *shard) mappingChanged(a arn.ARN) {
+func (sh *functionShard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.FunctionUpdates == 0 {
 		sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
 	}
 	sh.tellMapping(a)
 }
 
-func (sh *shard) tellMapping(a arn.ARN) {
+func (sh *functionShard) tellMapping(a arn.ARN) {
 	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
 		m, _ := sh.mappings.Mapping(a) // nil if it is gone
 		(*changed)(a, m)
@@ -54,7 +41,7 @@ func (sh *shard) tellMapping(a arn.ARN) {
 // Errors: InvalidParameter for a function or a queue that is not there, or a
 // queue whose visibility timeout is shorter than the function's; ResourceConflict
 // for a mapping of the same queue and function.
-func (e *Engine) CreateMapping(ctx context.Context, m mapping.Mapping) (made mapping.Mapping, err error) {
+func (e *functionEngine) CreateMapping(ctx context.Context, m mapping.Mapping) (made mapping.Mapping, err error) {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
 	if err := e.checkMapping(ctx, m.Queue, m.Function, m.Settings); err != nil {
@@ -63,7 +50,7 @@ func (e *Engine) CreateMapping(ctx context.Context, m mapping.Mapping) (made map
 	if err := e.checkUnique(ctx, m.ARN, m.Queue, m.Function); err != nil {
 		return made, err
 	}
-	err = e.withCatalog(ctx, m.ARN, func(sh *shard) error {
+	err = e.withCatalog(ctx, m.ARN, func(sh *functionShard) error {
 		if e.full() {
 			return errFull
 		}
@@ -75,7 +62,7 @@ func (e *Engine) CreateMapping(ctx context.Context, m mapping.Mapping) (made map
 }
 
 // checkMapping refuses a mapping that cannot work. Errors: InvalidParameter.
-func (e *Engine) checkMapping(ctx context.Context, queue, fn arn.ARN, set mapping.Settings) error {
+func (e *functionEngine) checkMapping(ctx context.Context, queue, fn arn.ARN, set mapping.Settings) error {
 	whole, qualifier, _ := fn.SplitFunction()
 	info, err := e.FunctionInfo(ctx, whole, qualifier)
 	if fault.KindOf(err) == fault.ResourceNotFound {
@@ -106,7 +93,7 @@ func (e *Engine) checkMapping(ctx context.Context, queue, fn arn.ARN, set mappin
 }
 
 // checkUnique refuses a second mapping of a queue and a function.
-func (e *Engine) checkUnique(ctx context.Context, self, queue, fn arn.ARN) error {
+func (e *functionEngine) checkUnique(ctx context.Context, self, queue, fn arn.ARN) error {
 	all, err := e.Mappings(ctx)
 	if err != nil {
 		return err
@@ -124,7 +111,7 @@ func (e *Engine) checkUnique(ctx context.Context, self, queue, fn arn.ARN) error
 // UpdateMapping changes an event-source mapping: edit makes of the mapping as it is
 // what it is to be. Errors: those of CreateMapping and mapping.State.Update, and
 // what edit refuses.
-func (e *Engine) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (made mapping.Mapping, err error) {
+func (e *functionEngine) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (made mapping.Mapping, err error) {
 	e.quotas.Lock() // which other changes of mappings take too
 	defer e.quotas.Unlock()
 	before, err := e.Mapping(ctx, a)
@@ -142,21 +129,21 @@ func (e *Engine) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping
 	if err := e.checkUnique(ctx, a, before.Queue, fn); err != nil {
 		return made, err
 	}
-	return e.changeMapping(ctx, a, func(sh *shard) (*mapping.Mapping, error) {
+	return e.changeMapping(ctx, a, func(sh *functionShard) (*mapping.Mapping, error) {
 		return sh.mappings.Update(sh.time(), sh.settleAt(), cmd, &sh.batch)
 	})
 }
 
 // DeleteMapping removes an event-source mapping. Errors: ResourceNotFound,
 // ResourceInUse.
-func (e *Engine) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
-	return e.changeMapping(ctx, a, func(sh *shard) (*mapping.Mapping, error) {
+func (e *functionEngine) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
+	return e.changeMapping(ctx, a, func(sh *functionShard) (*mapping.Mapping, error) {
 		return sh.mappings.Delete(sh.time(), sh.settleAt(), a, &sh.batch)
 	})
 }
 
-func (e *Engine) changeMapping(ctx context.Context, a arn.ARN, change func(*shard) (*mapping.Mapping, error)) (made mapping.Mapping, err error) {
-	err = e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *functionEngine) changeMapping(ctx context.Context, a arn.ARN, change func(*functionShard) (*mapping.Mapping, error)) (made mapping.Mapping, err error) {
+	err = e.withCatalog(ctx, a, func(sh *functionShard) error {
 		m, err := change(sh)
 		if err == nil {
 			made = *m
@@ -168,8 +155,8 @@ func (e *Engine) changeMapping(ctx context.Context, a arn.ARN, change func(*shar
 }
 
 // Mapping finds an event-source mapping. Errors: ResourceNotFound.
-func (e *Engine) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping, err error) {
-	err = e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *functionEngine) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping, err error) {
+	err = e.withCatalog(ctx, a, func(sh *functionShard) error {
 		m, err := sh.mappings.Mapping(a)
 		if err == nil {
 			found = *m
@@ -181,12 +168,12 @@ func (e *Engine) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping,
 
 // TagMapping sets and removes tags of an event-source mapping. Errors:
 // ResourceNotFound, InvalidParameter.
-func (e *Engine) TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error { return sh.mappings.Tag(a, set, remove, &sh.batch) })
+func (e *functionEngine) TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error {
+	return e.withCatalog(ctx, a, func(sh *functionShard) error { return sh.mappings.Tag(a, set, remove, &sh.batch) })
 }
 
 // Mappings are all event-source mappings in the order of their UUIDs.
-func (e *Engine) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
+func (e *functionEngine) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
 	for _, sh := range e.shards {
 		sh.view(func() {
 			for m := range sh.mappings.All {
@@ -203,7 +190,7 @@ func (e *Engine) Mappings(ctx context.Context) (all []mapping.Mapping, err error
 }
 
 // settleMappings finishes the changes of mappings that are due.
-func (sh *shard) settleMappings() {
+func (sh *functionShard) settleMappings() {
 	if at, ok := sh.mappings.NextSettle(); !ok || at.After(sh.time()) {
 		return
 	}
@@ -215,13 +202,13 @@ func (sh *shard) settleMappings() {
 }
 
 // loadMappings reads the event-source mappings of the shard.
-func (sh *shard) loadMappings() error {
+func (sh *functionShard) loadMappings() error {
 	var failed error
 	err := each(sh.engine.store, keyspace.Prefix(mapping.Prefix(sh.id)), func(key, value []byte) bool {
 		failed = sh.mappings.Load(key, value)
 		return failed == nil
 	})
-	if err := errorsFirst(failed, err); err != nil {
+	if err := cmp.Or(failed, err); err != nil {
 		return fmt.Errorf("event-source mappings: %w", err)
 	}
 	return nil

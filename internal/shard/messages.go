@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -24,7 +25,7 @@ const recordOverhead = 256
 
 // Send adds messages to a queue, all of them or none, and returns once they are
 // durable. Errors: QueueDoesNotExist, InsufficientStorage.
-func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (e *queueEngine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	if e.full() {
 		return nil, errFull
 	}
@@ -38,7 +39,7 @@ func (e *Engine) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	return results, err
 }
 
-func (sh *shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (sh *queueShard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	qs, err := sh.lookup(a)
 	if err != nil {
 		return nil, err
@@ -75,11 +76,6 @@ func (sh *shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	sh.sent(qs, now, sh.sizes)
 	return results, nil
 }
-
-var errFull = fault.New(fault.InsufficientStorage,
-	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
-
-func (e *Engine) full() bool { return e.options.Full != nil && e.options.Full() }
 
 // await remembers that the messages up to a sequence are durable with a commit.
 func (qs *queueState) await(sequence uint64, g *journal.Commit) {
@@ -175,7 +171,7 @@ func (l *waiterList) remove(w *waiter) {
 // is at least one; when ctx ends first, nothing stays leased. Errors:
 // QueueDoesNotExist, OverLimit when the queue has too many messages in flight
 // and the receive does not wait.
-func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+func (e *queueEngine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
 	var qs *queueState
 	var received []Received
 	for range receiveRounds {
@@ -196,7 +192,7 @@ func (e *Engine) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 // receiveOnce is Receive, unless there was nothing but what cannot be read: then
 // again says that what comes behind that need not wait for the next receive. qs is
 // the queue as it was found.
-func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queueState, received []Received, again bool, err error) {
+func (e *queueEngine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queueState, received []Received, again bool, err error) {
 	sh := e.shardOf(req.Queue)
 	var found leased
 	var w *waiter
@@ -237,7 +233,7 @@ func (e *Engine) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *queu
 }
 
 // receiveOrWait runs a receive, and lines it up to wait if it finds nothing and may.
-func (sh *shard) receiveOrWait(req *ReceiveRequest) (qs *queueState, found leased, w *waiter, err error) {
+func (sh *queueShard) receiveOrWait(req *ReceiveRequest) (qs *queueState, found leased, w *waiter, err error) {
 	if qs, err = sh.lookup(req.Queue); err != nil {
 		return nil, found, nil, err
 	}
@@ -267,7 +263,7 @@ func (sh *shard) receiveOrWait(req *ReceiveRequest) (qs *queueState, found lease
 const receiveRounds = 4
 
 // receive runs one receive on a queue, under the shard's lock.
-func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, attempt string) leased {
+func (sh *queueShard) receive(qs *queueState, most int, visibility time.Duration, attempt string) leased {
 	fifo := qs.arn.FIFO() && !qs.backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.now()
@@ -281,7 +277,7 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 			sh.rearm(qs, now)
 		}
 		if len(r.Moves) > 0 {
-			sh.moveLater(qs, r.Moves)
+			sh.engine.hooks.deadLetters(qs, r.Moves)
 		}
 		if err != nil {
 			return leased{err: err}
@@ -307,22 +303,14 @@ func (sh *shard) receive(qs *queueState, most int, visibility time.Duration, att
 	}
 }
 
-// untouch forgets what was touched, after its counters were written.
-func (sh *shard) untouch() {
-	for _, qs := range sh.dirty {
-		qs.dirty = false
-	}
-	sh.dirty = sh.dirty[:0]
-}
-
 // rearm sees to it that the queue's next moment is not missed.
-func (sh *shard) rearm(qs *queueState, now int64) {
+func (sh *queueShard) rearm(qs *queueState, now int64) {
 	sh.timerBy(qs, qs.machine.NextTimer(now))
 	sh.arm()
 }
 
 // serve gives messages to the receives that wait at a queue, in their order.
-func (sh *shard) serve(qs *queueState, now int64) {
+func (sh *queueShard) serve(qs *queueState, now int64) {
 	for qs.waiters.first != nil && sh.available(qs, now) {
 		w := qs.waiters.first
 		found := sh.receive(qs, w.max, w.visibility, w.attempt)
@@ -335,7 +323,7 @@ func (sh *shard) serve(qs *queueState, now int64) {
 }
 
 // refuse answers every receive that waits at a queue with an error.
-func (sh *shard) refuse(qs *queueState, err error) {
+func (sh *queueShard) refuse(qs *queueState, err error) {
 	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
 		qs.waiters.remove(w)
 		w.result <- leased{err: err}
@@ -343,7 +331,7 @@ func (sh *shard) refuse(qs *queueState, err error) {
 }
 
 // waitFor waits for a waiter to be served. A long poll waits in real time.
-func (e *Engine) waitFor(ctx context.Context, sh *shard, w *waiter, wait time.Duration) leased {
+func (e *queueEngine) waitFor(ctx context.Context, sh *queueShard, w *waiter, wait time.Duration) leased {
 	timeout := make(chan struct{})
 	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
 	defer timer.Stop()
@@ -364,7 +352,7 @@ func (e *Engine) waitFor(ctx context.Context, sh *shard, w *waiter, wait time.Du
 }
 
 // giveBack undoes leases that nobody saw.
-func (sh *shard) giveBack(qs *queueState, leases []queue.Lease) {
+func (sh *queueShard) giveBack(qs *queueState, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return
 	}
@@ -389,7 +377,7 @@ type unreadable struct {
 
 // setAside keeps messages that cannot be read or signed leased until the next start,
 // so that they are in nobody's way.
-func (sh *shard) setAside(qs *queueState, all []unreadable) {
+func (sh *queueShard) setAside(qs *queueState, all []unreadable) {
 	gone := false
 	sh.view(func() {
 		if gone = qs.gone; gone {
@@ -410,7 +398,7 @@ func (sh *shard) setAside(qs *queueState, all []unreadable) {
 
 // deliverable reads the messages of leases, as far as there is room for them; they are
 // durable.
-func (e *Engine) deliverable(ctx context.Context, sh *shard, found leased, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
+func (e *queueEngine) deliverable(ctx context.Context, sh *queueShard, found leased, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
 	if len(found.leases) == 0 {
 		return nil, nil, nil
 	}
@@ -470,9 +458,9 @@ var errHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handl
 
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
-func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+func (e *queueEngine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
 	deleted, again := 0, 0
-	return e.byHandle(a, len(handles), func(sh *shard, qs *queueState, i int) error {
+	return e.byHandle(a, len(handles), func(sh *queueShard, qs *queueState, i int) error {
 		h, ok := e.handles.open(handles[i], sh.id, qs.incarnation)
 		if !ok && sh.purged(qs, handles[i]) {
 			again++
@@ -495,7 +483,7 @@ func (e *Engine) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			deleted++
 		}
 		return err
-	}, func(sh *shard, qs *queueState) {
+	}, func(sh *queueShard, qs *queueState) {
 		sh.happened(qs, MessagesDeleted, sh.meta.Now, deleted)
 		sh.happened(qs, MessagesDeletedAgain, sh.meta.Now, again)
 	})
@@ -510,8 +498,8 @@ type VisibilityChange struct {
 // ChangeVisibility changes when received messages can be received again. Per
 // change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
 // way to another queue, OverLimit, or InvalidParameter with SQS's text.
-func (e *Engine) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
-	return e.byHandle(a, len(changes), func(sh *shard, qs *queueState, i int) error {
+func (e *queueEngine) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+	return e.byHandle(a, len(changes), func(sh *queueShard, qs *queueState, i int) error {
 		c := changes[i]
 		h, ok := e.handles.open(c.Handle, sh.id, qs.incarnation)
 		if !ok && sh.purged(qs, c.Handle) {
@@ -550,7 +538,7 @@ func errExpiredHandle(handle string) error {
 // byHandle runs a command for each of n receipt handles, and then tell, if it is not
 // nil, all under the shard's lock. On a standard queue they need not be durable when
 // it returns: they are within 10 ms.
-func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i int) error, tell func(sh *shard, qs *queueState)) ([]error, error) {
+func (e *queueEngine) byHandle(a arn.ARN, n int, f func(sh *queueShard, qs *queueState, i int) error, tell func(sh *queueShard, qs *queueState)) ([]error, error) {
 	sh := e.shardOf(a)
 	var errs []error
 	var catalog *journal.Commit
@@ -581,4 +569,25 @@ func (e *Engine) byHandle(a arn.ARN, n int, f func(sh *shard, qs *queueState, i 
 	}
 	e.journal.AwaitUnlessQuick(lazy)
 	return errs, nil
+}
+
+// sign completes received messages, those of one receive at the same time. It
+// returns an error for each, nil for those that are complete.
+func (e *queueEngine) sign(received []Received) []error {
+	errs := make([]error, len(received))
+	var wg sync.WaitGroup
+	for i := range received {
+		m := received[i].Message
+		if m.Unsigned == nil {
+			continue
+		}
+		wg.Go(func() {
+			if errs[i] = e.options.Sign(m.Body, m.Unsigned); errs[i] == nil {
+				m.Unsigned = nil
+				m.Seal()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
 }

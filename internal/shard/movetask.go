@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -101,12 +102,12 @@ func movesOf(shard uint16, a arn.ARN) []byte {
 	return append(append(key, a.Resource...), 0)
 }
 
-func (sh *shard) moveKey(t *moveTask) []byte {
+func (sh *transferShard) moveKey(t *moveTask) []byte {
 	return binary.BigEndian.AppendUint64(movesOf(sh.id, t.source), t.number)
 }
 
 // writeMove puts a task's record into the batch of the command under way.
-func (sh *shard) writeMove(t *moveTask) {
+func (sh *transferShard) writeMove(t *moveTask) {
 	value, err := json.Marshal(&t.moveRecord)
 	if err != nil { // strings and numbers
 		panic(err)
@@ -115,7 +116,7 @@ func (sh *shard) writeMove(t *moveTask) {
 }
 
 // loadMoves reads the tasks of the shard's queues.
-func (sh *shard) loadMoves() error {
+func (sh *transferShard) loadMoves() error {
 	var failed error
 	err := each(sh.engine.store, keyspace.Prefix(movePrefix(sh.id)), func(key, value []byte) bool {
 		t := &moveTask{number: layout.KeySequence(key)}
@@ -144,10 +145,10 @@ func (sh *shard) loadMoves() error {
 		sh.addMove(t)
 		return true
 	})
-	return errorsFirst(failed, err)
+	return cmp.Or(failed, err)
 }
 
-func (sh *shard) addMove(t *moveTask) {
+func (sh *transferShard) addMove(t *moveTask) {
 	if sh.moves == nil {
 		sh.moves = map[arn.ARN][]*moveTask{}
 	}
@@ -156,7 +157,7 @@ func (sh *shard) addMove(t *moveTask) {
 
 // activeMove is the task that is running on a queue, or being cancelled; nil
 // if none is.
-func (sh *shard) activeMove(a arn.ARN) *moveTask {
+func (sh *transferShard) activeMove(a arn.ARN) *moveTask {
 	tasks := sh.moves[a]
 	if len(tasks) == 0 {
 		return nil
@@ -175,11 +176,11 @@ func missingResource(parameter string) error {
 // StartMoveTask begins to move the messages that can be received from a
 // dead-letter queue now, in their order. Errors: ResourceNotFound,
 // InvalidParameter.
-func (e *Engine) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
+func (e *transferEngine) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
 	if err := e.checkMove(ctx, spec); err != nil {
 		return err
 	}
-	return e.withCatalog(ctx, spec.Source, func(sh *shard) error {
+	return e.withCatalog(ctx, spec.Source, func(sh *transferShard) error {
 		qs, err := sh.lookup(spec.Source)
 		switch {
 		case fault.KindOf(err) == fault.QueueDoesNotExist:
@@ -211,14 +212,14 @@ func (e *Engine) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
 }
 
 // checkMove applies the rules that involve other queues than the source.
-func (e *Engine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
+func (e *transferEngine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
 	switch {
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
 		return missingResource("SourceArn")
 	case err != nil:
 		return err
-	case len(sources) == 0 && !e.takesDeadLetters(spec.Source):
+	case len(sources) == 0 && !e.takesOthers(spec.Source):
 		return fault.New(fault.InvalidParameter, "Source queue must be configured as a Dead Letter Queue.")
 	case spec.Destination.IsZero():
 		return nil
@@ -237,30 +238,11 @@ func (e *Engine) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	return nil
 }
 
-// takesDeadLetters reports whether a queue is a subscription's dead-letter queue.
-// It looks at all of them: move tasks are begun by hand.
-func (e *Engine) takesDeadLetters(a arn.ARN) bool {
-	for _, sh := range e.shards {
-		found := false
-		sh.view(func() {
-			for sub := range sh.topics.AllDeliverable() {
-				if found = sub.DeadLetters() == a; found {
-					break
-				}
-			}
-		})
-		if found {
-			return true
-		}
-	}
-	return false
-}
-
 // MoveTasks lists the latest tasks of a queue, latest first, at most limit.
 // Errors: ResourceNotFound.
-func (e *Engine) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
+func (e *transferEngine) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
 	var told *journal.Commit
-	err = e.withCatalog(ctx, source, func(sh *shard) error {
+	err = e.withCatalog(ctx, source, func(sh *transferShard) error {
 		if _, err := sh.lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
 			return missingResource("SourceArn")
 		} else if err != nil {
@@ -285,8 +267,8 @@ func (e *Engine) MoveTasks(ctx context.Context, source arn.ARN, limit int) (task
 
 // CancelMoveTask ends a running task and returns how many messages it has
 // moved; those stay where they are. Errors: ResourceNotFound.
-func (e *Engine) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
-	err = e.withCatalog(ctx, source, func(sh *shard) error {
+func (e *transferEngine) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
+	err = e.withCatalog(ctx, source, func(sh *transferShard) error {
 		t := sh.activeMove(source)
 		if t == nil || t.ID != id || t.Status != MoveRunning {
 			return fault.New(fault.ResourceNotFound, "Task does not exist.")
@@ -300,7 +282,7 @@ func (e *Engine) CancelMoveTask(ctx context.Context, source arn.ARN, id string) 
 }
 
 // endMoves ends the running task of a queue whose messages are all gone.
-func (sh *shard) endMoves(a arn.ARN) {
+func (sh *transferShard) endMoves(a arn.ARN) {
 	if t := sh.activeMove(a); t != nil {
 		t.stop()
 		t.Status = MoveCompleted
@@ -309,7 +291,7 @@ func (sh *shard) endMoves(a arn.ARN) {
 }
 
 // dropMoves forgets the tasks of a queue that is deleted.
-func (sh *shard) dropMoves(a arn.ARN) {
+func (sh *transferShard) dropMoves(a arn.ARN) {
 	tasks := sh.moves[a]
 	if len(tasks) == 0 {
 		return
@@ -323,7 +305,7 @@ func (sh *shard) dropMoves(a arn.ARN) {
 }
 
 // stopMoves stops the timers of all tasks.
-func (sh *shard) stopMoves() {
+func (sh *transferShard) stopMoves() {
 	for _, tasks := range sh.moves {
 		for _, t := range tasks {
 			t.stop()
@@ -340,7 +322,7 @@ func (t *moveTask) stop() {
 
 // countMove notes that a task's message has arrived, as part of the command
 // that removes it here.
-func (sh *shard) countMove(qs *queueState, sequence uint64) {
+func (sh *transferShard) countMove(qs *queueState, sequence uint64) {
 	if l, _ := qs.machine.Leased(sequence); !l.Task {
 		return
 	}

@@ -216,7 +216,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				if info, err := e.QueueInfo(ctx, queueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
 					t.Errorf("counts on the way: %+v %v", info.Counts, err)
 				}
-				if _, err := e.moveOne(sh, tk, qs, leases[0]); err != nil {
+				if _, err := e.moveOne(sh.transferShard, tk, qs, leases[0]); err != nil {
 					t.Fatal(err)
 				}
 				want, left := "[m0 m1 m2]", "[]"
@@ -248,7 +248,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				}
 				if meanwhile != "cancel" {
 					for _, l := range leases[1:] {
-						if _, err := e.moveOne(sh, tk, qs, l); (err == nil) != (meanwhile == "nothing") {
+						if _, err := e.moveOne(sh.transferShard, tk, qs, l); (err == nil) != (meanwhile == "nothing") {
 							t.Error(err)
 						}
 					}
@@ -333,11 +333,11 @@ func TestMoveTaskRefused(t *testing.T) {
 	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("other")}); err != nil {
 		t.Fatal(err)
 	}
-	e.options.Full = func() bool { return true }
+	e.config.Full = func() bool { return true }
 	if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err == nil {
 		t.Error("a task began on a full disk")
 	}
-	e.options.Full = nil
+	e.config.Full = nil
 	for _, source := range []string{"q", "none"} {
 		if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN(source)}); err == nil {
 			t.Errorf("a task began on %s", source)

@@ -20,7 +20,7 @@ import (
 const moveStep = 32
 
 // workOn has a task carried on in the background, once.
-func (sh *shard) workOn(t *moveTask) {
+func (sh *transferShard) workOn(t *moveTask) {
 	if t.working {
 		return
 	}
@@ -30,7 +30,7 @@ func (sh *shard) workOn(t *moveTask) {
 }
 
 // workAt has a task carried on at a moment.
-func (sh *shard) workAt(t *moveTask, at int64) {
+func (sh *transferShard) workAt(t *moveTask, at int64) {
 	t.stop()
 	wait := max(time.UnixMilli(at).Sub(sh.engine.clock.Now()), 0)
 	var timer clock.Timer
@@ -49,7 +49,7 @@ func (sh *shard) workAt(t *moveTask, at int64) {
 
 // carry moves what a task may move now, step by step. Between two steps
 // cancellations, deletions and the end of the process are heeded.
-func (e *Engine) carry(sh *shard, t *moveTask) {
+func (e *transferEngine) carry(sh *transferShard, t *moveTask) {
 	for {
 		qs, leases := sh.nextStep(t)
 		if len(leases) == 0 {
@@ -74,7 +74,7 @@ func (e *Engine) carry(sh *shard, t *moveTask) {
 
 // nextStep takes the messages of a task's next step out of what can be
 // received. Without any, the task is over or waits for a moment.
-func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
+func (sh *transferShard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 	sh.view(func() {
 		qs, leases = sh.leaseStep(t)
 		t.working = len(leases) > 0
@@ -82,7 +82,7 @@ func (sh *shard) nextStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 	return qs, leases
 }
 
-func (sh *shard) leaseStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
+func (sh *transferShard) leaseStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 	select {
 	case <-sh.engine.stopping:
 		return nil, nil
@@ -125,7 +125,7 @@ func (sh *shard) leaseStep(t *moveTask) (qs *queueState, leases []queue.Lease) {
 }
 
 // leaseForMove takes up to n messages for a task.
-func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
+func (sh *transferShard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
 	for {
 		sh.prepare(qs, now, n)
 		r := queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true}
@@ -140,9 +140,9 @@ func (sh *shard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, 
 
 // moveOne carries one message to its destination, where it is a new message:
 // with an id and a time of its own and without a history.
-func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) (*journal.Commit, error) {
+func (e *transferEngine) moveOne(sh *transferShard, t *moveTask, qs *queueState, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.id, qs.incarnation)
-	record, ok, err := e.readRecord(sh, keys.Record(l.Lane, l.Sequence))
+	record, ok, err := e.readRecord(keys.Record(l.Lane, l.Sequence))
 	if err != nil {
 		e.fatal(err)
 		return nil, err
@@ -181,7 +181,7 @@ func (e *Engine) moveOne(sh *shard, t *moveTask, qs *queueState, l queue.Lease) 
 }
 
 // moved ends the waiting of a task whose message has arrived.
-func (sh *shard) moved(t *moveTask, err error) {
+func (sh *transferShard) moved(t *moveTask, err error) {
 	if err == nil {
 		sh.view(func() { t.tries = 0 })
 	}
@@ -190,7 +190,7 @@ func (sh *shard) moved(t *moveTask, err error) {
 // deliverAnew carries a dead letter of a subscription back into its backlog, to
 // be sent to the endpoint as if it had just been published: its lifetime and its
 // retries begin anew. AWS's move tasks cannot do this.
-func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*journal.Commit, error) {
+func (e *transferEngine) deliverAnew(sh *transferShard, t *moveTask, qs *queueState, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil {
 		return nil, err
@@ -212,14 +212,14 @@ func (e *Engine) deliverAnew(sh *shard, t *moveTask, qs *queueState, l queue.Lea
 
 // refused gives back the messages of a step that the destination did not take,
 // and lets the task fail or try again later.
-func (sh *shard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
+func (sh *transferShard) refused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
 	_, _ = sh.run(true, func(*Tx) error {
 		sh.stepRefused(t, qs, leases, refusal)
 		return nil
 	})
 }
 
-func (sh *shard) stepRefused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
+func (sh *transferShard) stepRefused(t *moveTask, qs *queueState, leases []queue.Lease, refusal error) {
 	now := sh.now()
 	if !qs.gone {
 		for _, l := range leases {
@@ -240,13 +240,13 @@ func (sh *shard) stepRefused(t *moveTask, qs *queueState, leases []queue.Lease, 
 }
 
 // retryMove has a task tried again after a while.
-func (sh *shard) retryMove(t *moveTask, now int64) {
+func (sh *transferShard) retryMove(t *moveTask, now int64) {
 	at := now + t.retryIn()
 	t.tries++
 	sh.workAt(t, at)
 }
 
-func (sh *shard) finishMove(t *moveTask, status MoveStatus, reason string) {
+func (sh *transferShard) finishMove(t *moveTask, status MoveStatus, reason string) {
 	t.stop()
 	t.Status, t.Reason = status, reason
 	sh.writeMove(t)
@@ -255,7 +255,7 @@ func (sh *shard) finishMove(t *moveTask, status MoveStatus, reason string) {
 
 // resumeMoves goes on with the tasks that were running when the process before
 // ended. What was on its way and has not arrived is in the source again.
-func (sh *shard) resumeMoves() {
+func (sh *transferShard) resumeMoves() {
 	for _, qs := range sh.queues {
 		if qs.machine.Moving() == 0 {
 			continue

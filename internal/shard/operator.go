@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -51,17 +52,17 @@ func parseDeliveryID(s string) (id deliveryID, err error) {
 // Pause stops the deliveries of a subscription: what is in its backlog, and what
 // comes, waits there. Attempts under way go on, and the consumer gives back what
 // it has not begun. Errors: NotFound.
-func (e *Engine) Pause(ctx context.Context, sub arn.ARN) error {
+func (e *backlogEngine) Pause(ctx context.Context, sub arn.ARN) error {
 	return e.setPaused(ctx, sub, (*topic.State).Pause)
 }
 
 // Resume ends a Pause. Errors: NotFound.
-func (e *Engine) Resume(ctx context.Context, sub arn.ARN) error {
+func (e *backlogEngine) Resume(ctx context.Context, sub arn.ARN) error {
 	return e.setPaused(ctx, sub, (*topic.State).Resume)
 }
 
-func (e *Engine) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
-	return e.withSubscription(ctx, name, func(sh *shard) error {
+func (e *backlogEngine) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
+	return e.withSubscription(ctx, name, func(sh *backlogShard) error {
 		sub, err := set(sh.topics, sh.time(), name, &sh.batch)
 		if err != nil {
 			return err
@@ -75,12 +76,12 @@ func (e *Engine) setPaused(ctx context.Context, name arn.ARN, set func(*topic.St
 }
 
 // Backlog counts what a subscription is owed. Errors: NotFound.
-func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
+func (e *backlogEngine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
 	var low uint64
 	var leased int64
 	var qs *queueState
 	sh := e.shardOfSubscription(sub)
-	err = e.withSubscription(ctx, sub, func(sh *shard) error {
+	err = e.withSubscription(ctx, sub, func(sh *backlogShard) error {
 		s, ok := sh.topics.Subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription
@@ -112,7 +113,7 @@ func (e *Engine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, er
 // oldestOf is when the oldest message of a backlog was accepted, zero if it is
 // empty. No message of it has a lower sequence than low; leased is when the oldest
 // of those was accepted that the search does not find, 0 if there is none.
-func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (at time.Time, err error) {
+func (e *backlogEngine) oldestOf(sh *backlogShard, qs *queueState, low uint64, leased int64) (at time.Time, err error) {
 	oldest, low, err := e.oldest(sh, qs, low)
 	if err != nil {
 		e.fatal(err)
@@ -136,7 +137,7 @@ func (e *Engine) oldestOf(sh *shard, qs *queueState, low uint64, leased int64) (
 // oldest finds when the oldest message of a backlog was published, 0 if it is
 // empty; of groups that are blocked it does not know. The search in the main lane
 // begins at low; next is where the next can.
-func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next uint64, err error) {
+func (e *backlogEngine) oldest(sh *backlogShard, qs *queueState, low uint64) (sent int64, next uint64, err error) {
 	next = low
 	keys := layout.NewKeys(sh.id, qs.incarnation)
 	for _, lane := range []layout.Lane{layout.MainLane, layout.DelayedLane, layout.MovedLane} {
@@ -171,13 +172,13 @@ func (e *Engine) oldest(sh *shard, qs *queueState, low uint64) (sent int64, next
 		}
 		return false
 	})
-	return sent, next, errorsFirst(failed, err)
+	return sent, next, cmp.Or(failed, err)
 }
 
 // withBacklog runs f under the lock of a subscription's shard and returns once
 // all that f saw and did is durable. Without a backlog f is not run. Errors:
 // NotFound, f's.
-func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscription, qs *queueState) error) error {
+func (e *backlogEngine) withBacklog(name arn.ARN, f func(sh *backlogShard, sub *topic.Subscription, qs *queueState) error) error {
 	sh := e.shardOfSubscription(name)
 	return sh.runDurable(func(tx *Tx) error {
 		sub, ok := sh.topics.Subscription(name)
@@ -198,13 +199,13 @@ func (e *Engine) withBacklog(name arn.ARN, f func(sh *shard, sub *topic.Subscrip
 
 // RetryNow makes a delivery that waits for its next attempt due now; changed is
 // false if it is due already or under way. Errors: NotFound.
-func (e *Engine) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bool, err error) {
+func (e *backlogEngine) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bool, err error) {
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return false, err
 	}
 	found := false
-	err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
+	err = e.withBacklog(sub, func(sh *backlogShard, _ *topic.Subscription, qs *queueState) error {
 		found = true
 		return sh.resolve(qs, true, func() (need queue.Need, err error) {
 			changed, need, err = qs.machine.Hasten(&sh.batch, sh.now(), name.lane, name.sequence)
@@ -224,12 +225,12 @@ const operatorStep = 512
 // RetryAllNow makes every delivery that waits for its next attempt due now and
 // returns how many those were. It takes one commit for each 512 of them; if it
 // fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
-func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
+func (e *backlogEngine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
 	var began int64
 	var last layout.State // how far it has come
 	for more := true; more && err == nil; {
 		more = false
-		err = e.withBacklog(sub, func(sh *shard, _ *topic.Subscription, qs *queueState) error {
+		err = e.withBacklog(sub, func(sh *backlogShard, _ *topic.Subscription, qs *queueState) error {
 			now, keys := sh.now(), qs.machine.Keys()
 			if began == 0 {
 				began, last.Due = now, now+1
@@ -261,7 +262,7 @@ func (e *Engine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error
 				last = p
 				return true
 			})
-			if err := errorsFirst(failed, err); err != nil {
+			if err := cmp.Or(failed, err); err != nil {
 				return err
 			}
 			for i, p := range found {
@@ -304,10 +305,10 @@ type Waiting struct {
 }
 
 // Next lists up to 512 deliveries; none is the end. Errors: NotFound.
-func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
+func (e *backlogEngine) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
 	for more := true; more && len(ids) == 0 && err == nil; {
 		more = false
-		err = e.withBacklog(w.Subscription, func(_ *shard, _ *topic.Subscription, qs *queueState) error {
+		err = e.withBacklog(w.Subscription, func(_ *backlogShard, _ *topic.Subscription, qs *queueState) error {
 			fifo := qs.topicFIFO() // then it goes group by group
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.machine.NextSequence(), fifo
@@ -340,7 +341,7 @@ func (e *Engine) Next(ctx context.Context, w *Waiting) (ids []string, err error)
 			if !more && !w.fresh {
 				more, w.fresh, w.last = true, true, layout.State{}
 			}
-			return errorsFirst(failed, err)
+			return cmp.Or(failed, err)
 		})
 		if err == nil {
 			err = ctx.Err()
@@ -367,13 +368,13 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 
 // Look reads a delivery that waits, without taking it: Attempt is how many were
 // made. Errors: NotFound, ErrUnderWay.
-func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (e *backlogEngine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return nil, err
 	}
 	var d *Delivery
-	err = e.withBacklog(sub, func(sh *shard, s *topic.Subscription, qs *queueState) error {
+	err = e.withBacklog(sub, func(sh *backlogShard, s *topic.Subscription, qs *queueState) error {
 		d = &Delivery{Subscription: *s, backlogLease: backlogLease{shard: sh, queue: qs, lease: queue.Lease{Lane: name.lane, Sequence: name.sequence}}}
 		d.Feedback = s.Topic().Feedback(s.Protocol)
 		record, err := sh.waitingRecord(qs, name)
@@ -398,7 +399,7 @@ func (e *Engine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, err
 }
 
 // waitingRecord reads the record of a message that nobody has.
-func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
+func (sh *backlogShard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
 	if _, leased := qs.machine.Leased(id.sequence); leased {
 		return nil, ErrUnderWay
 	}
@@ -416,7 +417,7 @@ func (sh *shard) waitingRecord(qs *queueState, id deliveryID) ([]byte, error) {
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *backlogEngine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	from, to := d.shard, d.shard
 	if m != nil {
 		if e.full() {
@@ -426,9 +427,9 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	}
 	var g *journal.Commit
 	if m != nil && e.options.TwoStep {
-		g, err = e.transferTwoStep(from, to, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
+		g, err = e.transferTwoStep(from.transferShard, to.transferShard, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
-		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from, to)
+		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from.coreShard, to.coreShard)
 	}
 	if err != nil {
 		g.Wait() // the refusal may rest on it
@@ -436,13 +437,13 @@ func (e *Engine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.
 	}
 	e.finish(d, Attempt{}, state, reason)
 	if m != nil {
-		e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+		e.sinkOf(dest).arrived(dest, m)
 	}
 	return g.Wait, nil
 }
 
 // evictable refuses a delivery that does not wait any more.
-func (sh *shard) evictable(d *Delivery) error {
+func (sh *backlogShard) evictable(d *Delivery) error {
 	if d.queue.ended() {
 		return topic.ErrNoSubscription
 	}
@@ -451,7 +452,7 @@ func (sh *shard) evictable(d *Delivery) error {
 	return err
 }
 
-func (sh *shard) evict(tx *Tx, to *shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) error {
+func (sh *backlogShard) evict(tx *Tx, to *backlogShard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) error {
 	if err := sh.evictable(d); err != nil {
 		return err
 	}

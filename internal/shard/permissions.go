@@ -34,19 +34,19 @@ func (p *Permission) grant(prefix string, resource arn.ARN) policy.Grant {
 // AddPermission adds a statement to a queue's policy. Errors:
 // QueueDoesNotExist; InvalidParameter when the label is taken; OverLimit when
 // the policy would grow too large.
-func (e *Engine) AddPermission(ctx context.Context, a arn.ARN, p Permission) error {
+func (e *queueEngine) AddPermission(ctx context.Context, a arn.ARN, p Permission) error {
 	return e.editPolicy(ctx, a, func(doc string) (string, error) { return addStatement(doc, a, p) })
 }
 
 // RemovePermission removes the statements with a label from a queue's policy,
 // and with the last one the policy itself.
 // Errors: QueueDoesNotExist; InvalidParameter when there is none.
-func (e *Engine) RemovePermission(ctx context.Context, a arn.ARN, label string) error {
+func (e *queueEngine) RemovePermission(ctx context.Context, a arn.ARN, label string) error {
 	return e.editPolicy(ctx, a, func(doc string) (string, error) { return removeStatement(doc, label) })
 }
 
-func (e *Engine) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string) (string, error)) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string) (string, error)) error {
+	return e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
 			return err

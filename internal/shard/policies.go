@@ -52,7 +52,7 @@ var errQueuePolicy = fault.Newf(fault.InvalidAttributeValue, "Invalid value for 
 
 // loadPolicy compiles a stored policy. One that is not understood, which an
 // older version let in, lets nobody in.
-func (qs *queueState) loadPolicy(e *Engine) {
+func (qs *queueState) loadPolicy(e *queueEngine) {
 	p, err := parseQueuePolicy(qs.record.Attributes[attribute.Policy])
 	if err != nil {
 		e.logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", qs.arn.String())

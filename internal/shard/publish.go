@@ -64,7 +64,7 @@ type fanout struct {
 // each. A duplicate of a message that a FIFO topic has accepted is spread no
 // further. Errors: NotFound, InvalidParameter for a message without a
 // deduplication id where the topic needs one, KMSNotFound, InsufficientStorage.
-func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publication) ([]SendResult, error) {
+func (e *topicEngine) Publish(_ context.Context, t arn.ARN, publications ...Publication) ([]SendResult, error) {
 	if e.full() {
 		return nil, errFull
 	}
@@ -80,7 +80,7 @@ func (e *Engine) Publish(_ context.Context, t arn.ARN, publications ...Publicati
 // publish publishes for several, whose topic is the same, and returns how many
 // subscriptions a publication goes to. In FIFO topics it is for one only, whose
 // error may be its own.
-func (sh *shard) publish(ps []*publisher) (reach int) {
+func (sh *topicShard) publish(ps []*publisher) (reach int) {
 	t, all := ps[0].topic, ps[0].publications
 	if len(ps) > 1 {
 		all = make([]Publication, 0, len(ps)*len(all))
@@ -139,7 +139,7 @@ var errNoDedup = fault.New(fault.InvalidParameter,
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
-func (sh *shard) spreadAll(tx *Tx, t arn.ARN, publications []Publication) (fs []fanout, refused *journal.Commit, err error) {
+func (sh *topicShard) spreadAll(tx *Tx, t arn.ARN, publications []Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -196,7 +196,7 @@ func (sh *shard) spreadAll(tx *Tx, t arn.ARN, publications []Publication) (fs []
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *shard) publishInSteps(tx *Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
+func (sh *topicShard) publishInSteps(tx *Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.topics.Topic(f.topic); !ok { // deleted while the lock was open
 		return sh.lastCatalogCommit, false, topic.ErrNoTopic
@@ -216,7 +216,7 @@ func (sh *shard) publishInSteps(tx *Tx, fs []fanout) (g *journal.Commit, done bo
 
 // spreadTo puts the message into the backlog of one subscription and returns
 // the size of its record.
-func (sh *shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
+func (sh *topicShard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
 	f.record = f.notification(sub).AppendRecord(f.record[:0])
 	lane := layout.MainLane
 	if f.topic.FIFO() {

@@ -44,7 +44,7 @@ func (p *publishedEvent) Emit() { p.tell(p.what) }
 
 // publishedEvent makes the event of a publication that has been committed; nil if nobody
 // wants it, or for a duplicate. The shard's lock is held.
-func (sh *shard) publishedEvent(f *fanout, done bool) *Published {
+func (sh *topicShard) publishedEvent(f *fanout, done bool) *Published {
 	if sh.engine.options.Published == nil || f.result.Duplicate {
 		return nil
 	}

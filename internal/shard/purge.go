@@ -23,8 +23,8 @@ const (
 // cost that does not depend on how many there are: the queue begins a new
 // incarnation and the records of the old one are dropped by range. Receives
 // that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
-func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) PurgeQueue(ctx context.Context, a arn.ARN) error {
+	return e.withCatalog(ctx, a, func(sh *queueShard) error {
 		old, err := sh.lookup(a)
 		if err != nil {
 			return err
@@ -51,14 +51,14 @@ func (e *Engine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs
 		}
-		sh.endMoves(a)
+		e.hooks.purged(a)
 		return sh.writeQueue(qs)
 	})
 }
 
 // purged reports whether a receipt handle is of a message that a purge of the
 // queue has removed.
-func (sh *shard) purged(qs *queueState, handle string) bool {
+func (sh *queueShard) purged(qs *queueState, handle string) bool {
 	return slices.ContainsFunc(qs.record.Former, func(inc layout.Incarnation) bool {
 		_, ok := sh.engine.handles.open(handle, sh.id, inc)
 		return ok

@@ -1,7 +1,10 @@
 package shard
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,7 +61,7 @@ func catalogPrefix(shard uint16, account, region string) []byte {
 	return append(append(key, region...), 0)
 }
 
-func (sh *shard) writeQueue(qs *queueState) error {
+func (sh *queueShard) writeQueue(qs *queueState) error {
 	value, err := json.Marshal(qs.record)
 	if err != nil {
 		return err
@@ -70,11 +73,11 @@ func (sh *shard) writeQueue(qs *queueState) error {
 // CreateQueue creates a queue. A queue of that name with the same values of the
 // attributes that the request names is left as it is. Errors: QueueNameExists,
 // QueueDeletedRecently, and those of the attributes.
-func (e *Engine) CreateQueue(ctx context.Context, spec QueueSpec) error {
+func (e *queueEngine) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	if _, err := parseQueuePolicy(spec.Attributes[attribute.Policy]); err != nil {
 		return err
 	}
-	err := e.withCatalog(ctx, spec.ARN, func(sh *shard) error {
+	err := e.withCatalog(ctx, spec.ARN, func(sh *queueShard) error {
 		if qs, ok := sh.queues[spec.ARN]; ok {
 			return sameQueue(qs.record, spec)
 		}
@@ -117,8 +120,8 @@ func fitted(m map[string]string) map[string]string {
 	return kept
 }
 
-func (sh *shard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {
-	qs := &queueState{arn: a, incarnation: r.Incarnation, record: r}
+func (sh *queueShard) newQueue(a arn.ARN, r *queueRecord, cfg queue.Config) *queueState {
+	qs := &queueState{shard: sh, arn: a, incarnation: r.Incarnation, record: r}
 	qs.loadPolicy(sh.engine)
 	qs.machine = *queue.New(layout.NewKeys(sh.id, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	sh.queues[a] = qs
@@ -143,15 +146,15 @@ func sameQueue(r *queueRecord, spec QueueSpec) error {
 
 // DeleteQueue deletes a queue and all its messages, at a cost that does not
 // depend on how many there are. Errors: QueueDoesNotExist.
-func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) DeleteQueue(ctx context.Context, a arn.ARN) error {
+	return e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
 			return err
 		}
 		sh.drop(qs)
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, arn.ARN{})
-		sh.dropMoves(a)
+		e.hooks.deleted(a)
 		sh.batch.Delete(catalogKey(sh.id, a))
 		delete(sh.queues, a)
 		now := sh.now()
@@ -170,18 +173,18 @@ func (e *Engine) DeleteQueue(ctx context.Context, a arn.ARN) error {
 }
 
 // drop removes all records of a queue or backlog.
-func (sh *shard) drop(qs *queueState) {
+func (sh *queueShard) drop(qs *queueState) {
 	span := qs.machine.Keys().All()
 	sh.batch.DeleteRange(span.Lower, span.Upper)
 	sh.batch.Delete(qs.machine.Keys().Counters())
-	qs.gone, qs.topic = true, nil // of what is gone some are kept for a while
+	qs.gone, qs.owner = true, nil // of what is gone some are kept for a while
 	sh.refuse(qs, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist."))
 	sh.touch(qs)
 }
 
 // counts counts the messages of a queue or backlog, after the leases that have
 // run out by now, as part of the command under way.
-func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
+func (sh *queueShard) counts(qs *queueState, now int64) queue.Counts {
 	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
 		sh.fill(qs, need)
 	}
@@ -193,9 +196,9 @@ func (sh *shard) counts(qs *queueState, now int64) queue.Counts {
 }
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
-func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
+func (e *queueEngine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
 	var counted *journal.Commit
-	err = e.withCatalog(ctx, a, func(sh *shard) error {
+	err = e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
 			return err
@@ -217,7 +220,7 @@ func (e *Engine) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 
 // QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
 // QueueDoesNotExist.
-func (e *Engine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
+func (e *queueEngine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
 	sh := e.shardOf(a)
 	var cfg queue.Config
 	err := sh.runDurable(func(tx *Tx) error {
@@ -233,8 +236,8 @@ func (e *Engine) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error)
 
 // SetQueueAttributes changes attributes of a queue; the empty string removes
 // one. Errors: QueueDoesNotExist, and those of the attributes.
-func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[string]string) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[string]string) error {
+	return e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
 			return err
@@ -275,7 +278,7 @@ func (e *Engine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 
 // ListQueues lists the names of an account's queues in a region that begin with
 // prefix, in ascending order, from the first one behind after.
-func (e *Engine) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+func (e *queueEngine) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
 	err = e.mergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
 		if len(names) == limit {
 			more = true
@@ -294,3 +297,114 @@ func decodeQueueRecord(value []byte) (*queueRecord, error) {
 	r := &queueRecord{}
 	return r, json.Unmarshal(value[1:], r)
 }
+
+// SetCreationWatcher has created called with each queue and each function, also one
+// with the name of an alias, that is made from now on: a mapping may wait for it. It
+// must be quick.
+func (e *queueEngine) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
+
+// tellCreation tells of what was made, if it was.
+func (e *queueEngine) tellCreation(a arn.ARN, err error) error {
+	if created := e.creationWatcher.Load(); created != nil && err == nil {
+		(*created)(a)
+	}
+	return err
+}
+
+// ended reports that the queue is gone, or of what it is the backlog.
+func (qs *queueState) ended() bool { return qs.gone || qs.owner != nil && qs.owner.Gone() }
+
+// forgetBacklog gives back what a backlog takes in memory; false if there is none.
+func (sh *queueShard) forgetBacklog(inc layout.Incarnation) bool {
+	qs, ok := sh.backlogs[inc]
+	if ok {
+		sh.setTimer(qs, 0)
+		delete(sh.backlogs, inc)
+		qs.gone, qs.owner = true, nil
+	}
+	return ok
+}
+
+func (sh *queueShard) loadQueues() error {
+	var failed error
+	prefix := catalogPrefix(sh.id, "", "")[:3]
+	err := each(sh.engine.store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+		parts := bytes.SplitN(key[3:], []byte{0}, 3)
+		if len(parts) != 3 {
+			failed = fmt.Errorf("a queue has the unreadable key %q", key)
+			return false
+		}
+		a := arn.Queue(string(parts[1]), string(parts[0]), string(parts[2]))
+		var record *queueRecord
+		if record, failed = decodeQueueRecord(value); failed != nil {
+			return false
+		}
+		cfg, err := attribute.Config(record.Attributes)
+		if err != nil {
+			failed = fmt.Errorf("queue %s: %w", a, err)
+			return false
+		}
+		qs := &queueState{shard: sh, arn: a, incarnation: record.Incarnation, record: record}
+		qs.loadPolicy(sh.engine)
+		qs.machine = *queue.New(layout.NewKeys(sh.id, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+		sh.queues[a] = qs
+		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
+		failed = sh.loadMachine(qs)
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// loadMachine sets a machine to its counters and gives it its leases.
+func (sh *queueShard) loadMachine(qs *queueState) error {
+	value, ok := sh.counters[qs.incarnation]
+	if !ok {
+		return fmt.Errorf("%s has no counters", qs.arn)
+	}
+	delete(sh.counters, qs.incarnation)
+	if err := qs.machine.Load(value, sh.meta.Now); err != nil {
+		return err
+	}
+	for need := range qs.machine.LoadNeeds() {
+		if err := sh.read(qs, need); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadSecret reads that key. An empty store gets one with shard 0's next
+// commit, so that the stream of its commits is complete.
+func (e *queueEngine) loadSecret() error {
+	key, ok, err := e.store.Get(nil, secretKey)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		key = make([]byte, handleKeySize)
+		if _, err := rand.Read(key); err != nil {
+			return err
+		}
+		e.all[0].batch.Set(secretKey, key)
+	}
+	e.handles = newHandleSealer(key)
+	return nil
+}
+
+func (sh *queueShard) byIncarnation(inc layout.Incarnation) *queueState {
+	if qs, ok := sh.backlogs[inc]; ok {
+		return qs
+	}
+	for _, qs := range sh.queues {
+		if qs.incarnation == inc {
+			return qs
+		}
+	}
+	return nil
+}
+
+const handleKeySize = 32 // bytes
+
+// secretKey holds the key that receipt handles are authenticated with, among
+// the keys of shard 0.
+var secretKey = keyspace.Shard(0, keyspace.HandleKey)

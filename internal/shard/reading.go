@@ -19,7 +19,7 @@ var errNoRoom = errors.New("no room for the record")
 // no room for the next; for the first it waits. records are nil where there is none
 // (it was deleted or has expired), and at the places in rest, which were not read. A
 // store that cannot be read ends the process.
-func (e *Engine) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
+func (e *queueEngine) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
 	records = make([][]byte, len(keys))
 	var granted int64 // what was waited for
 	for {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -41,12 +42,9 @@ type remains struct {
 // a topic was deleted last.
 func remainsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
-// ended reports that the queue is gone, or the topic whose backlog it is.
-func (qs *queueState) ended() bool { return qs.gone || qs.topic != nil && qs.topic.Gone() }
-
 // leaveRemains has the backlogs of a topic dropped that the command under way
 // deletes.
-func (sh *shard) leaveRemains(t *topic.Topic) {
+func (sh *topicShard) leaveRemains(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
 	}
@@ -58,7 +56,10 @@ func (sh *shard) leaveRemains(t *topic.Topic) {
 
 // loadRemains finds what a process before left of deleted topics: of the counters
 // those that nobody has claimed.
-func (sh *shard) loadRemains(counters map[layout.Incarnation][]byte) error {
+func (sh *topicShard) loadRemains() error {
+	counters := sh.counters
+	sh.counters = nil
+
 	value, marked, err := sh.engine.store.Get(nil, remainsKey(sh.id))
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (sh *shard) loadRemains(counters map[layout.Incarnation][]byte) error {
 
 // reclaim drops what is left of deleted topics in the background, one step at a
 // time.
-func (sh *shard) reclaim() {
+func (sh *topicShard) reclaim() {
 	if sh.reclaiming || len(sh.remains) == 0 {
 		return
 	}
@@ -92,7 +93,7 @@ func (sh *shard) reclaim() {
 
 // reclaimOnce makes a step, and returns when it is durable: so the disk paces it;
 // false when nothing is left.
-func (sh *shard) reclaimOnce() bool {
+func (sh *topicShard) reclaimOnce() bool {
 	var r *remains
 	sh.view(func() {
 		if len(sh.remains) == 0 || sh.closed {
@@ -133,7 +134,7 @@ func (sh *shard) reclaimOnce() bool {
 
 // forgetRemains gives back what the next backlogs take in memory, and returns the
 // runs that end there.
-func (sh *shard) forgetRemains(r *remains) (runs []run) {
+func (sh *topicShard) forgetRemains(r *remains) (runs []run) {
 	for end := min(r.next+remainsStep, len(r.all)); r.next < end; r.next++ {
 		inc := r.all[r.next]
 		if sh.forgetBacklog(layout.Incarnation(inc)) || r.stored {
@@ -150,35 +151,24 @@ func (sh *shard) forgetRemains(r *remains) (runs []run) {
 	return runs
 }
 
-// forgetBacklog gives back what a backlog takes in memory; false if there is none.
-func (sh *shard) forgetBacklog(inc layout.Incarnation) bool {
-	qs, ok := sh.backlogs[inc]
-	if ok {
-		sh.setTimer(qs, 0)
-		delete(sh.backlogs, inc)
-		qs.gone, qs.topic = true, nil
-	}
-	return ok
-}
-
 // run is a run of incarnations that follow each other.
 type run struct{ first, last layout.Incarnation }
 
 // eraseRuns removes the records and counters of runs, which are in ascending order.
-func (e *Engine) eraseRuns(b *mutation.Batch, shard uint16, runs []run) error {
+func (e *topicEngine) eraseRuns(b *mutation.Batch, shard uint16, runs []run) error {
 	records, counters := make([]layout.Span, len(runs)), make([]layout.Span, len(runs))
 	for i, r := range runs {
 		first, last := layout.NewKeys(shard, r.first), layout.NewKeys(shard, r.last)
 		records[i] = layout.Span{Lower: first.All().Lower, Upper: last.All().Upper}
 		counters[i] = layout.Span{Lower: bytes.Clone(first.Counters()), Upper: keyspace.Prefix(last.Counters()).Upper}
 	}
-	return errorsFirst(e.erase(b, records), e.erase(b, counters))
+	return cmp.Or(e.erase(b, records), e.erase(b, counters))
 }
 
 // erase removes the keys in spans, which are in ascending order. Few go one by one:
 // every range that is removed slows down all reads until the store has been
 // compacted.
-func (e *Engine) erase(b *mutation.Batch, spans []layout.Span) error {
+func (e *topicEngine) erase(b *mutation.Batch, spans []layout.Span) error {
 	if len(spans) == 0 {
 		return nil
 	}
@@ -200,3 +190,20 @@ func (e *Engine) erase(b *mutation.Batch, spans []layout.Span) error {
 	}
 	return it.Close()
 }
+
+// newDeletedTopicGC adds the module that drops what is left of deleted topics, after
+// all modules that have queues.
+func newDeletedTopicGC(e *topicEngine) {
+	for _, sh := range e.shards {
+		sh.add(deletedTopicGC{sh: sh})
+	}
+}
+
+// deletedTopicGC is the module of a shard.
+type deletedTopicGC struct {
+	nothing
+	sh *topicShard
+}
+
+func (m deletedTopicGC) load() error { return m.sh.loadRemains() }
+func (m deletedTopicGC) resume()     { m.sh.reclaim() }

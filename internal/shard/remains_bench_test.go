@@ -80,7 +80,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 
 // longestWait reads from a shard again and again, as commands do, and returns how
 // long that took at most.
-func longestWait(sh *shard, over <-chan struct{}) (longest time.Duration) {
+func longestWait(sh *topicShard, over <-chan struct{}) (longest time.Duration) {
 	next := make(chan struct{})
 	for {
 		clock.System.AfterFunc(100*time.Microsecond, func() { next <- struct{}{} })

@@ -43,7 +43,7 @@ func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
 	e.journal.Flush()
 	live := map[layoutPlace]bool{}
 	subscriptions := 0
-	for _, sh := range e.shards {
+	for _, sh := range e.topicEngine.shards {
 		sh.mu.Lock()
 		for sub := range sh.topics.AllDeliverable() {
 			live[layoutPlace{sh.id, sub.Incarnation}] = true

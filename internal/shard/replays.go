@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -51,7 +52,7 @@ func replayKey(shard uint16, inc layout.Incarnation) []byte {
 // replayChanged begins the replay that a subscription's policy asks for, in the
 // place of the one under way if there is one. It is part of the command that
 // changes the policy.
-func (sh *shard) replayChanged(sub *topic.Subscription) {
+func (sh *topicShard) replayChanged(sub *topic.Subscription) {
 	inc := layout.Incarnation(sub.Incarnation)
 	sh.dropReplay(inc)
 	if !sub.Replaying() {
@@ -66,8 +67,14 @@ func (sh *shard) replayChanged(sub *topic.Subscription) {
 	sh.lineUp(r)
 }
 
+// dropBacklog removes the backlog of a subscription that is gone, and its replay.
+func (sh *topicShard) dropBacklog(inc layout.Incarnation) {
+	sh.dropReplay(inc)
+	sh.backlogShard.dropBacklog(inc)
+}
+
 // dropReplay forgets the replay of a subscription, if there is one.
-func (sh *shard) dropReplay(inc layout.Incarnation) {
+func (sh *topicShard) dropReplay(inc layout.Incarnation) {
 	if _, ok := sh.replays[inc]; ok {
 		delete(sh.replays, inc)
 		sh.batch.Delete(replayKey(sh.id, inc))
@@ -75,7 +82,7 @@ func (sh *shard) dropReplay(inc layout.Incarnation) {
 }
 
 // loadReplays finds the replays that were under way when the process before ended.
-func (sh *shard) loadReplays() (err error) {
+func (sh *topicShard) loadReplays() (err error) {
 	sh.topics.Replays(func(sub *topic.Subscription) {
 		inc := layout.Incarnation(sub.Incarnation)
 		value, ok, e := sh.engine.store.Get(nil, replayKey(sh.id, inc))
@@ -83,7 +90,7 @@ func (sh *shard) loadReplays() (err error) {
 			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
 		}
 		if e != nil {
-			err = errorsFirst(err, e)
+			err = cmp.Or(err, e)
 			return
 		}
 		sh.replays[inc] = &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlaceOf(value), after: sh.nextFan}
@@ -92,7 +99,7 @@ func (sh *shard) loadReplays() (err error) {
 }
 
 // resumeReplays lines up the replays that wait for something.
-func (sh *shard) resumeReplays() {
+func (sh *topicShard) resumeReplays() {
 	for _, inc := range slices.Sorted(maps.Keys(sh.replays)) {
 		sh.lineUp(sh.replays[inc])
 	}
@@ -100,7 +107,7 @@ func (sh *shard) resumeReplays() {
 
 // delivered lets the replay into a backlog go on that has been waiting for
 // deliveries.
-func (sh *shard) delivered(qs *queueState) {
+func (sh *topicShard) delivered(qs *queueState) {
 	if len(sh.replays) == 0 {
 		return
 	}
@@ -111,7 +118,7 @@ func (sh *shard) delivered(qs *queueState) {
 
 // lineUp has a replay go on in the background, one step at a time and in turn
 // with others.
-func (sh *shard) lineUp(r *pendingReplay) {
+func (sh *topicShard) lineUp(r *pendingReplay) {
 	if !r.lined {
 		r.lined = true
 		sh.replayLine = append(sh.replayLine, r)
@@ -124,7 +131,7 @@ func (sh *shard) lineUp(r *pendingReplay) {
 }
 
 // lineUpLater has a replay go on after a while.
-func (sh *shard) lineUpLater(r *pendingReplay) {
+func (sh *topicShard) lineUpLater(r *pendingReplay) {
 	sh.engine.clock.AfterFunc(replayWait, func() {
 		sh.view(func() {
 			if !sh.closed && sh.replays[r.incarnation] == r {
@@ -135,12 +142,12 @@ func (sh *shard) lineUpLater(r *pendingReplay) {
 }
 
 // replayOnce makes a step of the replay that is next in line; false if none is.
-func (sh *shard) replayOnce() (more bool) {
+func (sh *topicShard) replayOnce() (more bool) {
 	sh.view(func() { more = sh.stepReplay() })
 	return more
 }
 
-func (sh *shard) stepReplay() bool {
+func (sh *topicShard) stepReplay() bool {
 	if len(sh.replayLine) == 0 || sh.closed {
 		sh.replaying = false
 		return false
@@ -185,7 +192,7 @@ func (sh *shard) stepReplay() bool {
 
 // nextOfArchive reads what a replay's next step delivers. over says that it is
 // the last one.
-func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*fanout, over bool) {
+func (sh *topicShard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*fanout, over bool) {
 	sh.readable()
 	t := sub.Topic()
 	inc := layout.Incarnation(t.Incarnation)
@@ -217,7 +224,7 @@ func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 		}
 		return true
 	})
-	if err = errorsFirst(failed, err); err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		sh.engine.fatal(err)
 	}
 	return found, over
@@ -226,7 +233,7 @@ func (sh *shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 // replayTo puts a message of the archive into a subscription's backlog. One that
 // was published before the replay is marked, and has a deduplication id of its
 // own: a queue that still remembers the first delivery takes it all the same.
-func (sh *shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
+func (sh *topicShard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
 	if f.sequence < sub.Progress().From {
 		f.replayed = true
 		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.sequence)

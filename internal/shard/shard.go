@@ -1,78 +1,55 @@
 package shard
 
 import (
+	"bytes"
+	"cmp"
 	"container/heap"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/function"
-	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/journal"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/topic"
 )
 
-// shard owns a slice of the state. Its commands run one after the other, under
-// mu, in the goroutines of their callers; a command reads and changes the
-// machines, collects what to write in a batch and appends it to the shard's stream
-// of the journal before mu is released, so that its order is the order of the commands.
-type shard struct {
-	id     uint16
-	engine *Engine
+// queueEngine is the module of queues: SQS's, and those that other modules have for
+// what waits for somebody else.
+type queueEngine struct {
+	*core
+	parts[*queueShard]
+	options Options
+	handles *handleSealer
+	faultSet
+	hooks           queueHooks
+	creationWatcher atomic.Pointer[func(arn.ARN)]
+}
 
-	mu                sync.Mutex
-	log               *journal.Stream // what its commands write
-	meta              journal.State   // what the log remembers
-	lastCatalogCommit *journal.Commit // the latest that changed which queues, topics and subscriptions there are
-	// generation counts the changes of the catalog. It changes under mu only.
-	generation atomic.Uint64
-	poisoned   bool // a command has panicked half-way
-	batch      mutation.Batch
-	dirty      []*queueState // touched by the command under way
-	emits      []Emitter     // what it has to tell
-	queues     map[arn.ARN]*queueState
-	backlogs   map[layout.Incarnation]*queueState
-	topics     *topic.State
-	functions  *function.State
-	mappings   *mapping.State
-	// topicPolicies are those that were asked for, by topic.
-	topicPolicies map[arn.ARN]compiledPolicy
-	// functionPolicies are those that were asked for, by function and qualifier.
-	functionPolicies map[arn.ARN]map[string]*policy.Policy
-	accepted         map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers           timerHeap
-	timer            clock.Timer
-	timerAt          int64
-	closed           bool
+// queueHooks are what others do when something becomes of queues. They are called
+// under the lock of the queue's shard. All are set.
+type queueHooks struct {
+	// deadLetters is called with messages that were received often enough, which are
+	// leased for their way to the dead-letter queue.
+	deadLetters func(qs *queueState, moves []queue.Lease)
+	// purged and deleted are called as part of the command that does that.
+	purged, deleted func(a arn.ARN)
+	// ready is called with a queue of another module that has something due.
+	ready func(qs *queueState)
+}
 
-	fanouts   []pendingFanout // publications that are still being spread, oldest first
-	spreading map[arn.ARN]int // how many of them there are of a topic
-	fanning   bool
-	nextFan   uint64
-	line      line                           // of publishers
-	planned   int                            // the deliveries of the latest publication
-	targets   map[*topic.Subscription]target // of late; see target
-	targetsOf uint64                         // the generation that targets is of
-	streams   map[layout.Incarnation]*stream // of FIFO topics
+// queueShard is the module's part in a shard.
+type queueShard struct {
+	*coreShard
+	engine   *queueEngine
+	queues   map[arn.ARN]*queueState
+	backlogs map[layout.Incarnation]*queueState
+	counters map[layout.Incarnation][]byte // while the shard is loaded: those that nobody has claimed
+	timers   timerHeap
 
-	archivesAt int64 // when archives are to be looked at; 0: never
-	replays    map[layout.Incarnation]*pendingReplay
-	replayLine []*pendingReplay // those whose next step can be made
-	replaying  bool
-	remains    []*remains // of deleted topics
-	reclaiming bool
-	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
-	deletions  map[arn.ARN]int64        // when queues were deleted, for the cool-down
-	sources    map[arn.ARN][]string     // by dead-letter queue: the names of this shard's queues that have it, in order
-	moves      map[arn.ARN][]*moveTask  // the latest move tasks of queues, oldest first
+	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
+	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
 	emptied     [emptiedKept]*queueState // those that became empty last, which are likely to be used again
 	nextEmptied int
@@ -81,12 +58,84 @@ type shard struct {
 	sizes     []int // room for those of the messages of a send
 }
 
+func newQueueEngine(k *core, o Options) *queueEngine {
+	e := &queueEngine{core: k, options: o}
+	for id, sh := range k.all {
+		s := &queueShard{coreShard: sh, engine: e, queues: map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{}}
+		e.parts.shards[id] = s
+		sh.add(queueModule{sh: s})
+	}
+	return e
+}
+
+// queueModule is the module of a shard.
+type queueModule struct {
+	nothing
+	sh *queueShard
+}
+
+func (m queueModule) load() error {
+	sh := m.sh
+	if sh.id == 0 {
+		if err := sh.engine.loadSecret(); err != nil {
+			return err
+		}
+	}
+	sh.counters = map[layout.Incarnation][]byte{}
+	err := each(sh.engine.store, layout.AllCounters(sh.id), func(key, value []byte) bool {
+		sh.counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
+		return true
+	})
+	return cmp.Or(err, sh.loadQueues())
+}
+
+func (m queueModule) resume() {
+	sh := m.sh
+	for _, qs := range sh.queues {
+		if !qs.machine.Empty() {
+			sh.touch(qs)
+			sh.commitMuch()
+		}
+	}
+}
+
+func (m queueModule) nextDue() int64 {
+	sh := m.sh
+	if len(sh.timers) == 0 {
+		return 0
+	}
+	return sh.timers[0].timerAt
+}
+
+// tickQueues bounds how many queues one tick looks after before it lets other
+// commands in.
+const tickQueues = 256
+
+func (m queueModule) tick(now int64) {
+	sh := m.sh
+	for range tickQueues {
+		if len(sh.timers) == 0 || sh.timers[0].timerAt > now {
+			break
+		}
+		qs := sh.timers[0]
+		sh.setTimer(qs, 0)
+		if qs.ended() {
+			continue
+		}
+		sh.sweep(qs, now)
+		qs.machine.Expire(&sh.batch, now)
+		sh.touch(qs)
+		sh.commit(false)
+	}
+}
+
 // queueState is a machine with what its shard keeps around it.
 type queueState struct {
 	machine     queue.Machine
+	shard       *queueShard
 	incarnation layout.Incarnation
-	arn         arn.ARN      // the queue's, or the subscription's or function's whose backlog it is
-	topic       *topic.Topic // whose subscription's backlog it is; nil: of none
+	arn         arn.ARN // the queue's, or the subscription's or function's whose backlog it is
+	owner       owner   // of what it is the backlog; nil: it goes when it is dropped
 	record      *queueRecord
 	policy      *policy.Policy // of record; nil: none
 	backlog     bool
@@ -113,6 +162,9 @@ type queueState struct {
 	timerIndex int32 // in the heap of timers
 }
 
+// owner is of what a queue is the backlog.
+type owner interface{ Gone() bool }
+
 // deadLetters are the messages of a queue that somebody carries to its
 // dead-letter queue, oldest first.
 type deadLetters struct{ moves []queue.Lease }
@@ -123,14 +175,8 @@ type pendingAppend struct {
 	commit   *journal.Commit
 }
 
-// now is the present in epoch milliseconds. It never goes back.
-func (sh *shard) now() int64 {
-	sh.meta.Now = max(sh.meta.Now, sh.engine.clock.Now().UnixMilli())
-	return sh.meta.Now
-}
-
 // touch marks a queue as changed by the command under way.
-func (sh *shard) touch(qs *queueState) {
+func (sh *queueShard) touch(qs *queueState) {
 	if !qs.dirty {
 		qs.dirty = true
 		sh.dirty = append(sh.dirty, qs)
@@ -138,7 +184,7 @@ func (sh *shard) touch(qs *queueState) {
 }
 
 // accept adds a message to a queue of this shard, as part of the command under way.
-func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
+func (sh *queueShard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	for need := qs.machine.PrepareAccept(a.Lane); need.Kind != queue.NeedNothing; need = qs.machine.PrepareAccept(a.Lane) {
 		sh.fill(qs, need)
 	}
@@ -147,8 +193,23 @@ func (sh *shard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
 	return qs.newest
 }
 
-// settle does what a changed queue asks for. It runs between commands.
-func (sh *shard) settle(qs *queueState) {
+// committed does what a change of the queue asks for.
+func (qs *queueState) committed() { qs.shard.reconcile(qs) }
+
+// clean implements touched.
+func (qs *queueState) clean() { qs.dirty = false }
+
+// appended implements touched.
+func (qs *queueState) appended(c *journal.Commit) {
+	if qs.newest != 0 {
+		qs.await(qs.newest, c)
+		qs.newest = 0
+	}
+}
+
+// reconcile does what a changed queue asks for: who waits is served, the consumer is
+// told, the timer is set. It runs between commands.
+func (sh *queueShard) reconcile(qs *queueState) {
 	if qs.ended() {
 		sh.setTimer(qs, 0)
 		return
@@ -161,10 +222,7 @@ func (sh *shard) settle(qs *queueState) {
 		sh.serve(qs, now)
 	}
 	if qs.backlog && !qs.readied && !qs.paused {
-		if consumer := qs.consumer(sh.engine); consumer != nil && sh.available(qs, now) {
-			qs.readied = true
-			consumer.Ready(qs.arn)
-		}
+		sh.engine.hooks.ready(qs)
 	}
 	at := qs.machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk
@@ -182,7 +240,7 @@ const emptiedKept = 32
 
 // rest notes that a queue is empty, and takes the memory of the one that has been
 // so for longest.
-func (sh *shard) rest(qs *queueState) {
+func (sh *queueShard) rest(qs *queueState) {
 	last := &sh.emptied[sh.nextEmptied]
 	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
 	if old := *last; old != nil {
@@ -195,14 +253,14 @@ func (sh *shard) rest(qs *queueState) {
 }
 
 // timerBy makes qs due at a moment, unless it is due before that; 0 is never.
-func (sh *shard) timerBy(qs *queueState, at int64) {
+func (sh *queueShard) timerBy(qs *queueState, at int64) {
 	if at != 0 && (qs.timerAt == 0 || at < qs.timerAt) {
 		sh.setTimer(qs, at)
 	}
 }
 
 // prepare reads what a receive of up to most messages needs.
-func (sh *shard) prepare(qs *queueState, now int64, most int) {
+func (sh *queueShard) prepare(qs *queueState, now int64, most int) {
 	for {
 		need := qs.machine.Prepare(now, most)
 		if need.Kind == queue.NeedNothing {
@@ -213,7 +271,7 @@ func (sh *shard) prepare(qs *queueState, now int64, most int) {
 }
 
 // available reports whether a receive would find something.
-func (sh *shard) available(qs *queueState, now int64) bool {
+func (sh *queueShard) available(qs *queueState, now int64) bool {
 	for {
 		ok, need := qs.machine.Available(now)
 		if need.Kind == queue.NeedNothing {
@@ -248,7 +306,7 @@ func (h *timerHeap) Pop() any {
 }
 
 // setTimer makes qs due at a moment; 0 for never.
-func (sh *shard) setTimer(qs *queueState, at int64) {
+func (sh *queueShard) setTimer(qs *queueState, at int64) {
 	switch {
 	case qs.timerAt == 0 && at != 0:
 		qs.timerAt = at
@@ -262,66 +320,11 @@ func (sh *shard) setTimer(qs *queueState, at int64) {
 	}
 }
 
-// arm sets the shard's one timer to the earliest moment.
-func (sh *shard) arm() {
-	at := sh.nextTimer()
-	if sh.closed || at == 0 {
-		return
-	}
-	if sh.timer != nil {
-		if sh.timerAt <= at {
-			return
-		}
-		sh.timer.Stop()
-	}
-	sh.timerAt = at
-	d := time.UnixMilli(at).Sub(sh.engine.clock.Now()) // to the very moment, not to within a millisecond
-	sh.timer = sh.engine.clock.AfterFunc(max(d, 0), sh.tick)
-}
-
-// tickQueues bounds how many queues one tick looks after before it lets other
-// commands in.
-const tickQueues = 256
-
-// tick runs what has become due.
-func (sh *shard) tick() {
-	_, _ = sh.run(false, func(*Tx) error {
-		if !sh.closed {
-			sh.runDue()
-		}
-		return nil
-	})
-}
-
-func (sh *shard) runDue() {
-	sh.timer = nil
-	now := sh.now()
-	for range tickQueues {
-		if len(sh.timers) == 0 || sh.timers[0].timerAt > now {
-			break
-		}
-		qs := sh.timers[0]
-		sh.setTimer(qs, 0)
-		if qs.ended() {
-			continue
-		}
-		sh.sweep(qs, now)
-		qs.machine.Expire(&sh.batch, now)
-		sh.touch(qs)
-		sh.commit(false)
-	}
-	sh.removeLapsed()
-	sh.settleFunctions()
-	sh.settleMappings()
-	sh.sweepArchives()
-	sh.arm()
-}
-
 // sweepSize bounds the messages that one sweep drops.
 const sweepSize = 512
 
 // sweep drops the messages of a queue that are past their retention.
-func (sh *shard) sweep(qs *queueState, now int64) {
+func (sh *queueShard) sweep(qs *queueState, now int64) {
 	cutoff, due := qs.machine.SweepDue(now)
 	if !due {
 		return
@@ -340,7 +343,7 @@ func (sh *shard) sweep(qs *queueState, now int64) {
 
 // resolve runs a command that may need the state of a message. What came before
 // is appended first, so that the store shows it.
-func (sh *shard) resolve(qs *queueState, sync bool, command func() (queue.Need, error)) error {
+func (sh *queueShard) resolve(qs *queueState, sync bool, command func() (queue.Need, error)) error {
 	for {
 		need, err := command()
 		if need.Kind == queue.NeedNothing {
@@ -355,7 +358,7 @@ func (sh *shard) resolve(qs *queueState, sync bool, command func() (queue.Need, 
 // lookup finds a queue. The error is a refusal for the caller; it may rest on a
 // deletion that is not durable yet, so wait for the returned commit before
 // answering it.
-func (sh *shard) lookup(a arn.ARN) (*queueState, error) {
+func (sh *queueShard) lookup(a arn.ARN) (*queueState, error) {
 	qs, ok := sh.queues[a]
 	if !ok {
 		return nil, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist.")
@@ -364,4 +367,10 @@ func (sh *shard) lookup(a arn.ARN) (*queueState, error) {
 		return nil, err
 	}
 	return qs, nil
+}
+
+// inconsistent reports counters that disagreed with the records: a fault in
+// this program, which has been mended for this queue.
+func (e *queueEngine) inconsistent(qs *queueState) {
+	e.logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.arn.String())
 }

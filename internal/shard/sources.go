@@ -11,7 +11,7 @@ import (
 // linkDeadLetter notes that the dead-letter queue of a source changes; the zero
 // ARN stands for none. Each shard knows it of its own queues only, and keeps it
 // in memory: it follows from the queues' records.
-func (sh *shard) linkDeadLetter(source, before, after arn.ARN) {
+func (sh *queueShard) linkDeadLetter(source, before, after arn.ARN) {
 	if before == after {
 		return
 	}
@@ -36,7 +36,7 @@ func (sh *shard) linkDeadLetter(source, before, after arn.ARN) {
 // sourcesOf gives the names of the shard's queues that have the dead-letter
 // queue dlq, in order, and the place of a name among them. A dead-letter queue
 // is of its sources' account and region.
-func (sh *shard) sourcesOf(dlq arn.ARN, name string) (names []string, i int, found bool) {
+func (sh *queueShard) sourcesOf(dlq arn.ARN, name string) (names []string, i int, found bool) {
 	names = sh.sources[dlq]
 	i, found = slices.BinarySearch(names, name)
 	return names, i, found
@@ -45,11 +45,11 @@ func (sh *shard) sourcesOf(dlq arn.ARN, name string) (names []string, i int, fou
 // DeadLetterSources lists the names of the queues whose dead-letter queue is
 // dlq, in ascending order, up to limit of them behind the name after. Its cost
 // grows with the page, not with the queues there are. Errors: QueueDoesNotExist.
-func (e *Engine) DeadLetterSources(ctx context.Context, dlq arn.ARN, after string, limit int) ([]string, bool, error) {
+func (e *queueEngine) DeadLetterSources(ctx context.Context, dlq arn.ARN, after string, limit int) ([]string, bool, error) {
 	if _, err := e.QueueConfig(ctx, dlq); err != nil {
 		return nil, false, err
 	}
-	return mergePages(ctx, e, limit, strings.Compare, func(sh *shard) ([]string, bool) {
+	return mergePages(ctx, &e.shards, limit, strings.Compare, func(sh *queueShard) ([]string, bool) {
 		names, i, found := sh.sourcesOf(dlq, after)
 		if found {
 			i++

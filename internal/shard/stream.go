@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -21,7 +22,7 @@ type stream struct {
 }
 
 // stream finds that of a FIFO topic, or begins it.
-func (sh *shard) stream(t *topic.Topic) *stream {
+func (sh *topicShard) stream(t *topic.Topic) *stream {
 	inc := layout.Incarnation(t.Incarnation)
 	s, ok := sh.streams[inc]
 	if !ok {
@@ -38,7 +39,7 @@ func streamKey(shard uint16, inc layout.Incarnation) []byte {
 }
 
 // loadStreams reads what stands of FIFO topics beside their records.
-func (sh *shard) loadStreams() error {
+func (sh *topicShard) loadStreams() error {
 	var failed error
 	err := each(sh.engine.store, keyspace.Prefix(streamPrefix(sh.id)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
@@ -49,12 +50,12 @@ func (sh *shard) loadStreams() error {
 		sh.streams[inc] = &stream{incarnation: inc, next: binary.BigEndian.Uint64(value)}
 		return true
 	})
-	return errorsFirst(failed, err)
+	return cmp.Or(failed, err)
 }
 
 // dropStream removes what stands of a topic that is gone. What is remembered of
 // its messages goes with its minute.
-func (sh *shard) dropStream(t *topic.Topic) {
+func (sh *topicShard) dropStream(t *topic.Topic) {
 	inc := layout.Incarnation(t.Incarnation)
 	if _, ok := sh.streams[inc]; ok {
 		delete(sh.streams, inc)
@@ -65,7 +66,7 @@ func (sh *shard) dropStream(t *topic.Topic) {
 // admit accepts messages, as part of the command that spreads them: those of a
 // FIFO topic get their sequences, unless they are duplicates, which are spread
 // no further. Nothing has been written by the command yet.
-func (sh *shard) admit(fs []fanout) {
+func (sh *topicShard) admit(fs []fanout) {
 	if len(fs) == 0 {
 		return
 	}
@@ -115,4 +116,4 @@ func (sh *shard) admit(fs []fanout) {
 
 // behind reports that a message of a FIFO topic must wait for earlier ones that
 // are still being spread.
-func (sh *shard) behind(t arn.ARN) bool { return t.FIFO() && sh.spreading[t] > 0 }
+func (sh *topicShard) behind(t arn.ARN) bool { return t.FIFO() && sh.spreading[t] > 0 }

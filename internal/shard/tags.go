@@ -13,13 +13,13 @@ const MaxTags = 50
 
 // TagQueue adds tags to a queue; one with the key of another replaces it.
 // Errors: QueueDoesNotExist; InvalidParameter for more than MaxTags in all.
-func (e *Engine) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
+func (e *queueEngine) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
 	return e.retag(ctx, a, func(all map[string]string) { maps.Copy(all, tags) })
 }
 
 // UntagQueue removes tags from a queue by their keys; those that it does not
 // have are ignored. Errors: QueueDoesNotExist.
-func (e *Engine) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error {
+func (e *queueEngine) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error {
 	return e.retag(ctx, a, func(all map[string]string) {
 		for _, key := range keys {
 			delete(all, key)
@@ -27,8 +27,8 @@ func (e *Engine) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error
 	})
 }
 
-func (e *Engine) retag(ctx context.Context, a arn.ARN, change func(all map[string]string)) error {
-	return e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) retag(ctx context.Context, a arn.ARN, change func(all map[string]string)) error {
+	return e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err != nil {
 			return err
@@ -47,8 +47,8 @@ func (e *Engine) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 }
 
 // QueueTags are the tags of a queue. Errors: QueueDoesNotExist.
-func (e *Engine) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
-	err = e.withCatalog(ctx, a, func(sh *shard) error {
+func (e *queueEngine) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
+	err = e.withCatalog(ctx, a, func(sh *queueShard) error {
 		qs, err := sh.lookup(a)
 		if err == nil {
 			tags = maps.Clone(qs.record.Tags)

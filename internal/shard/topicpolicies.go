@@ -66,7 +66,7 @@ func onTopic(action string) bool {
 // AddTopicPermission adds a statement to a topic's policy. Errors: NotFound;
 // InvalidParameter when the label is taken, an action is none of a topic's, or
 // the policy would grow too large.
-func (e *Engine) AddTopicPermission(ctx context.Context, t arn.ARN, p Permission) error {
+func (e *topicEngine) AddTopicPermission(ctx context.Context, t arn.ARN, p Permission) error {
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Add(doc, "", p.grant("SNS:", t))
 		if errors.Is(err, policy.ErrTaken) {
@@ -79,7 +79,7 @@ func (e *Engine) AddTopicPermission(ctx context.Context, t arn.ARN, p Permission
 // RemoveTopicPermission removes the statement with a label from a topic's
 // policy; that there is none is no error. Errors: NotFound; InvalidParameter for
 // the last statement, which a policy must keep.
-func (e *Engine) RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error {
+func (e *topicEngine) RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error {
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Remove(doc, label)
 		switch {
@@ -95,9 +95,9 @@ func (e *Engine) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 // AdmitsPublisher reports whether a topic's policy lets another account publish.
 // address is where the caller is, as host:port. A topic that is not there lets
 // nobody.
-func (e *Engine) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
+func (e *topicEngine) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
 	decision := policy.ImplicitDeny
-	err := e.withCatalog(ctx, t, func(sh *shard) error {
+	err := e.withCatalog(ctx, t, func(sh *topicShard) error {
 		found, ok := sh.topics.Topic(t)
 		if !ok {
 			return nil
@@ -115,7 +115,7 @@ func (e *Engine) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 
 // topicPolicy is the policy of a topic, compiled when it is first asked for:
 // few topics ever are.
-func (sh *shard) topicPolicy(t *topic.Topic) *policy.Policy {
+func (sh *topicShard) topicPolicy(t *topic.Topic) *policy.Policy {
 	doc := t.Attribute(topicPolicy)
 	if c, ok := sh.topicPolicies[t.ARN]; ok && c.doc == doc {
 		return c.policy
@@ -171,8 +171,8 @@ func (c *calling) Values(key string) []string {
 }
 
 // editTopicPolicy changes the policy of a topic, if edit does.
-func (e *Engine) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc string) (string, error)) error {
-	return e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc string) (string, error)) error {
+	return e.withCatalog(ctx, t, func(sh *topicShard) error {
 		found, ok := sh.topics.Topic(t)
 		if !ok {
 			return topic.ErrNoTopic

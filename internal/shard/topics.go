@@ -1,16 +1,18 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -19,14 +21,14 @@ import (
 
 // CreateTopic creates a topic, or finds one that differs in nothing that cmd
 // names. Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
-func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
+func (e *topicEngine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 	full := false
 	if most := e.options.MaxTopics; most > 0 {
 		e.quotas.Lock()
 		defer e.quotas.Unlock()
 		full = e.countTopics(cmd.ARN.Account, cmd.ARN.Region) >= most
 	}
-	return e.withCatalog(ctx, cmd.ARN, func(sh *shard) error {
+	return e.withCatalog(ctx, cmd.ARN, func(sh *topicShard) error {
 		if e.full() {
 			return errFull
 		}
@@ -47,7 +49,7 @@ func (e *Engine) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 }
 
 // countTopics counts the topics of an account and region.
-func (e *Engine) countTopics(account, region string) (n int) {
+func (e *topicEngine) countTopics(account, region string) (n int) {
 	for _, sh := range e.shards {
 		sh.view(func() { n += sh.topics.CountTopics(account, region) })
 	}
@@ -56,19 +58,19 @@ func (e *Engine) countTopics(account, region string) (n int) {
 
 // TagTopic adds tags to a topic; one with the key of another replaces it.
 // Errors: ResourceNotFound, TagLimitExceeded.
-func (e *Engine) TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error {
-	return e.withCatalog(ctx, t, func(sh *shard) error { return sh.topics.Tag(t, tags, &sh.batch) })
+func (e *topicEngine) TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error {
+	return e.withCatalog(ctx, t, func(sh *topicShard) error { return sh.topics.Tag(t, tags, &sh.batch) })
 }
 
 // UntagTopic removes tags from a topic by their keys; those that it does not
 // have are ignored. Errors: ResourceNotFound.
-func (e *Engine) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error {
-	return e.withCatalog(ctx, t, func(sh *shard) error { return sh.topics.Untag(t, keys, &sh.batch) })
+func (e *topicEngine) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error {
+	return e.withCatalog(ctx, t, func(sh *topicShard) error { return sh.topics.Untag(t, keys, &sh.batch) })
 }
 
 // TopicTags are the tags of a topic. Errors: ResourceNotFound.
-func (e *Engine) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]string, err error) {
-	err = e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]string, err error) {
+	err = e.withCatalog(ctx, t, func(sh *topicShard) error {
 		found, ok := sh.topics.Topic(t)
 		if !ok {
 			return topic.ErrNoResource
@@ -85,7 +87,7 @@ const lapseStep = 256
 
 // removeLapsed removes subscriptions that nobody confirmed in time, and what is
 // left of those that nobody restored.
-func (sh *shard) removeLapsed() {
+func (sh *topicShard) removeLapsed() {
 	gone := sh.topics.RemoveLapsed(sh.time(), lapseStep, &sh.batch)
 	if len(gone) == 0 {
 		return
@@ -96,35 +98,11 @@ func (sh *shard) removeLapsed() {
 	sh.catalogChanged(sh.commit(true))
 }
 
-// nextTimer is when the shard has something to do, in epoch milliseconds; 0 is
-// never.
-func (sh *shard) nextTimer() (at int64) {
-	if len(sh.timers) > 0 {
-		at = sh.timers[0].timerAt
-	}
-	if lapse, ok := sh.topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
-		at = lapse.UnixMilli()
-	}
-	if settle, ok := sh.mappings.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
-		at = settle.UnixMilli()
-	}
-	if settle, ok := sh.functions.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
-		at = settle.UnixMilli()
-	}
-	if sh.archivesAt != 0 && (at == 0 || sh.archivesAt < at) {
-		at = sh.archivesAt
-	}
-	return at
-}
-
-// time is now as the topics' machine takes it.
-func (sh *shard) time() time.Time { return time.UnixMilli(sh.now()).UTC() }
-
 // DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that
 // does not depend on how many these are. Deleting what is not there succeeds.
 // Errors: InvalidState for one with an archive.
-func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
-	return e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) DeleteTopic(ctx context.Context, t arn.ARN) error {
+	return e.withCatalog(ctx, t, func(sh *topicShard) error {
 		gone, err := sh.topics.DeleteTopic(t, &sh.batch)
 		if err != nil || gone == nil {
 			return err
@@ -138,15 +116,15 @@ func (e *Engine) DeleteTopic(ctx context.Context, t arn.ARN) error {
 
 // HasTopic reports whether there is a topic, for statistics: it does not wait until
 // what it tells is durable.
-func (e *Engine) HasTopic(t arn.ARN) (ok bool) {
+func (e *topicEngine) HasTopic(t arn.ARN) (ok bool) {
 	sh := e.shardOf(t)
 	sh.view(func() { _, ok = sh.topics.Topic(t) })
 	return ok
 }
 
 // TopicAttributes are all attributes of a topic. Errors: NotFound.
-func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
-	err = e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
+	err = e.withCatalog(ctx, t, func(sh *topicShard) error {
 		found, ok := sh.topics.Topic(t)
 		if !ok {
 			return topic.ErrNoTopic
@@ -162,8 +140,8 @@ func (e *Engine) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 
 // SetTopicAttribute changes an attribute of a topic. Errors: NotFound,
 // InvalidParameter.
-func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
-	return e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
+	return e.withCatalog(ctx, t, func(sh *topicShard) error {
 		if _, ok := sh.topics.Topic(t); ok && name == topicPolicy {
 			if err := checkTopicPolicy(value); err != nil {
 				return topicRefusal("", err)
@@ -187,9 +165,9 @@ func (e *Engine) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value s
 // Subscribe adds an endpoint to a topic; the incarnation of its backlog is
 // given by the shard. An endpoint that must confirm is sent the token. Errors:
 // NotFound, InvalidParameter.
-func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
+func (e *topicEngine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
 	cmd.Draft = topic.Draft(cmd.Attributes)
-	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
+	err = e.withCatalog(ctx, cmd.Topic, func(sh *topicShard) error {
 		if e.full() {
 			return errFull
 		}
@@ -212,7 +190,7 @@ func (e *Engine) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 }
 
 // order is the sequence of a FIFO topic's next message; 0 for other topics.
-func (sh *shard) order(t arn.ARN) uint64 {
+func (sh *topicShard) order(t arn.ARN) uint64 {
 	found, ok := sh.topics.Topic(t)
 	if !ok || !t.FIFO() {
 		return 0
@@ -221,7 +199,7 @@ func (sh *shard) order(t arn.ARN) uint64 {
 }
 
 // notify queues a message of Godwit's own for a subscription's endpoint.
-func (sh *shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string) {
+func (sh *topicShard) notify(sub *topic.Subscription, kind message.NoticeKind, token string) {
 	now := sh.now()
 	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
 		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
@@ -254,8 +232,8 @@ func signatureVersion(t *topic.Topic) byte {
 // ConfirmSubscription opens a pending subscription for deliveries, or restores a
 // removed one, and returns its name. Errors: NotFound, InvalidParameter,
 // AccessDenied.
-func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
-	err = e.withCatalog(ctx, cmd.Topic, func(sh *shard) error {
+func (e *topicEngine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
+	err = e.withCatalog(ctx, cmd.Topic, func(sh *topicShard) error {
 		cmd.Incarnation, cmd.Next = sh.meta.Incarnation+1, sh.order(cmd.Topic)
 		done, err := sh.topics.ConfirmSubscription(sh.time(), cmd, &sh.batch)
 		if err != nil {
@@ -276,8 +254,8 @@ func (e *Engine) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 
 // Unsubscribe removes a subscription and its backlog; the incarnation of the
 // one for telling its endpoint is given by the shard. Errors: AccessDenied.
-func (e *Engine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
-	return e.withSubscription(ctx, cmd.Subscription, func(sh *shard) error {
+func (e *topicEngine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
+	return e.withSubscription(ctx, cmd.Subscription, func(sh *topicShard) error {
 		cmd.Incarnation = sh.meta.Incarnation + 1
 		done, err := sh.topics.Unsubscribe(sh.time(), cmd, &sh.batch)
 		if done.Subscription != nil {
@@ -292,16 +270,13 @@ func (e *Engine) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 }
 
 // withSubscription is withCatalog for the shard of a subscription.
-func (e *Engine) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *shard) error) error {
-	if t, _, ok := sub.SplitSubscription(); ok {
-		sub = t
-	}
-	return e.withCatalog(ctx, sub, f)
+func (e *topicEngine) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *topicShard) error) error {
+	return e.backlogEngine.withSubscription(ctx, sub, func(sh *backlogShard) error { return f(e.shards[sh.id]) })
 }
 
 // SubscriptionAttributes are all attributes of a subscription. Errors: NotFound.
-func (e *Engine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attributes map[string]string, err error) {
-	err = e.withSubscription(ctx, sub, func(sh *shard) error {
+func (e *topicEngine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attributes map[string]string, err error) {
+	err = e.withSubscription(ctx, sub, func(sh *topicShard) error {
 		found, ok := sh.topics.Subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription
@@ -314,9 +289,9 @@ func (e *Engine) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attri
 
 // SetSubscriptionAttribute changes an attribute of a subscription. Errors:
 // NotFound, InvalidParameter.
-func (e *Engine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
+func (e *topicEngine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
 	draft := topic.Draft(map[string]string{name: value})
-	return e.withSubscription(ctx, sub, func(sh *shard) error {
+	return e.withSubscription(ctx, sub, func(sh *topicShard) error {
 		t, _, _ := sub.SplitSubscription()
 		err := sh.topics.SetSubscriptionAttribute(sh.time(), sh.order(t), sub, name, value, draft, &sh.batch)
 		if found, ok := sh.topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
@@ -328,8 +303,8 @@ func (e *Engine) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name
 
 // ListTopics lists an account's topics in a region by name, up to limit of them
 // behind the name after.
-func (e *Engine) ListTopics(ctx context.Context, region, account, after string, limit int) ([]arn.ARN, bool, error) {
-	return mergePages(ctx, e, limit, arnCompare, func(sh *shard) (page []arn.ARN, more bool) {
+func (e *topicEngine) ListTopics(ctx context.Context, region, account, after string, limit int) ([]arn.ARN, bool, error) {
+	return mergePages(ctx, &e.shards, limit, arnCompare, func(sh *topicShard) (page []arn.ARN, more bool) {
 		topics, more := sh.topics.Topics(account, region, after, limit)
 		for _, t := range topics {
 			page = append(page, t.ARN)
@@ -342,10 +317,10 @@ func arnCompare(a, b arn.ARN) int { return strings.Compare(a.Resource, b.Resourc
 
 // ListSubscriptions lists the subscriptions that an account owns in a region,
 // up to limit of them behind the ARN after, which may be empty.
-func (e *Engine) ListSubscriptions(ctx context.Context, region, account, after string, limit int) ([]topic.Subscription, bool, error) {
+func (e *topicEngine) ListSubscriptions(ctx context.Context, region, account, after string, limit int) ([]topic.Subscription, bool, error) {
 	from, _ := arn.Parse(after)
 	byARN := func(a, b topic.Subscription) int { return topic.CompareSubscriptions(a.ARN, b.ARN) }
-	return mergePages(ctx, e, limit, byARN, func(sh *shard) ([]topic.Subscription, bool) {
+	return mergePages(ctx, &e.shards, limit, byARN, func(sh *topicShard) ([]topic.Subscription, bool) {
 		page, more := sh.topics.Subscriptions(account, region, from, limit)
 		return copies(page), more
 	})
@@ -353,8 +328,8 @@ func (e *Engine) ListSubscriptions(ctx context.Context, region, account, after s
 
 // ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them
 // behind the subscription id after. Errors: NotFound.
-func (e *Engine) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
-	err = e.withCatalog(ctx, t, func(sh *shard) error {
+func (e *topicEngine) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
+	err = e.withCatalog(ctx, t, func(sh *topicShard) error {
 		page, rest, err := sh.topics.SubscriptionsByTopic(t, after, limit)
 		subs, more = copies(page), rest
 		return err
@@ -370,21 +345,109 @@ func copies(page []*topic.Subscription) []topic.Subscription {
 	return out
 }
 
-// mergePages makes one page out of a page of each shard. What it returns is durable.
-func mergePages[T any](ctx context.Context, e *Engine, limit int, compare func(a, b T) int, page func(sh *shard) ([]T, bool)) ([]T, bool, error) {
-	var all []T
-	more := false
-	for _, sh := range e.shards {
-		sh.view(func() {
-			items, rest := page(sh)
-			all = append(all, items...)
-			more = more || rest
+func (sh *topicShard) loadTopics() error {
+	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
+		var failed error
+		err := each(sh.engine.store, keyspace.Prefix(keyspace.Shard(sh.id, tag)), func(key, value []byte) bool {
+			failed = sh.topics.Load(key, value)
+			return failed == nil
 		})
-		sh.awaitCatalog()
+		if err := cmp.Or(failed, err); err != nil {
+			return err
+		}
 	}
-	slices.SortFunc(all, compare)
-	if len(all) > limit {
-		all, more = all[:limit], true
+	if err := sh.topics.Loaded(); err != nil {
+		return err
 	}
-	return all, more, ctx.Err()
+	for sub := range sh.topics.AllDeliverable() {
+		if _, ok := sh.counters[layout.Incarnation(sub.Incarnation)]; ok {
+			if err := sh.loadMachine(sh.openBacklog(sub)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// topicEngine is the module of topics: what is published goes to the backlogs of
+// their subscriptions, or into subscribed queues at once.
+type topicEngine struct {
+	*backlogEngine
+	parts[*topicShard]
+	quotas sync.Mutex // held while what a quota counts may grow
+}
+
+// topicShard is the module's part in a shard.
+type topicShard struct {
+	*backlogShard
+	engine *topicEngine
+	// topicPolicies are those that were asked for, by topic.
+	topicPolicies map[arn.ARN]compiledPolicy
+
+	fanouts   []pendingFanout // publications that are still being spread, oldest first
+	spreading map[arn.ARN]int // how many of them there are of a topic
+	fanning   bool
+	nextFan   uint64
+	reached   map[uint64]topic.Reached       // by publications that are being spread, of this process
+	line      line                           // of publishers
+	planned   int                            // the deliveries of the latest publication
+	targets   map[*topic.Subscription]target // of late; see target
+	targetsOf uint64                         // the generation that targets is of
+	streams   map[layout.Incarnation]*stream // of FIFO topics
+
+	archivesAt int64 // when archives are to be looked at; 0: never
+	replays    map[layout.Incarnation]*pendingReplay
+	replayLine []*pendingReplay // those whose next step can be made
+	replaying  bool
+
+	remains    []*remains // of deleted topics
+	reclaiming bool
+}
+
+func newTopicEngine(backlogs *backlogEngine, o Options) *topicEngine {
+	e := &topicEngine{backlogEngine: backlogs}
+	for id, sh := range backlogs.shards {
+		s := &topicShard{
+			backlogShard: sh, engine: e, spreading: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
+			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
+		}
+		s.line.shard = s
+		e.shards[id] = s
+		sh.add(topicModule{sh: s})
+	}
+	backlogs.removed = func(qs *queueState) { e.shards[qs.shard.id].delivered(qs) }
+	return e
+}
+
+// topicModule is the module of a shard.
+type topicModule struct {
+	nothing
+	sh *topicShard
+}
+
+func (m topicModule) load() error {
+	sh := m.sh
+	if err := cmp.Or(sh.loadTopics(), sh.loadStreams(), sh.loadArchives()); err != nil {
+		return err
+	}
+	return cmp.Or(sh.loadFanouts(), sh.loadReplays())
+}
+
+func (m topicModule) resume() {
+	m.sh.startFanouts(nil)
+	m.sh.resumeReplays()
+}
+
+func (m topicModule) nextDue() int64 {
+	sh := m.sh
+	at := sh.archivesAt
+	if lapse, ok := sh.topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
+		at = lapse.UnixMilli()
+	}
+	return at
+}
+
+func (m topicModule) tick(int64) {
+	m.sh.removeLapsed()
+	m.sh.sweepArchives()
 }

@@ -1,9 +1,11 @@
 package shard
 
 import (
-	"context"
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -61,11 +63,11 @@ type arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 // makes an arrival of: a FIFO queue that accepted one with its deduplication id
 // before takes it in without keeping it. Errors: refusals of the destination,
 // which leave everything as it was; errNotLeased.
-func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival) (*journal.Commit, error) {
+func (e *transferEngine) transfer(from *transferShard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival) (*journal.Commit, error) {
 	if e.full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
-	to := e.home(dest)
+	to := e.sinkOf(dest).home(dest)
 	if e.options.TwoStep {
 		return e.transferTwoStep(from, to, qs, l, dest, fresh, make, func() error {
 			if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
@@ -83,43 +85,47 @@ func (e *Engine) transfer(from *shard, qs *queueState, l queue.Lease, dest arn.A
 		}
 		from.ackSource(qs, l)
 		return nil
-	}, from, to)
+	}, from.coreShard, to.coreShard)
 }
 
-// home is the shard of a queue, or of a subscription's or function's backlog.
-func (e *Engine) home(dest arn.ARN) *shard {
-	if f, _, ok := dest.SplitFunction(); ok {
-		return e.shardOf(f)
+// sink is where messages of a service are moved to.
+type sink interface {
+	// home is the shard of a destination.
+	home(dest arn.ARN) *transferShard
+	// open finds or begins the queue of a destination, under the lock of its shard. The
+	// error is a refusal of the destination.
+	open(dest arn.ARN) (*queueState, error)
+	// arrived tells of a message that has been moved to a destination; it is durable.
+	arrived(dest arn.ARN, m *message.Message)
+}
+
+// sinkOf finds who takes messages for a destination.
+func (e *transferEngine) sinkOf(dest arn.ARN) sink {
+	if s, ok := e.sinks[dest.Service]; ok {
+		return s
 	}
-	if t, _, ok := dest.SplitSubscription(); ok {
-		return e.shardOf(t)
-	}
-	return e.shardOf(dest)
+	return queueSink{e}
+}
+
+// queueSink moves messages to SQS queues.
+type queueSink struct{ e *transferEngine }
+
+func (s queueSink) home(dest arn.ARN) *transferShard { return s.e.shardOf(dest) }
+
+func (s queueSink) open(dest arn.ARN) (*queueState, error) { return s.e.shardOf(dest).lookup(dest) }
+
+func (s queueSink) arrived(dest arn.ARN, m *message.Message) {
+	s.e.tell(QueueEvent{Queue: dest, Kind: MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
 
 // errNoSubscription refuses a message for a subscription that is not there.
 var errNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 
-// take accepts a message into one of the shard's queues or backlogs.
-func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error {
-	var qs *queueState
-	if _, _, ok := dest.SplitSubscription(); ok {
-		sub, ok := sh.topics.Subscription(dest)
-		if !ok {
-			return errNoSubscription
-		}
-		qs = sh.openBacklog(sub)
-	} else if fn, qualifier, ok := dest.SplitFunction(); ok {
-		f, err := sh.invokable(fn, qualifier)
-		if err != nil {
-			return err
-		}
-		qs = sh.openEvents(f)
-	} else {
-		var err error
-		if qs, err = sh.lookup(dest); err != nil {
-			return err
-		}
+// take accepts a message into a queue of the shard.
+func (sh *transferShard) take(dest arn.ARN, fresh *message.Message, make arrival) error {
+	qs, err := sh.engine.sinkOf(dest).open(dest)
+	if err != nil {
+		return err
 	}
 	now := sh.now()
 	a, err := make(now, qs.machine.Config())
@@ -138,17 +144,17 @@ func (sh *shard) take(dest arn.ARN, fresh *message.Message, make arrival) error 
 }
 
 // ackSource removes a leased message that another queue has accepted.
-func (sh *shard) ackSource(qs *queueState, l queue.Lease) {
+func (sh *transferShard) ackSource(qs *queueState, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// Leased, so that nothing is needed from disk and nothing can fail.
 	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
 	sh.touch(qs)
-	sh.delivered(qs)
+	sh.engine.removed(qs)
 }
 
 // transferTwoStep moves a message for which there, asked under the source's
 // lock, has no objection.
-func (e *Engine) transferTwoStep(from, to *shard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*journal.Commit, error) {
+func (e *transferEngine) transferTwoStep(from, to *transferShard, qs *queueState, l queue.Lease, dest arn.ARN, fresh *message.Message, make arrival, there func() error) (*journal.Commit, error) {
 	id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: l.Sequence}
 
 	if _, err := from.run(false, func(*Tx) error { return there() }); err != nil {
@@ -202,7 +208,7 @@ const RedriveWait = 20 * time.Second
 
 // moveLater has messages that were received often enough carried to the queue's
 // dead-letter queue, by one worker a queue.
-func (sh *shard) moveLater(qs *queueState, moves []queue.Lease) {
+func (sh *transferShard) moveLater(qs *queueState, moves []queue.Lease) {
 	if len(moves) == 0 {
 		return
 	}
@@ -217,7 +223,7 @@ func (sh *shard) moveLater(qs *queueState, moves []queue.Lease) {
 // moveDeadLetters carries what moveLater noted. A message that the dead-letter
 // queue refuses for good, because it is gone, stays and is delivered once more.
 // While it is only out of reach the messages wait, on their way.
-func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
+func (e *transferEngine) moveDeadLetters(sh *transferShard, qs *queueState) {
 	for {
 		l, dest, ok := sh.nextDeadLetter(qs)
 		if !ok {
@@ -244,7 +250,7 @@ func (e *Engine) moveDeadLetters(sh *shard, qs *queueState) {
 
 // nextDeadLetter is the next message of a queue that goes to its dead-letter queue;
 // without one the worker has ended.
-func (sh *shard) nextDeadLetter(qs *queueState) (l queue.Lease, dest arn.ARN, ok bool) {
+func (sh *transferShard) nextDeadLetter(qs *queueState) (l queue.Lease, dest arn.ARN, ok bool) {
 	sh.view(func() {
 		if qs.gone || len(qs.dead.moves) == 0 || sh.closed {
 			qs.dead = nil
@@ -257,7 +263,7 @@ func (sh *shard) nextDeadLetter(qs *queueState) (l queue.Lease, dest arn.ARN, ok
 
 // deadLettered notes that a message has been moved, is gone, or stays, by what its
 // transfer has come to.
-func (sh *shard) deadLettered(qs *queueState, l queue.Lease, dest arn.ARN, err error) {
+func (sh *transferShard) deadLettered(qs *queueState, l queue.Lease, dest arn.ARN, err error) {
 	sh.view(func() {
 		switch {
 		case err == nil:
@@ -273,9 +279,9 @@ func (sh *shard) deadLettered(qs *queueState, l queue.Lease, dest arn.ARN, err e
 
 // deadLetter makes the message as the dead-letter queue keeps it: as it was,
 // with its age and receive count, and with the queue that it comes from.
-func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int64) (queue.Arrival, error) {
+func (e *transferEngine) deadLetter(from *transferShard, qs *queueState, l queue.Lease, now int64) (queue.Arrival, error) {
 	keys := layout.NewKeys(from.id, qs.incarnation)
-	record, ok, err := e.readRecord(from, keys.Record(l.Lane, l.Sequence))
+	record, ok, err := e.readRecord(keys.Record(l.Lane, l.Sequence))
 	if err != nil || !ok {
 		return queue.Arrival{}, errors.Join(errNotLeased, err)
 	}
@@ -295,15 +301,6 @@ func (e *Engine) deadLetter(from *shard, qs *queueState, l queue.Lease, now int6
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil
 }
 
-// readRecord reads a record that an earlier command of the shard has written.
-func (e *Engine) readRecord(sh *shard, key []byte) ([]byte, bool, error) {
-	if value, ok, err := e.store.Get(nil, key); err != nil || ok {
-		return value, ok, err
-	}
-	e.journal.Flush()
-	return e.store.Get(nil, key)
-}
-
 // arrivalOf is a message as it enters a queue at the end of its way.
 func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 	return queue.Arrival{
@@ -311,71 +308,102 @@ func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 	}
 }
 
-// Transfer moves a delivery into a queue, as message m, which the caller made
-// and sealed; it is durable on return. The delivery is finished with the given
-// state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
-// for good, Unavailable and Throttled for now.
-func (e *Engine) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	moved, err := e.moveOut(ctx, &d.backlogLease, dest, m, freshOf(dest, m, state), e.newArrival(d, dest, m, state))
-	if moved {
-		e.finish(d, a, state, reason)
-	}
-	return err
+// transferEngine is the module of what goes from one queue to another: dead letters,
+// move tasks, and what other modules move.
+type transferEngine struct {
+	*queueEngine
+	parts[*transferShard]
+	sinks map[string]sink // by service
+	// removed is called with a queue that a message has been moved out of, as part of
+	// that command.
+	removed func(qs *queueState)
+	// deadLettered reports whether somebody else than a queue has a dead-letter queue.
+	takesOthers func(dlq arn.ARN) bool
 }
 
-// moveOut moves a leased message of a backlog to where make lets it in, as m; it is
-// durable on return. moved is false, without an error, if the backlog was deleted
-// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
-// ended before anything was moved.
-func (e *Engine) moveOut(ctx context.Context, l *backlogLease, dest arn.ARN, m, fresh *message.Message, make arrival) (moved bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	g, err := e.transfer(l.shard, l.queue, l.lease, dest, fresh, make)
-	g.Wait()
-	switch {
-	case errors.Is(err, errNotLeased):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	e.arrived(dest, m)
-	return true, nil
+// transferShard is the module's part in a shard.
+type transferShard struct {
+	*queueShard
+	engine   *transferEngine
+	accepted map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
+	moves    map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
 }
 
-func errLonger(cfg queue.Config) error {
-	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+func newTransferEngine(queues *queueEngine, o Options) *transferEngine {
+	e := &transferEngine{
+		queueEngine: queues, sinks: map[string]sink{},
+		removed: func(*queueState) {}, takesOthers: func(arn.ARN) bool { return false },
+	}
+	for id, sh := range queues.shards {
+		s := &transferShard{queueShard: sh, engine: e}
+		e.shards[id] = s
+		sh.add(transferModule{sh: s})
+	}
+	queues.hooks.deadLetters = func(qs *queueState, moves []queue.Lease) { e.shards[qs.shard.id].moveLater(qs, moves) }
+	queues.hooks.deleted = func(a arn.ARN) { e.shardOf(a).dropMoves(a) }
+	queues.hooks.purged = func(a arn.ARN) { e.shardOf(a).endMoves(a) }
+	return e
 }
 
-// freshOf is m where a FIFO queue must tell it from those that it has accepted;
-// of two dead letters with one id none is lost. A standard queue has no use for
-// the id.
-func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
-	if m != nil && !dest.FIFO() {
-		m.Dedup = ""
-	}
-	if state == DeliveryDeadLetter {
-		return nil
-	}
-	return m
+// transferModule is the module of a shard.
+type transferModule struct {
+	nothing
+	sh *transferShard
 }
 
-// newArrival makes m, which another queue held as the message of d, enter the
-// queue dest, if its policy lets the topic send to it.
-func (e *Engine) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) arrival {
-	topic, _, _ := d.Subscription.ARN.SplitSubscription()
-	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
-		// Under the lock of the destination, which was just found there.
-		if err := e.shardOf(dest).queues[dest].admits(topic, now); err != nil {
-			return queue.Arrival{}, err
+func (m transferModule) load() error {
+	sh := m.sh
+	sh.accepted = map[transferID]struct{}{}
+	err := each(sh.engine.store, keyspace.Prefix(transferPrefix(sh.id)), func(key, _ []byte) bool {
+		sh.accepted[decodeTransferKey(key)] = struct{}{}
+		return true
+	})
+	return cmp.Or(err, sh.loadMoves())
+}
+
+func (m transferModule) recover() error { return m.sh.engine.settleTransfers(m.sh) }
+
+func (m transferModule) resume() {
+	sh := m.sh
+	for _, qs := range sh.queues {
+		moves := slices.DeleteFunc(qs.machine.Leases(), func(l queue.Lease) bool { return !l.Moving || l.Task })
+		if len(moves) > 0 {
+			sh.moveLater(qs, moves)
 		}
-		if m.Size() > cfg.MaxMessageSize {
-			return queue.Arrival{}, errLonger(cfg)
-		}
-		m.Sent = now
-		if state == DeliveryDeadLetter {
-			m.Origin = d.Message.AppendRecord(nil)
-		}
-		return arrivalOf(m, now, cfg), nil
 	}
+	sh.resumeMoves()
+}
+
+func (m transferModule) close() { m.sh.stopMoves() }
+
+// settleTransfers removes at their sources the messages that this shard took in
+// before a crash, and then the marks that say so, in one commit.
+func (e *transferEngine) settleTransfers(to *transferShard) error {
+	for id := range to.accepted {
+		if int(id.shard) >= Shards {
+			return fmt.Errorf("shard %d took a message from the unknown shard %d", to.id, id.shard)
+		}
+		from := e.shards[id.shard]
+		value, _, err := e.store.Get(nil, id.key(to.id))
+		if err != nil {
+			return err
+		}
+		lane := layout.MainLane
+		if len(value) == 8 {
+			lane = layout.Lane(binary.BigEndian.Uint64(value))
+		}
+		_, _ = runAll(true, func(*Tx) error {
+			if qs := from.byIncarnation(id.incarnation); qs != nil {
+				from.countMove(qs, id.sequence)
+				// Gone is as good as removed.
+				_ = from.resolve(qs, true, func() (queue.Need, error) {
+					return qs.machine.Remove(&from.batch, from.now(), lane, id.sequence)
+				})
+			}
+			to.batch.SingleDelete(id.key(to.id))
+			return nil
+		}, from.coreShard, to.coreShard)
+	}
+	to.accepted = nil
+	return nil
 }

@@ -16,8 +16,8 @@ import (
 // are released. What it has to tell is told after that. A command that panics leaves
 // memory ahead of the disk: its shards take no other, and the process ends.
 type Tx struct {
-	shards []*shard // locked, in the order of their ids; nil: none is
-	own    [1]*shard
+	shards []*coreShard // locked, in the order of their ids; nil: none is
+	own    [1]*coreShard
 	sync   bool            // the commit is made durable at once; else within 10 ms
 	rest   *journal.Commit // that an answer without a commit of its own rests on
 	done   bool
@@ -28,7 +28,7 @@ type Tx struct {
 type Emitter interface{ Emit() }
 
 // emit has something told once the command under way is over.
-func (sh *shard) emit(e Emitter) { sh.emits = append(sh.emits, e) }
+func (sh *coreShard) emit(e Emitter) { sh.emits = append(sh.emits, e) }
 
 // errPoisoned is why a shard takes no more commands.
 var errPoisoned = errors.New("shard: a command has panicked half-way, and memory may be ahead of the disk")
@@ -37,7 +37,7 @@ var errPoisoned = errors.New("shard: a command has panicked half-way, and memory
 // its own; if it has changed nothing, what it asked for with restOn, or, for a
 // refusal, the latest change of the catalog. With durable its commit is made so at
 // once, else within 10 ms. The error is the command's, whose changes count all the same.
-func (sh *shard) run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
+func (sh *coreShard) run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
 	tx.own[0] = sh
@@ -50,9 +50,9 @@ var txs = sync.Pool{New: func() any { return new(Tx) }}
 
 // runAll is run for a command on several shards, in any order, which may be the same.
 // A refusal rests on what changed the catalog of the last one, which it is about.
-func runAll(durable bool, command func(tx *Tx) error, shards ...*shard) (*journal.Commit, error) {
+func runAll(durable bool, command func(tx *Tx) error, shards ...*coreShard) (*journal.Commit, error) {
 	last := shards[len(shards)-1]
-	slices.SortFunc(shards, func(a, b *shard) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(shards, func(a, b *coreShard) int { return int(a.id) - int(b.id) })
 	shards = slices.Compact(shards)
 	lockAll(shards)
 	tx := txs.Get().(*Tx)
@@ -81,14 +81,14 @@ func (tx *Tx) run(command func(tx *Tx) error) (*journal.Commit, error) {
 }
 
 // runDurable runs a command on a shard and returns once its answer is durable.
-func (sh *shard) runDurable(command func(tx *Tx) error) error {
+func (sh *coreShard) runDurable(command func(tx *Tx) error) error {
 	c, err := sh.run(true, command)
 	c.Wait()
 	return err
 }
 
 // view looks at a shard.
-func (sh *shard) view(look func()) {
+func (sh *coreShard) view(look func()) {
 	_, _ = sh.run(false, func(*Tx) error {
 		look()
 		return nil
@@ -96,7 +96,7 @@ func (sh *shard) view(look func()) {
 }
 
 // awaitCatalog returns once the catalog is durable as it is.
-func (sh *shard) awaitCatalog() {
+func (sh *coreShard) awaitCatalog() {
 	var c *journal.Commit
 	sh.view(func() { c = sh.lastCatalogCommit })
 	c.Wait()
@@ -121,19 +121,19 @@ func (tx *Tx) yield(f func()) {
 
 // widen commits what there is and goes on with the locks of other shards, the first
 // one's among them, in the order of their ids. Others may have had the locks in between.
-func (tx *Tx) widen(shards []*shard) { tx.relock(shards, nil) }
+func (tx *Tx) widen(shards []*coreShard) { tx.relock(shards, nil) }
 
 // narrow commits what there is and goes on with some of the locks only, which it
 // keeps all the while.
-func (tx *Tx) narrow(keep []*shard) {
+func (tx *Tx) narrow(keep []*coreShard) {
 	tx.commit()
 	all := tx.shards
-	tx.shards = slices.DeleteFunc(slices.Clone(all), func(sh *shard) bool { return slices.Contains(keep, sh) })
+	tx.shards = slices.DeleteFunc(slices.Clone(all), func(sh *coreShard) bool { return slices.Contains(keep, sh) })
 	tx.release()
 	tx.shards = keep
 }
 
-func (tx *Tx) relock(shards []*shard, between func()) {
+func (tx *Tx) relock(shards []*coreShard, between func()) {
 	tx.commit()
 	if shards == nil {
 		shards = tx.shards
@@ -192,12 +192,12 @@ func (tx *Tx) end() {
 		return
 	}
 	e.logger.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
-	e.options.Fatal(fmt.Errorf("%w: %v", errPoisoned, cause))
+	e.config.Fatal(fmt.Errorf("%w: %v", errPoisoned, cause))
 	panic(cause)
 }
 
 // lock waits for the shard's turn. It panics where a command has before.
-func (sh *shard) lock() {
+func (sh *coreShard) lock() {
 	sh.mu.Lock()
 	if sh.poisoned {
 		sh.mu.Unlock()
@@ -206,7 +206,7 @@ func (sh *shard) lock() {
 }
 
 // lockAll locks shards, which are in the order of their ids.
-func lockAll(shards []*shard) {
+func lockAll(shards []*coreShard) {
 	for i, sh := range shards {
 		sh.mu.Lock()
 		if sh.poisoned {
@@ -221,7 +221,7 @@ func lockAll(shards []*shard) {
 // commit hands what the command changed to the journal and sees to what follows
 // from it: waiting receivers, the consumer, timers. The commit is nil when the
 // command changed nothing.
-func (sh *shard) commit(sync bool) *journal.Commit {
+func (sh *coreShard) commit(sync bool) *journal.Commit {
 	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
 		return nil
 	}
@@ -233,15 +233,15 @@ func (sh *shard) commit(sync bool) *journal.Commit {
 
 // commitMuch commits what a command has changed so far of many queues, if that is
 // much.
-func (sh *shard) commitMuch() {
-	if sh.batch.Size()+countersRoom*len(sh.dirty) > mutation.StepBytes {
+func (sh *coreShard) commitMuch() {
+	if sh.batch.Size()+sh.room() > mutation.StepBytes {
 		sh.commit(false)
 	}
 }
 
 // commitPart hands over what the command changed so far, so that the store can
 // show it; the command goes on.
-func (sh *shard) commitPart(sync bool) {
+func (sh *coreShard) commitPart(sync bool) {
 	if sh.batch.Len() == 0 && len(sh.dirty) == 0 {
 		return
 	}
@@ -249,9 +249,9 @@ func (sh *shard) commitPart(sync bool) {
 }
 
 // commitAll is commit for a command that changed several shards at once.
-func commitAll(sync bool, shards []*shard) *journal.Commit {
+func commitAll(sync bool, shards []*coreShard) *journal.Commit {
 	parts := make([]journal.Part, 0, len(shards))
-	changed := make([]*shard, 0, len(shards))
+	changed := make([]*coreShard, 0, len(shards))
 	for _, sh := range shards {
 		if sh.batch.Len() > 0 || len(sh.dirty) > 0 {
 			parts, changed = append(parts, sh.seal()), append(changed, sh)
@@ -271,26 +271,52 @@ func commitAll(sync bool, shards []*shard) *journal.Commit {
 }
 
 // appended notes with which commit the command under way becomes durable.
-func (sh *shard) appended(c *journal.Commit) {
-	for _, qs := range sh.dirty {
-		if qs.newest != 0 {
-			qs.await(qs.newest, c)
-			qs.newest = 0
-		}
+func (sh *coreShard) appended(c *journal.Commit) {
+	for _, t := range sh.dirty {
+		t.appended(c)
 	}
 }
 
-func (sh *shard) afterCommit() {
+func (sh *coreShard) afterCommit() {
 	touched := sh.dirty
 	sh.dirty = nil
-	for _, qs := range touched {
-		qs.dirty = false
+	for _, t := range touched {
+		t.clean()
 	}
-	for _, qs := range touched {
-		sh.settle(qs)
+	for _, t := range touched {
+		t.committed()
 	}
 	if sh.dirty == nil {
 		sh.dirty = touched[:0]
 	}
 	sh.arm()
+}
+
+// seal ends the writing of a command: what it changed is the part of a commit.
+func (sh *coreShard) seal() journal.Part {
+	return journal.Part{Stream: sh.log, Batch: &sh.batch, State: sh.meta, Room: sh.room()}
+}
+
+// room bounds what finish writes for the command under way.
+func (sh *coreShard) room() (n int) {
+	for _, t := range sh.dirty {
+		n += t.room()
+	}
+	return n
+}
+
+// finish writes what stands once in a commit behind what the command under way wrote.
+func (sh *coreShard) finish(commit uint64, b *mutation.Batch) {
+	for _, t := range sh.dirty {
+		t.finish(commit, b)
+	}
+}
+
+// untouch forgets what was touched, after it was finished.
+func (sh *coreShard) untouch() {
+	for _, t := range sh.dirty {
+		t.clean()
+	}
+	clear(sh.dirty)
+	sh.dirty = sh.dirty[:0]
 }

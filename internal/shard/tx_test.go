@@ -17,17 +17,17 @@ func TestPanicHalfway(t *testing.T) {
 		run  func(w *poisonWorld, command func(*Tx) error)
 		gone int // shards that take no command any more
 	}{
-		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.shards[3].run(true, f) }, 1},
-		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = runAll(true, f, w.shards[5], w.shards[3]) }, 2},
-		"a look":    {func(w *poisonWorld, f func(*Tx) error) { w.shards[3].view(func() { _ = f(nil) }) }, 1},
+		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.all[3].run(true, f) }, 1},
+		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = runAll(true, f, w.all[5], w.all[3]) }, 2},
+		"a look":    {func(w *poisonWorld, f func(*Tx) error) { w.all[3].view(func() { _ = f(nil) }) }, 1},
 		"the catalog": {func(w *poisonWorld, f func(*Tx) error) {
-			_ = w.withCatalog(context.Background(), queueARN("q"), func(*shard) error { return f(nil) })
+			_ = w.queueEngine.withCatalog(context.Background(), queueARN("q"), func(*queueShard) error { return f(nil) })
 		}, 1},
 		"in a yield": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.shards[3].run(true, func(tx *Tx) error { tx.yield(func() { _, _ = w.shards[3].run(true, f) }); return nil })
+			_, _ = w.all[3].run(true, func(tx *Tx) error { tx.yield(func() { _, _ = w.all[3].run(true, f) }); return nil })
 		}, 1},
 		"when widened": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.shards[3].run(true, func(tx *Tx) error { tx.widen(w.shards[3:7]); return f(tx) })
+			_, _ = w.all[3].run(true, func(tx *Tx) error { tx.widen(w.all[3:7]); return f(tx) })
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPanicHalfway(t *testing.T) {
 				t.Errorf("the process ends %d times: %v", len(w.fatal), w.fatal)
 			}
 			gone := 0
-			for _, sh := range w.shards {
+			for _, sh := range w.all {
 				if err, ok := recovered(func() { sh.view(func() {}) }).(error); ok && errors.Is(err, errPoisoned) {
 					gone++
 				}
@@ -55,7 +55,7 @@ func TestPanicHalfway(t *testing.T) {
 // TestPanicBeside: a panic before or after a command is nothing to it.
 func TestPanicBeside(t *testing.T) {
 	w := newPoisonWorld(t)
-	sh := w.shards[3]
+	sh := w.all[3]
 	if recovered(func() { sh.run(true, func(*Tx) error { sh.emit(panicking{}); return nil }) }) == nil {
 		t.Error("no panic")
 	}

@@ -507,16 +507,17 @@ type Consumer interface {
 	Ready(owner arn.ARN)
 }
 
-func newBacklogEngine(transfers *transferEngine, o Options) *backlogEngine {
-	e := &backlogEngine{transferEngine: transfers, finished: newFinishedCache(o.History)}
-	for id, sh := range transfers.shards {
-		s := &backlogShard{transferShard: sh, engine: e, topics: topic.New(uint16(id), o.TopicLimits)}
+// history is how long finished deliveries stay visible; limits are those of every topic.
+func newBacklogEngine(below *transferEngine, history time.Duration, limits topic.Limits) *backlogEngine {
+	e := &backlogEngine{transferEngine: below, finished: newFinishedCache(history)}
+	for id, sh := range below.shards {
+		s := &backlogShard{transferShard: sh, engine: e, topics: topic.New(uint16(id), limits)}
 		e.shards[id] = s
 		sh.add(backlogModule{sh: s})
 	}
-	transfers.hooks.ready = e.ready
-	transfers.sinks["sns"] = backlogSink{e}
-	transfers.takesOthers = e.takesDeadLetters
+	below.hooks.ready = e.ready
+	below.sinks["sns"] = backlogSink{e}
+	below.takesOthers = e.takesDeadLetters
 	return e
 }
 

@@ -196,13 +196,13 @@ func sameShard(e *Engine, a arn.ARN, n int) (names []string) {
 
 // TestIdleQueuesCostLittle: a queue that nobody uses takes less than a kilobyte.
 func TestIdleQueuesCostLittle(t *testing.T) {
-	const queues = 5000
+	const queueCount = 5000
 	ctx := context.Background()
 	s := memory.New()
 	func() {
 		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		defer e.Close()
-		for i := range queues {
+		for i := range queueCount {
 			name := fmt.Sprintf("an-idle-queue-with-a-name-of-usual-length-%d", i)
 			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func TestIdleQueuesCostLittle(t *testing.T) {
 	}()
 	before := heapInUse()
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
-	each := (heapInUse() - before) / queues
+	each := (heapInUse() - before) / queueCount
 	t.Logf("%d bytes each", each)
 	if each > 1024 || each < 100 {
 		t.Errorf("an idle queue takes %d bytes", each)

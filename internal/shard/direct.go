@@ -123,6 +123,16 @@ func (sh *topicShard) plan(fs []fanout) plan {
 	return p
 }
 
+// made are the deliveries that were made at once.
+func (p *plan) made(yield func(Direct) bool) {
+	for i := range p.deliveries {
+		d := &p.deliveries[i]
+		if d.made && !yield(Direct{Subscription: d.sub, Message: d.f.p.ID, Published: d.f.sent}) {
+			return
+		}
+	}
+}
+
 // full reports that there is no room for another delivery.
 func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
 
@@ -173,7 +183,7 @@ func (sh *topicShard) publishAtOnce(tx *Tx, fs []fanout) (g *journal.Commit, n i
 		return nil, 0
 	}
 	fs = fs[:p.publications]
-	if e := sh.engine; e.options.Render == nil || e.options.TwoStep || !p.direct {
+	if e := sh.engine; e.options.Render == nil || e.twoStep || !p.direct {
 		sh.admit(fs)
 		now := sh.now()
 		for _, d := range p.deliveries {
@@ -224,7 +234,7 @@ func (sh *topicShard) publishDirect(tx *Tx, fs []fanout, p plan, generation uint
 	w.emit()
 	sh.deferFanout(fs, p)
 	g = tx.commit()
-	sh.engine.finished.addDirect(p.deliveries, now)
+	sh.engine.finished.addDirect(p.made, now)
 	return g, len(fs)
 }
 

@@ -47,17 +47,17 @@ type Options struct {
 	// delivered by their own commit. Without them none is.
 	Render Renderer
 	NewID  func() message.ID
-	// Events is told what happens to the messages of SQS queues. It is called with
-	// locks held: it must be quick, and not call the engine. May be nil.
+	// Events is told what happens to the messages of SQS queues. It is
+	// called after the commit and without locks; it must be quick. May be nil.
 	Events func(QueueEvent)
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
 	// Accepted is told of every event that a function is to be run with, if it is
-	// not nil. It is called under locks, and must be quick.
+	// not nil. It is called after the commit and without locks, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Published is told of every publish, if it is not nil. It may be called
-	// under locks and concurrently, and must be quick.
+	// concurrently, and must be quick.
 	Published func(*Published)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
@@ -97,15 +97,18 @@ func Open(o Options) (*Engine, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := newCore(kernelOptions{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
-	queues := newQueueEngine(k, o)
-	transfers := newTransferEngine(queues, o)
-	backlogs := newBacklogEngine(transfers, o)
-	topics := newTopicEngine(backlogs, o)
+	ofQueues := newQueueEngine(k, queueOptions{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign})
+	ofTransfers := newTransferEngine(ofQueues, o.TwoStep)
+	ofBacklogs := newBacklogEngine(ofTransfers, o.History, o.TopicLimits)
+	ofTopics := newTopicEngine(ofBacklogs, topicOptions{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
+	ofFunctions := newFunctionEngine(ofBacklogs, functionOptions{
+		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
+	})
 	e := &Engine{
-		core: k, queueEngine: queues, transferEngine: transfers, backlogEngine: backlogs, topicEngine: topics,
-		functionEngine: newFunctionEngine(backlogs, o), signingKeys: &signingKeys{k},
+		core: k, queueEngine: ofQueues, transferEngine: ofTransfers, backlogEngine: ofBacklogs, topicEngine: ofTopics,
+		functionEngine: ofFunctions, signingKeys: newSigningKeys(k),
 	}
-	newDeletedTopicGC(topics)
+	newDeletedTopicGC(ofTopics)
 	if err := k.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the store: %w", err), e.Close())
 	}

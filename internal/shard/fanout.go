@@ -277,3 +277,16 @@ func (sh *topicShard) loadFanouts() error {
 	})
 	return cmp.Or(failed, err)
 }
+
+// decodeIncarnations reads the subscriptions that got a publication already.
+func decodeIncarnations(value []byte) (map[uint64]struct{}, error) {
+	all := map[uint64]struct{}{}
+	for len(value) > 0 {
+		inc, w := binary.Uvarint(value)
+		if w <= 0 {
+			return nil, message.ErrCorrupt
+		}
+		all[inc], value = struct{}{}, value[w:]
+	}
+	return all, nil
+}

@@ -61,13 +61,13 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	}
 	var all []*listener
 	subscriptions, published := 0, 0
-	queues := map[arn.ARN]*listener{}
+	queueCount := map[arn.ARN]*listener{}
 	join := func() {
 		subscriptions++
 		id := subscriptionID(r.IntN(1e6)*1000 + subscriptions%1000) // anywhere in the order
 		l := &listener{arn: wide.Subscription(id)}
-		if q := queueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queues[q] == nil {
-			l.queue, queues[q] = q, l
+		if q := queueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queueCount[q] == nil {
+			l.queue, queueCount[q] = q, l
 			subscribe(t, e, "wide", q.Resource, id)
 		} else {
 			listen(t, e, wide, id)
@@ -135,7 +135,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 						got, err = e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour})
 						must(err)
 					}
-					delete(queues, q)
+					delete(queueCount, q)
 				}
 				all = slices.Delete(all, i, i+1)
 			}

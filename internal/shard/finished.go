@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"iter"
 	"sync"
 	"time"
 
@@ -88,21 +89,24 @@ func (c *finishedCache) add(sub arn.ARN, f *finished) {
 	}
 }
 
-// addDirect adds those of planned deliveries that were made at once.
-func (c *finishedCache) addDirect(all []planned, now int64) {
+// Direct is a delivery that was made by a publish's own commit.
+type Direct struct {
+	Subscription *topic.Subscription
+	Message      message.ID
+	Published    int64 // epoch milliseconds
+}
+
+// addDirect adds deliveries that were made at once.
+func (c *finishedCache) addDirect(all iter.Seq[Direct], now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var g *ring
 	var of *topic.Subscription
-	for i := range all {
-		d := &all[i]
-		if !d.made {
-			continue
+	for d := range all {
+		if d.Subscription != of {
+			of, g = d.Subscription, c.latest(d.Subscription.ARN)
 		}
-		if d.sub != of {
-			of, g = d.sub, c.latest(d.sub.ARN)
-		}
-		c.put(g, &finished{id: d.f.p.ID, published: d.f.sent, at: now, total: 1, state: DeliveryDelivered})
+		c.put(g, &finished{id: d.Message, published: d.Published, at: now, total: 1, state: DeliveryDelivered})
 	}
 }
 

@@ -147,7 +147,7 @@ func (e *functionEngine) withCode(ctx context.Context, fn arn.ARN, code *functio
 	defer e.quotas.Unlock()
 	used := e.FunctionUsage(fn.Account, fn.Region)
 	err = e.withCatalog(ctx, fn, func(sh *functionShard) (err error) {
-		if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
+		if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
 			err = fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
 		} else {
 			info, err = command(sh)
@@ -162,13 +162,13 @@ func (e *functionEngine) withCode(ctx context.Context, fn arn.ARN, code *functio
 
 // settleAt is when what begins now settles.
 func (sh *functionShard) settleAt() time.Time {
-	return sh.time().Add(sh.engine.options.FunctionUpdates)
+	return sh.time().Add(sh.engine.options.Updates)
 }
 
 // settleAtOnce finishes, where changes take no time, what the command under way has
 // begun: who has its answer can rely on it.
 func (sh *functionShard) settleAtOnce() {
-	if sh.engine.options.FunctionUpdates == 0 {
+	if sh.engine.options.Updates == 0 {
 		sh.dropUploads(sh.functions.Settle(sh.time(), settleStep, &sh.batch)...)
 	}
 }
@@ -253,7 +253,7 @@ func (e *functionEngine) PublishVersion(ctx context.Context, cmd function.Publis
 	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
 	err = e.withCatalog(ctx, cmd.ARN, func(sh *functionShard) error {
 		if f, ok := sh.functions.Function(cmd.ARN); ok {
-			if most := e.options.FunctionLimits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
+			if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
 				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
 			}
 		}
@@ -399,7 +399,7 @@ func (e *functionEngine) FunctionTags(ctx context.Context, fn arn.ARN) (map[stri
 func (e *functionEngine) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
-	used, limits := e.FunctionUsage(fn.Account, fn.Region), e.options.FunctionLimits
+	used, limits := e.FunctionUsage(fn.Account, fn.Region), e.options.Limits
 	return e.withCatalog(ctx, fn, func(sh *functionShard) error {
 		if f, ok := sh.functions.Function(fn); ok && executions != nil {
 			others := used.Reserved
@@ -415,11 +415,28 @@ func (e *functionEngine) ReserveExecutions(ctx context.Context, fn arn.ARN, exec
 	})
 }
 
+// functionOptions are what the module is made of.
+type functionOptions struct {
+	// Accepted is told of every event that a function is to be run with, if it is
+	// not nil. It may be called concurrently, and must be quick.
+	Accepted func(function arn.ARN, qualifier string, at time.Time)
+	// Limits are the quotas of functions.
+	Limits FunctionLimits
+	// Updates is how long the creation or an update of a function takes.
+	Updates time.Duration
+	// Draw gives random numbers in [0, 1), which share invocations out between
+	// versions. Without it the first version gets all.
+	Draw func() float64
+	// Sign puts into the body of a message that is Unsigned what it lacks.
+	Sign func(body []byte, u *message.Unsigned) error
+}
+
 // functionEngine is the module of functions: their code, their events, and what is
 // mapped to them.
 type functionEngine struct {
 	*backlogEngine
 	parts[*functionShard]
+	options        functionOptions
 	mappingWatcher atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
 	reserved       sync.Map   // [account, region] → *atomic.Int64: executions that are reserved
 	quotas         sync.Mutex // held while what a quota counts may grow
@@ -435,14 +452,14 @@ type functionShard struct {
 	functionPolicies map[arn.ARN]map[string]*policy.Policy
 }
 
-func newFunctionEngine(backlogs *backlogEngine, o Options) *functionEngine {
-	e := &functionEngine{backlogEngine: backlogs}
-	for id, sh := range backlogs.shards {
+func newFunctionEngine(below *backlogEngine, o functionOptions) *functionEngine {
+	e := &functionEngine{backlogEngine: below, options: o}
+	for id, sh := range below.shards {
 		s := &functionShard{backlogShard: sh, engine: e, functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
 		e.shards[id] = s
 		sh.add(functionModule{sh: s})
 	}
-	backlogs.sinks["lambda"] = functionSink{e}
+	below.sinks["lambda"] = functionSink{e}
 	return e
 }
 

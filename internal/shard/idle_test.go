@@ -15,14 +15,14 @@ import (
 // TestEmptyQueuesRest: of queues that were used, only the last of a shard keep
 // what they need for it, and one that rested goes on where it was.
 func TestEmptyQueuesRest(t *testing.T) {
-	const queues = emptiedKept * 2 // of one shard
+	const queueCount = emptiedKept * 2 // of one shard
 	ctx := context.Background()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()
 	var names []arn.ARN
-	for i := 0; len(names) < queues; i++ {
+	for i := 0; len(names) < queueCount; i++ {
 		if a := queueARN(fmt.Sprint("q", i)); e.shardOf(a).id == 0 {
 			names = append(names, a)
 		}
@@ -41,7 +41,7 @@ func TestEmptyQueuesRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range queues {
+	for i := range queueCount {
 		if err := e.CreateQueue(ctx, QueueSpec{ARN: names[i]}); err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestEmptyQueuesRest(t *testing.T) {
 	}
 	sh.mu.Unlock()
 	if awake != emptiedKept {
-		t.Errorf("%d of %d queues keep their memory", awake, queues)
+		t.Errorf("%d of %d queueCount keep their memory", awake, queueCount)
 	}
 	use(0, 2)
-	use(queues-1, 2)
+	use(queueCount-1, 2)
 }

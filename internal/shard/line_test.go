@@ -189,8 +189,8 @@ func TestCutPlan(t *testing.T) {
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
-	const queues = 40
-	for i := range queues {
+	const queueCount = 40
+	for i := range queueCount {
 		q := queueARN(fmt.Sprint("many-", i))
 		if err := w.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestCutPlan(t *testing.T) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	p := sh.plan(fs)
-	if want := fanoutStep / (queues + 1); p.publications != want || len(p.deliveries) != want*(queues+1) {
+	if want := fanoutStep / (queueCount + 1); p.publications != want || len(p.deliveries) != want*(queueCount+1) {
 		t.Errorf("%d publications with %d deliveries", p.publications, len(p.deliveries))
 	}
 	if !slices.IsSortedFunc(p.shards, func(a, b *coreShard) int { return cmp.Compare(a.id, b.id) }) {
@@ -220,7 +220,7 @@ func TestCutPlan(t *testing.T) {
 			t.Fatalf("publication %d comes before %d", a.n, b.n)
 		}
 	}
-	if changes != queues {
+	if changes != queueCount {
 		t.Errorf("from queue to queue %d times", changes)
 	}
 }
@@ -253,14 +253,14 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 // TestPublishersTogetherLoseNothing: whatever changes meanwhile, each message
 // arrives once in each queue that was subscribed all the time.
 func TestPublishersTogetherLoseNothing(t *testing.T) {
-	const publishers, each, queues, batch = 12, 120, 10, 60
+	const publishers, each, queueCount, batch = 12, 120, 10, 60
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
-	pump := &pump{engine: w.Engine, newID: w.options.NewID}
+	pump := &pump{engine: w.Engine, newID: w.topicEngine.options.NewID}
 	w.SetConsumer("sns", pump)
 	var all []arn.ARN
-	for i := range queues {
+	for i := range queueCount {
 		q := queueARN(fmt.Sprint("all-", i))
 		if err := w.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)

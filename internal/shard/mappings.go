@@ -24,7 +24,7 @@ func (e *functionEngine) SetMappingWatcher(changed func(a arn.ARN, now *mapping.
 // mappingChanged tells of a change, which is finished if changes take no time: who
 // has its answer can rely on it.
 func (sh *functionShard) mappingChanged(a arn.ARN) {
-	if sh.engine.options.FunctionUpdates == 0 {
+	if sh.engine.options.Updates == 0 {
 		sh.mappings.Settle(sh.time(), settleStep, &sh.batch)
 	}
 	sh.tellMapping(a)

@@ -377,3 +377,11 @@ func (t *moveTask) retryIn() int64 {
 	const longest = 5 * 60 * 1000
 	return min(int64(1000)<<min(t.tries, 20), longest)
 }
+
+// decodeMove reads a move task's record.
+func decodeMove(value []byte) (r moveRecord, err error) {
+	if len(value) == 0 || value[0] != moveRecordVersion {
+		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
+	}
+	return r, json.Unmarshal(value[1:], &r)
+}

@@ -426,7 +426,7 @@ func (e *backlogEngine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *m
 		to = e.shardOf(dest)
 	}
 	var g *journal.Commit
-	if m != nil && e.options.TwoStep {
+	if m != nil && e.twoStep {
 		g, err = e.transferTwoStep(from.transferShard, to.transferShard, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
 		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from.coreShard, to.coreShard)

@@ -17,8 +17,8 @@ import (
 
 // BenchmarkPublish publishes 1 KiB to raw queues, 16 at once, on a disk.
 func BenchmarkPublish(b *testing.B) {
-	for _, queues := range []int{1, 10, 100} {
-		b.Run(fmt.Sprint(queues), func(b *testing.B) {
+	for _, queueCount := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(queueCount), func(b *testing.B) {
 			ctx := context.Background()
 			s, err := pebble.Open(b.TempDir(), pebble.Options{})
 			if err != nil {
@@ -39,7 +39,7 @@ func BenchmarkPublish(b *testing.B) {
 			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
 				b.Fatal(err)
 			}
-			for i := range queues {
+			for i := range queueCount {
 				q := queueARN(fmt.Sprint("q", i))
 				if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
 					b.Fatal(err)

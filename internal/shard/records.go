@@ -2,9 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"godwit.dev/godwit/internal/function"
@@ -68,25 +65,4 @@ func sized(value []byte, size int) error {
 		return errRecord(value)
 	}
 	return nil
-}
-
-// decodeMove reads a move task's record.
-func decodeMove(value []byte) (r moveRecord, err error) {
-	if len(value) == 0 || value[0] != moveRecordVersion {
-		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
-	}
-	return r, json.Unmarshal(value[1:], &r)
-}
-
-// decodeIncarnations reads the subscriptions that got a publication already.
-func decodeIncarnations(value []byte) (map[uint64]struct{}, error) {
-	all := map[uint64]struct{}{}
-	for len(value) > 0 {
-		inc, w := binary.Uvarint(value)
-		if w <= 0 {
-			return nil, errRecord(value)
-		}
-		all[inc], value = struct{}{}, value[w:]
-	}
-	return all, nil
 }

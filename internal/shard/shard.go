@@ -13,14 +13,28 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
+
+// queueOptions are what the module is made of.
+type queueOptions struct {
+	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
+	// purge one within 60 s of its last purge.
+	Cooldowns bool
+	// Events is told what happens to the messages of SQS queues, once it has been
+	// committed. It may be called concurrently, and must be quick. May be nil.
+	Events func(QueueEvent)
+	// Sign puts into the body of a message that is Unsigned what it lacks. It is
+	// called without any lock. Needed where messages are rendered so.
+	Sign func(body []byte, u *message.Unsigned) error
+}
 
 // queueEngine is the module of queues: SQS's, and those that other modules have for
 // what waits for somebody else.
 type queueEngine struct {
 	*core
 	parts[*queueShard]
-	options Options
+	options queueOptions
 	handles *handleSealer
 	faultSet
 	hooks           queueHooks
@@ -58,7 +72,7 @@ type queueShard struct {
 	sizes     []int // room for those of the messages of a send
 }
 
-func newQueueEngine(k *core, o Options) *queueEngine {
+func newQueueEngine(k *core, o queueOptions) *queueEngine {
 	e := &queueEngine{core: k, options: o}
 	for id, sh := range k.all {
 		s := &queueShard{coreShard: sh, engine: e, queues: map[arn.ARN]*queueState{}, backlogs: map[layout.Incarnation]*queueState{}}

@@ -15,12 +15,14 @@ import (
 var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
 // signingKeys is the module of the keys that envelopes are signed with.
-type signingKeys struct{ *core }
+type signingKeys struct{ kernel *core }
+
+func newSigningKeys(k *core) *signingKeys { return &signingKeys{k} }
 
 // SigningKeys are all keys that PutSigningKey was given, by their ids.
 func (e *signingKeys) SigningKeys() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := each(e.store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
+	err := each(e.kernel.store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
 		if len(key) == len(signingPrefix)+len(id) {
 			copy(id[:], key[len(signingPrefix):])
@@ -34,7 +36,7 @@ func (e *signingKeys) SigningKeys() (map[[16]byte][]byte, error) {
 // PutSigningKey keeps a key that envelopes are signed with, whose form is the
 // caller's; it is durable on return.
 func (e *signingKeys) PutSigningKey(id [16]byte, key []byte) error {
-	sh := e.all[0]
+	sh := e.kernel.all[0]
 	return sh.runDurable(func(*Tx) error {
 		sh.batch.Set(append(bytes.Clone(signingPrefix), id[:]...), key)
 		return nil

@@ -369,12 +369,26 @@ func (sh *topicShard) loadTopics() error {
 	return nil
 }
 
+// topicOptions are what the module is made of.
+type topicOptions struct {
+	// Render and NewID make what subscribed queues get, for publishes that are
+	// delivered by their own commit. Without them none is.
+	Render Renderer
+	NewID  func() message.ID
+	// Published is told of every publish, if it is not nil. It may be called
+	// concurrently, and must be quick.
+	Published func(*Published)
+	// MaxTopics is how many topics an account may have in a region; 0: any number.
+	MaxTopics int
+}
+
 // topicEngine is the module of topics: what is published goes to the backlogs of
 // their subscriptions, or into subscribed queues at once.
 type topicEngine struct {
 	*backlogEngine
 	parts[*topicShard]
-	quotas sync.Mutex // held while what a quota counts may grow
+	options topicOptions
+	quotas  sync.Mutex // held while what a quota counts may grow
 }
 
 // topicShard is the module's part in a shard.
@@ -404,9 +418,9 @@ type topicShard struct {
 	reclaiming bool
 }
 
-func newTopicEngine(backlogs *backlogEngine, o Options) *topicEngine {
-	e := &topicEngine{backlogEngine: backlogs}
-	for id, sh := range backlogs.shards {
+func newTopicEngine(below *backlogEngine, o topicOptions) *topicEngine {
+	e := &topicEngine{backlogEngine: below, options: o}
+	for id, sh := range below.shards {
 		s := &topicShard{
 			backlogShard: sh, engine: e, spreading: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
 			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
@@ -415,7 +429,7 @@ func newTopicEngine(backlogs *backlogEngine, o Options) *topicEngine {
 		e.shards[id] = s
 		sh.add(topicModule{sh: s})
 	}
-	backlogs.removed = func(qs *queueState) { e.shards[qs.shard.id].delivered(qs) }
+	below.removed = func(qs *queueState) { e.shards[qs.shard.id].delivered(qs) }
 	return e
 }
 

@@ -68,7 +68,7 @@ func (e *transferEngine) transfer(from *transferShard, qs *queueState, l queue.L
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
 	to := e.sinkOf(dest).home(dest)
-	if e.options.TwoStep {
+	if e.twoStep {
 		return e.transferTwoStep(from, to, qs, l, dest, fresh, make, func() error {
 			if now, ok := qs.machine.Leased(l.Sequence); qs.ended() || !ok || now != l {
 				return errNotLeased
@@ -313,7 +313,8 @@ func arrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 type transferEngine struct {
 	*queueEngine
 	parts[*transferShard]
-	sinks map[string]sink // by service
+	twoStep bool            // every transfer takes the way of shards that share no commit
+	sinks   map[string]sink // by service
 	// removed is called with a queue that a message has been moved out of, as part of
 	// that command.
 	removed func(qs *queueState)
@@ -329,19 +330,19 @@ type transferShard struct {
 	moves    map[arn.ARN][]*moveTask // the latest move tasks of queues, oldest first
 }
 
-func newTransferEngine(queues *queueEngine, o Options) *transferEngine {
+func newTransferEngine(below *queueEngine, twoStep bool) *transferEngine {
 	e := &transferEngine{
-		queueEngine: queues, sinks: map[string]sink{},
+		queueEngine: below, twoStep: twoStep, sinks: map[string]sink{},
 		removed: func(*queueState) {}, takesOthers: func(arn.ARN) bool { return false },
 	}
-	for id, sh := range queues.shards {
+	for id, sh := range below.shards {
 		s := &transferShard{queueShard: sh, engine: e}
 		e.shards[id] = s
 		sh.add(transferModule{sh: s})
 	}
-	queues.hooks.deadLetters = func(qs *queueState, moves []queue.Lease) { e.shards[qs.shard.id].moveLater(qs, moves) }
-	queues.hooks.deleted = func(a arn.ARN) { e.shardOf(a).dropMoves(a) }
-	queues.hooks.purged = func(a arn.ARN) { e.shardOf(a).endMoves(a) }
+	below.hooks.deadLetters = func(qs *queueState, moves []queue.Lease) { e.shards[qs.shard.id].moveLater(qs, moves) }
+	below.hooks.deleted = func(a arn.ARN) { e.shardOf(a).dropMoves(a) }
+	below.hooks.purged = func(a arn.ARN) { e.shardOf(a).endMoves(a) }
 	return e
 }
 

@@ -24,8 +24,9 @@ var rings = [][]string{
 	pure, // 1
 	{"store"},
 	{"journal"},
-	{"shard"},                        // 2
-	{"deliver", "invoke", "monitor"}, // 3
+	{"shard"},   // 2
+	{"consume"}, // 3
+	{"deliver", "invoke", "monitor"},
 	{"keyspace/values"},
 	{"api"},    // 4
 	{"wire"},   // 5

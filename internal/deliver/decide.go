@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/consume"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -13,21 +14,11 @@ import (
 // publish. Source: message delivery retries in the SNS developer guide.
 const Lifetime = time.Hour
 
-// Step is what happens to a delivery after an attempt.
-type Step uint8
-
-// The steps.
-const (
-	Done  Step = iota // it is delivered
-	Again             // another attempt follows
-	Fail              // it has failed for good: a dead letter
-)
-
 // Action is a decision about a delivery.
 type Action struct {
-	Step   Step
-	Due    time.Time // of the next attempt, with Again
-	Reason string    // with Fail
+	Step   consume.Step // Done, Again or Ended
+	Due    time.Time    // of the next attempt, with Again
+	Reason string       // with Ended
 }
 
 // spread is the jitter of one decision.
@@ -39,20 +30,20 @@ type spread struct {
 // decide is the one place where the outcome of an attempt becomes what follows.
 // attempt counts from 1; end is when the attempt ended, from where the delay
 // counts. No attempt falls due behind deadline, if that is not zero: a delivery
-// whose next attempt would is due right behind the deadline, when expired finds
-// it. An endpoint that wants to be left alone for longer than the policy waits is,
+// whose next attempt would is due right behind the deadline, when it is found
+// expired. An endpoint that wants to be left alone for longer than the policy waits is,
 // unless that would be behind the deadline: then its wish would cost it the message.
 func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
 	switch out.Class {
 	case Success:
-		return Action{Step: Done}
+		return Action{Step: consume.Done}
 	case ClientError:
-		return Action{Step: Fail, Reason: "client-side error: " + out.Detail}
+		return Action{Step: consume.Ended, Reason: "client-side error: " + out.Detail}
 	case ServerError:
 	}
 	delay, ok := p.Delay(attempt - 1)
 	if !ok {
-		return Action{Step: Fail, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
+		return Action{Step: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
 	}
 	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
 	// Due times are kept in milliseconds.
@@ -67,7 +58,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	if !deadline.IsZero() && due.After(deadline) {
 		due = deadline.Add(time.Millisecond)
 	}
-	return Action{Step: Again, Due: due}
+	return Action{Step: consume.Again, Due: due}
 }
 
 // deadlineOf is the last moment at which an attempt at a delivery may begin: zero
@@ -80,13 +71,6 @@ func deadlineOf(d *shard.Delivery) time.Time {
 	default:
 		return time.Time{}
 	}
-}
-
-// expired reports that the deadline has passed. Both are compared in
-// milliseconds, in which due times are kept: an attempt that is due at the
-// deadline itself is made.
-func expired(deadline, now time.Time) bool {
-	return !deadline.IsZero() && now.UnixMilli() > deadline.UnixMilli()
 }
 
 const reasonExpired = "expired: not delivered within one hour of its publish"

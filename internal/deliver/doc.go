@@ -1,16 +1,8 @@
-// Package deliver makes the deliveries that topics owe their subscriptions: it
-// takes what is due out of the backlogs, sends it, and decides by the retry
-// policy what comes next. Senders for the protocols are in its subfolders.
+// Package deliver makes the deliveries that topics owe their subscriptions: what is
+// leased of a backlog it sends, and decides by the retry policy what comes next.
+// Package consume leases, shares out and concludes. Senders for the protocols are in
+// the subfolders.
 //
-// Invariants:
-//   - Every delivery that is taken is concluded by exactly one call to the
-//     engine: Delivered, Again, Transfer, Drop or Release. A process that ends
-//     before that call has decided nothing; the engine gives the delivery out
-//     again.
-//   - No call to the engine is made under the scheduler's lock: the engine calls
-//     Ready under locks of its own.
-//   - A subscription with work under way holds the clock. One that waits for a
-//     moment (its throttle, a deadline, another try at a dead-letter queue) does
-//     not, unless it also has work.
-//   - Whoever hangs takes nothing from others: see pool.
+// A delivery that has failed for good has a cause, which its backlog keeps until the
+// dead-letter queue has taken the message.
 package deliver

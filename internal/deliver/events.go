@@ -83,7 +83,7 @@ func loggedEndpoint(shown string) string {
 }
 
 // tell writes an event to the log and to the hook.
-func (s *Scheduler) tell(d *shard.Delivery, e Event) {
+func (s *Dispatcher) tell(d *shard.Delivery, e Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
 	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.DeadLetters(), s.clock.Now(), d.Feedback
@@ -126,7 +126,7 @@ func (s *Scheduler) tell(d *shard.Delivery, e Event) {
 	}
 }
 
-func (s *Scheduler) log(level slog.Level, text string, d *shard.Delivery, more func() []slog.Attr) {
+func (s *Dispatcher) log(level slog.Level, text string, d *shard.Delivery, more func() []slog.Attr) {
 	ctx := context.Background()
 	if !s.logger.Enabled(ctx, level) {
 		return

@@ -57,6 +57,7 @@ type entry struct {
 	history  []shard.Attempt
 
 	signature []byte
+	cause     shard.Cause
 }
 
 type finished struct {
@@ -146,7 +147,10 @@ func (e *engine) Take(sub arn.ARN, most int) (taken []*shard.Delivery, more bool
 		en.leased = true
 		en.receives++
 		d := &shard.Delivery{
-			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Signature: en.signature,
+			Subscription: st.sub, Retry: st.policy, Throttle: st.throttle, Feedback: e.feedback, Message: en.m, Attempt: en.receives, Signature: en.signature, Cause: en.cause,
+		}
+		if !d.Cause.IsZero() {
+			d.Attempt = d.Cause.Attempt
 		}
 		e.byLease[d] = en
 		taken = append(taken, d)
@@ -199,7 +203,7 @@ func (e *engine) Retry(d *shard.Delivery, a shard.Attempt, due time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	en := e.end(d, a)
-	en.due, en.signature = due, d.Signature
+	en.due, en.signature, en.cause = due, d.Signature, d.Cause
 	if wait := due.Sub(e.clock.Now()); wait > 0 {
 		e.clock.AfterFunc(wait, func() {
 			e.mu.Lock()
@@ -235,7 +239,7 @@ func (e *engine) results() []finished {
 	return slices.Clone(e.finished)
 }
 
-// leased is how many deliveries the scheduler has not concluded.
+// leased is how many deliveries nobody has concluded.
 func (e *engine) leased() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -294,11 +298,11 @@ func hang(ctx context.Context, _ *Request) Outcome {
 	return Outcome{Class: ServerError, Detail: "no answer"}
 }
 
-// rig is a scheduler over the stand-ins.
+// rig is a dispatcher over the stand-ins.
 type rig struct {
 	*engine
-	sender    *sender
-	scheduler *Scheduler
+	sender     *sender
+	dispatcher *Dispatcher
 }
 
 func newRig(t testing.TB, c clock.Clock, f func(context.Context, *Request) Outcome, change func(*Options)) *rig {
@@ -310,27 +314,20 @@ func newRig(t testing.TB, c clock.Clock, f func(context.Context, *Request) Outco
 	if change != nil {
 		change(&o)
 	}
-	r.scheduler = New(o)
-	r.consumer = r.scheduler
+	r.dispatcher = New(o)
+	r.consumer = r.dispatcher
 	t.Cleanup(func() {
-		if err := r.scheduler.Stop(context.Background()); err != nil {
+		if err := r.dispatcher.Stop(context.Background()); err != nil {
 			t.Errorf("Stop: %v", err)
 		}
 		if n := r.leased(); n != 0 {
 			t.Errorf("%d deliveries are still leased after Stop", n)
 		}
-		if n := r.remembered(); n != 0 && !t.Failed() {
-			t.Errorf("%d backlogs are remembered after Stop", n)
+		if !r.dispatcher.Idle() && !t.Failed() {
+			t.Error("backlogs are remembered after Stop")
 		}
 	})
 	return r
-}
-
-// remembered is how many subscriptions the scheduler has a state for.
-func (r *rig) remembered() int {
-	r.scheduler.mu.Lock()
-	defer r.scheduler.mu.Unlock()
-	return len(r.scheduler.backlogs)
 }
 
 var start = time.Date(2024, 2, 28, 0, 0, 0, 0, time.UTC)

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
-	"godwit.dev/godwit/internal/topic"
 )
 
 // OperatorEngine is what an Operator needs of the state: *shard.Engine.
@@ -19,26 +17,26 @@ type OperatorEngine interface {
 	Resume(ctx context.Context, subscription arn.ARN) error
 	Backlog(ctx context.Context, subscription arn.ARN) (shard.BacklogInfo, error)
 	Next(ctx context.Context, w *shard.Waiting) (ids []string, err error)
-	Look(ctx context.Context, subscription arn.ARN, id string) (*shard.Delivery, error)
-	Evict(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) (wait func(), err error)
+	Peek(ctx context.Context, subscription arn.ARN, id string) (*shard.Delivery, error)
+	Remove(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) (wait func(), err error)
 }
 
 // Operator does to deliveries what an operator asks for. Whatever it does is
 // durable when it returns, and may be asked for again.
 type Operator struct {
-	scheduler *Scheduler
-	engine    OperatorEngine
+	dispatcher *Dispatcher
+	engine     OperatorEngine
 }
 
-// NewOperator makes an operator of the engine whose deliveries s makes.
-func NewOperator(s *Scheduler, e OperatorEngine) *Operator { return &Operator{s, e} }
+// NewOperator makes an operator of the engine whose deliveries d makes.
+func NewOperator(d *Dispatcher, e OperatorEngine) *Operator { return &Operator{d, e} }
 
 // Pause stops a subscription's deliveries; attempts under way go on. Errors:
 // NotFound.
 func (o *Operator) Pause(ctx context.Context, subscription arn.ARN) error {
 	err := o.engine.Pause(ctx, subscription)
 	if err == nil {
-		o.scheduler.Recall(subscription)
+		o.dispatcher.Recall(subscription)
 	}
 	return err
 }
@@ -99,15 +97,20 @@ func (o *Operator) DropAll(ctx context.Context, subscription arn.ARN) (Dropped, 
 }
 
 func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, done *Dropped) (wait func(), err error) {
-	d, err := o.engine.Look(ctx, subscription, id)
+	d, err := o.engine.Peek(ctx, subscription, id)
 	if err != nil {
 		return func() {}, err
 	}
-	s := o.scheduler
-	e := Event{GaveUp: true, State: shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt)}
-	if n, dest := d.Message.Notice, d.Subscription.DeadLetters(); n != nil && n.Kind == message.Notification && !dest.IsZero() {
-		m := envelope.DeadLetter(d.Message, s.options.NewID(), s.issuer(d.Message), d.Subscription.Protocol == topic.SQS)
-		wait, err := o.engine.Evict(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
+	s := o.dispatcher
+	e := Event{
+		GaveUp: d.Cause.IsZero(), // else that has been told
+		State:  shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt),
+	}
+	if !d.Cause.IsZero() {
+		e.Reason += "; " + d.Cause.Reason
+	}
+	if m, dest := s.deadLetter(d); m != nil {
+		wait, err := o.engine.Remove(ctx, d, dest, m, shard.DeliveryDeadLetter, e.Reason)
 		if errors.Is(err, shard.ErrUnderWay) || fault.KindOf(err) == fault.NotFound {
 			return wait, err
 		}
@@ -126,7 +129,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 			e.Reason += "; dead-letter queue: " + out.Detail
 		}
 	}
-	if wait, err = o.engine.Evict(ctx, d, arn.ARN{}, nil, shard.DeliveryDropped, e.Reason); err == nil {
+	if wait, err = o.engine.Remove(ctx, d, arn.ARN{}, nil, shard.DeliveryDropped, e.Reason); err == nil {
 		done.Dropped++
 		s.tell(d, e)
 	}

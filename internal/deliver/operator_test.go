@@ -28,7 +28,7 @@ func TestRecall(t *testing.T) {
 			r.publish(sub.ARN, 5)
 			synctest.Wait()
 			before := r.leased()
-			r.scheduler.Recall(sub.ARN)
+			r.dispatcher.Recall(sub.ARN)
 			synctest.Wait()
 			if n := r.leased(); before != 2 || n != 1 {
 				t.Errorf("%s: %d deliveries were taken, %d after the recall; want 2, and the one under way", name, before, n)
@@ -43,12 +43,12 @@ func TestRecall(t *testing.T) {
 					t.Errorf("%s: message %d counts %d attempts", name, idOf(en.m), en.receives)
 				}
 			}
-			r.scheduler.Ready(sub.ARN)
+			r.dispatcher.Ready(sub.ARN)
 			wait(t, 10*time.Second)
 			if n := len(r.results()); n != 5 {
 				t.Errorf("%s: %d of 5 were delivered in the end", name, n)
 			}
-			r.scheduler.Recall(sub.ARN) // of nothing
+			r.dispatcher.Recall(sub.ARN) // of nothing
 		})
 	}
 }
@@ -103,13 +103,13 @@ func TestRecallOfALookUnderWay(t *testing.T) {
 		r.add(sub, retry.DefaultHTTP, 0)
 		r.publish(sub.ARN, 1)
 		<-slow.begun
-		r.scheduler.Recall(sub.ARN)
+		r.dispatcher.Recall(sub.ARN)
 		slow.proceed <- struct{}{}
 		synctest.Wait()
 		if r.leased() != 0 || len(r.sender.attempts()) != 0 {
 			t.Errorf("%d are leased, %d attempts were made", r.leased(), len(r.sender.attempts()))
 		}
-		r.scheduler.Ready(sub.ARN)
+		r.dispatcher.Ready(sub.ARN)
 		<-slow.begun
 		slow.proceed <- struct{}{}
 		synctest.Wait()

@@ -145,7 +145,7 @@ func TestWaitsForTheFirstKey(t *testing.T) {
 			synctest.Wait()
 			close(s.ready)
 		}()
-		if err := r.scheduler.Stop(ctx); !errors.Is(err, context.Canceled) {
+		if err := r.dispatcher.Stop(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("stop: %v", err)
 		}
 		if ends := r.results(); len(ends) != 0 || r.leased() != 0 {

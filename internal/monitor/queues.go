@@ -24,7 +24,7 @@ type Queues struct {
 	totals map[arn.ARN]*counters
 	// active are those that Tick looks at: they have metrics each minute. Without
 	// metrics it looks once, for what came when the queue was gone.
-	active map[arn.ARN]*counters
+	active map[*counters]struct{}
 
 	ticking sync.Mutex // held by Tick
 	// looking is room for those that Tick looks at. Made anew each minute it would keep
@@ -39,7 +39,7 @@ type QueueSeries func(queue arn.ARN) *QueueCounts
 // NewQueues makes a Queues whose metrics go to keeper, and whose events are counted
 // in series, unless they are nil; wake asks for a call of Tick after the present minute.
 func NewQueues(keeper *metrics.Store, series QueueSeries, wake func()) *Queues {
-	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[arn.ARN]*counters{}}
+	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[*counters]struct{}{}}
 }
 
 // counters are what is kept about a queue. The queue's slot has them, so that its
@@ -137,35 +137,25 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	case shard.MessagesSent:
 		q.sent(c, minute, e)
 	case shard.MessagesDeduplicated:
-		each.Name, each.Run = "NumberOfDeduplicatedSentMessages", runDeduplicated
+		each.Name = "NumberOfDeduplicatedSentMessages"
 		q.record(c, minute, each)
 	case shard.MessagesReceived:
 		if e.Messages == 0 {
-			q.record(c, minute, metrics.Datum{Name: "NumberOfEmptyReceives", Unit: count, Value: 1, Run: runEmpty})
+			q.record(c, minute, metrics.Datum{Name: "NumberOfEmptyReceives", Unit: count, Value: 1})
 		} else {
-			q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesReceived", Unit: count, Value: float64(e.Messages), Run: runReceived})
+			q.record(c, minute, metrics.Datum{Name: "NumberOfMessagesReceived", Unit: count, Value: float64(e.Messages)})
 		}
 	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
-		each.Name, each.Run = "NumberOfMessagesDeleted", runDeleted
+		each.Name = "NumberOfMessagesDeleted"
 		q.record(c, minute, each)
 	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
 	}
 }
 
-// The runs of a queue's metrics.
-const (
-	runSent = iota + 1
-	runSizes
-	runReceived
-	runEmpty
-	runDeleted
-	runDeduplicated
-)
-
 // sent records each message by itself, also of those that were sent at once.
 func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
-	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1, Run: runSent}
-	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes), Run: runSizes}
+	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1}
+	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)}
 	if e.Sizes == nil {
 		q.record(c, minute, sent, sized)
 		return
@@ -203,7 +193,7 @@ func (q *Queues) revive(c *counters) {
 	c.told.mu.Lock()
 	c.told.over = false
 	c.told.mu.Unlock()
-	q.totals[c.name], q.active[c.name] = c, c
+	q.totals[c.name], q.active[c] = c, struct{}{}
 	q.wake()
 }
 
@@ -211,14 +201,14 @@ func (q *Queues) revive(c *counters) {
 func (q *Queues) wither(c *counters, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.active[c.name] == c && c.wither(func() { q.remove(c, gone) }) {
+	if _, active := q.active[c]; active && c.wither(func() { q.remove(c, gone) }) {
 		q.revive(c)
 	}
 }
 
 // remove takes a queue out of the active ones, and out of all if it is gone, under mu.
 func (q *Queues) remove(c *counters, gone bool) {
-	delete(q.active, c.name)
+	delete(q.active, c)
 	if gone {
 		c.Left.Store(true)
 		delete(q.totals, c.name)
@@ -254,7 +244,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	if cap(q.looking) > 4*len(q.active)+1000 {
 		q.looking = nil
 	}
-	q.looking = slices.AppendSeq(q.looking[:0], maps.Values(q.active))
+	q.looking = slices.AppendSeq(q.looking[:0], maps.Keys(q.active))
 	q.mu.Unlock()
 	defer func() { clear(q.looking) }() // they may be gone before the next minute
 	n := 0

@@ -74,25 +74,21 @@ func TestFIFOBacklogModel(t *testing.T) {
 					if x.leased && rapid.Bool().Draw(t, "fails") {
 						x.leased, x.due = false, b.now+rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
 						l, _ := b.m.Leased(x.seq)
-						b.must(b.m.Return(&b.batch, b.now, l, x.due, false, true))
-						b.must(b.commit())
+						b.must(b.run(Return{Lease: l, Due: x.due, History: true}))
 					}
 				}
 			},
-			"hasten": func(t *rapid.T) {
+			"make due now": func(t *rapid.T) {
 				if len(messages) == 0 {
 					return
 				}
 				x := some()
-				var changed bool
-				b.must(b.run(func() (need Need, err error) {
-					changed, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
-					return need, err
-				}))
-				if want := !x.leased && x.due > b.now; changed != want {
-					t.Fatalf("hastened %+v at %d: %v", x, b.now, changed)
+				r, err := b.do(MakeDueNow{Lane: layout.GroupLane(x.group), Sequence: x.seq})
+				b.must(err)
+				if want := !x.leased && x.due > b.now; r.Changed != want {
+					t.Fatalf("made %+v due at %d: %v", x, b.now, r.Changed)
 				}
-				if changed {
+				if r.Changed {
 					x.due = b.now
 				}
 			},
@@ -101,14 +97,11 @@ func TestFIFOBacklogModel(t *testing.T) {
 					return
 				}
 				x := some()
-				b.must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, layout.GroupLane(x.group), x.seq) }))
+				b.must(b.run(Remove{layout.GroupLane(x.group), x.seq}))
 				messages = slices.DeleteFunc(messages, func(y *waitingMessage) bool { return y == x })
-				err := b.run(func() (need Need, err error) {
-					_, need, err = b.m.Hasten(&b.batch, b.now, layout.GroupLane(x.group), x.seq)
-					return need, err
-				})
+				err := b.run(MakeDueNow{Lane: layout.GroupLane(x.group), Sequence: x.seq})
 				if !errors.Is(err, ErrGone) {
-					t.Fatalf("hastened what is gone: %v", err)
+					t.Fatalf("made due what is gone: %v", err)
 				}
 			},
 		}, func() error {
@@ -127,13 +120,10 @@ func TestFIFOBacklogModel(t *testing.T) {
 					returned++
 				}
 			}
-			var available bool
-			b.must(b.run(func() (need Need, err error) {
-				available, need = b.m.Available(b.now)
-				return need, nil
-			}))
-			if x := due(); available && x == nil || !available && x != nil && b.m.g.Order.Whole {
-				return fmt.Errorf("something is available: %v, due is %+v", available, x)
+			r, err := b.do(Probe{})
+			b.must(err)
+			if x := due(); r.Found && x == nil || !r.Found && x != nil && b.m.g.Order.Whole {
+				return fmt.Errorf("something is available: %v, due is %+v", r.Found, x)
 			}
 			c := b.m.Counts(b.now)
 			if n := int(c.Delayed); int(c.InFlight) != inFlight || n < later || n > later+soon || int(c.Visible) != len(messages)-inFlight-n {

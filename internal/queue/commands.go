@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"fmt"
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/group"
@@ -43,15 +44,15 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leas
 	}
 	if x != nil && x.Known == group.All {
 		if i, found := x.Find(seq); found {
-			q.filled = nil
+			q.known = nil
 			return isHeld, x.Held[i], Need{}
 		}
 	}
-	need := Need{Kind: NeedState, Sequence: seq, Lane: lane}
-	if q.filled == nil || q.filled.need != need {
+	need := Need{kind: needState, sequence: seq, lane: lane}
+	if q.known == nil || q.known.need != need {
 		return gone, nil, need
 	}
-	f, at := q.filled, gone
+	f, at := q.known, gone
 	switch {
 	case !f.exists:
 	case f.scheduled:
@@ -65,20 +66,14 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leas
 		}
 		at = isFresh
 	}
-	q.filled = nil
+	q.known = nil
 	return at, lease.New(f.state), Need{}
 }
 
-// Remove deletes a message whatever its state. ErrGone says that there is none.
-func (q *Machine) Remove(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (Need, error) {
-	return q.RemoveExpired(b, now, Expired{Lane: lane, Sequence: seq})
-}
-
-// RemoveExpired is Remove for a message that a sweep found, even if its record
-// cannot be read.
-func (q *Machine) RemoveExpired(b *mutation.Batch, now int64, e Expired) (Need, error) {
-	at, s, need := q.locate(e.Lane, e.Sequence, true)
-	if need.Kind != NeedNothing {
+// remove deletes a message whatever its state, even if its record cannot be read.
+func (q *Machine) remove(b *mutation.Batch, now int64, e expired) (Need, error) {
+	at, s, need := q.locate(e.lane, e.sequence, true)
+	if !need.Nothing() {
 		return need, nil
 	}
 	switch at {
@@ -88,36 +83,33 @@ func (q *Machine) RemoveExpired(b *mutation.Batch, now int64, e Expired) (Need, 
 		q.unschedule(b, now, &s.State)
 	case isLeased:
 		q.unlease(b, now, s)
-		q.letGo(b, now, s)
+		q.release(b, now, s)
 	case isHeld:
-		q.letGo(b, now, s)
+		q.release(b, now, s)
 	case isFresh:
-		x := q.lane(e.Lane)
-		x.Fresh.Remove(group.Fresh{Sequence: e.Sequence})
+		x := q.lane(e.lane)
+		x.Fresh.Remove(group.Fresh{Sequence: e.sequence})
 		q.leave(x)
 	}
-	s.Sent = cmp.Or(e.Sent, s.Sent)
+	s.Sent = cmp.Or(e.sent, s.Sent)
 	q.erase(b, &s.State)
 	q.relist(b)
 	return Need{}, nil
 }
 
-// Delete deletes a message that was received, with the handle of any of its
-// receives. One on its way to another queue does not arrive there: its transfer
-// finds nothing to move. In a FIFO queue the handle must be of the latest
-// receive, and that not over: else ErrExpired.
-func (q *Machine) Delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
+// delete deletes a message by the handle of a receive.
+func (q *Machine) delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
 	if q.kind.FIFO {
-		q.Expire(b, now)
+		q.expire(b, now)
 		at, s, need := q.locate(h.Lane, h.Sequence, false)
-		if need.Kind != NeedNothing {
+		if !need.Nothing() {
 			return need, nil
 		}
 		if err := q.check(at, s, h); err != nil {
 			return Need{}, err
 		}
 	}
-	return q.Remove(b, now, h.Lane, h.Sequence)
+	return q.remove(b, now, expired{lane: h.Lane, sequence: h.Sequence})
 }
 
 // check refuses the handle of a message that is gone, and in a FIFO queue one
@@ -135,14 +127,11 @@ func (q *Machine) check(at where, s *lease.Lease, h Handle) error {
 // latest reports that h is of the latest receive.
 func latest(s *lease.Lease, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
 
-// ChangeVisibility hides a received message for timeout ms from now; 0 returns
-// it at once. A message whose visibility has run out is hidden again while h is
-// its latest receive. ErrGone: it was deleted. ErrNotLeased: it is on its way to
-// another queue. ErrVisibility: more than 12 h in all.
-func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
-	q.Expire(b, now)
+// changeVisibility hides a received message for timeout from now.
+func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
+	q.expire(b, now)
 	at, s, need := q.locate(h.Lane, h.Sequence, false)
-	if need.Kind != NeedNothing {
+	if !need.Nothing() {
 		return need, nil
 	}
 	if err := q.check(at, s, h); err != nil {
@@ -159,7 +148,7 @@ func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	case now+timeout-s.Received > maxVisibility:
 		return Need{}, ErrVisibility
 	case leased && timeout == 0:
-		q.giveBack(b, now, s, now)
+		q.requeue(b, now, s, now)
 		return Need{}, nil
 	case timeout == 0:
 		return Need{}, nil
@@ -174,13 +163,18 @@ func (q *Machine) ChangeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	return Need{}, nil
 }
 
-// Hasten makes a message that was returned for later due now. changed is false if
-// it is due already, is leased, or was never received. ErrGone says that there is
-// none.
-func (q *Machine) Hasten(b *mutation.Batch, now int64, lane layout.Lane, seq uint64) (changed bool, need Need, err error) {
-	at, s, need := q.locate(lane, seq, true)
+// makeDueNow makes a message that was returned for later due now.
+func (q *Machine) makeDueNow(b *mutation.Batch, now int64, c *MakeDueNow) (changed bool, need Need, err error) {
+	at, s, need := q.locate(c.Lane, c.Sequence, true)
+	if need.kind == needState && c.State != nil {
+		q.wake()
+		if err := q.fillState(need, true, 0, c.State); err != nil {
+			return false, Need{}, fmt.Errorf("%w: %w", ErrRead, err)
+		}
+		at, s, need = q.locate(c.Lane, c.Sequence, true)
+	}
 	switch {
-	case need.Kind != NeedNothing:
+	case !need.Nothing():
 		return false, need, nil
 	case at == gone:
 		return false, Need{}, ErrGone

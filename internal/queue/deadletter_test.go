@@ -15,7 +15,7 @@ func deadLetters(n int) Config {
 	}
 }
 
-func (t *bench) mustReceive(tt *testing.T, visibility int64) Receive {
+func (t *bench) mustReceive(tt *testing.T, visibility int64) Result {
 	tt.Helper()
 	r, err := t.receive(10, visibility)
 	if err != nil {
@@ -37,10 +37,10 @@ func TestDeleteOnTheWay(t *testing.T) {
 	if r := b.mustReceive(t, 0); len(r.Leases) != 0 || len(r.Moves) != 1 {
 		t.Fatalf("the second receive: %+v", r)
 	}
-	if err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) }); err != nil {
+	if err := b.run(Delete{h}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.m.Stay(&b.batch, b.now, seq); !errors.Is(err, ErrNotLeased) {
+	if err := b.run(RejectMove{seq}); !errors.Is(err, ErrNotLeased) {
 		t.Errorf("a refused move of it: %v", err)
 	}
 	if r := b.mustReceive(t, 0); len(r.Leases)+len(r.Moves) != 0 || !b.m.Empty() {
@@ -57,7 +57,7 @@ func TestReturnOfALeaseThatIsOver(t *testing.T) {
 	}
 	first := b.mustReceive(t, 0).Leases[0]
 	second := b.mustReceive(t, 60_000).Leases[0]
-	if err := b.m.Return(&b.batch, b.now, first, b.now, true, false); !errors.Is(err, ErrNotLeased) {
+	if err := b.run(Return{Lease: first, Due: b.now, Uncounted: true}); !errors.Is(err, ErrNotLeased) {
 		t.Errorf("returned a lease that is over: %v", err)
 	}
 	if now, ok := b.m.Leased(second.Sequence); !ok || now != second {

@@ -146,11 +146,10 @@ func TestFIFOModel(t *testing.T) {
 					}
 					switch rapid.IntRange(0, 2).Draw(t, "fate") {
 					case 0:
-						b.must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
+						b.must(b.run(Remove{l.Lane, l.Sequence}))
 						ref.remove(l.Sequence)
 					case 1:
-						b.must(b.m.Stay(&b.batch, b.now, l.Sequence))
-						b.must(b.commit())
+						b.must(b.run(RejectMove{l.Sequence}))
 						x.stay = true
 					case 2: // under way for the rest of the history
 						x.leased, x.moving = true, true
@@ -159,7 +158,7 @@ func TestFIFOModel(t *testing.T) {
 			},
 			"delete": func(t *rapid.T) {
 				h := b.handle()
-				err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) })
+				err := b.run(Delete{h})
 				ref.expire(b.now)
 				x := ref.find(h.Sequence)
 				want := error(nil)
@@ -178,7 +177,7 @@ func TestFIFOModel(t *testing.T) {
 			"change visibility": func(t *rapid.T) {
 				h := b.handle()
 				timeout := rapid.SampledFrom([]int64{0, 1, 2000}).Draw(t, "timeout")
-				err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, timeout) })
+				err := b.run(ChangeVisibility{h, timeout})
 				ref.expire(b.now)
 				x := ref.find(h.Sequence)
 				want := error(nil)
@@ -199,8 +198,7 @@ func TestFIFOModel(t *testing.T) {
 			"delay": func(t *rapid.T) {
 				ref.cfg.Delay = rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Second}).Draw(t, "delay")
 				b.cfg = ref.cfg
-				b.m.Configure(&b.batch, b.now, ref.cfg)
-				b.must(b.commit())
+				b.must(b.run(Configure{ref.cfg}))
 			},
 			"sweep": func(*rapid.T) {
 				dropped, err := b.sweep()
@@ -224,8 +222,7 @@ func (m *fifoModel) compare(b *bench) error {
 		return !there && m.expired(x, b.now)
 	})
 	m.expire(b.now)
-	b.m.Expire(&b.batch, b.now)
-	if err := b.commit(); err != nil {
+	if err := b.run(Expire{}); err != nil {
 		return err
 	}
 	inFlight, groups := 0, map[string]bool{}

@@ -40,15 +40,17 @@ func (q *Machine) lane(lane layout.Lane) *group.Group {
 	return q.grouped().Make(lane)
 }
 
-// PrepareAccept says what must be read before a message enters a group.
-func (q *Machine) PrepareAccept(lane layout.Lane) Need {
+// needToAccept says what must be read before a message enters a group. The store
+// need not show what the command under way has accepted: groups that it began are
+// noted.
+func (q *Machine) needToAccept(lane layout.Lane) Need {
 	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
 		return Need{}
 	}
 	if _, known := q.g.Exists(lane); known {
 		return Need{}
 	}
-	return Need{Kind: NeedGroup, Lane: lane}
+	return Need{kind: needGroup, lane: lane}
 }
 
 // join adds a fresh message to its group.
@@ -111,8 +113,8 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *lease.Lease) {
 	}
 }
 
-// letGo drops a message that is gone from its group, if it blocks.
-func (q *Machine) letGo(b *mutation.Batch, now int64, s *lease.Lease) {
+// release drops a message that is gone from its group, if it blocks.
+func (q *Machine) release(b *mutation.Batch, now int64, s *lease.Lease) {
 	if !q.kind.FIFO {
 		return
 	}
@@ -160,37 +162,4 @@ func (q *Machine) nextRipe(now int64) (next int64) {
 		}
 	}
 	return next
-}
-
-// Grouped reports that messages of groups may be there.
-func (q *Machine) Grouped() bool { return q.g != nil }
-
-// NoneScheduled reports that no message is delayed, or was returned.
-func (q *Machine) NoneScheduled() bool { return q.due.Count == 0 }
-
-// OldestKnown is when the oldest message was sent that waits in memory, was received
-// less often than receives, and is not of the given tenants; 0: there is none.
-func (q *Machine) OldestKnown(receives uint32, without []layout.Lane) (sent int64) {
-	note := func(at int64) {
-		if sent == 0 || at < sent {
-			sent = at
-		}
-	}
-	if q.main.Fresh.Len() > 0 {
-		note(q.main.Fresh.First().Sent)
-	}
-	for _, s := range q.due.Known() {
-		if s.Receives < receives && !slices.Contains(without, s.Tenant) {
-			note(s.Sent)
-		}
-	}
-	if q.g != nil && !q.kind.FIFO {
-		for _, x := range q.g.Order.All() {
-			if !slices.Contains(without, x.Lane) {
-				note(x.Listing().At)
-				break // those behind were sent later
-			}
-		}
-	}
-	return sent
 }

@@ -12,7 +12,7 @@ type Lease = lease.Terms
 // lease writes and keeps a lease that runs out at due.
 func (q *Machine) lease(b *mutation.Batch, now int64, s *lease.Lease, due int64) Lease {
 	s.Due = due
-	q.filled = nil // of this message it would not be true any more
+	q.known = nil // of this message it would not be true any more
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
 	return s.Terms()
@@ -54,9 +54,8 @@ func (q *Machine) putBack(b *mutation.Batch, now int64, s *lease.Lease, due int6
 // maxExpire bounds the leases that run out in one command.
 const maxExpire = 1000
 
-// Expire returns the leases that have run out to the queue. It handles a
-// bounded number; NextTimer says whether there are more.
-func (q *Machine) Expire(b *mutation.Batch, now int64) {
+// expire returns the leases that have run out to the queue.
+func (q *Machine) expire(b *mutation.Batch, now int64) {
 	for range maxExpire {
 		s := q.leases.Expired(now)
 		if s == nil {
@@ -69,51 +68,50 @@ func (q *Machine) Expire(b *mutation.Batch, now int64) {
 	q.due.Forget(b, &q.keys, now)
 }
 
-// Return gives a leased message back, to be received again at due. With
-// uncounted the receive that leased it never was: nobody saw the message.
-// With history a history record stands beside it from now on. ErrNotLeased: the
-// lease l is over, and the message may be somebody else's.
-func (q *Machine) Return(b *mutation.Batch, now int64, l Lease, due int64, uncounted, history bool) error {
-	s := q.leases.Get(l.Sequence)
-	if s == nil || s.Terms() != l {
+// giveBack ends a lease that is still the one of the command.
+func (q *Machine) giveBack(b *mutation.Batch, now int64, c *Return) error {
+	s := q.leases.Get(c.Lease.Sequence)
+	if s == nil || s.Terms() != c.Lease {
 		return ErrNotLeased
 	}
-	if uncounted && s.Receives > 0 {
+	if c.Uncounted && s.Receives > 0 {
 		s.Receives--
 		if s.Receives == 0 {
 			s.First = 0
 		}
 	}
-	if history {
+	if c.History {
 		s.Flags |= layout.History
 	}
-	q.giveBack(b, now, s, max(due, 0))
+	q.requeue(b, now, s, max(c.Due, 0))
 	return nil
 }
 
-// SetAside keeps a leased message from everybody, as if a move task carried it,
-// which at the next start it does not. A lease that is over changes nothing.
-func (q *Machine) SetAside(b *mutation.Batch, now int64, l Lease) {
-	if s := q.leases.Get(l.Sequence); s != nil && s.Terms() == l {
-		q.unlease(b, now, s)
-		s.Flags |= layout.Moving | layout.Task
-		q.lease(b, now, s, layout.Never)
+// quarantine leases a message that is leased already as a move task does.
+func (q *Machine) quarantine(b *mutation.Batch, now int64, l Lease) error {
+	s := q.leases.Get(l.Sequence)
+	if s == nil || s.Terms() != l {
+		return ErrNotLeased
 	}
+	q.unlease(b, now, s)
+	s.Flags |= layout.Moving | layout.Task
+	q.lease(b, now, s, layout.Never)
+	return nil
 }
 
-// Stay gives back a message that the dead-letter queue would not have: it is
-// delivered here once more.
-func (q *Machine) Stay(b *mutation.Batch, now int64, seq uint64) error {
+// rejectMove gives back a message on its way to the dead-letter queue.
+func (q *Machine) rejectMove(b *mutation.Batch, now int64, seq uint64) error {
 	s := q.leases.Get(seq)
 	if s == nil || !s.Is(layout.Moving) {
 		return ErrNotLeased
 	}
 	s.Flags |= layout.Stay
-	q.giveBack(b, now, s, now)
+	q.requeue(b, now, s, now)
 	return nil
 }
 
-func (q *Machine) giveBack(b *mutation.Batch, now int64, s *lease.Lease, due int64) {
+// requeue ends a lease: the message can be received again once due has come.
+func (q *Machine) requeue(b *mutation.Batch, now int64, s *lease.Lease, due int64) {
 	q.unlease(b, now, s)
 	q.putBack(b, now, s, due)
 	q.relist(b)

@@ -30,7 +30,9 @@ func TestMaxInFlight(t *testing.T) {
 		t.Fatal(first, err)
 	}
 	b.now += 1000
-	b.m.Expire(&b.batch, b.now) // the first can be received again
+	if err := b.run(Expire{}); err != nil { // the first can be received again
+		t.Fatal(err)
+	}
 	for seq := uint64(1_000_000); b.m.leases.Len() < MaxInFlight-2; seq++ {
 		b.m.leases.Add(lease.New(layout.State{Sequence: seq, Due: layout.Never}))
 	}
@@ -44,18 +46,18 @@ func TestMaxInFlight(t *testing.T) {
 	l := got.Leases[0]
 	h := Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch}
 	change := func() error {
-		return b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 5000) })
+		return b.run(ChangeVisibility{h, 5000})
 	}
 	if err := change(); err != nil {
 		t.Errorf("a message that is in flight: %v", err)
 	}
-	if err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 0) }); err != nil {
+	if err := b.run(ChangeVisibility{h, 0}); err != nil {
 		t.Fatal(err)
 	}
 	if err := change(); err != nil {
 		t.Errorf("the last one: %v", err)
 	}
-	if err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, 0) }); err != nil {
+	if err := b.run(ChangeVisibility{h, 0}); err != nil {
 		t.Fatal(err)
 	}
 	b.m.leases.Add(lease.New(layout.State{Sequence: 1, Due: layout.Never}))
@@ -71,8 +73,16 @@ func TestBoundedCommands(t *testing.T) {
 	b := newBench(Config{Retention: time.Hour, MaxReceives: 1, DeadLetter: arn.Queue("us-east-1", "000000000000", "dead")}, Kind{})
 	var m message.Message
 	record := m.AppendRecord(nil)
+	do := func(c Command) Result { // from memory: nothing is written
+		t.Helper()
+		r, err := b.m.Do(nil, &b.batch, b.now, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
 	for range messages {
-		seq := b.m.Accept(&b.batch, b.now, Arrival{Record: record, Sent: b.now})
+		seq := do(Accept{Arrival{Record: record, Sent: b.now}}).Sequence
 		b.m.main.Fresh.Remove(group.Fresh{Sequence: seq})
 		b.m.leave(&b.m.main)
 		b.m.lease(&b.batch, b.now, lease.New(layout.State{Sequence: seq, Sent: b.now, Receives: 1}), b.now+1)
@@ -82,7 +92,7 @@ func TestBoundedCommands(t *testing.T) {
 	steps := 0
 	for b.m.Counts(b.now).InFlight > 0 {
 		before := b.m.leases.Len()
-		b.m.Expire(&b.batch, b.now)
+		do(Expire{})
 		if returned := before - b.m.leases.Len(); returned > maxExpire {
 			t.Fatalf("one command returned %d leases", returned)
 		}
@@ -93,11 +103,7 @@ func TestBoundedCommands(t *testing.T) {
 			t.Fatalf("more leases have run out, and the timer is set to %d at %d", at, b.now)
 		}
 	}
-	r := Receive{Max: 10, Epoch: 1}
-	if err := b.m.Receive(&b.batch, b.now, &r); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Moves) != maxMoves || len(r.Leases) != 0 {
+	if r := do(Receive{Max: 10, Epoch: 1}); len(r.Moves) != maxMoves || len(r.Leases) != 0 {
 		t.Errorf("a receive came upon %d dead letters and %d messages", len(r.Moves), len(r.Leases))
 	}
 }

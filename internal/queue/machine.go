@@ -28,8 +28,11 @@ type content struct {
 	due    schedule.Schedule
 	leases lease.Set
 
-	sweepAt int64 // when the oldest message may expire; 0: never
-	filled  *fill
+	sweepAt  int64     // when the oldest message may expire; 0: never
+	known    *known    // of the message that the command under way is about
+	sweeping *sweeping // nil: no sweep is under way
+	search   *search   // for the oldest message; nil: none is under way
+	ages     *ages     // nil: nobody has asked for it
 }
 
 // resting is the content of every queue that was not used yet, or rests. It is
@@ -47,9 +50,9 @@ func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
 	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: resting}
 }
 
-// Succeed has an empty queue go on with the sequence of the one in whose place
+// ContinueFrom has an empty queue go on with the sequence of the one in whose place
 // it is.
-func (q *Machine) Succeed(former *Machine) { q.next = former.next }
+func (q *Machine) ContinueFrom(former *Machine) { q.next = former.next }
 
 // wake precedes every change of the content.
 func (q *Machine) wake() {
@@ -59,17 +62,15 @@ func (q *Machine) wake() {
 	}
 }
 
-// Rest gives back the memory that an empty queue does not need until it is used
+// Hibernate gives back the memory that an empty queue does not need until it is used
 // again. It forgets what tenants have had of the processing time.
-func (q *Machine) Rest() {
+func (q *Machine) Hibernate() {
 	if q.Empty() && q.due.Idle() {
 		q.content = resting
 	}
 }
 
-// Configure changes the behaviour of calls to come. A changed retention holds
-// for the messages that are there; so does a FIFO queue's changed delay.
-func (q *Machine) Configure(b *mutation.Batch, now int64, cfg Config) {
+func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {
 	if cfg.Retention != q.cfg.Value().Retention && !q.Empty() {
 		q.sweepAt = now
 	}
@@ -116,12 +117,12 @@ func (q *Machine) Counts(now int64) Counts {
 	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.Len()), Delayed: delayed}
 }
 
-// PrepareCounts says what must be read before Counts is exact. Of a queue with
+// needToCount says what must be read before Counts is exact. Of a queue with
 // more scheduled messages than memory holds it stays an estimate, for at most a
 // second after a message has come due.
-func (q *Machine) PrepareCounts() Need {
+func (q *Machine) needToCount() Need {
 	if !q.due.Whole() && int(q.due.Count) <= windowSize {
-		return Need{Kind: NeedDue, Limit: windowSize}
+		return Need{kind: needDue, limit: windowSize}
 	}
 	return Need{}
 }
@@ -135,8 +136,8 @@ type Arrival struct {
 	Moved  bool        // with an age, from another queue; not in FIFO queues
 }
 
-// Accept adds a message and returns its sequence. PrepareAccept comes first.
-func (q *Machine) Accept(b *mutation.Batch, now int64, a Arrival) uint64 {
+// accept adds a message and returns its sequence. needToAccept comes first.
+func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	q.wake()
 	seq, lane, scheduled := q.next, a.Lane, false
 	q.next++
@@ -198,55 +199,7 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	}
 }
 
-// Expired is a message that a sweep found to be past its retention.
-type Expired struct {
-	Lane     layout.Lane
-	Sequence uint64
-	Sent     int64 // 0: as its record says
-}
-
-// over reports that the retention of a message is, as far as is known.
-func (q *Machine) over(sent, now int64) bool {
-	return sent != 0 && !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
-}
-
-// SweepDue reports whether messages may have expired, and the time before
-// which a message must have been sent to be one of them.
-func (q *Machine) SweepDue(now int64) (cutoff int64, due bool) {
-	if q.sweepAt == 0 || q.sweepAt > now || q.Empty() || q.kind.Backlog || q.cfg.Value().Retention == 0 {
-		return 0, false
-	}
-	return now - q.cfg.Value().Retention.Milliseconds(), true
-}
-
-// Lows are the sequences at which the main and the delayed lane begin.
-func (q *Machine) Lows() (mainLane, delayed uint64) {
-	if q.due.Count > 0 {
-		return q.c.LowMain, q.c.LowDelayed
-	}
-	// Then all that is not leased is fresh: no need to pass what was deleted.
-	low := q.leases.Lowest(q.head())
-	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
-}
-
-// Swept ends a sweep: nothing is below the given sequences any more, and the
-// oldest message that is left was sent at oldest; 0 if none is left. more says
-// that the sweep stopped early.
-func (q *Machine) Swept(now int64, mainLane, delayed uint64, oldest int64, more bool) {
-	q.wake()
-	q.c.LowMain = max(q.c.LowMain, mainLane)
-	q.c.LowDelayed = max(q.c.LowDelayed, delayed)
-	switch {
-	case more:
-		q.sweepAt = now
-	case oldest == 0:
-		q.sweepAt = 0
-	default:
-		q.sweepAt = oldest + q.cfg.Value().Retention.Milliseconds()
-	}
-}
-
-// NextTimer is when Expire, Available or Sweep have something to do, in epoch
+// NextTimer is when Expire, Probe or Sweep have something to do, in epoch
 // milliseconds; 0 means not before the next command. It can be early, never late.
 func (q *Machine) NextTimer(now int64) (next int64) {
 	sooner := func(at int64) {

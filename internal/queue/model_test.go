@@ -253,19 +253,18 @@ func TestModel(t *testing.T) {
 				}
 				for _, l := range got.Moves {
 					if rapid.Bool().Draw(t, "moves away") {
-						b.must(b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }))
+						b.must(b.run(Remove{l.Lane, l.Sequence}))
 						ref.remove(l.Sequence)
 						continue
 					}
-					b.must(b.m.Stay(&b.batch, b.now, l.Sequence))
-					b.must(b.commit())
+					b.must(b.run(RejectMove{l.Sequence}))
 					x := ref.find(l.Sequence)
 					x.leased, x.moving, x.stay, x.ready = false, false, true, b.now
 				}
 			},
 			"delete": func(t *rapid.T) {
 				h := b.handle()
-				err := b.run(func() (Need, error) { return b.m.Delete(&b.batch, b.now, h) })
+				err := b.run(Delete{h})
 				if want := ref.find(h.Sequence) != nil; want != (err == nil) {
 					t.Fatalf("delete of %d: %v, in the model: %v", h.Sequence, err, want)
 				}
@@ -274,7 +273,7 @@ func TestModel(t *testing.T) {
 			"change visibility": func(t *rapid.T) {
 				h := b.handle()
 				timeout := rapid.SampledFrom([]int64{0, 1, 2000, 43_200_000, 43_200_001}).Draw(t, "timeout")
-				err := b.run(func() (Need, error) { return b.m.ChangeVisibility(&b.batch, b.now, h, timeout) })
+				err := b.run(ChangeVisibility{h, timeout})
 				if want := ref.changeVisibility(b.now, h, timeout); !errors.Is(err, want) || (want == nil) != (err == nil) {
 					t.Fatalf("change of %+v to %d: %v, want %v", h, timeout, err, want)
 				}
@@ -287,8 +286,7 @@ func TestModel(t *testing.T) {
 				}
 				due := b.now + rapid.SampledFrom([]int64{0, 700, 40_000}).Draw(t, "due")
 				l, _ := b.m.Leased(h.Sequence)
-				b.must(b.m.Return(&b.batch, b.now, l, due, false, false))
-				b.must(b.commit())
+				b.must(b.run(Return{Lease: l, Due: due}))
 				x.leased, x.ready = false, due
 			},
 			"sweep": func(t *rapid.T) {
@@ -344,8 +342,7 @@ func (m *model) compare(b *bench) error {
 			visible++
 		}
 	}
-	b.m.Expire(&b.batch, b.now)
-	if err := b.commit(); err != nil {
+	if err := b.run(Expire{}); err != nil {
 		return err
 	}
 	got := b.m.Counts(b.now)

@@ -1,106 +1,169 @@
 package queue
 
 import (
-	"iter"
+	"errors"
+	"fmt"
 
 	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/lease"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/queue/schedule"
 )
 
-// NeedKind says what a command needs from disk.
-type NeedKind byte
+// ErrRead reports records that a command needed and that could not be read. The
+// machine cannot be used any more.
+var ErrRead = errors.New("queue: records cannot be read")
 
-// The kinds of need.
-const (
-	NeedNothing NeedKind = iota
-	NeedLane             // the next messages of a lane: Span, Fill
-	NeedHeld             // the returned messages of a group that blocks: Span, Fill
-	NeedDue              // the next scheduled messages: Span, Fill
-	NeedOrder            // the next listed groups: Span, Fill
-	NeedLeases           // all leases: Span, Fill
-	NeedBuckets          // all counts of messages by the second: Span, Fill
-	NeedTenants          // what all tenants have waiting: Span, Fill
-	NeedGroup            // whether a group is there: Keys().Group, FillGroup
-	NeedState            // the state of one message: its record, DueOf and Due, FillState
-)
+// Reader reads the records of a queue.
+type Reader interface {
+	// Flush comes before the reads for one Need. It makes what the command under way
+	// has written to its batch so far visible to them: the batch is empty afterwards.
+	// For a command that must be one commit it does nothing, which is right if what
+	// came before it in the batch was not about this queue, or was Accepts only.
+	Flush() error
+	// Get reads a record; ok is false if there is none. The key is valid until it
+	// returns.
+	Get(key []byte) (value []byte, ok bool, err error)
+	// Scan calls f for each record of a span, in the order of their keys, until it
+	// returns false. The slices are valid until then.
+	Scan(span layout.Span, f func(key, value []byte) bool) error
+}
 
 // Need is what a command needs from disk before it can go on.
 type Need struct {
-	Kind     NeedKind
-	Sequence uint64      // NeedState
-	Lane     layout.Lane // NeedState, NeedLane, NeedHeld, NeedGroup
-	Limit    int         // how many entries of the span are enough; 0: all are needed
+	kind     needKind
+	sequence uint64      // needState
+	lane     layout.Lane // needState, needLane, needHeld, needGroup
+	limit    int         // how many entries of the span are enough; 0: all are needed
+	cutoff   int64       // needExpired
 }
 
-// fill is what was read of a message for the command that is about to be repeated.
-type fill struct {
-	need      Need
-	exists    bool
-	scheduled bool
-	state     layout.State
+// Nothing reports that the command came to its end.
+func (n *Need) Nothing() bool { return n.kind == needNothing }
+
+type needKind byte
+
+const (
+	needNothing needKind = iota
+	// Of these the entries of a span are read, in order.
+	needLane    // the next messages of a lane
+	needHeld    // the returned messages of a group that blocks
+	needDue     // the next scheduled messages
+	needOrder   // the next listed groups
+	needLeases  // all leases
+	needBuckets // all counts of messages by the second
+	needTenants // what all tenants have waiting
+	// These have ways of their own.
+	needGroup   // whether a group is there, and where it begins
+	needState   // the state of one message
+	needExpired // messages that are past their retention
+	needOldest  // the oldest message
+)
+
+// fillBytes bounds the records that are walked to fill a window.
+const fillBytes = 1 << 20
+
+// Fill reads what a need asks for. corrected says that a counter disagreed with the
+// records, and was set right. The error is ErrRead with its cause.
+func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
+	if err = r.Flush(); err == nil {
+		q.wake()
+		switch need.kind {
+		case needGroup:
+			err = q.readGroup(r, need.lane)
+		case needState:
+			err = q.readState(r, need)
+		case needExpired:
+			err = q.findExpired(r, need.cutoff)
+		case needOldest:
+			err = q.searchOldest(r)
+		default:
+			corrected, err = q.readSpan(r, need)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrRead, err)
+	}
+	return corrected, err
+}
+
+// readSpan reads the first entries of a need's span.
+func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
+	n, size, exhausted := 0, 0, true
+	var failed error
+	err = r.Scan(q.span(need), func(key, value []byte) bool {
+		if need.limit > 0 && (n == need.limit || size > fillBytes) {
+			exhausted = false
+			return false
+		}
+		n++
+		size += len(value)
+		failed = q.fill(need, key, value)
+		return failed == nil
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return false, err
+	}
+	return !q.filled(need, exhausted), nil
 }
 
 // more is what must be read next to know the first messages of a group.
 func (q *Machine) more(x *group.Group) Need {
 	switch {
 	case x.Lane == layout.MainLane:
-		return Need{Kind: NeedLane, Lane: x.Lane, Limit: windowSize / 2}
+		return Need{kind: needLane, lane: x.Lane, limit: windowSize / 2}
 	case x.Known == group.Nothing:
-		return Need{Kind: NeedGroup, Lane: x.Lane}
+		return Need{kind: needGroup, lane: x.Lane}
 	case x.Known == group.Start && q.kind.FIFO:
-		return Need{Kind: NeedHeld, Lane: x.Lane}
+		return Need{kind: needHeld, lane: x.Lane}
 	}
-	return Need{Kind: NeedLane, Lane: x.Lane, Limit: groupSize}
+	return Need{kind: needLane, lane: x.Lane, limit: groupSize}
 }
 
-// Span is where the entries stand that a need asks for.
-func (q *Machine) Span(need Need) layout.Span {
-	switch need.Kind {
-	case NeedDue:
+// span is where the entries stand that a need asks for.
+func (q *Machine) span(need Need) layout.Span {
+	switch need.kind {
+	case needDue:
 		return q.due.Rest(&q.keys)
-	case NeedOrder:
+	case needOrder:
 		return q.keys.ListedFrom(q.g.Next())
-	case NeedLeases:
+	case needLeases:
 		return q.keys.Of(layout.KindLease)
-	case NeedBuckets:
+	case needBuckets:
 		return q.keys.Of(layout.KindBucket)
-	case NeedTenants:
+	case needTenants:
 		return q.keys.Of(layout.KindTenant)
-	case NeedHeld:
-		return q.keys.Held(need.Lane, q.lane(need.Lane).Start)
+	case needHeld:
+		return q.keys.Held(need.lane, q.lane(need.lane).Start)
 	default:
-		x := q.lane(need.Lane)
+		x := q.lane(need.lane)
 		if x == &q.main {
-			return q.keys.Lane(need.Lane, max(q.head(), x.Rest()))
+			return q.keys.Lane(need.lane, max(q.head(), x.Rest()))
 		}
-		return q.keys.Lane(need.Lane, x.Rest())
+		return q.keys.Lane(need.lane, x.Rest())
 	}
 }
 
-// Fill adds the next entry, read from Span in order.
-func (q *Machine) Fill(need Need, key, value []byte) error {
-	q.wake()
-	switch need.Kind {
-	case NeedOrder:
+// fill adds the next entry, read from the span in order.
+func (q *Machine) fill(need Need, key, value []byte) error {
+	switch need.kind {
+	case needOrder:
 		return q.grouped().Fill(key, value)
-	case NeedBuckets:
+	case needBuckets:
 		q.due.FillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
-	case NeedTenants:
+	case needTenants:
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
-	case NeedDue, NeedHeld, NeedLeases:
+	case needDue, needHeld, needLeases:
 		s, err := layout.DecodeState(key, value)
 		if err != nil {
 			return err
 		}
-		if need.Kind == NeedDue {
+		if need.kind == needDue {
 			q.due.Fill(s)
 			return nil
 		}
 		l := lease.New(s)
-		if need.Kind == NeedLeases {
+		if need.kind == needLeases {
 			q.addLease(l, s.Received)
 		}
 		if q.kind.FIFO {
@@ -108,34 +171,33 @@ func (q *Machine) Fill(need Need, key, value []byte) error {
 		}
 	default:
 		sent, _ := message.RecordSent(value) // of a damaged record unknown
-		q.lane(need.Lane).Fresh.Append(group.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
+		q.lane(need.lane).Fresh.Append(group.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
 	}
 	return nil
 }
 
-// FillEnd ends the filling of a span. With exhausted nothing stands behind the
+// filled ends the filling of a span. With exhausted nothing stands behind the
 // last entry, so that the window is the whole order: ok false says that the
-// counter disagreed, which is a fault in this program; it has been set right.
-func (q *Machine) FillEnd(need Need, exhausted bool) (ok bool) {
-	q.wake()
+// counter disagreed; it has been set right.
+func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	var count *uint64
 	var have int
-	switch need.Kind {
-	case NeedLane:
-		x := q.lane(need.Lane)
+	switch need.kind {
+	case needLane:
+		x := q.lane(need.lane)
 		x.Known, x.Fresh.Whole = group.All, exhausted
 		if x != &q.main {
 			q.g.Filled(x)
 			return true
 		}
 		count, have = &q.c.Fresh, x.Fresh.Len()
-	case NeedDue:
+	case needDue:
 		return q.due.Filled(exhausted)
-	case NeedOrder:
+	case needOrder:
 		q.g.Order.Whole = exhausted
 		count, have = &q.g.Listed, q.g.Order.Len()
-	case NeedHeld:
-		q.lane(need.Lane).Known = group.Held
+	case needHeld:
+		q.lane(need.lane).Known = group.Held
 		return true
 	default:
 		return true
@@ -146,9 +208,16 @@ func (q *Machine) FillEnd(need Need, exhausted bool) (ok bool) {
 	return ok
 }
 
-// FillGroup hands over the record of a group; nil if there is none.
-func (q *Machine) FillGroup(lane layout.Lane, value []byte) {
-	q.wake()
+// readGroup reads the record of a group; there is none of one that is empty.
+func (q *Machine) readGroup(r Reader, lane layout.Lane) error {
+	value, _, err := r.Get(q.keys.Group(lane))
+	if err == nil {
+		q.fillGroup(lane, value)
+	}
+	return err
+}
+
+func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
 	switch x := q.grouped().Get(lane); {
 	case x != nil && x.Known == group.Nothing:
 		x.Start, x.Known = layout.Number(value), group.Start
@@ -159,77 +228,43 @@ func (q *Machine) FillGroup(lane layout.Lane, value []byte) {
 	}
 }
 
-// FillState hands over what disk says of one message: whether its record
-// exists, when it was sent, and, if it is scheduled, its state.
-func (q *Machine) FillState(need Need, exists bool, sent int64, scheduled []byte) error {
-	q.wake()
-	s := layout.State{Sequence: need.Sequence, Lane: need.Lane, Tenant: need.Lane, Sent: sent}
-	if scheduled != nil {
-		var err error
-		if s, err = layout.DecodeState(q.keys.DueOf(need.Sequence), scheduled); err != nil {
-			return err
-		}
-	}
-	q.filled = &fill{need: need, exists: exists, scheduled: scheduled != nil, state: s}
-	return nil
+// known is what was read of a message for the command that is about to be repeated.
+type known struct {
+	need      Need
+	exists    bool
+	scheduled bool
+	state     layout.State
 }
 
-// AppendCounters encodes the counters, to be written at Keys().Counters() with
-// every commit that touches the queue.
-func (q *Machine) AppendCounters(buf []byte) []byte {
-	c := q.c
-	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
-	if q.g != nil {
-		c.Listed = q.g.Listed
-	}
-	return c.Append(buf)
-}
-
-// Load sets an empty machine to persisted counters. LoadNeeds tells what else.
-func (q *Machine) Load(value []byte, now int64) error {
-	c, err := layout.DecodeCounters(value)
+// readState reads what disk says of one message: whether its record exists, when it
+// was sent, and, if it is scheduled, its state.
+func (q *Machine) readState(r Reader, need Need) error {
+	record, exists, err := r.Get(q.keys.Record(need.lane, need.sequence))
 	if err != nil {
 		return err
 	}
-	q.content = newContent()
-	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
-	q.main.Fresh.Whole = c.Fresh == 0
-	if c.Grouped+c.Returned+c.Listed > 0 {
-		q.grouped()
+	sent, _ := message.RecordSent(record)
+	due, isDue, err := r.Get(q.keys.DueOf(need.sequence))
+	if err != nil {
+		return err
 	}
-	if !q.kind.Backlog {
-		q.sweepAt = max(now, 1)
+	var scheduled []byte
+	if isDue {
+		if scheduled, _, err = r.Get(q.keys.Due(int64(layout.Number(due)), need.sequence)); err != nil {
+			return err
+		}
 	}
-	if c.Leased == 0 {
-		q.Rest()
-	}
-	return nil
+	return q.fillState(need, exists, sent, scheduled)
 }
 
-// LoadNeeds tells what must be read, one after the other, before a machine that
-// was loaded is used: leases, counts, what tenants have, and of the groups that are blocked what
-// stands behind the leases.
-func (q *Machine) LoadNeeds() iter.Seq[Need] {
-	return func(yield func(Need) bool) {
-		if q.c.Leased > 0 && !yield(Need{Kind: NeedLeases}) {
-			return
-		}
-		if q.shared() && q.due.Count+q.c.Grouped > 0 && !yield(Need{Kind: NeedTenants}) {
-			return
-		}
-		if (q.due.Count > 0 || q.kind.FIFO) && !yield(Need{Kind: NeedBuckets}) {
-			return
-		}
-		q.Rest() // an empty FIFO queue has looked for buckets, too
-		if q.g == nil || !q.kind.FIFO {
-			return
-		}
-		for _, lane := range q.g.Lanes() {
-			for x := q.g.Get(lane); x.Known != group.All; {
-				if !yield(q.more(x)) {
-					return
-				}
-			}
+func (q *Machine) fillState(need Need, exists bool, sent int64, scheduled []byte) error {
+	s := layout.State{Sequence: need.sequence, Lane: need.lane, Tenant: need.lane, Sent: sent}
+	if scheduled != nil {
+		var err error
+		if s, err = layout.DecodeState(q.keys.DueOf(need.sequence), scheduled); err != nil {
+			return err
 		}
 	}
+	q.known = &known{need: need, exists: exists, scheduled: scheduled != nil, state: s}
+	return nil
 }

@@ -52,16 +52,14 @@ func TestQuietGroups(t *testing.T) {
 	if err := b.reopen(); err != nil {
 		t.Fatal(err)
 	}
-	for need := b.m.PrepareCounts(); need.Kind != NeedNothing; need = b.m.PrepareCounts() {
-		if err := b.fill(need); err != nil {
-			t.Fatal(err)
-		}
+	if err := b.run(Count{}); err != nil {
+		t.Fatal(err)
 	}
 	expect(1, Counts{Visible: 1, InFlight: 5, Delayed: 2})
 	b.now += 5000
 	expect(1, Counts{Visible: 3, InFlight: 5})
 	for _, l := range b.m.Leases() {
-		if err := b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }); err != nil {
+		if err := b.run(Remove{l.Lane, l.Sequence}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,34 +9,16 @@ import (
 	"godwit.dev/godwit/internal/queue/lease"
 )
 
-// Receive is a request for messages, and what has been found for it.
-type Receive struct {
-	Max        int
-	Visibility int64  // ms; how long the messages are hidden
-	Epoch      uint32 // of the shard
-	// Task takes the messages for a move task: nobody receives them, and they
-	// are leased until Remove or Return.
-	Task bool
-	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
-	// within five minutes gets the same messages, if nothing has happened to them.
-	Attempt string
-
-	Leases []Lease
-	// Moves are messages that were received often enough and must go to the
-	// dead-letter queue. They are leased until Remove or Stay.
-	Moves []Lease
-}
-
 // maxMoves bounds the dead letters that one receive comes upon, and so the
 // size of its commit.
 const maxMoves = 64
 
-// Prepare says what must be read before a receive of up to most messages. A
+// needToReceive says what must be read before a receive of up to most messages. A
 // window is read before it is used up, so that a group's next message is always
 // known.
-func (q *Machine) Prepare(now int64, most int) Need {
+func (q *Machine) needToReceive(now int64, most int) Need {
 	if q.due.Short(now, most) {
-		return Need{Kind: NeedDue, Limit: windowSize / 2}
+		return Need{kind: needDue, limit: windowSize / 2}
 	}
 	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
 		return q.more(&q.main)
@@ -45,7 +27,7 @@ func (q *Machine) Prepare(now int64, most int) Need {
 		return Need{}
 	}
 	if !q.g.Order.Whole && q.g.Order.Len() < most {
-		return Need{Kind: NeedOrder, Limit: orderSize / 2}
+		return Need{kind: needOrder, limit: orderSize / 2}
 	}
 	for _, x := range q.g.Order.All() {
 		if most <= 0 {
@@ -88,13 +70,12 @@ func (q *Machine) takeable(x *group.Group, now int64) (n int) {
 	return n
 }
 
-// Available reports whether a receive would find something. When it returns a
-// Need, fill it and call again.
-func (q *Machine) Available(now int64) (bool, Need) {
+// probe reports whether a receive would find something.
+func (q *Machine) probe(now int64) (bool, Need) {
 	if q.c.Fresh > 0 || q.Empty() {
 		return q.c.Fresh > 0, Need{}
 	}
-	if need := q.Prepare(now, 1); need.Kind != NeedNothing {
+	if need := q.needToReceive(now, 1); !need.Nothing() {
 		return false, need
 	}
 	ripe := func(x *group.Group) bool { return q.ripeAt(x) <= now }
@@ -102,22 +83,18 @@ func (q *Machine) Available(now int64) (bool, Need) {
 		q.g != nil && slices.ContainsFunc(q.g.Order.All(), ripe), Need{}
 }
 
-// Receive leases up to r.Max messages, in the order in which they became
-// available; of a group that blocks as many as there are before the next group.
-// It finds only what is in memory: where it comes to the end of a window
-// (expired messages and dead letters use it up) it stops early, and Available
-// tells that there is more. ErrInFlight: nothing can be leased now.
-func (q *Machine) Receive(b *mutation.Batch, now int64, r *Receive) error {
+// receive leases messages for c, and tells r.
+func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) error {
 	if q.Empty() {
 		return nil
 	}
-	q.Expire(b, now)
-	if q.again(b, now, r) {
+	q.expire(b, now)
+	if q.again(b, now, c, r) {
 		return nil
 	}
 	defer q.relist(b)
 	var at cursor
-	for len(r.Leases) < r.Max && len(r.Moves) < maxMoves {
+	for len(r.Leases) < c.Max && len(r.Moves) < maxMoves {
 		if q.leases.Len() >= MaxInFlight {
 			if len(r.Leases) == 0 {
 				return ErrInFlight
@@ -128,13 +105,13 @@ func (q *Machine) Receive(b *mutation.Batch, now int64, r *Receive) error {
 		if s == nil {
 			break
 		}
-		fate := q.take(b, now, r, s)
+		fate := q.take(b, now, c, r, s)
 		if q.kind.FIFO && fate != dropped {
 			q.lane(s.Lane).Hold(s)
 			at.pass(q.kind, fate)
 		}
 	}
-	q.remember(now, r)
+	q.remember(now, c, r)
 	return nil
 }
 
@@ -290,12 +267,12 @@ func (q *Machine) dead(s *layout.State) bool {
 }
 
 // take leases a message that is in no order any more.
-func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *lease.Lease) fate {
+func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *lease.Lease) fate {
 	switch {
 	case q.over(s.Sent, now):
 		q.erase(b, &s.State)
 		return dropped
-	case r.Task:
+	case c.Task:
 		s.Flags |= layout.Moving | layout.Task
 		r.Leases = append(r.Leases, q.lease(b, now, s, layout.Never))
 		return taken
@@ -306,11 +283,11 @@ func (q *Machine) take(b *mutation.Batch, now int64, r *Receive, s *lease.Lease)
 	}
 	s.Flags &^= layout.Stay
 	s.Receives++
-	s.Received, s.Epoch = now, r.Epoch
+	s.Received, s.Epoch = now, c.Epoch
 	if s.First == 0 {
 		s.First = now
 	}
-	until := now + r.Visibility
+	until := now + c.Visibility
 	if q.kind.Backlog {
 		until = layout.Never
 	}
@@ -327,11 +304,11 @@ type attempt struct {
 
 // again answers a receive that was made before with the same messages under the
 // same leases, whose visibility begins anew; false if one of them has changed.
-func (q *Machine) again(b *mutation.Batch, now int64, r *Receive) bool {
-	if q.g == nil || r.Attempt == "" {
+func (q *Machine) again(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
+	if q.g == nil || c.Attempt == "" {
 		return false
 	}
-	a, ok := q.g.attempts.Recall(now, r.Attempt)
+	a, ok := q.g.attempts.Recall(now, c.Attempt)
 	if !ok {
 		return false
 	}
@@ -340,7 +317,7 @@ func (q *Machine) again(b *mutation.Batch, now int64, r *Receive) bool {
 			return false
 		}
 	}
-	a.due = now + r.Visibility
+	a.due = now + c.Visibility
 	for _, l := range a.leases {
 		s := q.leases.Get(l.Sequence)
 		q.unlease(b, now, s)
@@ -351,8 +328,8 @@ func (q *Machine) again(b *mutation.Batch, now int64, r *Receive) bool {
 }
 
 // remember keeps what a receive with an attempt's id got.
-func (q *Machine) remember(now int64, r *Receive) {
-	if q.g != nil && r.Attempt != "" && len(r.Leases) > 0 {
-		q.g.attempts.Remember(now, r.Attempt, &attempt{due: now + r.Visibility, leases: slices.Clone(r.Leases)})
+func (q *Machine) remember(now int64, c *Receive, r *Result) {
+	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
+		q.g.attempts.Remember(now, c.Attempt, &attempt{due: now + c.Visibility, leases: slices.Clone(r.Leases)})
 	}
 }

@@ -77,8 +77,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		s.started = s.b.now
 	case "configure":
 		s.b.cfg = s.config(t, d)
-		s.b.m.Configure(&s.b.batch, s.b.now, s.b.cfg)
-		return "", s.b.commit()
+		return "", s.b.run(Configure{s.b.cfg})
 	case "advance":
 		s.b.now += ms(t, by)
 		return fmt.Sprintf("at %v\n", time.Duration(s.b.now-s.started)*time.Millisecond), nil
@@ -103,29 +102,28 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		return s.receive(most, hidden)
 	case "delete":
 		return s.each(d, func(h Handle) error {
-			return s.b.run(func() (Need, error) { return s.b.m.Delete(&s.b.batch, s.b.now, h) })
+			return s.b.run(Delete{h})
 		})
 	case "visibility":
 		return s.each(d, func(h Handle) error {
-			return s.b.run(func() (Need, error) { return s.b.m.ChangeVisibility(&s.b.batch, s.b.now, h, ms(t, timeout)) })
+			return s.b.run(ChangeVisibility{h, ms(t, timeout)})
 		})
 	case "return":
 		return s.each(d, func(h Handle) error {
-			err := s.b.m.Return(&s.b.batch, s.b.now, s.leases[h], s.b.now+ms(t, due), d.HasArg("uncounted"), d.HasArg("history"))
+			err := s.b.run(Return{Lease: s.leases[h], Due: s.b.now + ms(t, due), Uncounted: d.HasArg("uncounted"), History: d.HasArg("history")})
 			if d.HasArg("history") && err == nil {
 				s.b.batch.Set(s.b.m.Keys().History(h.Sequence), []byte("attempts"))
 			}
 			return s.b.after(err)
 		})
 	case "stay":
-		return s.each(d, func(h Handle) error { return s.b.after(s.b.m.Stay(&s.b.batch, s.b.now, h.Sequence)) })
+		return s.each(d, func(h Handle) error { return s.b.run(RejectMove{h.Sequence}) })
 	case "moved":
 		return s.each(d, func(h Handle) error {
-			return s.b.run(func() (Need, error) { return s.b.m.Remove(&s.b.batch, s.b.now, h.Lane, h.Sequence) })
+			return s.b.run(Remove{h.Lane, h.Sequence})
 		})
 	case "expire":
-		s.b.m.Expire(&s.b.batch, s.b.now)
-		return "", s.b.commit()
+		return "", s.b.run(Expire{})
 	case "sweep":
 		return s.sweep()
 	case "counts":
@@ -267,8 +265,9 @@ func (s *scenario) sweep() (string, error) {
 }
 
 func (s *scenario) counts() (string, error) {
-	for need := s.b.m.PrepareCounts(); need.Kind != NeedNothing; need = s.b.m.PrepareCounts() {
-		if err := s.b.fill(need); err != nil {
+	// Not by Count, which would return the leases that have run out.
+	for need := s.b.m.needToCount(); !need.Nothing(); need = s.b.m.needToCount() {
+		if _, err := s.b.m.Fill(s.b, need); err != nil {
 			return "", err
 		}
 	}

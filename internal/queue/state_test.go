@@ -20,15 +20,15 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{})
-		if err := m.Load(p, 1); err != nil {
+		if err := m.load(p, 1); err != nil {
 			if !errors.Is(err, layout.ErrCorrupt) {
 				t.Fatalf("%d bytes: %v", len(p), err)
 			}
 			return
 		}
 		again := New(layout.NewKeys(1, 1), Config{}, Kind{})
-		written := m.AppendCounters(nil)
-		if err := again.Load(written, 1); err != nil || !bytes.Equal(again.AppendCounters(nil), written) {
+		written := m.appendCounters(nil)
+		if err := again.load(written, 1); err != nil || !bytes.Equal(again.appendCounters(nil), written) {
 			t.Fatalf("read %x, wrote %x, %v", p, written, err)
 		}
 	})
@@ -43,12 +43,13 @@ func FuzzFill(f *testing.F) {
 			return // no store gives one: it is not within a span
 		}
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{FIFO: len(key)%2 == 0})
-		errs := []error{m.FillState(Need{Sequence: 1}, true, 1, value)}
-		for _, kind := range []NeedKind{NeedLane, NeedHeld, NeedDue, NeedOrder, NeedLeases, NeedBuckets} {
-			errs = append(errs, m.Fill(Need{Kind: kind, Lane: layout.GroupLanes}, key, value))
+		m.wake()
+		errs := []error{m.fillState(Need{sequence: 1}, true, 1, value)}
+		for _, kind := range []needKind{needLane, needHeld, needDue, needOrder, needLeases, needBuckets, needTenants} {
+			errs = append(errs, m.fill(Need{kind: kind, lane: layout.GroupLanes}, key, value))
 		}
-		m.FillGroup(layout.GroupLanes, value)
-		for _, err := range append(errs, m.Load(value, 1)) {
+		m.fillGroup(layout.GroupLanes, value)
+		for _, err := range append(errs, m.load(value, 1)) {
 			if err != nil && !errors.Is(err, layout.ErrCorrupt) && !errors.Is(err, message.ErrCorrupt) {
 				t.Fatal(err)
 			}
@@ -64,34 +65,34 @@ func restingUntouched(t *testing.T) {
 	}
 }
 
-// An empty queue that rests is as small as one that was never used, and goes on
-// where it was; one that is not empty does not rest.
-func TestRest(t *testing.T) {
+// An empty queue that hibernates is as small as one that was never used, and goes on
+// where it was; one that is not empty does not.
+func TestHibernate(t *testing.T) {
 	for _, kind := range []Kind{{}, {FIFO: true}, {Backlog: true}} {
 		b := newBench(Config{Visibility: time.Minute, Retention: time.Hour}, kind)
 		for want := uint64(1); want < 4; want++ {
 			if seq, err := b.send(1, "g", 0); err != nil || seq != want {
 				t.Fatalf("sequence %d, %v; want %d", seq, err, want)
 			}
-			if b.m.Rest(); b.m.content == resting || b.m.Counts(b.now).Visible != 1 {
-				t.Fatalf("%+v: it rests with %+v", kind, b.m.Counts(b.now))
+			if b.m.Hibernate(); b.m.content == resting || b.m.Counts(b.now).Visible != 1 {
+				t.Fatalf("%+v: it hibernates with %+v", kind, b.m.Counts(b.now))
 			}
 			r := b.mustReceive(t, 1000)
-			if b.m.Rest(); b.m.content == resting {
-				t.Fatalf("%+v: it rests with a lease", kind)
+			if b.m.Hibernate(); b.m.content == resting {
+				t.Fatalf("%+v: it hibernates with a lease", kind)
 			}
 			l := r.Leases[0]
-			if err := b.run(func() (Need, error) { return b.m.Remove(&b.batch, b.now, l.Lane, l.Sequence) }); err != nil {
+			if err := b.run(Remove{l.Lane, l.Sequence}); err != nil {
 				t.Fatal(err)
 			}
-			if b.m.Rest(); b.m.content != resting || unsafe.Sizeof(*b.m) > 80 {
-				t.Fatalf("%+v: it is empty and does not rest, or is of %d bytes", kind, unsafe.Sizeof(*b.m))
+			if b.m.Hibernate(); b.m.content != resting || unsafe.Sizeof(*b.m) > 80 {
+				t.Fatalf("%+v: it is empty and does not hibernate, or is of %d bytes", kind, unsafe.Sizeof(*b.m))
 			}
 			if err := b.reopen(); err != nil {
 				t.Fatal(err)
 			}
 			if b.m.content != resting {
-				t.Fatalf("%+v: it is empty and does not rest after a restart", kind)
+				t.Fatalf("%+v: it is empty and does not hibernate after a restart", kind)
 			}
 		}
 	}

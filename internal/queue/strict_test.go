@@ -2,7 +2,6 @@ package queue
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,14 +74,16 @@ func (s *strictStore) count(k *layout.Keys, kind layout.Kind) (n int) {
 
 // bench drives a machine over a strict store the way a shard does.
 type bench struct {
-	store  *strictStore
-	m      *Machine
-	cfg    Config
-	kind   Kind
-	now    int64
-	epoch  uint32
-	batch  mutation.Batch
-	broken []string // counters that disagreed with records
+	store   *strictStore
+	m       *Machine
+	cfg     Config
+	kind    Kind
+	now     int64
+	epoch   uint32
+	batch   mutation.Batch
+	saved   Saved
+	commits uint64
+	broken  []string // counters that disagreed with records
 	// restless is every other time: an empty queue need not rest.
 	restless bool
 }
@@ -94,66 +95,46 @@ func newBench(cfg Config, kind Kind) *bench {
 // commit writes what a command changed, with the counters.
 func (t *bench) commit() error {
 	if t.restless = !t.restless; !t.restless { // a shard lets it rest now and then
-		defer t.m.Rest()
+		defer t.m.Hibernate()
 	}
 	return t.write()
 }
 
 func (t *bench) write() error {
-	t.m.PutTenants(&t.batch)
-	t.batch.Set(t.m.Keys().Counters(), t.m.AppendCounters(nil))
+	t.commits++
+	t.m.Save(&t.batch, t.commits, &t.saved)
 	return t.store.apply(&t.batch)
 }
 
-func (t *bench) fill(need Need) error {
-	if err := t.write(); err != nil {
-		return err
-	}
-	var failed error
-	switch need.Kind {
-	case NeedGroup:
-		value, _ := t.store.get(t.m.Keys().Group(need.Lane))
-		t.m.FillGroup(need.Lane, value)
-	case NeedState:
-		record, exists := t.store.get(t.m.Keys().Record(need.Lane, need.Sequence))
-		sent, _ := message.RecordSent(record)
-		var scheduled []byte
-		if due, ok := t.store.get(t.m.Keys().DueOf(need.Sequence)); ok {
-			scheduled, _ = t.store.get(t.m.Keys().Due(int64(layout.Number(due)), need.Sequence))
-		}
-		failed = t.m.FillState(need, exists, sent, scheduled)
-	default:
-		n, exhausted := 0, true
-		t.store.walk(t.m.Span(need), func(key, value []byte) bool {
-			if n == need.Limit && n > 0 {
-				exhausted = false
-				return false
-			}
-			n++
-			failed = t.m.Fill(need, key, value)
-			return failed == nil
-		})
-		if !t.m.FillEnd(need, exhausted) {
-			t.broken = append(t.broken, fmt.Sprintf("fill of kind %d", need.Kind))
-		}
-	}
-	return failed
+// Flush, Get and Scan make the bench a Reader.
+func (t *bench) Flush() error { return t.write() }
+
+func (t *bench) Get(key []byte) ([]byte, bool, error) {
+	value, ok := t.store.get(key)
+	return value, ok, nil
 }
 
-// run repeats a command until it needs nothing more, and commits it.
-func (t *bench) run(command func() (Need, error)) error {
-	for {
-		need, err := command()
-		if need.Kind == NeedNothing {
-			if e := t.commit(); e != nil {
-				return e
-			}
-			return err
-		}
-		if err := t.fill(need); err != nil {
-			return err
-		}
+func (t *bench) Scan(span layout.Span, f func(key, value []byte) bool) error {
+	t.store.walk(span, f)
+	return nil
+}
+
+// do runs a command and commits it.
+func (t *bench) do(c Command) (Result, error) {
+	r, err := t.m.Do(t, &t.batch, t.now, c)
+	if r.Corrected {
+		t.broken = append(t.broken, fmt.Sprintf("%T", c))
 	}
+	if e := t.commit(); e != nil {
+		return r, e
+	}
+	return r, err
+}
+
+// run is do for a command whose result is its error.
+func (t *bench) run(c Command) error {
+	_, err := t.do(c)
+	return err
 }
 
 func (t *bench) send(id byte, group string, delay int64) (uint64, error) {
@@ -167,51 +148,24 @@ func (t *bench) moveIn(id byte, sent int64) (uint64, error) {
 }
 
 func (t *bench) accept(a Arrival) (seq uint64, err error) {
-	err = t.run(func() (Need, error) {
-		need := t.m.PrepareAccept(a.Lane)
-		if need.Kind == NeedNothing {
-			seq = t.m.Accept(&t.batch, t.now, a)
-		}
-		return need, nil
-	})
-	return seq, err
+	r, err := t.do(Accept{a})
+	return r.Sequence, err
 }
 
 // receive is one receive as a shard runs it: it ends with something, or when
 // nothing is available.
-func (t *bench) receive(most int, visibility int64) (r Receive, err error) {
+func (t *bench) receive(most int, visibility int64) (all Result, err error) {
 	for {
-		for {
-			need := t.m.Prepare(t.now, most)
-			if need.Kind == NeedNothing {
-				break
-			}
-			if err := t.fill(need); err != nil {
-				return r, err
-			}
+		r, err := t.do(Receive{Max: most, Visibility: visibility, Epoch: t.epoch})
+		if err != nil {
+			return all, err
 		}
-		step := Receive{Max: most, Visibility: visibility, Epoch: t.epoch}
-		if err := t.m.Receive(&t.batch, t.now, &step); err != nil {
-			return r, err
+		all.Leases, all.Moves = r.Leases, append(all.Moves, r.Moves...)
+		if len(all.Leases) > 0 {
+			return all, nil
 		}
-		if err := t.commit(); err != nil {
-			return r, err
-		}
-		r.Leases, r.Moves = step.Leases, append(r.Moves, step.Moves...)
-		if len(r.Leases) > 0 {
-			return r, nil
-		}
-		for {
-			more, need := t.m.Available(t.now)
-			if need.Kind == NeedNothing {
-				if !more {
-					return r, nil
-				}
-				break
-			}
-			if err := t.fill(need); err != nil {
-				return r, err
-			}
+		if r, err = t.m.Do(t, &t.batch, t.now, Probe{}); err != nil || !r.Found {
+			return all, err
 		}
 	}
 }
@@ -224,59 +178,33 @@ func (t *bench) reopen() error {
 	if !ok {
 		return nil
 	}
-	if err := t.m.Load(value, t.now); err != nil {
-		return err
+	corrected, err := t.m.Load(t, value, t.now)
+	if corrected {
+		t.broken = append(t.broken, "loaded")
 	}
-	for need := range t.m.LoadNeeds() {
-		if err := t.fill(need); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// sweep drops what is past its retention, as a shard does.
+// sweep drops what is past its retention, and tells what that was.
 func (t *bench) sweep() (dropped []uint64, err error) {
-	cutoff, due := t.m.SweepDue(t.now)
-	if !due {
-		return nil, nil
-	}
-	mainLow, delayedLow := t.m.Lows()
-	var oldest int64
-	keep := func(sent int64) bool {
-		if sent > cutoff {
-			if oldest == 0 || sent < oldest {
-				oldest = sent
-			}
-			return true
-		}
-		return false
-	}
-	var found []Expired
-	for lane, low := range map[layout.Lane]*uint64{layout.MainLane: &mainLow, layout.DelayedLane: &delayedLow} {
-		t.store.walk(t.m.Keys().Lane(lane, *low), func(key, value []byte) bool {
-			sent, _ := message.RecordSent(value)
-			*low = layout.KeySequence(key)
-			if keep(sent) {
-				return false
-			}
-			found = append(found, Expired{Lane: lane, Sequence: *low})
+	kept := func() map[uint64]bool {
+		all := map[uint64]bool{}
+		t.store.walk(t.m.Keys().Of(layout.KindRecord), func(key, _ []byte) bool {
+			all[layout.KeySequence(key)] = true
 			return true
 		})
+		return all
 	}
-	t.store.walk(t.m.Keys().Of(layout.KindExpiry), func(key, value []byte) bool {
-		if keep(layout.KeyTime(key)) {
-			return false
+	before := kept()
+	r, err := t.do(Sweep{})
+	after := kept()
+	for seq := range before {
+		if !after[seq] {
+			dropped = append(dropped, seq)
 		}
-		found = append(found, Expired{Lane: layout.Lane(binary.BigEndian.Uint64(value)), Sequence: layout.KeySequence(key)})
-		return true
-	})
-	for _, e := range found {
-		if err := t.run(func() (Need, error) { return t.m.Remove(&t.batch, t.now, e.Lane, e.Sequence) }); err != nil {
-			return dropped, err
-		}
-		dropped = append(dropped, e.Sequence)
 	}
-	t.m.Swept(t.now, mainLow, delayedLow, oldest, false)
-	return dropped, t.commit()
+	if err == nil && len(dropped) != r.Removed {
+		err = fmt.Errorf("swept %d, and says %d", dropped, r.Removed)
+	}
+	return dropped, err
 }

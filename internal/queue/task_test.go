@@ -15,12 +15,20 @@ func TestTaskLeases(t *testing.T) {
 	q := New(layout.NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
 	var b mutation.Batch
 	now := int64(1_000_000)
+	do := func(now int64, c Command) Result {
+		t.Helper()
+		r, err := q.Do(nil, &b, now, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
 	m := message.Message{Sent: now, Body: []byte("x")}
-	seq := q.Accept(&b, now, Arrival{Record: m.AppendRecord(nil), Sent: now})
+	seq := do(now, Accept{Arrival{Record: m.AppendRecord(nil), Sent: now}}).Sequence
 
-	r := Receive{Max: 10, Task: true}
-	if err := q.Receive(&b, now, &r); err != nil || len(r.Leases) != 1 || len(r.Moves) != 0 || r.Leases[0].Receives != 0 {
-		t.Fatalf("%+v %v", r, err)
+	r := do(now, Receive{Max: 10, Task: true})
+	if len(r.Leases) != 1 || len(r.Moves) != 0 || r.Leases[0].Receives != 0 {
+		t.Fatalf("%+v", r)
 	}
 	inTask := func() bool { l, _ := q.Leased(seq); return l.Moving && l.Task }
 	if !inTask() || q.Moving() != 1 {
@@ -29,16 +37,13 @@ func TestTaskLeases(t *testing.T) {
 	if c := q.Counts(now); c != (Counts{InFlight: 1}) {
 		t.Errorf("counts %+v", c)
 	}
-	if q.Expire(&b, now+int64(24*time.Hour/time.Millisecond)); !inTask() {
+	if do(now+int64(24*time.Hour/time.Millisecond), Expire{}); !inTask() {
 		t.Error("it ran out")
 	}
 
-	if err := q.Return(&b, now, r.Leases[0], now, false, false); err != nil {
-		t.Fatal(err)
-	}
-	r = Receive{Max: 10, Visibility: 1000}
-	if err := q.Receive(&b, now, &r); err != nil || len(r.Leases) != 1 || r.Leases[0].Receives != 1 {
-		t.Fatalf("%+v %v", r, err)
+	do(now, Return{Lease: r.Leases[0], Due: now})
+	if r := do(now, Receive{Max: 10, Visibility: 1000}); len(r.Leases) != 1 || r.Leases[0].Receives != 1 {
+		t.Fatalf("%+v", r)
 	}
 	if inTask() || q.Moving() != 0 {
 		t.Errorf("given back: %+v, moving %d", q.Leases(), q.Moving())

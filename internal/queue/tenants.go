@@ -1,10 +1,6 @@
 package queue
 
-import (
-	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/fair"
-	"godwit.dev/godwit/internal/queue/layout"
-)
+import "godwit.dev/godwit/internal/queue/layout"
 
 // shared reports that the queue's groups are tenants.
 func (q *Machine) shared() bool { return !q.kind.FIFO && !q.kind.Backlog }
@@ -19,22 +15,6 @@ func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
 // noisy reports whether the lane is that of a noisy tenant.
 func (q *Machine) noisy(lane layout.Lane) bool {
 	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
-}
-
-// ChangedTenants is how many records PutTenants would write.
-func (q *Machine) ChangedTenants() int {
-	if q.g == nil {
-		return 0
-	}
-	return q.g.waits.ChangedCount()
-}
-
-// PutTenants writes what tenants have waiting, as far as it has changed, with
-// every commit that touches the queue.
-func (q *Machine) PutTenants(b *mutation.Batch) {
-	if q.g != nil {
-		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
-	}
 }
 
 // Groups is how the groups of a queue stand.

@@ -16,12 +16,16 @@ const (
 	idleLook  = 2 * time.Second // real time
 	idleBytes = 1 << 20         // allocated between two looks at most: it is idle
 	idleWorth = 16 << 20        // that can be given back at least
+	// idleShare is the part of what lives that can be given back at least: to find out
+	// what lives costs CPU for each byte of that.
+	idleShare = 4
 )
 
 // usage is how the heap is, in bytes.
 type usage struct {
 	allocated uint64 // ever
 	spare     uint64 // resident, and not alive
+	live      uint64
 }
 
 // idle looks whether the server is at rest.
@@ -37,7 +41,7 @@ func (i *idle) look(now usage) bool {
 	if busy {
 		i.given = false
 	}
-	if busy || i.given || now.spare < idleWorth {
+	if busy || i.given || now.spare < max(idleWorth, now.live/idleShare) {
 		return false
 	}
 	i.given = true
@@ -54,7 +58,7 @@ func readUsage() usage {
 	}
 	metrics.Read(samples)
 	objects, live := samples[1].Value.Uint64(), samples[2].Value.Uint64()
-	return usage{samples[0].Value.Uint64(), objects - min(objects, live) + samples[3].Value.Uint64()}
+	return usage{samples[0].Value.Uint64(), objects - min(objects, live) + samples[3].Value.Uint64(), live}
 }
 
 // releaseMemory gives memory back whenever the server has come to rest, until stop.

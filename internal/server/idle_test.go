@@ -8,20 +8,23 @@ func TestIdle(t *testing.T) {
 	const much, little = idleWorth, idleWorth - 1
 	allocated := uint64(0)
 	for n, step := range []struct {
-		more, spare uint64
-		want        bool
+		more, spare, live uint64
+		want              bool
 	}{
-		{10 << 20, much, false}, // busy
-		{10 << 20, much, false},
-		{idleBytes, little, false}, // at rest, and nothing to give
-		{idleBytes, much, true},
-		{0, much, false}, // once
-		{idleBytes + 1, much, false},
-		{0, much, true}, // after it was busy again
-		{0, much, false},
+		{10 << 20, much, 0, false}, // busy
+		{10 << 20, much, 0, false},
+		{idleBytes, little, 0, false}, // at rest, and nothing to give
+		{idleBytes, much, 0, true},
+		{0, much, 0, false}, // once
+		{idleBytes + 1, much, 0, false},
+		{0, much, 0, true}, // after it was busy again
+		{0, much, 0, false},
+		{idleBytes + 1, much, 0, false},
+		{0, much, idleShare*much + idleShare, false}, // too little of what would be looked through
+		{0, much, idleShare * much, true},
 	} {
 		allocated += step.more
-		if got := i.look(usage{allocated, step.spare}); got != step.want {
+		if got := i.look(usage{allocated, step.spare, step.live}); got != step.want {
 			t.Errorf("look %d: %v", n, got)
 		}
 	}

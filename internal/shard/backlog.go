@@ -97,7 +97,7 @@ func (sh *backlogShard) openBacklog(sub *topic.Subscription) *queueState {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{shard: sh.queueShard, arn: sub.ARN, incarnation: inc, owner: sub.Topic(), backlog: true, paused: sub.PausedAt != 0}
+		qs = &queueState{shard: sh.ofQueues(), arn: sub.ARN, incarnation: inc, owner: sub.Topic(), backlog: true, paused: sub.PausedAt != 0}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
 		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, kind)
 		sh.backlogs[inc] = qs
@@ -276,7 +276,7 @@ func (e *backlogEngine) Retry(d *Delivery, a Attempt, due time.Time) {
 	d.conclude(!d.Cause.IsZero(), func(sh *backlogShard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(d.lease.Sequence), d.history.encode())
 		// Leased by nobody else: it fails only where the subscription was deleted.
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
@@ -288,7 +288,7 @@ func (e *backlogEngine) Release(d *Delivery) {
 		if d.Attempt == 1 {
 			due = min(d.Message.Sent, now)
 		}
-		_ = qs.machine.Return(&sh.batch, now, d.lease, due, true, false) // as above
+		_, _ = sh.do(qs, now, queue.Return{Lease: d.lease, Due: due, Uncounted: true}) // as above
 	})
 }
 
@@ -568,8 +568,7 @@ func (m backlogModule) resume() {
 	for _, qs := range sh.backlogs {
 		// Whether these attempts reached anybody is unknown: they are made again.
 		for _, l := range qs.machine.Leases() {
-			_ = qs.machine.Return(&sh.batch, sh.now(), l, sh.now(), true, false)
-			sh.touch(qs)
+			_, _ = sh.do(qs, sh.now(), queue.Return{Lease: l, Due: sh.now(), Uncounted: true})
 			sh.commitMuch()
 		}
 		if !qs.machine.Empty() {

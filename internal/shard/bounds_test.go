@@ -292,67 +292,6 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	expect("when the clock has caught up", time.Hour+time.Second)
 }
 
-// TestOldestIsFoundAtOnce: who asks for the age of the oldest message does not pass
-// what the one before has passed, deleted messages above all.
-func TestOldestIsFoundAtOnce(t *testing.T) {
-	ctx := context.Background()
-	c := clock.NewVirtual(start)
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c})
-	defer e.Close()
-	q := queueARN("q")
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
-		t.Fatal(err)
-	}
-	send := func(delay time.Duration, n int) {
-		t.Helper()
-		for range n {
-			if _, err := e.Send(ctx, q, []Outgoing{{Message: newMessage(1, "x"), Delay: delay}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	remove := func(n int) {
-		t.Helper()
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: n, Visibility: time.Minute})
-		if err != nil || len(got) != n {
-			t.Fatal(got, err)
-		}
-		for _, m := range got {
-			if _, err := e.DeleteMessages(ctx, q, []string{m.ReceiptHandle}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	advance := func() {
-		t.Helper()
-		if _, err := c.Advance(ctx, time.Second); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(age time.Duration, mainLow, delayedLow uint64) {
-		t.Helper()
-		g, err := e.QueueGauges(ctx, q)
-		if err != nil || g.OldestAge != age {
-			t.Errorf("the oldest is %v old, want %v: %v", g.OldestAge, age, err)
-		}
-		if c := e.shardOf(q).queues[q].ages; c == nil || c.main != mainLow || c.delayed != delayedLow {
-			t.Errorf("the next look begins at %+v, want %d and %d", c, mainLow, delayedLow)
-		}
-	}
-	send(0, 3)           // 1 to 3
-	send(time.Second, 2) // 4 and 5
-	send(time.Hour, 1)   // 6
-	advance()
-	expect(time.Second, 1, 4)
-	remove(2)
-	expect(time.Second, 3, 4)
-	remove(3)
-	expect(time.Second, 7, 6)
-	advance()
-	send(0, 1)
-	expect(2*time.Second, 7, 6)
-}
-
 // TestShardsKeepLittleRoom: what commands that change much leave behind in memory
 // does not add up over the shards.
 func TestShardsKeepLittleRoom(t *testing.T) {

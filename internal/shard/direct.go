@@ -76,7 +76,7 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 // where they may, and else the plan is for none. It may be used while the
 // generation of the shard's catalog is the same.
 func (sh *topicShard) plan(fs []fanout) plan {
-	p := plan{shards: []*coreShard{sh.coreShard}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
+	p := plan{shards: []*coreShard{sh.core()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.id
 	patient := !fs[0].topic.FIFO() // some may get it later than others
 	room := laterMost - sh.spreading[fs[0].topic]
@@ -145,7 +145,7 @@ func (p *plan) add(sh *topicShard, f *fanout, n int, sub *topic.Subscription, si
 		p.direct = true
 		if bit := uint64(1) << d.to.id; p.seen&bit == 0 {
 			p.seen |= bit
-			p.shards = append(p.shards, d.to.coreShard)
+			p.shards = append(p.shards, d.to.core())
 		}
 	}
 	p.deliveries = append(p.deliveries, d)

@@ -468,7 +468,7 @@ type functionSink struct{ e *functionEngine }
 
 func (s functionSink) home(dest arn.ARN) *transferShard {
 	fn, _, _ := dest.SplitFunction()
-	return s.e.shardOf(fn).transferShard
+	return s.e.shardOf(fn).ofTransfers()
 }
 
 func (s functionSink) open(dest arn.ARN) (*queueState, error) {

@@ -53,7 +53,7 @@ func (sh *functionShard) openEvents(f *function.Function) *queueState {
 	inc := layout.Incarnation(f.Incarnation)
 	qs, ok := sh.backlogs[inc]
 	if !ok {
-		qs = &queueState{shard: sh.queueShard, arn: f.ARN, incarnation: inc, backlog: true}
+		qs = &queueState{shard: sh.ofQueues(), arn: f.ARN, incarnation: inc, backlog: true}
 		qs.machine = *queue.New(layout.NewKeys(sh.id, inc), queue.Config{}, queue.Kind{Backlog: true})
 		sh.backlogs[inc] = qs
 	}
@@ -208,14 +208,14 @@ func (e *functionEngine) RetryEvent(ev *QueuedEvent, due time.Time) {
 	ev.conclude(false, func(sh *backlogShard, qs *queueState, now int64) {
 		sh.batch.Set(qs.machine.Keys().History(ev.lease.Sequence), progress)
 		// Leased by nobody else: it fails only where the function was deleted.
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, due.UnixMilli(), false, true)
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: due.UnixMilli(), History: true})
 	})
 }
 
 // ReleaseEvent gives an event back unattempted, due now.
 func (e *functionEngine) ReleaseEvent(ev *QueuedEvent) {
 	ev.conclude(false, func(sh *backlogShard, qs *queueState, now int64) {
-		_ = qs.machine.Return(&sh.batch, now, ev.lease, now, true, false) // as above
+		_, _ = sh.do(qs, now, queue.Return{Lease: ev.lease, Due: now, Uncounted: true}) // as above
 	})
 }
 

@@ -267,9 +267,7 @@ func (sh *queueShard) receive(qs *queueState, most int, visibility time.Duration
 	fifo := qs.arn.FIFO() && !qs.backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.now()
-		sh.prepare(qs, now, most)
-		r := queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt}
-		err := qs.machine.Receive(&sh.batch, now, &r)
+		r, err := sh.ask(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.meta.Epoch, Attempt: attempt})
 		if sh.batch.Len() > 0 {
 			sh.touch(qs)
 			sh.commitPart(fifo)
@@ -363,7 +361,7 @@ func (sh *queueShard) giveBack(qs *queueState, leases []queue.Lease) {
 		now := sh.now()
 		for _, l := range leases {
 			// The message may be gone already; then there is nothing to undo.
-			_ = qs.machine.Return(&sh.batch, now, l, now, true, false)
+			_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
 		}
 		sh.touch(qs)
 	})
@@ -384,7 +382,7 @@ func (sh *queueShard) setAside(qs *queueState, all []unreadable) {
 			return
 		}
 		for _, u := range all {
-			qs.machine.SetAside(&sh.batch, sh.now(), u.lease)
+			_, _ = sh.do(qs, sh.now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
 		}
 		sh.touch(qs)
 	})
@@ -469,9 +467,7 @@ func (e *queueEngine) DeleteMessages(_ context.Context, a arn.ARN, handles []str
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.Delete(&sh.batch, sh.meta.Now, h)
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
 			return errExpiredHandle(handles[i])
 		}
@@ -508,9 +504,7 @@ func (e *queueEngine) ChangeVisibility(_ context.Context, a arn.ARN, changes []V
 		if !ok {
 			return errHandle
 		}
-		err := sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.ChangeVisibility(&sh.batch, sh.meta.Now, h, c.Timeout.Milliseconds())
-		})
+		_, err := sh.do(qs, sh.meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
 		case errors.Is(err, queue.ErrGone):
 			return errGoneVisibility(c.Handle)

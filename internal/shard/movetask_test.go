@@ -216,7 +216,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				if info, err := e.QueueInfo(ctx, queueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
 					t.Errorf("counts on the way: %+v %v", info.Counts, err)
 				}
-				if _, err := e.moveOne(sh.transferShard, tk, qs, leases[0]); err != nil {
+				if _, err := e.moveOne(sh.ofTransfers(), tk, qs, leases[0]); err != nil {
 					t.Fatal(err)
 				}
 				want, left := "[m0 m1 m2]", "[]"
@@ -248,7 +248,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				}
 				if meanwhile != "cancel" {
 					for _, l := range leases[1:] {
-						if _, err := e.moveOne(sh.transferShard, tk, qs, l); (err == nil) != (meanwhile == "nothing") {
+						if _, err := e.moveOne(sh.ofTransfers(), tk, qs, l); (err == nil) != (meanwhile == "nothing") {
 							t.Error(err)
 						}
 					}

@@ -127,10 +127,7 @@ func (sh *transferShard) leaseStep(t *moveTask) (qs *queueState, leases []queue.
 // leaseForMove takes up to n messages for a task.
 func (sh *transferShard) leaseForMove(qs *queueState, now int64, n int) ([]queue.Lease, error) {
 	for {
-		sh.prepare(qs, now, n)
-		r := queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true}
-		err := qs.machine.Receive(&sh.batch, now, &r)
-		sh.touch(qs)
+		r, err := sh.do(qs, now, queue.Receive{Max: n, Epoch: sh.meta.Epoch, Task: true})
 		sh.commit(false)
 		if err != nil || len(r.Leases) > 0 || !sh.available(qs, now) {
 			return r.Leases, err
@@ -224,7 +221,7 @@ func (sh *transferShard) stepRefused(t *moveTask, qs *queueState, leases []queue
 	if !qs.gone {
 		for _, l := range leases {
 			// One that is gone needs no return.
-			_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+			_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now})
 		}
 		sh.touch(qs)
 	}
@@ -263,7 +260,7 @@ func (sh *transferShard) resumeMoves() {
 		now := sh.now()
 		for _, l := range qs.machine.Leases() {
 			if l.Task {
-				_ = qs.machine.Return(&sh.batch, now, l, now, false, false)
+				_, _ = sh.do(qs, now, queue.Return{Lease: l, Due: now})
 				sh.touch(qs)
 			}
 		}

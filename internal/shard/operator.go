@@ -207,10 +207,9 @@ func (e *backlogEngine) RetryNow(_ context.Context, sub arn.ARN, id string) (cha
 	found := false
 	err = e.withBacklog(sub, func(sh *backlogShard, _ *topic.Subscription, qs *queueState) error {
 		found = true
-		return sh.resolve(qs, true, func() (need queue.Need, err error) {
-			changed, need, err = qs.machine.Hasten(&sh.batch, sh.now(), name.lane, name.sequence)
-			return need, err
-		})
+		r, err := sh.do(qs, sh.now(), queue.MakeDueNow{Lane: name.lane, Sequence: name.sequence})
+		changed = r.Changed
+		return err
 	})
 	if errors.Is(err, queue.ErrGone) || err == nil && !found {
 		return false, errNoDelivery
@@ -266,21 +265,16 @@ func (e *backlogEngine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, er
 				return err
 			}
 			for i, p := range found {
-				if len(values) > 0 { // of a group the machine knows it, or asks
-					need := queue.Need{Kind: queue.NeedState, Lane: p.Lane, Sequence: p.Sequence}
-					if err := qs.machine.FillState(need, true, 0, values[i]); err != nil {
-						return err
-					}
+				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
+				if len(values) > 0 { // of a group the machine knows it, or reads it
+					c.State = values[i]
 				}
-				err := sh.resolve(qs, false, func() (need queue.Need, err error) {
-					changed, need, err := qs.machine.Hasten(&sh.batch, now, p.Lane, p.Sequence)
-					if changed {
-						n++
-					}
-					return need, err
-				})
+				r, err := sh.do(qs, now, c)
 				if err != nil {
 					return err
+				}
+				if r.Changed {
+					n++
 				}
 			}
 			return nil
@@ -366,9 +360,9 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	return span
 }
 
-// Look reads a delivery that waits, without taking it: Attempt is how many were
+// Peek reads a delivery that waits, without taking it: Attempt is how many were
 // made. Errors: NotFound, ErrUnderWay.
-func (e *backlogEngine) Look(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (e *backlogEngine) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return nil, err
@@ -389,7 +383,7 @@ func (e *backlogEngine) Look(_ context.Context, sub arn.ARN, id string) (*Delive
 			return err
 		}
 		d.history, _ = decodeHistory(value)
-		d.Attempt = d.history.total
+		d.Attempt, d.Cause = d.history.total, d.history.cause
 		return nil
 	})
 	if err == nil && d == nil {
@@ -413,11 +407,11 @@ func (sh *backlogShard) waitingRecord(qs *queueState, id deliveryID) ([]byte, er
 	return record, nil
 }
 
-// Evict ends a delivery that Look has found, without an attempt: in one commit
+// Remove ends a delivery that Peek has found, without an attempt: in one commit
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *backlogEngine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *backlogEngine) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	from, to := d.shard, d.shard
 	if m != nil {
 		if e.full() {
@@ -429,7 +423,7 @@ func (e *backlogEngine) Evict(_ context.Context, d *Delivery, dest arn.ARN, m *m
 	if m != nil && e.twoStep {
 		g, err = e.transferTwoStep(from.transferShard, to.transferShard, d.queue, d.lease, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
 	} else {
-		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from.coreShard, to.coreShard)
+		g, err = runAll(true, func(tx *Tx) error { return from.evict(tx, to, d, dest, m, state) }, from.core(), to.core())
 	}
 	if err != nil {
 		g.Wait() // the refusal may rest on it
@@ -457,23 +451,14 @@ func (sh *backlogShard) evict(tx *Tx, to *backlogShard, d *Delivery, dest arn.AR
 		return err
 	}
 	qs, lane, seq := d.queue, d.lease.Lane, d.lease.Sequence
-	// Read before anything is changed: what one command changes is one commit.
-	sh.fill(qs, queue.Need{Kind: queue.NeedState, Lane: lane, Sequence: seq})
 	if m != nil {
 		if err := to.take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
 			tx.restOn(to.lastCatalogCommit)
 			return err
 		}
 	}
-	for { // of a group it may have to know more
-		need, err := qs.machine.Remove(&sh.batch, sh.now(), lane, seq)
-		if err != nil {
-			return err
-		}
-		if need.Kind == queue.NeedNothing {
-			break
-		}
-		sh.fill(qs, need)
+	if _, err := sh.doAtOnce(qs, sh.now(), queue.Remove{Lane: lane, Sequence: seq}); err != nil {
+		return err
 	}
 	sh.touch(qs)
 	return nil

@@ -44,7 +44,7 @@ func (s *script) evict(sub, dlq arn.ARN) {
 	if len(ids) == 0 {
 		return
 	}
-	d, err := s.engine.Look(ctx, sub, ids[s.rand.IntN(len(ids))])
+	d, err := s.engine.Peek(ctx, sub, ids[s.rand.IntN(len(ids))])
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (s *script) evict(sub, dlq arn.ARN) {
 	if s.rand.IntN(2) == 0 {
 		dlq, m, state = arn.ARN{}, nil, DeliveryDropped
 	}
-	wait, err := s.engine.Evict(ctx, d, dlq, m, state, "a test")
+	wait, err := s.engine.Remove(ctx, d, dlq, m, state, "a test")
 	wait()
 	s.say("evicted %s after %d: %s, %v", d.Message.Body, d.Attempt, state, err)
 }
@@ -363,7 +363,7 @@ func count(all []string, what string) (n int) {
 	return n
 }
 
-func TestEvict(t *testing.T) {
+func TestRemove(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.publish(3)
@@ -390,7 +390,7 @@ func TestEvict(t *testing.T) {
 		t.Fatalf("all: %v", all)
 	}
 	look := func(id string) *Delivery {
-		d, err := w.Look(ctx, w.sub, id)
+		d, err := w.Peek(ctx, w.sub, id)
 		w.check(err)
 		return d
 	}
@@ -399,22 +399,22 @@ func TestEvict(t *testing.T) {
 		t.Errorf("attempts: %d and %d", first.Attempt, fresh.Attempt)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "unavailable"))
-	if _, err := w.Evict(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := w.Remove(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("out of reach: %v", err)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "none"))
-	if _, err := w.Evict(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("no such queue: %v", err)
 	}
 	for i, d := range []*Delivery{first, fresh} {
-		wait, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
+		wait, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
 		w.check(err)
 		wait()
-		if _, err := w.Evict(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("again: %v", err)
 		}
 	}
-	wait, err := w.Evict(ctx, last, arn.ARN{}, nil, DeliveryDropped, "y")
+	wait, err := w.Remove(ctx, last, arn.ARN{}, nil, DeliveryDropped, "y")
 	w.check(err)
 	wait()
 	w.reopen()
@@ -428,7 +428,7 @@ func TestEvict(t *testing.T) {
 	taken, _, err := w.Take(w.sub, 1)
 	w.check(err)
 	under := deliveryID{taken[0].lease.Lane, taken[0].lease.Sequence}.String()
-	if _, err := w.Look(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
+	if _, err := w.Peek(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("under way: %v", err)
 	}
 	w.Release(taken[0])
@@ -446,9 +446,9 @@ func TestRefusedEviction(t *testing.T) {
 	w.made()
 	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
 	w.check(err)
-	d, err := w.Look(ctx, w.sub, ids[0])
+	d, err := w.Peek(ctx, w.sub, ids[0])
 	w.check(err)
-	if _, err := w.Evict(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Fatalf("no such queue: %v", err)
 	}
 	w.advance(time.Minute)

@@ -46,7 +46,7 @@ func (e *queueEngine) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		old.waiters = waiterList{}
 		sh.drop(old)
 		qs := sh.newQueue(a, &record, old.machine.Config())
-		qs.machine.Succeed(&old.machine)
+		qs.machine.ContinueFrom(&old.machine)
 		qs.waiters, qs.dedup = waiters, old.dedup
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs

@@ -218,7 +218,7 @@ func TestPurgeInTransfer(t *testing.T) {
 			to.mu.Unlock()
 		}
 		purge()
-		if _, err := e.moveOne(from.transferShard, tk, qs, leases[0]); err == nil {
+		if _, err := e.moveOne(from.ofTransfers(), tk, qs, leases[0]); err == nil {
 			t.Error("a message that was purged was moved")
 		}
 		e.Close()

@@ -185,14 +185,11 @@ func (sh *queueShard) drop(qs *queueState) {
 // counts counts the messages of a queue or backlog, after the leases that have
 // run out by now, as part of the command under way.
 func (sh *queueShard) counts(qs *queueState, now int64) queue.Counts {
-	for need := qs.machine.PrepareCounts(); need.Kind != queue.NeedNothing; need = qs.machine.PrepareCounts() {
-		sh.fill(qs, need)
-	}
-	qs.machine.Expire(&sh.batch, now)
+	r, _ := sh.ask(qs, now, queue.Count{})
 	if sh.batch.Len() > 0 {
 		sh.touch(qs)
 	}
-	return qs.machine.Counts(now)
+	return r.Counts
 }
 
 // QueueInfo describes a queue. Errors: QueueDoesNotExist.
@@ -270,8 +267,9 @@ func (e *queueEngine) SetQueueAttributes(ctx context.Context, a arn.ARN, set map
 		record.Attributes, record.Modified = merged, sh.now()
 		qs.record, qs.policy = &record, compiled
 		sh.linkDeadLetter(a, qs.machine.Config().DeadLetter, cfg.DeadLetter)
-		qs.machine.Configure(&sh.batch, sh.meta.Now, cfg)
-		sh.touch(qs)
+		if _, err := sh.do(qs, sh.meta.Now, queue.Configure{Config: cfg}); err != nil {
+			return err
+		}
 		return sh.writeQueue(qs)
 	})
 }
@@ -362,15 +360,11 @@ func (sh *queueShard) loadMachine(qs *queueState) error {
 		return fmt.Errorf("%s has no counters", qs.arn)
 	}
 	delete(sh.counters, qs.incarnation)
-	if err := qs.machine.Load(value, sh.meta.Now); err != nil {
-		return err
+	corrected, err := qs.machine.Load((*atOnce)(sh), value, sh.meta.Now)
+	if corrected {
+		sh.engine.inconsistent(qs)
 	}
-	for need := range qs.machine.LoadNeeds() {
-		if err := sh.read(qs, need); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // loadSecret reads that key. An empty store gets one with shard 0's next

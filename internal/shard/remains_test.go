@@ -259,7 +259,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if e.Current(ds[4]) {
 			t.Error("a delivery of what was deleted is to be made")
 		}
-		if _, err := e.Evict(ctx, ds[4], queueARN("q"), m, DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Remove(ctx, ds[4], queueARN("q"), m, DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a delivery of what was deleted is evicted: %v", err)
 		}
 		if _, err := c.Advance(ctx, 30*24*time.Hour); err != nil { // retries, leases, retention

@@ -68,8 +68,9 @@ type queueShard struct {
 	emptied     [emptiedKept]*queueState // those that became empty last, which are likely to be used again
 	nextEmptied int
 
-	dedupFrom int64 // deduplication buckets before this minute have been dropped
-	sizes     []int // room for those of the messages of a send
+	running   *queueState // whose machine runs a command
+	dedupFrom int64       // deduplication buckets before this minute have been dropped
+	sizes     []int       // room for those of the messages of a send
 }
 
 func newQueueEngine(k *core, o queueOptions) *queueEngine {
@@ -137,8 +138,7 @@ func (m queueModule) tick(now int64) {
 			continue
 		}
 		sh.sweep(qs, now)
-		qs.machine.Expire(&sh.batch, now)
-		sh.touch(qs)
+		_, _ = sh.do(qs, now, queue.Expire{})
 		sh.commit(false)
 	}
 }
@@ -158,7 +158,6 @@ type queueState struct {
 	emptied     bool   // among the shard's emptied ones
 	readied     bool   // the consumer was told, and has not come yet
 	paused      bool   // the consumer is told nothing
-	countedLen  uint8  // see countedIn
 	low         uint64 // no message of a backlog has a lower sequence; a memory of searches
 	timerAt     int64
 	waiters     waiterList
@@ -166,13 +165,9 @@ type queueState struct {
 	dead        *deadLetters // on their way to the dead-letter queue; nil: none are
 	pending     []pendingAppend
 	dedup       *dedup.Window // FIFO: of messages accepted of late
-	ages        *ageCursors   // nil: nobody has asked for its oldest message
 	slot        Slot
 
-	// Where the queue's counters stand: in the batch of its shard in the commit of
-	// this number. See count.
-	countedIn  uint64
-	countedEnd uint32
+	saved      queue.Saved
 	timerIndex int32 // in the heap of timers
 }
 
@@ -199,11 +194,8 @@ func (sh *queueShard) touch(qs *queueState) {
 
 // accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *queueShard) accept(qs *queueState, now int64, a queue.Arrival) uint64 {
-	for need := qs.machine.PrepareAccept(a.Lane); need.Kind != queue.NeedNothing; need = qs.machine.PrepareAccept(a.Lane) {
-		sh.fill(qs, need)
-	}
-	qs.newest = qs.machine.Accept(&sh.batch, now, a)
-	sh.touch(qs)
+	r, _ := sh.doAtOnce(qs, now, queue.Accept{Arrival: a}) // it refuses nothing
+	qs.newest = r.Sequence
 	return qs.newest
 }
 
@@ -240,7 +232,7 @@ func (sh *queueShard) reconcile(qs *queueState) {
 	}
 	at := qs.machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk
-		sh.prepare(qs, now, 1)
+		_, _ = sh.ask(qs, now, queue.Prefetch{Max: 1})
 		at = qs.machine.NextTimer(now)
 	}
 	if at != 0 {
@@ -259,9 +251,8 @@ func (sh *queueShard) rest(qs *queueState) {
 	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
 	if old := *last; old != nil {
 		old.emptied = false
-		old.machine.Rest()
+		old.machine.Hibernate()
 		old.forgetDurable()
-		old.ages = nil
 	}
 	*last, qs.emptied = qs, true
 }
@@ -273,26 +264,10 @@ func (sh *queueShard) timerBy(qs *queueState, at int64) {
 	}
 }
 
-// prepare reads what a receive of up to most messages needs.
-func (sh *queueShard) prepare(qs *queueState, now int64, most int) {
-	for {
-		need := qs.machine.Prepare(now, most)
-		if need.Kind == queue.NeedNothing {
-			return
-		}
-		sh.fill(qs, need)
-	}
-}
-
 // available reports whether a receive would find something.
 func (sh *queueShard) available(qs *queueState, now int64) bool {
-	for {
-		ok, need := qs.machine.Available(now)
-		if need.Kind == queue.NeedNothing {
-			return ok
-		}
-		sh.fill(qs, need)
-	}
+	r, _ := sh.ask(qs, now, queue.Probe{})
+	return r.Found
 }
 
 // timerHeap orders the queues that wait for a moment.
@@ -334,38 +309,10 @@ func (sh *queueShard) setTimer(qs *queueState, at int64) {
 	}
 }
 
-// sweepSize bounds the messages that one sweep drops.
-const sweepSize = 512
-
 // sweep drops the messages of a queue that are past their retention.
 func (sh *queueShard) sweep(qs *queueState, now int64) {
-	cutoff, due := qs.machine.SweepDue(now)
-	if !due {
-		return
-	}
-	found, mainLow, delayedLow, oldest, more := sh.findExpired(qs, cutoff)
-	for _, e := range found {
-		// Gone meanwhile is as good as removed.
-		_ = sh.resolve(qs, false, func() (queue.Need, error) {
-			return qs.machine.RemoveExpired(&sh.batch, now, e)
-		})
-	}
-	sh.happened(qs, MessagesExpired, now, len(found))
-	qs.machine.Swept(now, mainLow, delayedLow, oldest, more)
-	sh.touch(qs)
-}
-
-// resolve runs a command that may need the state of a message. What came before
-// is appended first, so that the store shows it.
-func (sh *queueShard) resolve(qs *queueState, sync bool, command func() (queue.Need, error)) error {
-	for {
-		need, err := command()
-		if need.Kind == queue.NeedNothing {
-			sh.touch(qs)
-			return err
-		}
-		sh.commitPart(sync)
-		sh.fill(qs, need)
+	if r, _ := sh.do(qs, now, queue.Sweep{}); r.Removed > 0 {
+		sh.happened(qs, MessagesExpired, now, r.Removed)
 	}
 }
 
@@ -388,3 +335,6 @@ func (sh *queueShard) lookup(a arn.ARN) (*queueState, error) {
 func (e *queueEngine) inconsistent(qs *queueState) {
 	e.logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.arn.String())
 }
+
+// ofQueues is the part of what leans on it.
+func (sh *queueShard) ofQueues() *queueShard { return sh }

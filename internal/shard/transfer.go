@@ -85,7 +85,7 @@ func (e *transferEngine) transfer(from *transferShard, qs *queueState, l queue.L
 		}
 		from.ackSource(qs, l)
 		return nil
-	}, from.coreShard, to.coreShard)
+	}, from.core(), to.core())
 }
 
 // sink is where messages of a service are moved to.
@@ -147,8 +147,7 @@ func (sh *transferShard) take(dest arn.ARN, fresh *message.Message, make arrival
 func (sh *transferShard) ackSource(qs *queueState, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// Leased, so that nothing is needed from disk and nothing can fail.
-	_, _ = qs.machine.Remove(&sh.batch, sh.now(), l.Lane, l.Sequence)
-	sh.touch(qs)
+	_, _ = sh.doAtOnce(qs, sh.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.engine.removed(qs)
 }
 
@@ -186,9 +185,7 @@ func (e *transferEngine) transferTwoStep(from, to *transferShard, qs *queueState
 			from.ackSource(qs, l)
 		default:
 			// Its lease ended meanwhile. Deleted is as good as removed.
-			_ = from.resolve(qs, true, func() (queue.Need, error) {
-				return qs.machine.Remove(&from.batch, from.now(), l.Lane, l.Sequence)
-			})
+			_, _ = from.do(qs, from.now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 		}
 		return nil
 	})
@@ -270,7 +267,7 @@ func (sh *transferShard) deadLettered(qs *queueState, l queue.Lease, dest arn.AR
 			sh.happened(qs, MessagesDeadLettered, sh.meta.Now, 1)
 			sh.event(QueueEvent{Queue: dest, Kind: MessagesMovedIn, At: sh.meta.Now, Messages: 1})
 		case !errors.Is(err, errNotLeased) && !qs.gone:
-			_ = qs.machine.Stay(&sh.batch, sh.now(), l.Sequence) // deleted meanwhile: nothing stays
+			_, _ = sh.do(qs, sh.now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
 			sh.touch(qs)
 		}
 		qs.dead.moves = qs.dead.moves[1:]
@@ -397,14 +394,15 @@ func (e *transferEngine) settleTransfers(to *transferShard) error {
 			if qs := from.byIncarnation(id.incarnation); qs != nil {
 				from.countMove(qs, id.sequence)
 				// Gone is as good as removed.
-				_ = from.resolve(qs, true, func() (queue.Need, error) {
-					return qs.machine.Remove(&from.batch, from.now(), lane, id.sequence)
-				})
+				_, _ = from.do(qs, from.now(), queue.Remove{Lane: lane, Sequence: id.sequence})
 			}
 			to.batch.SingleDelete(id.key(to.id))
 			return nil
-		}, from.coreShard, to.coreShard)
+		}, from.core(), to.core())
 	}
 	to.accepted = nil
 	return nil
 }
+
+// ofTransfers is the part of what leans on it.
+func (sh *transferShard) ofTransfers() *transferShard { return sh }

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -157,7 +158,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 // TestManyUnreadableRecords: however many records in a row are damaged, a receive
 // goes past a bounded number of them, and a sweep past all.
 func TestManyUnreadableRecords(t *testing.T) {
-	const many = 3*sweepSize + 100
+	const many = 3*queue.SweepSize + 100
 	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
 	var log bytes.Buffer
 	a.engine = openEngine(t, Options{Journal: journalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -159,6 +159,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	})
 	only := flags.String("only", "", "`scenarios` to run, separated by commas: "+scenarioNames())
 	quick := flags.Bool("quick", false, "small sizes, to see that everything works; the figures say nothing")
+	before := flags.String("before", "", "`path` of another binary of the server, to be measured in turn with it: send, cycle, fanout, fifo, poll, http and functions")
 	rounds := flags.Int("rounds", 0, "`times` that each figure is measured; the median is quoted (5)")
 	window := flags.Duration("window", 0, "length of a measurement (3s)")
 	size := flags.Int("size", 0, "`bytes` of a body, except at depth (1024)")
@@ -233,6 +234,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if b.specs, err = b.servers(ctx, *serverPath, strings.Fields(*serverArgs), *referencePath); err != nil {
 		return err
 	}
+	if *before != "" {
+		b.specs = append(b.specs, serverSpec(earlierName, earlier, *before, strings.Fields(*serverArgs), b.profiles))
+	}
 	b.specs = append(b.specs, peers...)
 	if len(b.of(subject, durable, inMemory)) == 0 {
 		return errors.New("with neither a server nor the references there is nothing to measure")
@@ -248,6 +252,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		}
 		fmt.Fprintf(stderr, "# %s: %s\n", s.name, time.Since(began).Round(100*time.Millisecond))
 	}
+	b.pairs()
 	b.report.text(stdout, *markdown)
 	if *fillPath != "" {
 		var results strings.Builder
@@ -271,8 +276,7 @@ func (b *bench) servers(ctx context.Context, path string, args []string, referen
 		}
 		fallthrough
 	default:
-		argv := append([]string{path, "--log-level", "warn"}, args...)
-		specs = append(specs, spec{name: "godwit", role: subject, argv: argv, pprof: b.profiles != ""})
+		specs = append(specs, serverSpec(string(subject), subject, path, args, b.profiles))
 	}
 	if reference == "none" {
 		return specs, nil
@@ -285,6 +289,11 @@ func (b *bench) servers(ctx context.Context, path string, args []string, referen
 	return append(specs,
 		spec{name: "r", role: durable, argv: []string{reference, "--kind", "durable"}},
 		spec{name: "m", role: inMemory, argv: []string{reference, "--kind", "memory"}}), nil
+}
+
+// serverSpec says how to start a binary of the server.
+func serverSpec(name string, is role, path string, args []string, profiles string) spec {
+	return spec{name: name, role: is, argv: append([]string{path, "--log-level", "warn"}, args...), pprof: profiles != ""}
 }
 
 func scenarioNames() string {

@@ -10,7 +10,7 @@ import (
 // runCycle lets each connection send, receive and delete in turn, on one queue
 // that always holds a few messages more than are asked for.
 func runCycle(ctx context.Context, b *bench) error {
-	servers, stop, err := startAll(ctx, b.of(subject, inMemory, peer), b.dir)
+	servers, stop, err := startAll(ctx, b.of(subject, earlier, inMemory, peer), b.dir)
 	if err != nil {
 		return err
 	}

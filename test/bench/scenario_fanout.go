@@ -27,7 +27,7 @@ var fanoutTargets = map[int]float64{1: 45, 10: 80, 100: 560}
 // own: giving back the space of the queues of one case takes CPU half a minute
 // later.
 func runFanout(ctx context.Context, b *bench) error {
-	specs := b.of(subject, peer)
+	specs := b.of(subject, earlier, peer)
 	if len(specs) == 0 {
 		fmt.Fprintln(b.progress, "# fanout: the references have no topics")
 		return nil

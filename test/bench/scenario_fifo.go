@@ -18,7 +18,7 @@ const lockedGroup = "locked"
 // runFIFO compares a deep FIFO queue with a standard queue as deep on the same
 // server, and a FIFO queue whose longest group is locked with one without it.
 func runFIFO(ctx context.Context, b *bench) error {
-	specs := b.of(subject)
+	specs := b.of(subject, earlier)
 	if len(specs) == 0 {
 		fmt.Fprintln(b.progress, "# fifo: the references have no FIFO queues")
 		return nil
@@ -28,8 +28,11 @@ func runFIFO(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer stop()
-	if err := b.fifoDeep(ctx, servers[0]); err != nil {
+	if err := b.fifoDeep(ctx, servers); err != nil {
 		return err
+	}
+	if len(servers) > 1 {
+		return nil // it compares two queues of one server
 	}
 	return b.fifoLocked(ctx, servers[0])
 }
@@ -59,16 +62,34 @@ func (b *bench) fifoView(of *target, groups int) *target {
 	return &t
 }
 
-func (b *bench) fifoDeep(ctx context.Context, s *server) error {
-	from := newTexts(b.depthSize, b.escapes)
+// fifoQueues are the two queues that are compared on a server.
+func (b *bench) fifoQueues(s *server, from texts) ([]probed, error) {
 	url, err := b.makeQueues(s, 1)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	standard := &target{bench: b, s: s, url: url[0], from: from}
 	ordered, err := b.fifoTarget(s, from, b.groups)
-	if err != nil {
-		return err
+	return []probed{
+		{nameOn(s, "standard"), &target{bench: b, s: s, url: url[0], from: from}},
+		{nameOn(s, "FIFO"), ordered},
+	}, err
+}
+
+// probed is a queue with the name under which it is measured.
+type probed struct {
+	name string
+	*target
+}
+
+func (b *bench) fifoDeep(ctx context.Context, servers []*server) error {
+	from := newTexts(b.depthSize, b.escapes)
+	var all []probed
+	for _, s := range servers {
+		queues, err := b.fifoQueues(s, from)
+		if err != nil {
+			return err
+		}
+		all = append(all, queues...)
 	}
 	t := &table{
 		title: "FIFO at depth",
@@ -81,10 +102,7 @@ func (b *bench) fifoDeep(ctx context.Context, s *server) error {
 		},
 	}
 	b.report.tables = append(b.report.tables, t)
-	for _, c := range []struct {
-		name string
-		*target
-	}{{"standard", standard}, {"FIFO", ordered}} {
+	for _, c := range all {
 		one, err := c.send(ctx, b.fifoDepth, maxBatch, 0)
 		if err != nil {
 			return err
@@ -92,18 +110,21 @@ func (b *bench) fifoDeep(ctx context.Context, s *server) error {
 		b.note("fifo", "fill", c.name, 0, one, nil)
 	}
 	for _, batch := range b.batches {
-		if _, err := b.settleDown(ctx, s); err != nil {
-			return err
+		for _, s := range servers {
+			if _, err := b.settleDown(ctx, s); err != nil {
+				return err
+			}
 		}
 		n := b.probe
 		if batch == 1 {
 			n = max(1, n/5)
 		}
 		label := fmt.Sprintf("batch %d", batch)
-		results, err := b.contest(ctx, "fifo", label, b.rounds, []contender{
-			{"standard", s, standard.sendAndTake(n, batch)},
-			{"FIFO", s, ordered.sendAndTake(n, batch)},
-		})
+		var contenders []contender
+		for _, q := range all {
+			contenders = append(contenders, contender{q.name, q.s, q.sendAndTake(n, batch)})
+		}
+		results, err := b.contest(ctx, "fifo", label, b.rounds, contenders)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ const (
 
 // runFunctions invokes functions in Go that answer with their event.
 func runFunctions(ctx context.Context, b *bench) error {
-	specs := b.of(subject)
+	specs := b.of(subject, earlier)
 	if len(specs) == 0 {
 		fmt.Fprintln(b.progress, "# functions: the references have none")
 		return nil
@@ -49,6 +49,9 @@ func runFunctions(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, s := range servers {
+		if len(servers) > 1 {
+			break // these have no figure that is compared
+		}
 		if err := b.idleFunctions(ctx, s, code); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ const limit role = "limit"
 // runHTTP delivers to a sink in this process, and lets a bare client post the
 // same to it.
 func runHTTP(ctx context.Context, b *bench) error {
-	specs := b.of(subject, peer)
+	specs := b.of(subject, earlier, peer)
 	if len(specs) == 0 {
 		fmt.Fprintln(b.progress, "# http: the references have no topics")
 		return nil

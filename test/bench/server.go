@@ -25,8 +25,9 @@ type role string
 // The roles. The letters r and m stand in the tables.
 const (
 	subject  role = "godwit"
-	durable  role = "r" // reference: parses, and appends to a synced file
-	inMemory role = "m" // reference: a minimal queue without a file
+	earlier  role = earlierName // another binary of it
+	durable  role = "r"         // reference: parses, and appends to a synced file
+	inMemory role = "m"         // reference: a minimal queue without a file
 	peer     role = "peer"
 )
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,14 +37,14 @@ var (
 
 // world is an engine with a consumer, and functions that do as run says.
 type world struct {
-	t        *testing.T
-	fs       *vfs.MemFS
-	clock    *clock.Virtual
-	store    store.Store
-	journal  *journal.Journal
-	engine   *shard.Engine
-	consumer *Consumer
-	options  Options
+	t          *testing.T
+	fs         *vfs.MemFS
+	clock      *clock.Virtual
+	store      store.Store
+	journal    *journal.Journal
+	engine     *shard.Engine
+	dispatcher *Dispatcher
+	options    Options
 
 	mu     sync.Mutex
 	run    func(in invoke.Invocation) (invoke.Outcome, error)
@@ -80,12 +81,12 @@ func (w *world) open() {
 	o := w.options
 	o.Engine, o.Clock, o.Invoker, o.Events = w.engine, w.clock, w, w.event
 	o.NewID = func() message.ID { return message.ID(uuid.New()) }
-	w.consumer = New(o)
-	w.engine.SetConsumer("lambda", w.consumer)
+	w.dispatcher = New(o)
+	w.engine.SetConsumer("lambda", w.dispatcher)
 }
 
 func (w *world) close() {
-	w.must(w.consumer.Stop(context.Background()))
+	w.must(w.dispatcher.Stop(context.Background()))
 	w.must(w.engine.Close())
 	w.journal.Close()
 	w.must(w.store.Close())
@@ -535,10 +536,10 @@ func TestCrashes(t *testing.T) {
 		w := newWorld(t)
 		w.create(fn, arn.ARN{})
 		w.must(w.engine.Close())
-		w.must(w.consumer.Stop(t.Context()))
+		w.must(w.dispatcher.Stop(t.Context()))
 		w.must(w.store.Close())
 		w.open()
-		w.must(w.consumer.Stop(t.Context())) // nobody runs anything
+		w.must(w.dispatcher.Stop(t.Context())) // nobody runs anything
 		w.must(w.engine.InvokeAsync(t.Context(), fn, function.Event{ID: [16]byte{1}, Payload: []byte("1")}))
 		w.crash(w.fs.CrashClone(vfs.CrashCloneCfg{}))
 		w.advance(0)
@@ -678,7 +679,7 @@ func TestStopGivesBack(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, arn.ARN{})
 	begun := make(chan struct{})
-	c := w.consumer
+	c := w.dispatcher
 	end := make(chan struct{})
 	defer close(end)
 	w.does(func(invoke.Invocation) (invoke.Outcome, error) {
@@ -700,13 +701,17 @@ func TestStopGivesBack(t *testing.T) {
 	w.check("left", w.left(), int64(0))
 }
 
-// lateEngine does not find a function before ctx ends.
+// lateEngine does not find a function for an attempt before ctx ends.
 type lateEngine struct {
 	Engine
-	asked chan struct{}
+	leased *atomic.Bool
+	asked  chan struct{}
 }
 
-func (e lateEngine) Function(ctx context.Context, _ arn.ARN, _ string) (function.Target, error) {
+func (e lateEngine) Function(ctx context.Context, name arn.ARN, qualifier string) (function.Target, error) {
+	if !e.leased.Swap(true) { // asked for the bound of attempts
+		return e.Engine.Function(ctx, name, qualifier)
+	}
 	e.asked <- struct{}{}
 	<-ctx.Done()
 	return function.Target{}, ctx.Err()
@@ -716,15 +721,15 @@ func (e lateEngine) Function(ctx context.Context, _ arn.ARN, _ string) (function
 func TestStopBeforeAnAttempt(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, arn.ARN{})
-	w.must(w.consumer.Stop(t.Context()))
-	late := lateEngine{w.engine, make(chan struct{})}
-	w.consumer = New(Options{Engine: late, Clock: w.clock, Invoker: w})
-	w.engine.SetConsumer("lambda", w.consumer)
+	w.must(w.dispatcher.Stop(t.Context()))
+	late := lateEngine{w.engine, new(atomic.Bool), make(chan struct{})}
+	w.dispatcher = New(Options{Engine: late, Clock: w.clock, Invoker: w})
+	w.engine.SetConsumer("lambda", w.dispatcher)
 	w.must(w.engine.InvokeAsync(t.Context(), fn, function.Event{ID: [16]byte{1}, Payload: []byte("1")}))
 	<-late.asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := w.consumer.Stop(ctx); err == nil {
+	if err := w.dispatcher.Stop(ctx); err == nil {
 		t.Error("cut off, and not said")
 	}
 	w.restart()
@@ -732,7 +737,7 @@ func TestStopBeforeAnAttempt(t *testing.T) {
 	w.check("runs", len(w.at()), 1)
 }
 
-// TestNothingStaysForIdleFunctions: no line, no timer, no hold.
+// TestNothingStaysForIdleFunctions: no backlog, no timer, no hold.
 func TestNothingStaysForIdleFunctions(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, arn.ARN{})
@@ -741,10 +746,8 @@ func TestNothingStaysForIdleFunctions(t *testing.T) {
 	w.advance(2 * time.Second)
 	w.does(failing)
 	w.advance(time.Hour)
-	w.consumer.mu.Lock()
-	defer w.consumer.mu.Unlock()
-	if n := len(w.consumer.lines); n != 0 || w.consumer.running != 0 || w.consumer.takers != 0 {
-		t.Errorf("%d lines, %d running, %d takers", n, w.consumer.running, w.consumer.takers)
+	if !w.dispatcher.Idle() {
+		t.Error("functions are remembered")
 	}
 }
 

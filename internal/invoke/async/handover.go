@@ -2,10 +2,10 @@ package async
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -17,11 +17,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// handOverWait is how long an event that has ended waits when whom it is to be
-// handed over to cannot take it now: the last phase of the AWS-managed policy,
-// without end.
-const handOverWait = 20 * time.Second
-
 // maxTopicMessage bounds a message with its attributes. Source: the SNS API
 // reference, Publish.
 const maxTopicMessage = 256 << 10
@@ -32,67 +27,66 @@ type parcel struct {
 	dest arn.ARN
 }
 
-// end ends the event: it is handed over to whom is to be told, and removed.
-func (a *attempt) end(condition function.Condition) {
-	p := &a.ev.Progress
-	p.Condition = condition
-	parcels := a.parcels()
+// HandOver hands the event over to whom is to be told of its end, and removes it.
+func (e *event) HandOver(ctx context.Context) bool {
+	p := &e.ev.Progress
+	parcels := e.parcels()
 	for i, next := range parcels {
 		last := i == len(parcels)-1
-		moved, err := a.hand(next, last)
+		moved, err := e.hand(ctx, next, last)
 		switch {
 		case err == nil:
 		case temporary(err):
-			a.logger.Warn("what came of an event cannot be handed over now, which is tried again", a.about(next, err)...)
-			a.engine.RetryEvent(a.ev, a.clock.Now().Add(handOverWait))
-			return
+			e.logger.Warn("what came of an event cannot be handed over now, which is tried again", e.about(next, err)...)
+			return false
 		default:
-			a.logger.Warn("what came of an event is not taken, and is lost", a.about(next, err)...)
+			e.logger.Warn("what came of an event is not taken, and is lost", e.about(next, err)...)
 			if next.to == function.ToDeadLetter {
-				a.tell(invoke.DeadLetterErrors, 1)
+				e.tell(invoke.DeadLetterErrors, 1)
 			} else {
-				a.tell(invoke.DestinationDeliveryFailures, 1)
+				e.tell(invoke.DestinationDeliveryFailures, 1)
 			}
 		}
 		p.Handed = append(p.Handed, next.to)
 		if moved {
-			a.ended()
-			return
+			e.ended()
+			return true
 		}
 	}
-	a.engine.EventDone(a.ev)
-	a.ended()
+	e.engine.EventDone(e.ev)
+	e.ended()
+	return true
 }
 
 // ended tells that the event is gone.
-func (a *attempt) ended() {
-	p := &a.ev.Progress
+func (e *event) ended() {
+	p := &e.ev.Progress
 	if p.Condition == function.Success {
 		return
 	}
-	a.tell(invoke.AsyncEventsDropped, 1)
-	a.logger.Info("an event ended without the function's success", "function", a.ev.Function.String(),
-		"requestId", uuid.UUID(a.ev.ID).String(), "condition", string(p.Condition), "attempts", p.Attempts)
+	e.tell(invoke.AsyncEventsDropped, 1)
+	e.logger.Info("an event ended without the function's success", "function", e.ev.Function.String(),
+		"requestId", uuid.UUID(e.ev.ID).String(), "condition", string(p.Condition), "attempts", p.Attempts)
 }
 
-func (a *attempt) about(next parcel, err error) []any {
+func (e *event) about(next parcel, err error) []any {
 	return []any{
-		"function", a.ev.Function.String(), "requestId", uuid.UUID(a.ev.ID).String(),
+		"function", e.ev.Function.String(), "requestId", uuid.UUID(e.ev.ID).String(),
 		"to", next.dest.String(), "reason", err.Error(),
 	}
 }
 
 // parcels are what is still to be handed over: to topics first, since only what
 // goes to a queue or function can go in the step that removes the event.
-func (a *attempt) parcels() (all []parcel) {
-	dest := a.config.OnSuccess
-	if a.ev.Progress.Condition != function.Success {
-		dest = a.config.OnFailure
-		all = append(all, parcel{function.ToDeadLetter, a.target.DeadLetter})
+func (e *event) parcels() (all []parcel) {
+	dest := e.config.OnSuccess
+	if e.ev.Progress.Condition != function.Success {
+		dest = e.config.OnFailure
+		all = append(all, parcel{function.ToDeadLetter, e.target.DeadLetter})
 	}
 	all = append(all, parcel{function.ToDestination, dest})
 	all = slices.DeleteFunc(all, func(p parcel) bool {
-		return p.dest.IsZero() || slices.Contains(a.ev.Progress.Handed, p.to)
+		return p.dest.IsZero() || slices.Contains(e.ev.Progress.Handed, p.to)
 	})
 	slices.SortStableFunc(all, func(x, y parcel) int { return cmp.Compare(order(x.dest), order(y.dest)) })
 	return all
@@ -118,14 +112,14 @@ func temporary(err error) bool {
 
 // hand hands one parcel over; it is durable then. moved says that the event was
 // removed with it, which may happen to the last one.
-func (a *attempt) hand(p parcel, last bool) (moved bool, err error) {
+func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err error) {
 	if p.to == function.ToDeadLetter {
-		return a.send(p.dest, a.ev.Payload, a.deadLetterAttributes(), last)
+		return e.send(ctx, p.dest, e.ev.Payload, e.deadLetterAttributes(), last)
 	}
-	moved, err = a.send(p.dest, a.record(false), nil, last)
-	if fault.KindOf(err) == fault.InvalidParameter && a.ev.Progress.Condition != function.Success {
+	moved, err = e.send(ctx, p.dest, e.record(false), nil, last)
+	if fault.KindOf(err) == fault.InvalidParameter && e.ev.Progress.Condition != function.Success {
 		// Too large: of a failure it is told without what was too large.
-		return a.send(p.dest, a.record(true), nil, last)
+		return e.send(ctx, p.dest, e.record(true), nil, last)
 	}
 	return moved, err
 }
@@ -136,9 +130,8 @@ var (
 	errLong  = fault.New(fault.InvalidParameter, "The message is too long.")
 )
 
-func (a *attempt) send(dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
-	ctx := a.attempts
-	m := &message.Message{ID: a.options.NewID(), Sender: a.ev.Function.Account, Trace: a.ev.Trace, Body: body, Attributes: attributes}
+func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
+	m := &message.Message{ID: e.options.NewID(), Sender: e.ev.Function.Account, Trace: e.ev.Trace, Body: body, Attributes: attributes}
 	m.Seal()
 	fn, qualifier, chained := dest.SplitFunction()
 	switch {
@@ -150,19 +143,19 @@ func (a *attempt) send(dest arn.ARN, body []byte, attributes []message.Attribute
 		if m.Size() > maxTopicMessage {
 			return false, errLong
 		}
-		_, err := a.engine.Publish(ctx, dest, shard.Publication{
+		_, err := e.engine.Publish(ctx, dest, shard.Publication{
 			ID: m.ID, Sender: m.Sender, Trace: m.Trace, Body: body, Attributes: attributes,
 		})
 		return false, err
 	case chained && len(body) > function.MaxEventBytes:
 		return false, errLong
 	case last:
-		err := a.engine.MoveEvent(ctx, a.ev, dest, m)
+		err := e.engine.MoveEvent(ctx, e.ev, dest, m)
 		return err == nil, err
 	case chained:
-		return false, a.engine.InvokeAsync(ctx, fn, function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: body})
+		return false, e.engine.InvokeAsync(ctx, fn, function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: body})
 	default:
-		_, err := a.engine.Send(ctx, dest, []shard.Outgoing{{Message: m, Delay: -1}})
+		_, err := e.engine.Send(ctx, dest, []shard.Outgoing{{Message: m, Delay: -1}})
 		return false, err
 	}
 }
@@ -172,8 +165,8 @@ func (a *attempt) send(dest arn.ARN, body []byte, attributes []message.Attribute
 const maxErrorMessage = 1 << 10
 
 // deadLetterAttributes are what a dead letter has besides the event itself.
-func (a *attempt) deadLetterAttributes() []message.Attribute {
-	p := &a.ev.Progress
+func (e *event) deadLetterAttributes() []message.Attribute {
+	p := &e.ev.Progress
 	status, text := http.StatusOK, ""
 	switch {
 	case p.Condition == function.ZeroReservedConcurrency:
@@ -184,7 +177,7 @@ func (a *attempt) deadLetterAttributes() []message.Attribute {
 		text = errorMessage(p.Response.Payload)
 	}
 	all := []message.Attribute{
-		{Name: "RequestID", Type: "String", Value: []byte(uuid.UUID(a.ev.ID).String())},
+		{Name: "RequestID", Type: "String", Value: []byte(uuid.UUID(e.ev.ID).String())},
 		{Name: "ErrorCode", Type: "Number", Value: []byte(strconv.Itoa(status))},
 	}
 	if text = cut(text, maxErrorMessage); text != "" {

@@ -39,19 +39,19 @@ type responseContext struct {
 
 // record is the event's end as a destination is told of it; bare leaves out the
 // payloads.
-func (a *attempt) record(bare bool) []byte {
-	p := &a.ev.Progress
-	qualifier := a.ev.Qualifier
+func (e *event) record(bare bool) []byte {
+	p := &e.ev.Progress
+	qualifier := e.ev.Qualifier
 	if qualifier == "" {
 		qualifier = function.Latest
 	}
 	r := record{
-		Version: "1.0", Timestamp: a.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		Version: "1.0", Timestamp: e.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
 		RequestContext: requestContext{
-			RequestID: uuid.UUID(a.ev.ID).String(), FunctionARN: a.ev.Function.Qualify(qualifier).String(),
+			RequestID: uuid.UUID(e.ev.ID).String(), FunctionARN: e.ev.Function.Qualify(qualifier).String(),
 			Condition: p.Condition, ApproximateInvokeCount: p.Attempts,
 		},
-		RequestPayload: asJSON(a.ev.Payload),
+		RequestPayload: asJSON(e.ev.Payload),
 	}
 	if p.Response != nil {
 		r.ResponseContext = &responseContext{StatusCode: http.StatusOK, ExecutedVersion: p.Response.Version, FunctionError: p.Response.Error}

@@ -184,7 +184,6 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 	r := found.(*Resource)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settle()
 	of := r.metric(m.Name, unit, fine)
 	if of == nil {
 		return nil, nil

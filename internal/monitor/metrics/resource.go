@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,9 +18,8 @@ type Resource struct {
 
 	mu      sync.Mutex
 	gone    bool // the store does not know it any more
-	dirty   bool // the shard has it on its list, as always while a run goes on
+	dirty   bool // the shard has it on its list
 	waiting bool // the shard has it among those that wait
-	runs    *[Runs]run
 	metrics []metric
 	places  map[seriesName]int  // of the metrics, once there are many
 	units   map[string][]string // of those of the metrics that were asked for, those that the store had
@@ -89,10 +89,6 @@ type Datum struct {
 	Name, Unit string
 	Value      float64
 	Again      int // how often it came after the first time
-	// Run, which is 1 to Runs, makes it cheap that values of a metric are alike that
-	// follow each other; it stands for the same name and unit at a resource. 0: they
-	// seldom are.
-	Run int
 }
 
 // Record adds values that came in the present minute or one that is over. It reads
@@ -105,13 +101,7 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 	}
 	for i := range data {
 		d := &data[i]
-		if d.Run > 0 && r.goOn(d, minute) {
-			continue
-		}
 		r.set(d.Name, d.Unit, false, minute, false).Add(d.Value, float64(1+d.Again))
-		if d.Run > 0 {
-			r.begin(d, minute)
-		}
 	}
 	r.soil()
 	return true
@@ -126,7 +116,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	if r.gone {
 		return false
 	}
-	for i := range data { // where a run goes on there is a value already
+	for i := range data {
 		if s := r.slot(data[i].Name, data[i].Unit, false, minute, false); s.set.Count == 0 {
 			s.set.Add(data[i].Value, 1)
 			s.set.filled = true
@@ -173,6 +163,21 @@ func (r *Resource) awake() bool {
 	defer r.mu.Unlock()
 	r.waiting = false
 	return !r.dirty
+}
+
+// keptUntil is the next minute in which a slot is over that is kept at now, or the end
+// of time, under mu.
+func (r *Resource) keptUntil(now int64) int64 {
+	until := int64(math.MaxInt64)
+	for i := range r.metrics {
+		m := &r.metrics[i]
+		for j := range m.slots {
+			if minute := m.minuteOf(m.slots[j].at); minute >= now {
+				until = min(until, minute+1)
+			}
+		}
+	}
+	return until
 }
 
 func (r *Resource) metric(name, unit string, fine bool) *metric {

@@ -57,9 +57,9 @@ type shard struct {
 	resources sync.Map // about → *Resource
 	mu        sync.Mutex
 	dirty     []*Resource
-	// waiting are those of which all is written, until they are let go of. They are
-	// looked at once a minute, however often is written.
-	waiting []*Resource
+	// waiting are those of which all is written, by the minute in which they are looked
+	// at again. Looked at each minute they would cost as much as what they are about.
+	waiting map[int64][]*Resource
 }
 
 // Open makes a Store of what o.Store holds.
@@ -210,7 +210,7 @@ const (
 	// is alive.
 	relist = 15
 	// forget is after how many minutes without a value a series leaves memory.
-	forget = 10
+	forget = 2
 )
 
 func (s *Store) flush(what extent) (more bool, err error) {
@@ -230,13 +230,14 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		dirty, waiting := sh.dirty, sh.waiting
+		dirty := sh.dirty
 		sh.dirty = nil
+		var due [][]*Resource
 		if look {
-			sh.waiting = nil
+			due = sh.takeDue(w)
 		}
 		sh.mu.Unlock()
-		if look {
+		for _, waiting := range due {
 			for _, r := range waiting {
 				if r.awake() {
 					dirty = append(dirty, r)
@@ -256,6 +257,17 @@ func (s *Store) flush(what extent) (more bool, err error) {
 		s.shards[i].mu.Unlock()
 	}
 	return more, nil
+}
+
+// takeDue takes those that wait no longer, under mu.
+func (sh *shard) takeDue(w *writer) (due [][]*Resource) {
+	for at, waiting := range sh.waiting {
+		if at <= w.now || w.what == squeeze {
+			due = append(due, waiting)
+			delete(sh.waiting, at)
+		}
+	}
+	return due
 }
 
 // moment has the time written with each flush of another minute, and with the last, also
@@ -295,11 +307,10 @@ func (s *Store) writer(what extent) *writer {
 // they are in the store.
 func (w *writer) resource(r *Resource) error {
 	r.mu.Lock()
-	r.settle()
-	rest, idle := false, true
+	rest, latest := false, int64(0)
 	for i := range r.metrics {
 		m := &r.metrics[i]
-		idle = idle && m.latest < w.now-forget
+		latest = max(latest, m.latest)
 		more, err := w.metric(r, m)
 		if err != nil {
 			r.mu.Unlock()
@@ -307,9 +318,11 @@ func (w *writer) resource(r *Resource) error {
 		}
 		rest = rest || more
 	}
-	// Until nothing has come for a while the resource is looked at each minute.
+	// It stays until nothing has come for a while.
+	idle := latest < w.now-forget
 	waits := !r.waiting && !rest && !idle && w.what != squeeze
 	r.dirty, r.waiting = rest, r.waiting || waits
+	at := min(latest+forget+1, r.keptUntil(w.now))
 	r.mu.Unlock()
 	w.written = append(w.written, r)
 	if rest || waits {
@@ -317,7 +330,10 @@ func (w *writer) resource(r *Resource) error {
 		if rest {
 			r.shard.dirty = append(r.shard.dirty, r)
 		} else {
-			r.shard.waiting = append(r.shard.waiting, r)
+			if r.shard.waiting == nil {
+				r.shard.waiting = map[int64][]*Resource{}
+			}
+			r.shard.waiting[at] = append(r.shard.waiting[at], r)
 		}
 		r.shard.mu.Unlock()
 	}
@@ -386,7 +402,6 @@ func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) 
 		return false, nil
 	}
 	r.add(d, fine)
-	r.settle()
 	for _, fine := range [...]bool{false, true} {
 		if m := r.metric(d.Name, d.Unit, fine); m != nil {
 			if _, err := w.metric(r, m); err != nil {
@@ -416,7 +431,7 @@ func (w *writer) apply() {
 }
 
 func (w *writer) release(r *Resource) {
-	kept, latest, put := 0, w.now, int64(0)
+	kept, latest, put := 0, int64(0), int64(0)
 	for i := range r.metrics {
 		m := &r.metrics[i]
 		if m.put {
@@ -439,7 +454,7 @@ func (w *writer) release(r *Resource) {
 		latest = max(latest, m.latest)
 	}
 	if kept == 0 && !r.dirty && !r.waiting {
-		// Whoever gets it anew does not know what has been written until now.
+		// Whoever gets it anew does not know what has been written of these minutes.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
 		r.gone = true

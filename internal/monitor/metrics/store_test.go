@@ -63,7 +63,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 				minute := Minute(c.Now()) - int64(rapid.IntRange(0, 2).Draw(t, "late"))
 				d := Datum{
 					Name: name, Unit: "Count", Value: float64(rapid.IntRange(1, 3).Draw(t, "value")),
-					Again: rapid.IntRange(0, 2).Draw(t, "again"), Run: rapid.IntRange(0, 2).Draw(t, "run"),
+					Again: rapid.IntRange(0, 2).Draw(t, "again"),
 				}
 				for range rapid.IntRange(1, 3).Draw(t, "times") {
 					for !s.Resource(m.Owner, m.Namespace, m.Dimensions).Record(minute, d) {

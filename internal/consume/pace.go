@@ -1,8 +1,8 @@
-package deliver
+package consume
 
 import "time"
 
-// pace holds the attempts of one subscription to its maxReceivesPerSecond. It
+// pace holds the attempts of one backlog to a rate a second. It
 // lets them through in groups of equal distance, of one attempt up to 100 a
 // second, so that no second, wherever it begins, sees more than the limit. What
 // was not used is lost: there are no bursts. The zero value lets all through.

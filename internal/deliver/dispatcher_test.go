@@ -255,27 +255,62 @@ func TestDeadLetterWaitsForItsQueue(t *testing.T) {
 	}
 }
 
-// TestParkedDeadLettersAreBounded: with its queue out of reach, a subscription
-// stands still, and goes on afterwards.
-func TestParkedDeadLettersAreBounded(t *testing.T) {
+// TestDeadLettersWaitInTheBacklog: with its queue out of reach no dead letter is in
+// memory, each endpoint has had one request, and all arrive afterwards, with the
+// cause and the number of attempts of when they failed.
+func TestDeadLettersWaitInTheBacklog(t *testing.T) {
 	v := clock.NewVirtual(start)
-	r := newRig(t, v, func(context.Context, *Request) Outcome { return Outcome{Class: ClientError} }, nil)
+	r := newRig(t, v, func(context.Context, *Request) Outcome { return Outcome{Class: ClientError, Detail: "HTTP 410"} }, nil)
 	r.set(unavailable)
 	sub := testSub("a", "host", topic.HTTP, testDLQ)
 	r.add(sub, retry.DefaultHTTP, 0)
-	r.publish(sub.ARN, 500)
-	advance(t, v, 10*time.Minute)
-	if n := r.leased(); n < maxParked || n > maxParked+60 { // those under way when it was full come on top
-		t.Errorf("%d of 500 are held in memory, want about %d", n, maxParked)
+	r.publish(sub.ARN, 100)
+	advance(t, v, 61*time.Minute) // beyond the deadline
+	if n := r.leased(); n != 0 || !r.dispatcher.Idle() {
+		t.Errorf("%d of 100 are leased while they wait", n)
 	}
 	r.set(nil)
-	advance(t, v, time.Hour)
-	if n := len(r.results()); n != 500 {
-		t.Errorf("%d of 500 became dead letters", n)
+	advance(t, v, 20*time.Second)
+	for _, f := range r.results() {
+		if f.state != shard.DeliveryDeadLetter || f.reason != "client-side error: HTTP 410" || len(f.attempts) != 1 {
+			t.Fatalf("ended as %+v", f)
+		}
 	}
-	if n := r.remembered(); n != 0 {
-		t.Errorf("%d backlogs are remembered", n)
+	if n := len(r.results()); n != 100 || len(r.sender.attempts()) != 100 {
+		t.Errorf("%d of 100 became dead letters, %d attempts were made", n, len(r.sender.attempts()))
 	}
+	if !r.dispatcher.Idle() {
+		t.Error("backlogs are remembered")
+	}
+}
+
+// TestCutOffKeepsTheCause: a Stop that cuts the hand-over off keeps why it was to be,
+// for the next process.
+func TestCutOffKeepsTheCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, clock.System, func(context.Context, *Request) Outcome { return Outcome{Class: ClientError, Detail: "HTTP 410"} }, nil)
+		r.set(func(arn.ARN) error { // the queue answers after a second
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			<-ctx.Done()
+			return fault.New(fault.Unavailable, "")
+		})
+		sub := testSub("a", "host", topic.HTTP, testDLQ)
+		r.add(sub, retry.DefaultHTTP, 0)
+		r.publish(sub.ARN, 1)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := r.dispatcher.Stop(ctx); err == nil {
+			t.Error("nothing was cut off")
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		en := r.subs[sub.ARN].entries[0]
+		if want := (shard.Cause{Reason: "client-side error: HTTP 410", Attempt: 1}); en.cause != want || en.leased || len(en.history) != 1 {
+			t.Errorf("kept %+v", en)
+		}
+	})
 }
 
 func TestDeadlineOfARetry(t *testing.T) {
@@ -346,8 +381,8 @@ func TestThrottle(t *testing.T) {
 	if n := len(r.results()); n != 409 {
 		t.Errorf("%d deliveries ended", n)
 	}
-	if n := r.remembered(); n != 0 {
-		t.Errorf("%d backlogs are remembered", n)
+	if !r.dispatcher.Idle() {
+		t.Error("backlogs are remembered")
 	}
 }
 

@@ -1,23 +1,29 @@
-package deliver
+package consume
 
 import "container/list"
 
-// pool shares a bounded number of attempts among hosts. Three rules keep a host
+// Pool shares a bounded number of attempts among hosts. Three rules keep a host
 // that hangs from delaying one that answers:
 //
-//   - No host has more than limit attempts, and less when more than a quarter of
-//     the bound is in use: the fewer are free, the smaller its share.
+//   - No host has more than its limit of attempts, and less when more than a quarter
+//     of the bound is in use: the fewer are free, the smaller its share.
 //   - A host without any attempt comes before those that have some, and a quarter
 //     of the bound is for such hosts only. Among the rest, and among the
-//     subscriptions of a host, it goes round.
+//     backlogs of a host, it goes round.
 //   - Hosts whose last attempt hung leave a fifth of the bound to the others, and
 //     begin attempts one after the other: thousands that begin at once also run
 //     out of time at once, and the processor is nobody else's for that while.
 //
-// It is not safe for concurrent use.
-type pool struct {
+// A pool that reserves room has none of these rules: each backlog is its own host,
+// has the limit that Plan says, and is leased from, in turn, only when there is room.
+//
+// A pool belongs to one Consumer, under whose lock it is.
+type Pool struct {
 	limit    int // attempts at one host
 	bound    int // attempts in all
+	batch    int // messages of one backlog that are leased at once
+	eager    bool
+	reserves bool
 	inflight int
 	hosts    map[string]*host
 
@@ -28,11 +34,45 @@ type pool struct {
 	idle, idleSlow, busy, busySlow list.List
 }
 
+// outsideBatch is how many messages of one backlog are leased at once for hosts
+// outside.
+const outsideBatch = 10
+
+// OutsidePool is for attempts that leave this process: up to limit at one host, and
+// bound in all.
+func OutsidePool(limit, bound int) *Pool {
+	p := newPool(limit, bound)
+	p.batch = outsideBatch
+	return p
+}
+
+// LocalPool is for attempts that stay in this process and are short: they share
+// commits when many are under way, so that as many are leased at once as there is
+// room for.
+func LocalPool(limit, bound int) *Pool {
+	p := newPool(limit, bound)
+	p.batch, p.eager = limit, true
+	return p
+}
+
+// ReservingPool is for messages that are large: none is in memory that may not begin.
+// Up to bound are, and of one backlog up to what Plan says.
+func ReservingPool(bound int) *Pool {
+	p := newPool(0, bound)
+	p.batch, p.reserves = outsideBatch, true
+	return p
+}
+
+func newPool(limit, bound int) *Pool {
+	return &Pool{limit: limit, bound: bound, hosts: map[string]*host{}, slowly: slowBurst}
+}
+
 // host is a party that attempts are made at.
 type host struct {
-	pool     *pool
+	pool     *Pool
 	name     string
 	backlogs int // that have it as their host
+	limit    int // of attempts
 	inflight int
 	slow     bool       // the last attempt hung
 	queue    []*backlog // those that could begin an attempt, in their turn
@@ -47,15 +87,11 @@ const maxHosts = 100_000
 // gets its chance when one of its attempts ends.
 const scan = 64
 
-func newPool(limit, bound int) *pool {
-	return &pool{limit: limit, bound: bound, hosts: map[string]*host{}, slowly: slowBurst}
-}
-
 // join finds a host and counts the caller as a backlog of it.
-func (p *pool) join(name string) *host {
+func (p *Pool) join(name string) *host {
 	h, ok := p.hosts[name]
 	if !ok {
-		h = &host{pool: p, name: name}
+		h = &host{pool: p, name: name, limit: p.limit}
 		p.hosts[name] = h
 	}
 	h.backlogs++
@@ -105,6 +141,12 @@ func (h *host) end(slow bool) {
 	h.place()
 }
 
+// reserve counts n attempts more, or fewer, before it is known what they are.
+func (h *host) reserve(n int) {
+	h.inflight += n
+	h.pool.inflight += n
+}
+
 // leave takes back a join. A host without backlogs is forgotten, unless it is
 // worth remembering that it is slow.
 func (h *host) leave() {
@@ -119,7 +161,7 @@ func (h *host) place() {
 	p := h.pool
 	var ring *list.List
 	switch {
-	case len(h.queue) == 0 || h.inflight >= p.limit:
+	case len(h.queue) == 0 || h.inflight >= h.limit:
 	case h.inflight > 0 && h.slow: // they must not hide the others
 		ring = &p.busySlow
 	case h.inflight > 0:
@@ -142,7 +184,7 @@ func (h *host) place() {
 }
 
 // next finds the host whose turn it is, nil if nobody may begin an attempt.
-func (p *pool) next() *host {
+func (p *Pool) next() *host {
 	free := p.bound - p.inflight
 	reserve := p.bound / 5
 	if free <= 0 {
@@ -185,7 +227,7 @@ func turn(ring *list.List, share int) *host {
 }
 
 // slower reports that an attempt at a host that hung may begin now.
-func (p *pool) slower() bool {
+func (p *Pool) slower() bool {
 	if p.slowly <= 0 {
 		p.passed = true
 	}

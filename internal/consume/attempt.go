@@ -1,0 +1,154 @@
+package consume
+
+import "time"
+
+// attempt makes an attempt and what follows it.
+func (c *Consumer) attempt(w Work) Verdict { return c.conclude(w, w.Attempt(c.attempts)) }
+
+// conclude does what follows an attempt. It is the only place that ends a lease,
+// but for messages that go back before anything began.
+func (c *Consumer) conclude(w Work, v Verdict) Verdict {
+	switch v.Step {
+	case Done:
+		w.Ack()
+	case Again:
+		w.Retry(v.Due)
+	case Cancelled:
+		w.Release()
+	case Ended:
+		if w.HandOver(c.attempts) {
+			break
+		}
+		due := c.clock.Now()
+		if c.attempts.Err() == nil { // else it was cut off, and the next process tries at once
+			due = due.Add(RedriveWait)
+		}
+		w.Retry(due)
+	}
+	return v
+}
+
+// endExpired begins to move what has waited beyond its deadline out of the way:
+// without its host's or the throttle's leave, as no attempt is made.
+func (c *Consumer) endExpired(b *backlog, now time.Time) {
+	kept := b.waiting[:0]
+	for _, w := range b.waiting {
+		if !Expired(w.deadline, now) {
+			kept = append(kept, w)
+			continue
+		}
+		c.end(b, func() Verdict { return c.attempt(w.Work) })
+	}
+	clear(b.waiting[len(kept):])
+	b.waiting = kept
+	if len(kept) == 0 && b.listed {
+		b.host.drop(b)
+	}
+}
+
+// end begins work that needs no host.
+func (c *Consumer) end(b *backlog, f func() Verdict) {
+	b.ending++
+	c.work(b, func(Verdict) { b.ending-- }, f)
+}
+
+// pump begins as many attempts as the pools allow.
+func (c *Consumer) pump() {
+	if c.pumping {
+		return // whoever pumps looks again
+	}
+	c.pumping = true
+	defer func() { c.pumping = false }()
+	for {
+		h := c.nextHost()
+		if h == nil {
+			c.resumeSlowHosts()
+			return
+		}
+		c.begin(h)
+	}
+}
+
+// nextHost finds the host whose turn it is, nil if nobody may begin an attempt.
+func (c *Consumer) nextHost() *host {
+	for _, p := range c.options.Pools {
+		if h := p.next(); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// resumeSlowHosts has those hosts that hung go on in a while that may not begin now.
+func (c *Consumer) resumeSlowHosts() {
+	passed := false
+	for _, p := range c.options.Pools {
+		passed = passed || p.passed
+	}
+	if !passed || c.slowTimer || c.stopping {
+		return
+	}
+	c.slowTimer = true
+	c.options.System.AfterFunc(slowPause, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.slowTimer = false
+		for _, p := range c.options.Pools {
+			p.slowly, p.passed = slowBurst, false
+		}
+		c.pump()
+	})
+}
+
+// begin makes the next attempt at a host.
+func (c *Consumer) begin(h *host) {
+	now := c.clock.Now()
+	b := h.begin()
+	if b.pace.allowed(now) == 0 { // the limit was lowered meanwhile
+		h.end(h.slow)
+		c.update(b)
+		return
+	}
+	w := b.waiting[0]
+	b.waiting[0] = item{}
+	b.waiting = b.waiting[1:]
+	b.pace.begin(now)
+	c.work(b, func(v Verdict) { h.end(v.Took >= slowAfter) }, func() Verdict { return c.attempt(w.Work) })
+	c.update(b) // the next of this backlog
+}
+
+// work does f in a goroutine, and then, under the lock, end. The caller has the lock.
+func (c *Consumer) work(b *backlog, end func(Verdict), f func() Verdict) {
+	b.working++
+	j := &job{b: b, end: end, f: f}
+	if c.handOff && c.next == nil {
+		c.next = j
+		return
+	}
+	c.wg.Go(func() { c.run(j) })
+}
+
+// job is work to be done.
+type job struct {
+	b   *backlog
+	end func(Verdict)
+	f   func() Verdict
+}
+
+// run does a job and then, as long as the end of one begins another, that: the
+// stack of a goroutine that has made one attempt is large enough for the next.
+func (c *Consumer) run(j *job) {
+	for j != nil {
+		v := j.f()
+		c.mu.Lock()
+		j.b.working--
+		j.end(v)
+		if v.Pause > 0 {
+			j.b.takeAt = c.clock.Now().Add(v.Pause)
+		}
+		c.handOff = true
+		c.update(j.b)
+		j, c.next, c.handOff = c.next, nil, false
+		c.mu.Unlock()
+	}
+}

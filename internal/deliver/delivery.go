@@ -1,0 +1,181 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/consume"
+	"godwit.dev/godwit/internal/deliver/envelope"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// delivery is a message of a subscription's backlog, from the moment that it was
+// leased to the call that concludes it. It implements consume.Work.
+type delivery struct {
+	*shard.Delivery
+	*Dispatcher
+
+	made    shard.Attempt // not in the history yet; zero if none was made
+	settled bool          // the attempt itself has finished the delivery
+	event   Event         // what is to be told once it is concluded
+}
+
+// Host is that of the subscription's endpoint, which never changes.
+func (d *delivery) Host() (pool *consume.Pool, name string) {
+	sender, ok := d.options.Senders[d.Subscription.Protocol]
+	if !ok {
+		return d.local, "" // the attempt finds out
+	}
+	name = sender.Host(d.Subscription.Endpoint)
+	if sender.Local() {
+		return d.local, name
+	}
+	return d.outside, name
+}
+
+// Plan implements consume.Work.
+func (d *delivery) Plan() consume.Plan {
+	return consume.Plan{Rate: d.Throttle, Deadline: deadlineOf(d.Delivery), Ended: !d.Cause.IsZero()}
+}
+
+// Attempt sends the message, unless there is nobody to get it any more.
+func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
+	deadline := deadlineOf(d.Delivery)
+	if consume.Expired(deadline, d.clock.Now()) {
+		return d.fail(reasonExpired)
+	}
+	if !d.engine.Current(d.Delivery) {
+		return consume.Verdict{Step: consume.Cancelled}
+	}
+	r, err := d.request()
+	at, began := d.clock.Now(), d.options.System.Now()
+	if consume.Expired(deadline, at) { // while it was signed
+		return d.fail(reasonExpired)
+	}
+	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
+	if err == nil {
+		r.At = at
+		out = d.send(ctx, r)
+	}
+	took := d.options.System.Now().Sub(began)
+	if ctx.Err() != nil && out.Class != Success {
+		// Cut off by Stop: it says nothing about the endpoint, and does not count.
+		return consume.Verdict{Step: consume.Cancelled, Took: took}
+	}
+	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
+	d.settled = out.Settled
+	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, State: shard.DeliveryPending}
+	v := d.decide(out, deadline)
+	v.Took = took
+	return v
+}
+
+// decide says what follows an attempt's outcome.
+func (d *delivery) decide(out Outcome, deadline time.Time) consume.Verdict {
+	j := spread{}
+	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
+		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
+	}
+	next := decide(d.Delivery.Retry, d.Delivery.Attempt, out, d.clock.Now(), deadline, j)
+	if next.Step == consume.Ended {
+		return d.fail(next.Reason)
+	}
+	d.event.NextAttempt = next.Due
+	return consume.Verdict{Step: next.Step, Due: next.Due}
+}
+
+// fail notes why the delivery has failed for good.
+func (d *delivery) fail(reason string) consume.Verdict {
+	d.Cause = shard.Cause{Reason: reason, Attempt: d.Delivery.Attempt}
+	d.event.GaveUp = true
+	return consume.Verdict{Step: consume.Ended}
+}
+
+// send makes the attempt itself, within its time.
+func (d *delivery) send(ctx context.Context, r *Request) Outcome {
+	sender, ok := d.options.Senders[r.Subscription.Protocol]
+	if !ok || r.Message.Notice == nil {
+		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	defer cancel()
+	return sender.Send(ctx, r)
+}
+
+// request prepares an attempt. What leaves this process is rendered and signed
+// here, outside of the attempt's time; what goes to a queue is signed when it is
+// received.
+func (d *delivery) request() (*Request, error) {
+	r := &Request{Delivery: d.Delivery, Issuer: d.issuer(d.Message), NewID: d.options.NewID}
+	sender, ok := d.options.Senders[d.Subscription.Protocol]
+	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
+		return r, nil
+	}
+	var unsigned *message.Unsigned
+	r.body, unsigned = envelope.Body(d.Message, r.Issuer)
+	if envelope.Reuse(r.body, unsigned, d.Signature) {
+		return r, nil
+	}
+	err := d.options.Signer.Sign(r.body, unsigned)
+	if err == nil {
+		d.Signature = envelope.Keep(r.body, unsigned)
+	}
+	return r, err
+}
+
+// Ack implements consume.Work.
+func (d *delivery) Ack() {
+	if !d.settled {
+		d.engine.Delivered(d.Delivery, d.made)
+	}
+	d.tell(shard.DeliveryDelivered, "")
+}
+
+// Retry implements consume.Work.
+func (d *delivery) Retry(due time.Time) {
+	d.engine.Retry(d.Delivery, d.made, due)
+	d.tell(shard.DeliveryPending, d.event.Reason)
+}
+
+// Release implements consume.Work.
+func (d *delivery) Release() { d.engine.Release(d.Delivery) }
+
+// HandOver moves a delivery that has failed for good to its dead-letter queue. It is
+// dropped if its subscription has none, or if that refuses it for good.
+func (d *delivery) HandOver(ctx context.Context) bool {
+	reason := d.Cause.Reason
+	m, dest := d.deadLetter(d.Delivery)
+	if m == nil {
+		d.drop(reason)
+		return true
+	}
+	out := TransferOutcome(d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason))
+	if out.Class != Success && ctx.Err() != nil { // cut off by Stop: it says nothing about the queue
+		return false
+	}
+	d.event.Redrive, d.event.Redrive.ID = out.Provider, m.ID
+	switch out.Class {
+	case Success:
+		d.tell(shard.DeliveryDeadLetter, reason)
+		return true
+	case ClientError:
+		d.event.RedriveFailed = true
+		d.drop(reason + "; dead-letter queue: " + out.Detail)
+		return true
+	default:
+		d.event.RedriveFailed, d.event.Reason = true, reason+"; dead-letter queue: "+out.Detail
+		return false
+	}
+}
+
+func (d *delivery) drop(reason string) {
+	d.engine.Drop(d.Delivery, d.made, reason)
+	d.tell(shard.DeliveryDropped, reason)
+}
+
+// tell tells of what has become of the delivery.
+func (d *delivery) tell(state shard.DeliveryState, reason string) {
+	d.event.State, d.event.Reason = state, reason
+	d.Dispatcher.tell(d.Delivery, d.event)
+}

@@ -1,0 +1,150 @@
+package async
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/consume"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// event is an event of a function's queue, from the moment that it was leased to the
+// call that concludes it. It implements consume.Work.
+type event struct {
+	*Dispatcher
+	ev     *shard.QueuedEvent
+	limit  int             // of attempts at the function under way; 0: not known
+	target function.Target // as it is now; zero if it cannot be found
+	config function.EventInvoke
+	gone   error // why the target and its settings cannot be found
+}
+
+// Host implements consume.Work: room is reserved by function.
+func (e *event) Host() (*consume.Pool, string) { return e.pool, e.ev.Function.String() }
+
+// Plan implements consume.Work. An event that has ended takes the room that is
+// reserved for it, as any other.
+func (e *event) Plan() consume.Plan { return consume.Plan{Limit: e.limit} }
+
+// Attempt runs the function, unless the event has ended or ends now.
+func (e *event) Attempt(ctx context.Context) consume.Verdict {
+	p := &e.ev.Progress
+	e.find(ctx)
+	began := e.clock.Now()
+	over := p.Condition != "" || e.tooOld(began)
+	switch {
+	case ctx.Err() != nil: // cut off by Stop
+		return consume.Verdict{Step: consume.Cancelled}
+	case over && e.gone != nil && temporary(e.gone): // whom to tell is not known now
+		return consume.Verdict{Step: consume.Again, Due: began.Add(consume.RedriveWait)}
+	case p.Condition != "":
+		return consume.Verdict{Step: consume.Ended}
+	case e.gone == nil && e.target.Reserved != nil && *e.target.Reserved == 0:
+		return e.end(function.ZeroReservedConcurrency)
+	case over:
+		return e.end(function.EventAgeExceeded)
+	case e.gone != nil:
+		return e.refused(e.gone)
+	}
+	out, err := invoke.Until(ctx, e.options.Invoker, invoke.Invocation{
+		Target: e.target, RequestID: uuid.UUID(e.ev.ID).String(), Payload: e.ev.Payload, Trace: e.ev.Trace,
+	})
+	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
+		// Cut off by Stop: it says nothing about the function, and does not count.
+		return consume.Verdict{Step: consume.Cancelled}
+	}
+	if err != nil {
+		return e.refused(err)
+	}
+	e.tellAt(began, invoke.AsyncEventAge, float64(began.Sub(e.ev.Accepted).Milliseconds()))
+	p.Attempts++
+	p.Refusals, p.Refusal, p.Status = 0, "", 0
+	p.Response = &function.Response{Version: e.target.Version, Error: out.FunctionError}
+	if len(out.Payload) <= function.MaxEventBytes {
+		p.Response.Payload = out.Payload
+	}
+	if out.FunctionError == "" {
+		return e.end(function.Success)
+	}
+	p.Failures++
+	if p.Failures > e.config.MaxRetries() {
+		return e.end(function.RetriesExhausted)
+	}
+	return e.again(function.FailureDelay(p.Failures))
+}
+
+// find looks up the function and how its events are tried.
+func (e *event) find(ctx context.Context) {
+	var unset error
+	e.target, e.gone = e.engine.Function(ctx, e.ev.Function, e.ev.Qualifier)
+	e.config, unset = e.engine.EventInvoke(ctx, e.ev.Function, e.ev.Qualifier)
+	if e.gone == nil {
+		e.gone = unset
+	}
+}
+
+// end notes how the event has ended.
+func (e *event) end(condition function.Condition) consume.Verdict {
+	e.ev.Progress.Condition = condition
+	return consume.Verdict{Step: consume.Ended}
+}
+
+// refused notes that the function could not be run.
+func (e *event) refused(err error) consume.Verdict {
+	p := &e.ev.Progress
+	throttled := invoke.Throttled(err)
+	p.Attempts++
+	p.Refusals++
+	p.Refusal, p.Status = err.Error(), http.StatusInternalServerError
+	if throttled {
+		p.Status = http.StatusTooManyRequests
+	}
+	e.logger.Debug("a function could not be run with an event", "function", e.ev.Function.String(),
+		"requestId", uuid.UUID(e.ev.ID).String(), "attempt", p.Attempts, "reason", p.Refusal)
+	v := e.again(function.RefusalDelay(p.Refusals))
+	if throttled {
+		v.Pause = throttleWait
+	}
+	return v
+}
+
+// again has another attempt follow, unless the event is too old by then.
+func (e *event) again(delay time.Duration) consume.Verdict {
+	// Due times are kept in milliseconds.
+	due := e.clock.Now().Truncate(time.Millisecond).Add(delay)
+	if e.tooOld(due) {
+		return e.end(function.EventAgeExceeded)
+	}
+	return consume.Verdict{Step: consume.Again, Due: due}
+}
+
+// Ack implements consume.Work.
+func (e *event) Ack() { e.engine.EventDone(e.ev) }
+
+// Retry implements consume.Work.
+func (e *event) Retry(due time.Time) { e.engine.RetryEvent(e.ev, due) }
+
+// Release implements consume.Work.
+func (e *event) Release() { e.engine.ReleaseEvent(e.ev) }
+
+// tooOld reports that no attempt may begin at a moment any more. One that is due
+// at the deadline itself is made.
+func (e *event) tooOld(at time.Time) bool {
+	return at.UnixMilli() > e.ev.Accepted.Add(e.config.MaxAge()).UnixMilli()
+}
+
+// tell tells of something that happened to the function.
+func (e *event) tell(kind invoke.EventKind, value float64) { e.tellAt(e.clock.Now(), kind, value) }
+
+func (e *event) tellAt(at time.Time, kind invoke.EventKind, value float64) {
+	if e.options.Events != nil {
+		e.options.Events(invoke.Event{
+			Function: e.ev.Function, Qualifier: e.ev.Qualifier, Version: e.target.Version, Kind: kind, At: at, Value: value,
+		})
+	}
+}

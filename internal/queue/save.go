@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/fair"
+	"godwit.dev/godwit/internal/queue/group"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/schedule"
+)
+
+// What the counters of a queue and the record of a tenant take in a batch at most, in
+// bytes, with their keys.
+const (
+	CountersRoom = 128
+	tenantRoom   = 64
+)
+
+// Saved is where the counters of a queue stand that were written last. The zero value
+// says that none were.
+type Saved struct {
+	commit uint64
+	end    uint32
+	size   uint8
+}
+
+// SaveRoom is what Save adds to a batch at most, in bytes.
+func (q *Machine) SaveRoom() int {
+	if q.g == nil {
+		return CountersRoom
+	}
+	return CountersRoom + tenantRoom*q.g.waits.ChangedCount()
+}
+
+// Save writes what every commit says of a queue that it has changed: the counters, and
+// what tenants have waiting as far as it has changed. If the batch is that of a commit
+// that says it already, by its number, they replace the former ones.
+func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
+	if q.g != nil {
+		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
+	}
+	var buf [CountersRoom]byte
+	value := q.appendCounters(buf[:0])
+	if last.commit == commit && int(last.size) == len(value) {
+		b.Overwrite(int(last.end), value)
+		return
+	}
+	b.Set(q.keys.Counters(), value)
+	*last = Saved{commit: commit, end: uint32(b.Size()), size: uint8(len(value))}
+}
+
+func (q *Machine) appendCounters(buf []byte) []byte {
+	c := q.c
+	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
+	if q.g != nil {
+		c.Listed = q.g.Listed
+	}
+	return c.Append(buf)
+}
+
+// Load sets an empty machine to persisted counters, and reads what memory has to know
+// of the queue from now on: leases, counts, what tenants have, and of the groups that
+// are blocked what stands behind the leases. corrected is as in Fill. The error is
+// layout.ErrCorrupt or ErrRead with its cause.
+func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, err error) {
+	if err := q.load(counters, now); err != nil {
+		return false, err
+	}
+	read := func(need Need) {
+		if err == nil {
+			var wrong bool
+			wrong, err = q.Fill(r, need)
+			corrected = corrected || wrong
+		}
+	}
+	if q.c.Leased > 0 {
+		read(Need{kind: needLeases})
+	}
+	if q.shared() && q.due.Count+q.c.Grouped > 0 {
+		read(Need{kind: needTenants})
+	}
+	if q.due.Count > 0 || q.kind.FIFO {
+		read(Need{kind: needBuckets})
+	}
+	q.Hibernate() // an empty FIFO queue has looked for buckets, too
+	if q.g == nil || !q.kind.FIFO {
+		return corrected, err
+	}
+	for _, lane := range q.g.Lanes() {
+		for x := q.g.Get(lane); err == nil && x.Known != group.All; {
+			read(q.more(x))
+		}
+	}
+	return corrected, err
+}
+
+func (q *Machine) load(counters []byte, now int64) error {
+	c, err := layout.DecodeCounters(counters)
+	if err != nil {
+		return err
+	}
+	q.content = newContent()
+	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
+	q.main.Fresh.Whole = c.Fresh == 0
+	if c.Grouped+c.Returned+c.Listed > 0 {
+		q.grouped()
+	}
+	if !q.kind.Backlog {
+		q.sweepAt = max(now, 1)
+	}
+	if c.Leased == 0 {
+		q.Hibernate()
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package queue
+
+import (
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+)
+
+// SweepSize is about how many messages one Sweep drops at most.
+const SweepSize = 512
+
+// expired is a message that a sweep found to be past its retention.
+type expired struct {
+	lane     layout.Lane
+	sequence uint64
+	sent     int64 // 0: as its record says
+}
+
+// sweeping is a sweep under way.
+type sweeping struct {
+	found            []expired
+	removed          int
+	lowMain, lowLate uint64 // from where the next sweep of the main and the delayed lane begins
+	oldest           int64  // when the oldest message that stays was sent; 0: none stays
+	more             bool   // it stopped early
+}
+
+// over reports that the retention of a message is, as far as is known.
+func (q *Machine) over(sent, now int64) bool {
+	return sent != 0 && !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
+}
+
+// sweep removes the messages that were found, as many as there are. Their records may
+// be such that they cannot be read.
+func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
+	if q.sweeping == nil {
+		if q.sweepAt == 0 || q.sweepAt > now || q.Empty() || q.kind.Backlog || q.cfg.Value().Retention == 0 {
+			return 0, Need{}
+		}
+		return 0, Need{kind: needExpired, cutoff: now - q.cfg.Value().Retention.Milliseconds()}
+	}
+	s := q.sweeping
+	for ; s.removed < len(s.found); s.removed++ {
+		// Gone meanwhile is as good as removed.
+		if need, _ := q.remove(b, now, s.found[s.removed]); !need.Nothing() {
+			return 0, need
+		}
+	}
+	q.sweeping = nil
+	q.c.LowMain = max(q.c.LowMain, s.lowMain)
+	q.c.LowDelayed = max(q.c.LowDelayed, s.lowLate)
+	switch {
+	case s.more:
+		q.sweepAt = now
+	case s.oldest == 0:
+		q.sweepAt = 0
+	default:
+		q.sweepAt = s.oldest + q.cfg.Value().Retention.Milliseconds()
+	}
+	return s.removed, Need{}
+}
+
+// lows are the sequences at which the main and the delayed lane begin.
+func (q *Machine) lows() (mainLane, delayed uint64) {
+	if q.due.Count > 0 {
+		return q.c.LowMain, q.c.LowDelayed
+	}
+	// Then all that is not leased is fresh: no need to pass what was deleted.
+	low := q.leases.Lowest(q.head())
+	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
+}
+
+// findExpired begins a sweep: it walks the lanes from their lows for messages sent
+// before cutoff.
+func (q *Machine) findExpired(r Reader, cutoff int64) error {
+	s := &sweeping{}
+	s.lowMain, s.lowLate = q.lows()
+	q.sweeping = s
+	err := s.lane(r, &q.keys, layout.MainLane, &s.lowMain, cutoff)
+	if err == nil && !s.more {
+		err = s.lane(r, &q.keys, layout.DelayedLane, &s.lowLate, cutoff)
+	}
+	if err != nil || s.more {
+		return err
+	}
+	return r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
+		sent := layout.KeyTime(key)
+		if sent > cutoff {
+			s.stays(sent)
+			return false
+		}
+		if len(s.found) == SweepSize {
+			s.more = true
+			return false
+		}
+		s.found = append(s.found, expired{lane: layout.Lane(layout.Number(value)), sequence: layout.KeySequence(key), sent: sent})
+		return true
+	})
+}
+
+func (s *sweeping) stays(sent int64) {
+	if s.oldest == 0 || sent < s.oldest {
+		s.oldest = sent
+	}
+}
+
+// lane finds what has expired of a lane, in the order of which messages were sent.
+// One whose record is damaged was sent before the next that is not.
+func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint64, cutoff int64) error {
+	var damaged []expired
+	return r.Scan(keys.Lane(lane, *low), func(key, value []byte) bool {
+		sent, ok := message.RecordSent(value)
+		e := expired{lane: lane, sequence: layout.KeySequence(key)}
+		if len(damaged) == 0 {
+			*low = e.sequence
+		}
+		switch {
+		case !ok:
+			if len(damaged) < SweepSize { // the others are for the next sweep
+				damaged = append(damaged, e)
+			}
+			return true
+		case sent > cutoff:
+			s.stays(sent)
+			return false
+		case len(s.found) >= SweepSize:
+			s.more = true
+			return false
+		case len(damaged) == SweepSize: // e is kept to tell the next sweep, too
+			s.found, s.more = append(s.found, damaged...), true
+			return false
+		}
+		s.found = append(append(s.found, damaged...), e)
+		damaged = damaged[:0]
+		return true
+	})
+}

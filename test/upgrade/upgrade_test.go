@@ -1,0 +1,142 @@
+package upgrade_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/test/upgrade"
+)
+
+// A server that opens the directory of an earlier version answers as that one did,
+// and gives the same when all that waits is due.
+func TestDirectoriesOfEarlierVersions(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "godwit")
+	if out, err := exec.Command("go", "build", "-o", binary, "godwit.dev/godwit/cmd/godwit").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	archives, err := filepath.Glob("testdata/*.tar.gz")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("there are no directories: %v", err)
+	}
+	for _, archive := range archives {
+		name := strings.TrimSuffix(archive, ".tar.gz")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			want := recorded(t, name+".json.gz")
+			data := filepath.Join(t.TempDir(), "data")
+			if err := upgrade.Unpack(archive, data); err != nil {
+				t.Fatal(err)
+			}
+			s, stop := start(t, binary, data)
+			compare(t, want.Asked, upgrade.Ask, s)
+			stop() // and what this version has made of it
+			s, _ = start(t, binary, data)
+			compare(t, want.Asked, upgrade.Ask, s)
+			compare(t, want.Used, upgrade.Use, s)
+		})
+	}
+}
+
+func recorded(t *testing.T, path string) (r upgrade.Recorded) {
+	t.Helper()
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(z).Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// compare asks, and compares answer by answer.
+func compare(t *testing.T, want []upgrade.Answer, ask func(upgrade.Server) ([]upgrade.Answer, error), s upgrade.Server) {
+	t.Helper()
+	got, err := ask(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range got {
+		if i >= len(want) || want[i].Call != a.Call {
+			t.Fatalf("call %d is %s", i, a.Call)
+		}
+		if diff := cmp.Diff(want[i], a); diff != "" {
+			t.Errorf("%.300s (-then +now):\n%s", a.Call, diff)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d answers, want %d", len(got), len(want))
+	}
+}
+
+// start starts a server on a directory. stop ends it and waits for it.
+func start(t *testing.T, binary, data string) (s upgrade.Server, stop func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	cmd := exec.Command(binary, upgrade.Arguments(addr, data)...)
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("the server logged:\n%s", log.String())
+		}
+	})
+	s = upgrade.Server{Base: "http://" + addr}
+	ready := fmt.Errorf("not asked")
+	for tick, end := time.NewTicker(5*time.Millisecond), time.After(time.Minute); ready != nil; {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the server ended: %v\n%s", err, log.String())
+		case <-end:
+			t.Fatalf("the server is not ready: %v", ready)
+		case <-tick.C:
+		}
+		var resp *http.Response
+		if resp, ready = http.Get(s.Base + "/_godwit/ready"); ready == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				ready = fmt.Errorf("%s", resp.Status)
+			}
+		}
+	}
+	return s, func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		err := <-ended
+		ended <- err
+		if err != nil {
+			t.Errorf("the server ended with %v\n%s", err, log.String())
+		}
+	}
+}

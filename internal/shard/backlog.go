@@ -82,7 +82,7 @@ func (e *backlogEngine) ready(qs *queueState) {
 }
 
 // topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
-func (qs *queueState) topicFIFO() bool {
+func topicFIFO(qs *queueState) bool {
 	t, _, ok := qs.arn.SplitSubscription()
 	return ok && t.FIFO()
 }
@@ -384,7 +384,7 @@ func (e *backlogEngine) pendingDeliveries(sh *backlogShard, qs *queueState, limi
 	}
 	walk(qs.machine.Keys().Of(layout.KindDue), layout.DecodeState)
 	walk(qs.machine.HeadSpan(), freshState)
-	if qs.topicFIFO() { // group by group
+	if topicFIFO(qs) { // group by group
 		walk(qs.machine.Keys().Of(layout.KindRecord), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(&keys, key) })
 	}
 	return infos, failed

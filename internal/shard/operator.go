@@ -94,7 +94,7 @@ func (e *backlogEngine) Backlog(ctx context.Context, sub arn.ARN) (info BacklogI
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 		sh.readable()
 		low = qs.low
-		if qs.topicFIFO() {
+		if topicFIFO(qs) {
 			for _, l := range qs.machine.Leases() {
 				if leased == 0 || l.Sent < leased {
 					leased = l.Sent
@@ -235,7 +235,7 @@ func (e *backlogEngine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, er
 				began, last.Due = now, now+1
 			}
 			span := keys.DueFrom(last.Due, last.Sequence)
-			if qs.topicFIFO() {
+			if topicFIFO(qs) {
 				span = keys.HeldFrom(last.Lane, last.Sequence)
 			}
 			var found []layout.State
@@ -253,7 +253,7 @@ func (e *backlogEngine) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, er
 				}
 				if p.Due > now && p.Received <= began { // else it has had its turn since
 					found = append(found, p)
-					if !qs.topicFIFO() {
+					if !topicFIFO(qs) {
 						values = append(values, bytes.Clone(value))
 					}
 				}
@@ -303,7 +303,7 @@ func (e *backlogEngine) Next(ctx context.Context, w *Waiting) (ids []string, err
 	for more := true; more && len(ids) == 0 && err == nil; {
 		more = false
 		err = e.withBacklog(w.Subscription, func(_ *backlogShard, _ *topic.Subscription, qs *queueState) error {
-			fifo := qs.topicFIFO() // then it goes group by group
+			fifo := topicFIFO(qs) // then it goes group by group
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.machine.NextSequence(), fifo
 			}

@@ -46,7 +46,7 @@ var impure = []string{
 var bases = []string{
 	"deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark",
-	"queue/calendar", "queue/fair", "queue/layout", "queue/lease", "queue/message", "queue/order",
+	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",
 }
 
 // roots says what packages outside of internal may import of it; the others none.

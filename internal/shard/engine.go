@@ -24,6 +24,13 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/signing"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -45,11 +52,11 @@ type Options struct {
 	TwoStep bool
 	// Render and NewID make what subscribed queues get, for publishes that are
 	// delivered by their own commit. Without them none is.
-	Render Renderer
+	Render topics.Renderer
 	NewID  func() message.ID
 	// Events is told what happens to the messages of SQS queues. It is
 	// called after the commit and without locks; it must be quick. May be nil.
-	Events func(QueueEvent)
+	Events func(queues.QueueEvent)
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
@@ -58,14 +65,14 @@ type Options struct {
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Published is told of every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
-	Published func(*Published)
+	Published func(*topics.Published)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
 	// number.
 	MaxTopics int
 	// FunctionLimits are the quotas of functions.
-	FunctionLimits FunctionLimits
+	FunctionLimits functions.FunctionLimits
 	// FunctionUpdates is how long the creation or an update of a function takes.
 	FunctionUpdates time.Duration
 	// Draw gives random numbers in [0, 1), which share invocations out between
@@ -78,13 +85,13 @@ type Options struct {
 
 // Engine is the state of a node: the shards, and the modules that they are made of.
 type Engine struct {
-	*core
-	*queueEngine
-	*transferEngine
-	*backlogEngine
-	*topicEngine
-	*functionEngine
-	*signingKeys
+	*kernel.Kernel
+	*queues.Queues
+	*transfer.Transfers
+	*backlog.Backlogs
+	*topics.Topics
+	*functions.Functions
+	*signing.Keys
 }
 
 // Open reads the state in the store and takes it over.
@@ -96,20 +103,20 @@ func Open(o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := newCore(kernelOptions{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
-	ofQueues := newQueueEngine(k, queueOptions{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign})
-	ofTransfers := newTransferEngine(ofQueues, o.TwoStep)
-	ofBacklogs := newBacklogEngine(ofTransfers, o.History, o.TopicLimits)
-	ofTopics := newTopicEngine(ofBacklogs, topicOptions{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
-	ofFunctions := newFunctionEngine(ofBacklogs, functionOptions{
+	k := kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
+	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign})
+	ofTransfers := transfer.New(ofQueues, o.TwoStep)
+	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
+	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
+	ofFunctions := functions.New(ofBacklogs, functions.Options{
 		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
 	})
 	e := &Engine{
-		core: k, queueEngine: ofQueues, transferEngine: ofTransfers, backlogEngine: ofBacklogs, topicEngine: ofTopics,
-		functionEngine: ofFunctions, signingKeys: newSigningKeys(k),
+		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Topics: ofTopics,
+		Functions: ofFunctions, Keys: signing.New(k),
 	}
-	newDeletedTopicGC(ofTopics)
-	if err := k.load(); err != nil {
+	topics.NewDeletedTopicGC(ofTopics)
+	if err := k.Load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the store: %w", err), e.Close())
 	}
 	return e, nil

@@ -5,14 +5,15 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // A fault of a whole service holds for its queues too, but for those that have
 // one of their own, and for no other account or region.
 func TestServiceFaults(t *testing.T) {
-	e := &faultSet{}
+	e := &queues.Faults{}
 	q, other := arn.Queue("us-east-1", "000000000000", "q"), arn.Queue("us-east-1", "000000000000", "other")
-	all := arn.Queue("us-east-1", "000000000000", AllResources)
+	all := arn.Queue("us-east-1", "000000000000", queues.AllResources)
 	set := func(a arn.ARN, name string) {
 		t.Helper()
 		if err := e.SetFault(a, name); err != nil {
@@ -28,7 +29,7 @@ func TestServiceFaults(t *testing.T) {
 	const none = fault.OptInRequired
 	check := func(ofQ, ofOther, ofCalls fault.Kind) {
 		t.Helper()
-		if a, b, c := kind(e.injected(q)), kind(e.injected(other)), kind(e.ServiceFault("sqs", "us-east-1", "000000000000")); a != ofQ || b != ofOther || c != ofCalls {
+		if a, b, c := kind(e.Injected(q)), kind(e.Injected(other)), kind(e.ServiceFault("sqs", "us-east-1", "000000000000")); a != ofQ || b != ofOther || c != ofCalls {
 			t.Errorf("queues %d and %d, calls %d; want %d, %d, %d", a, b, c, ofQ, ofOther, ofCalls)
 		}
 		for _, elsewhere := range [][3]string{{"sns", "us-east-1", "000000000000"}, {"sqs", "eu-west-1", "000000000000"}, {"sqs", "us-east-1", "111111111111"}} {

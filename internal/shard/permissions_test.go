@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // Adding a permission to a policy and removing it leaves the policy as it was,
@@ -21,15 +23,15 @@ func FuzzPolicyEdits(f *testing.F) {
 		if doc != "" && (json.Unmarshal([]byte(doc), &before) != nil || before == nil || before["Statement"] == nil) {
 			return
 		}
-		p := Permission{Label: "fuzzed", Accounts: []string{"111111111111"}, Actions: []string{"SendMessage"}}
-		added, err := addStatement(doc, queueARN("q"), p)
+		p := queues.Permission{Label: "fuzzed", Accounts: []string{"111111111111"}, Actions: []string{"SendMessage"}}
+		added, err := queues.AddStatement(doc, queueARN("q"), p)
 		if err != nil {
 			return // taken, or too large
 		}
-		if _, err := addStatement(added, queueARN("q"), p); err == nil {
+		if _, err := queues.AddStatement(added, queueARN("q"), p); err == nil {
 			t.Errorf("%s: the label was given twice", doc)
 		}
-		removed, err := removeStatement(added, "fuzzed")
+		removed, err := queues.RemoveStatement(added, "fuzzed")
 		if err != nil {
 			t.Fatalf("%s: %v", added, err)
 		}

@@ -11,6 +11,8 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -28,7 +30,7 @@ func BenchmarkPublish(b *testing.B) {
 			var ids atomic.Int64
 			newID := func() message.ID { return messageID(int(ids.Add(1))) }
 			e := openEngine(b, Options{
-				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*Published) {}, Events: func(QueueEvent) {},
+				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
 				Render: func(n *message.Message) (*message.Message, error) {
 					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
 					m.Seal()
@@ -41,7 +43,7 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			for i := range queueCount {
 				q := queueARN(fmt.Sprint("q", i))
-				if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+				if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := e.Subscribe(ctx, topic.Subscribe{
@@ -57,7 +59,7 @@ func BenchmarkPublish(b *testing.B) {
 			before := processorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+					if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -7,6 +7,11 @@ import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/transfer"
 )
 
 // CheckRecord reports whether the value of one of this package's own records can be
@@ -14,32 +19,32 @@ import (
 func CheckRecord(id keyspace.ID, value []byte) error {
 	switch id {
 	case keyspace.KindQueue:
-		record, err := decodeQueueRecord(value)
+		record, err := queues.DecodeQueueRecord(value)
 		if err == nil {
 			_, err = attribute.Config(record.Attributes)
 		}
 		return err
 	case keyspace.KindMoveTask:
-		_, err := decodeMove(value)
+		_, err := transfer.DecodeMove(value)
 		return err
 	case keyspace.KindFanout, keyspace.KindArchive:
-		_, err := decodeFanout(bytes.Clone(value))
+		_, err := topics.DecodeFanout(bytes.Clone(value))
 		return err
 	case keyspace.KindDelivered:
-		_, err := decodeIncarnations(value)
+		_, err := topics.DecodeIncarnations(value)
 		return err
 	case keyspace.KindHistory:
-		if _, err := decodeHistory(value); err == nil {
+		if _, err := backlog.DecodeHistory(value); err == nil {
 			return nil
 		}
 		_, err := function.DecodeProgress(value)
 		return err
 	case keyspace.KindDuplicate:
-		return sized(value, duplicateSize)
+		return sized(value, queues.DuplicateSize)
 	case keyspace.KindReplay:
-		return sized(value, archivePlaceSize)
+		return sized(value, topics.ArchivePlaceSize)
 	case keyspace.KindHandleKey:
-		return sized(value, handleKeySize)
+		return sized(value, queues.HandleKeySize)
 	case keyspace.KindTransfer:
 		if len(value) == 0 { // the main lane, as versions before have written it
 			return nil
@@ -48,7 +53,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindTopicSequence, keyspace.KindDeletedTopics:
 		return sized(value, 8)
 	case keyspace.KindCode:
-		if len(value) == 0 || len(value) > codeChunk {
+		if len(value) == 0 || len(value) > functions.CodeChunk {
 			return errRecord(value)
 		}
 	default:

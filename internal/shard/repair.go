@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // sequenceGap is how far the next sequence of a queue is put behind the last one that
@@ -259,7 +260,7 @@ func (r *Repair) Lost() []string { return r.lost }
 // seeName makes counters for a queue of which nothing else is left.
 func (r *Repair) seeName(value []byte) {
 	r.endQueue()
-	record, err := decodeQueueRecord(value)
+	record, err := queues.DecodeQueueRecord(value)
 	if err != nil {
 		return
 	}

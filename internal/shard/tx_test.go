@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -14,34 +16,34 @@ import (
 // moment nobody goes on with what it has left in memory.
 func TestPanicHalfway(t *testing.T) {
 	for name, c := range map[string]struct {
-		run  func(w *poisonWorld, command func(*Tx) error)
+		run  func(w *poisonWorld, command func(*kernel.Tx) error)
 		gone int // shards that take no command any more
 	}{
-		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.all[3].run(true, f) }, 1},
-		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = runAll(true, f, w.all[5], w.all[3]) }, 2},
-		"a look":    {func(w *poisonWorld, f func(*Tx) error) { w.all[3].view(func() { _ = f(nil) }) }, 1},
-		"the catalog": {func(w *poisonWorld, f func(*Tx) error) {
-			_ = w.queueEngine.withCatalog(context.Background(), queueARN("q"), func(*queueShard) error { return f(nil) })
+		"one shard": {func(w *poisonWorld, f func(*kernel.Tx) error) { _, _ = w.All[3].Run(true, f) }, 1},
+		"several":   {func(w *poisonWorld, f func(*kernel.Tx) error) { _, _ = kernel.RunAll(true, f, w.All[5], w.All[3]) }, 2},
+		"a look":    {func(w *poisonWorld, f func(*kernel.Tx) error) { w.All[3].View(func() { _ = f(nil) }) }, 1},
+		"the catalog": {func(w *poisonWorld, f func(*kernel.Tx) error) {
+			_ = w.Queues.WithCatalog(context.Background(), queueARN("q"), func(*queues.Shard) error { return f(nil) })
 		}, 1},
-		"in a yield": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.all[3].run(true, func(tx *Tx) error { tx.yield(func() { _, _ = w.all[3].run(true, f) }); return nil })
+		"in a yield": {func(w *poisonWorld, f func(*kernel.Tx) error) {
+			_, _ = w.All[3].Run(true, func(tx *kernel.Tx) error { tx.Yield(func() { _, _ = w.All[3].Run(true, f) }); return nil })
 		}, 1},
-		"when widened": {func(w *poisonWorld, f func(*Tx) error) {
-			_, _ = w.all[3].run(true, func(tx *Tx) error { tx.widen(w.all[3:7]); return f(tx) })
+		"when widened": {func(w *poisonWorld, f func(*kernel.Tx) error) {
+			_, _ = w.All[3].Run(true, func(tx *kernel.Tx) error { tx.Widen(w.All[3:7]); return f(tx) })
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPoisonWorld(t)
-			command := func(*Tx) error { panic("a mistake") }
+			command := func(*kernel.Tx) error { panic("a mistake") }
 			if cause := recovered(func() { c.run(w, command) }); cause != "a mistake" {
 				t.Errorf("the caller sees %v", cause)
 			}
-			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], errPoisoned) {
+			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], kernel.ErrPoisoned) {
 				t.Errorf("the process ends %d times: %v", len(w.fatal), w.fatal)
 			}
 			gone := 0
-			for _, sh := range w.all {
-				if err, ok := recovered(func() { sh.view(func() {}) }).(error); ok && errors.Is(err, errPoisoned) {
+			for _, sh := range w.All {
+				if err, ok := recovered(func() { sh.View(func() {}) }).(error); ok && errors.Is(err, kernel.ErrPoisoned) {
 					gone++
 				}
 			}
@@ -55,11 +57,11 @@ func TestPanicHalfway(t *testing.T) {
 // TestPanicBeside: a panic before or after a command is nothing to it.
 func TestPanicBeside(t *testing.T) {
 	w := newPoisonWorld(t)
-	sh := w.all[3]
-	if recovered(func() { sh.run(true, func(*Tx) error { sh.emit(panicking{}); return nil }) }) == nil {
+	sh := w.All[3]
+	if recovered(func() { sh.Run(true, func(*kernel.Tx) error { sh.Emit(panicking{}); return nil }) }) == nil {
 		t.Error("no panic")
 	}
-	sh.view(func() {})
+	sh.View(func() {})
 	if len(w.fatal) > 0 {
 		t.Errorf("the process ends: %v", w.fatal)
 	}

@@ -52,7 +52,7 @@ func TestEmptyQueuesRest(t *testing.T) {
 	sh.Mu.Lock()
 	awake := 0
 	for _, qs := range sh.Queues {
-		if qs.Emptied || qs.Pending != nil {
+		if qs.Emptied || qs.Unsynced() > 0 {
 			awake++
 		}
 	}

@@ -82,7 +82,7 @@ func (e *Backlogs) ready(qs *queues.Queue) {
 		return
 	}
 	if consumer := (*all)[qs.ARN.Service]; consumer != nil && qs.Shard.Available(qs, qs.Shard.Now()) {
-		qs.Readied = true
+		qs.Consumption.Readied = true
 		consumer.Ready(qs.ARN)
 	}
 }
@@ -103,7 +103,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
-		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Paused: sub.PausedAt != 0}
+		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.PausedAt != 0}}
 		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
 		sh.Backlogs[inc] = qs
@@ -140,8 +140,8 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		if ok {
 			qs = sh.BacklogOf(s)
 		}
-		if qs != nil && qs.Paused {
-			qs.Readied, qs = false, nil
+		if qs != nil && qs.Consumption.Paused {
+			qs.Consumption.Readied, qs = false, nil
 		}
 		if qs == nil {
 			return
@@ -212,7 +212,7 @@ func (d *Delivery) immediate() bool {
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
 func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool, durable func(before bool)) {
-	qs.Readied = false
+	qs.Consumption.Readied = false
 	former := sh.Log.Last()
 	found := sh.Receive(qs, most, 0, "")
 	leases = make([]Lease, len(found.Leases))
@@ -222,7 +222,7 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 		retries = retries || l.Receives > 1
 	}
 	more = found.Err == nil && sh.Available(qs, sh.Now())
-	qs.Readied = more // it knows; no need to tell it again
+	qs.Consumption.Readied = more // it knows; no need to tell it again
 	if retries {
 		sh.Readable() // for the histories
 	}
@@ -416,22 +416,22 @@ func (e *Backlogs) peekGrouped(keys *layout.Keys, key []byte) (layout.State, err
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	moved, err := e.MoveOut(ctx, &d.Lease, dest, m, freshOf(dest, m, state), e.newArrival(d, dest, m, state))
+	moved, err := e.MoveOut(ctx, &d.Lease, m, e.incoming(d, dest, m, state))
 	if moved {
 		e.Finish(d, a, state, reason)
 	}
 	return err
 }
 
-// MoveOut moves a leased message of a backlog to where make lets it in, as m; it is
+// MoveOut moves a leased message of a backlog to where in says, as m; it is
 // durable on return. moved is false, without an error, if the backlog was deleted
 // meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
 // ended before anything was moved.
-func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, dest arn.ARN, m, fresh *message.Message, make transfer.Arrival) (moved bool, err error) {
+func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in transfer.Incoming) (moved bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	g, err := e.Move(l.Shard.Shard, l.Queue, l.Queued, dest, fresh, make)
+	g, err := e.Move(transfer.Source{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
 	g.Wait()
 	switch {
 	case errors.Is(err, transfer.ErrNotLeased):
@@ -439,7 +439,7 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, dest arn.ARN, m, fresh
 	case err != nil:
 		return false, err
 	}
-	e.SinkOf(dest).Arrived(dest, m)
+	e.SinkOf(in.To).Arrived(in.To, m)
 	return true, nil
 }
 
@@ -458,6 +458,11 @@ func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Mes
 		return nil
 	}
 	return m
+}
+
+// incoming is m as it enters a queue for a delivery, which ends in a state.
+func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
+	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
 }
 
 // newArrival makes m, which another queue held as the message of d, enter the

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -70,7 +71,7 @@ func (e *Backlogs) setPaused(ctx context.Context, name arn.ARN, set func(*topic.
 			return err
 		}
 		if qs := sh.BacklogOf(sub); qs != nil {
-			qs.Paused, qs.Readied = sub.PausedAt != 0, false
+			qs.Consumption.Paused, qs.Consumption.Readied = sub.PausedAt != 0, false
 			sh.Touch(qs) // so that the consumer is told
 		}
 		return nil
@@ -95,7 +96,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 		c := sh.Counts(qs, sh.Now())
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 		sh.Readable()
-		low = qs.Low
+		low = qs.Consumption.Low
 		if topicFIFO(qs) {
 			for _, l := range qs.Machine.Leases() {
 				if leased == 0 || l.Sent < leased {
@@ -122,7 +123,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 		return at, err
 	}
 	rest, _ := sh.Run(false, func(tx *kernel.Tx) error {
-		qs.Low = max(qs.Low, low)
+		qs.Consumption.Low = max(qs.Consumption.Low, low)
 		tx.RestOn(sh.Log.Last())
 		return nil
 	})
@@ -414,54 +415,37 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
 func (e *Backlogs) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
-	from, to := d.Shard, d.Shard
+	from := d.Shard
+	var c *journal.Commit
 	if m != nil {
-		if e.Full() {
-			return func() {}, fault.New(fault.Unavailable, "The disk has too little free space.")
-		}
-		to = e.ShardOf(dest)
-	}
-	var g *journal.Commit
-	if m != nil && e.TwoStep {
-		g, err = e.MoveInTwoSteps(from.Shard, to.Shard, d.Queue, d.Queued, dest, freshOf(dest, m, state), e.newArrival(d, dest, m, state), func() error { return from.evictable(d) })
+		source := transfer.Source{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
+		c, err = e.Move(source, e.incoming(d, dest, m, state))
 	} else {
-		g, err = kernel.RunAll(true, func(tx *kernel.Tx) error { return from.evict(tx, to, d, dest, m, state) }, from.Base(), to.Base())
+		c, err = from.Run(true, func(*kernel.Tx) error {
+			if err := from.removable(d); err != nil {
+				return err
+			}
+			_, err := from.DoAtOnce(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
+			return err
+		})
 	}
 	if err != nil {
-		g.Wait() // the refusal may rest on it
+		c.Wait() // the refusal may rest on it
 		return func() {}, err
 	}
 	e.Finish(d, Attempt{}, state, reason)
 	if m != nil {
 		e.SinkOf(dest).Arrived(dest, m)
 	}
-	return g.Wait, nil
+	return c.Wait, nil
 }
 
-// evictable refuses a delivery that does not wait any more.
-func (sh *Shard) evictable(d *Delivery) error {
+// removable refuses a delivery that does not wait any more.
+func (sh *Shard) removable(d *Delivery) error {
 	if d.Queue.Ended() {
 		return topic.ErrNoSubscription
 	}
 	sh.Readable()
 	_, err := sh.waitingRecord(d.Queue, DeliveryID{d.Queued.Lane, d.Queued.Sequence})
 	return err
-}
-
-func (sh *Shard) evict(tx *kernel.Tx, to *Shard, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) error {
-	if err := sh.evictable(d); err != nil {
-		return err
-	}
-	qs, lane, seq := d.Queue, d.Queued.Lane, d.Queued.Sequence
-	if m != nil {
-		if err := to.Take(dest, freshOf(dest, m, state), sh.engine.newArrival(d, dest, m, state)); err != nil {
-			tx.RestOn(to.LastCatalogCommit)
-			return err
-		}
-	}
-	if _, err := sh.DoAtOnce(qs, sh.Now(), queue.Remove{Lane: lane, Sequence: seq}); err != nil {
-		return err
-	}
-	sh.Touch(qs)
-	return nil
 }

@@ -229,17 +229,17 @@ func (e *Functions) ReleaseEvent(ev *QueuedEvent) {
 // ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
 // Unavailable, Throttled. They leave the event leased as it was.
 func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
-	var make transfer.Arrival
+	var enter transfer.Arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.ShardOf(fn)
 		m = EventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
 		m.Seal()
-		make = func(now int64, _ queue.Config) (queue.Arrival, error) {
+		enter = func(now int64, _ queue.Config) (queue.Arrival, error) {
 			_, err := to.invokable(fn, qualifier)
 			return eventArrival(m, now), err
 		}
 	} else {
-		make = func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		enter = func(now int64, cfg queue.Config) (queue.Arrival, error) {
 			if dest.FIFO() {
 				return queue.Arrival{}, fault.New(fault.InvalidParameter, "The queue is a FIFO queue.")
 			}
@@ -250,7 +250,7 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 			return transfer.ArrivalOf(m, now, cfg), nil
 		}
 	}
-	_, err := e.MoveOut(ctx, &ev.Lease, dest, m, nil, make)
+	_, err := e.MoveOut(ctx, &ev.Lease, m, transfer.Incoming{To: dest, Enter: enter})
 	return err
 }
 
@@ -274,7 +274,7 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 		m.Seal()
 	}
 	to := e.ShardOf(fn)
-	moved, err := e.MoveOut(ctx, &d.Lease, dest, m, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
+	enter := func(now int64, _ queue.Config) (queue.Arrival, error) {
 		if _, err := to.invokable(fn, qualifier); err != nil {
 			return queue.Arrival{}, err
 		}
@@ -282,7 +282,8 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 			return queue.Arrival{}, err
 		}
 		return eventArrival(m, now), nil
-	})
+	}
+	moved, err := e.MoveOut(ctx, &d.Lease, m, transfer.Incoming{To: dest, Enter: enter})
 	if moved {
 		e.Finish(d, a, backlog.DeliveryDelivered, "")
 	}
@@ -306,7 +307,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		if info, qs, err = sh.countEvents(fn); qs != nil {
 			sh.Readable()
-			low = qs.Low
+			low = qs.Consumption.Low
 		}
 		return err
 	})

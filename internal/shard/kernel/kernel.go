@@ -24,7 +24,6 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
-	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -278,7 +277,7 @@ func (sh *Shard) Readable() {
 }
 
 // Each walks a span until f returns false.
-func Each(r store.Reader, span layout.Span, f func(key, value []byte) bool) error {
+func Each(r store.Reader, span keyspace.Span, f func(key, value []byte) bool) error {
 	it, err := r.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err

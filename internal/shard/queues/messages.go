@@ -81,28 +81,32 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 // await remembers that the messages up to a sequence are durable with a commit.
 func (qs *Queue) await(sequence uint64, g *journal.Commit) {
 	qs.forgetDurable()
-	if n := len(qs.Pending); n > 0 && qs.Pending[n-1].commit == g {
-		qs.Pending[n-1].sequence = sequence
+	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == g {
+		qs.unsynced.pending[n-1].sequence = sequence
 		return
 	}
-	qs.Pending = append(qs.Pending, pendingAppend{sequence: sequence, commit: g})
+	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: g})
 }
 
 // forgetDurable forgets the commits that are durable.
 func (qs *Queue) forgetDurable() {
 	i := 0
-	for i < len(qs.Pending) && qs.Pending[i].commit.Durable() {
+	for i < len(qs.unsynced.pending) && qs.unsynced.pending[i].commit.Durable() {
 		i++
 	}
-	if qs.Pending = slices.Delete(qs.Pending, 0, i); len(qs.Pending) == 0 && !qs.Emptied {
-		qs.Pending = nil
+	if qs.unsynced.pending = slices.Delete(qs.unsynced.pending, 0, i); len(qs.unsynced.pending) == 0 && !qs.Emptied {
+		qs.unsynced.pending = nil
 	}
 }
 
+// Unsynced is how many commits of its messages are kept in memory, as they may not be
+// durable yet.
+func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
+
 // awaited is the commit that a message becomes durable with; nil if it is.
 func (qs *Queue) awaited(sequence uint64) *journal.Commit {
-	for i := range qs.Pending {
-		if p := &qs.Pending[i]; p.sequence >= sequence {
+	for i := range qs.unsynced.pending {
+		if p := &qs.unsynced.pending[i]; p.sequence >= sequence {
 			if p.commit.Durable() {
 				return nil
 			}

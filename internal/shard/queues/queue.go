@@ -123,7 +123,7 @@ func (m module) NextDue() int64 {
 	if len(sh.Timers) == 0 {
 		return 0
 	}
-	return sh.Timers[0].timerAt
+	return sh.Timers[0].timer.at
 }
 
 // tickQueues bounds how many queues one tick looks after before it lets other
@@ -133,7 +133,7 @@ const tickQueues = 256
 func (m module) Tick(now int64) {
 	sh := m.sh
 	for range tickQueues {
-		if len(sh.Timers) == 0 || sh.Timers[0].timerAt > now {
+		if len(sh.Timers) == 0 || sh.Timers[0].timer.at > now {
 			break
 		}
 		qs := sh.Timers[0]
@@ -157,22 +157,38 @@ type Queue struct {
 	Record      *QueueRecord
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
+	Consumption Consumption
 	Gone        bool
 	dirty       bool
-	Emptied     bool   // among the shard's emptied ones
-	Readied     bool   // the consumer was told, and has not come yet
-	Paused      bool   // the consumer is told nothing
-	Low         uint64 // no message of a backlog has a lower sequence; a memory of searches
-	timerAt     int64
+	Emptied     bool // among the shard's emptied ones
+	timer       queueTimer
 	waiters     waiterList
-	newest      uint64       // the last message that the command under way added
 	Dead        *DeadLetters // on their way to the dead-letter queue; nil: none are
-	Pending     []pendingAppend
+	unsynced    unsynced
 	dedup       *dedup.Window // FIFO: of messages accepted of late
 	slot        Slot
 
-	saved      queue.Saved
-	timerIndex int32 // in the heap of timers
+	saved queue.Saved
+}
+
+// Consumption is what is kept of a backlog's consumer.
+type Consumption struct {
+	Readied bool   // it was told, and has not come yet
+	Paused  bool   // it is told nothing
+	Low     uint64 // no message has a lower sequence; a memory of searches
+}
+
+// queueTimer is when a queue is due, in epoch milliseconds, and its place in the heap of
+// timers; 0: never.
+type queueTimer struct {
+	at    int64
+	index int32
+}
+
+// unsynced are the messages that are perhaps not durable.
+type unsynced struct {
+	newest  uint64 // the last one that the command under way added
+	pending []pendingAppend
 }
 
 // Owner is of what a queue is the backlog.
@@ -199,8 +215,8 @@ func (sh *Shard) Touch(qs *Queue) {
 // Accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
 	r, _ := sh.DoAtOnce(qs, now, queue.Accept{Arrival: a}) // it refuses nothing
-	qs.newest = r.Sequence
-	return qs.newest
+	qs.unsynced.newest = r.Sequence
+	return qs.unsynced.newest
 }
 
 // Committed does what a change of the queue asks for.
@@ -211,9 +227,9 @@ func (qs *Queue) Clean() { qs.dirty = false }
 
 // Appended implements touched.
 func (qs *Queue) Appended(c *journal.Commit) {
-	if qs.newest != 0 {
-		qs.await(qs.newest, c)
-		qs.newest = 0
+	if qs.unsynced.newest != 0 {
+		qs.await(qs.unsynced.newest, c)
+		qs.unsynced.newest = 0
 	}
 }
 
@@ -231,7 +247,7 @@ func (sh *Shard) Reconcile(qs *Queue) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if qs.Backlog && !qs.Readied && !qs.Paused {
+	if qs.Backlog && !qs.Consumption.Readied && !qs.Consumption.Paused {
 		sh.engine.Hooks.Ready(qs)
 	}
 	at := qs.Machine.NextTimer(now)
@@ -263,7 +279,7 @@ func (sh *Shard) rest(qs *Queue) {
 
 // timerBy makes qs due at a moment, unless it is due before that; 0 is never.
 func (sh *Shard) timerBy(qs *Queue, at int64) {
-	if at != 0 && (qs.timerAt == 0 || at < qs.timerAt) {
+	if at != 0 && (qs.timer.at == 0 || at < qs.timer.at) {
 		sh.setTimer(qs, at)
 	}
 }
@@ -278,15 +294,15 @@ func (sh *Shard) Available(qs *Queue, now int64) bool {
 type timerHeap []*Queue
 
 func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].timerAt < h[j].timerAt }
+func (h timerHeap) Less(i, j int) bool { return h[i].timer.at < h[j].timer.at }
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].timerIndex, h[j].timerIndex = int32(i), int32(j)
+	h[i].timer.index, h[j].timer.index = int32(i), int32(j)
 }
 
 func (h *timerHeap) Push(x any) {
 	qs := x.(*Queue)
-	qs.timerIndex = int32(len(*h))
+	qs.timer.index = int32(len(*h))
 	*h = append(*h, qs)
 }
 
@@ -301,15 +317,15 @@ func (h *timerHeap) Pop() any {
 // setTimer makes qs due at a moment; 0 for never.
 func (sh *Shard) setTimer(qs *Queue, at int64) {
 	switch {
-	case qs.timerAt == 0 && at != 0:
-		qs.timerAt = at
+	case qs.timer.at == 0 && at != 0:
+		qs.timer.at = at
 		heap.Push(&sh.Timers, qs)
-	case at == 0 && qs.timerAt != 0:
-		heap.Remove(&sh.Timers, int(qs.timerIndex))
-		qs.timerAt = 0
+	case at == 0 && qs.timer.at != 0:
+		heap.Remove(&sh.Timers, int(qs.timer.index))
+		qs.timer.at = 0
 	case at != 0:
-		qs.timerAt = at
-		heap.Fix(&sh.Timers, int(qs.timerIndex))
+		qs.timer.at = at
+		heap.Fix(&sh.Timers, int(qs.timer.index))
 	}
 }
 

@@ -168,10 +168,10 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
 	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
-	g, err := e.Move(sh, qs, l, dest, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
-	})
+	}})
 	sh.moved(t, err)
 	if err == nil {
 		e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
@@ -201,10 +201,10 @@ func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l q
 	if err != nil {
 		return nil, errNoMoveSource
 	}
-	g, err := e.Move(sh, qs, l, sub, nil, func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
-	})
+	}})
 	sh.moved(t, err)
 	return g, err
 }

@@ -64,34 +64,56 @@ var ErrNotLeased = errors.New("shard: the message to be moved is gone")
 // has the configuration cfg.
 type Arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 
-// Move moves a leased message of qs into the queue dest. It returns the
-// group with which the move becomes durable. fresh, if not nil, is what make
-// makes an arrival of: a FIFO queue that accepted one with its deduplication id
-// before takes it in without keeping it. Errors: refusals of the destination,
-// which leave everything as it was; errNotLeased.
-func (e *Transfers) Move(from *Shard, qs *queues.Queue, l queue.Lease, dest arn.ARN, fresh *message.Message, make Arrival) (*journal.Commit, error) {
+// Source is a message that leaves its queue.
+type Source struct {
+	Shard *Shard
+	Queue *queues.Queue
+	Lease queue.Lease
+	// Check, asked under the source's lock, refuses to let it go. Nil: it must be leased as
+	// Lease says, or else ErrNotLeased refuses.
+	Check func() error
+}
+
+func (s *Source) check() error {
+	if s.Check != nil {
+		return s.Check()
+	}
+	if now, ok := s.Queue.Machine.Leased(s.Lease.Sequence); s.Queue.Ended() || !ok || now != s.Lease {
+		return ErrNotLeased
+	}
+	return nil
+}
+
+// Incoming is a message as it enters a queue.
+type Incoming struct {
+	To    arn.ARN
+	Enter Arrival
+	// Fresh, if not nil, is what Enter makes an arrival of: a FIFO queue that accepted one
+	// with its deduplication id before takes it in without keeping it.
+	Fresh *message.Message
+}
+
+// Move moves a message into another queue. It returns the commit with which the move,
+// or what a refusal rests on, becomes durable. Errors: refusals of the destination and
+// Source.Check, which leave everything as it was; Unavailable where the disk is full.
+func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 	if e.Full() {
 		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
 	}
-	to := e.SinkOf(dest).Home(dest)
+	to := e.SinkOf(in.To).Home(in.To)
 	if e.TwoStep {
-		return e.MoveInTwoSteps(from, to, qs, l, dest, fresh, make, func() error {
-			if now, ok := qs.Machine.Leased(l.Sequence); qs.Ended() || !ok || now != l {
-				return ErrNotLeased
-			}
-			return nil
-		})
+		return e.moveInTwoSteps(from, to, in)
 	}
 	return kernel.RunAll(true, func(*kernel.Tx) error {
-		if now, ok := qs.Machine.Leased(l.Sequence); qs.Ended() || !ok || now != l {
-			return ErrNotLeased
-		}
-		if err := to.Take(dest, fresh, make); err != nil {
+		if err := from.check(); err != nil {
 			return err
 		}
-		from.AckSource(qs, l)
+		if err := to.take(in); err != nil {
+			return err
+		}
+		from.Shard.AckSource(from.Queue, from.Lease)
 		return nil
-	}, from.Base(), to.Base())
+	}, from.Shard.Base(), to.Base())
 }
 
 // Sink is where messages of a service are moved to.
@@ -127,18 +149,19 @@ func (s queueSink) Arrived(dest arn.ARN, m *message.Message) {
 // ErrNoSubscription refuses a message for a subscription that is not there.
 var ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 
-// Take accepts a message into a queue of the shard.
-func (sh *Shard) Take(dest arn.ARN, fresh *message.Message, make Arrival) error {
-	qs, err := sh.engine.SinkOf(dest).Open(dest)
+// take accepts a message into a queue of the shard.
+func (sh *Shard) take(in Incoming) error {
+	qs, err := sh.engine.SinkOf(in.To).Open(in.To)
 	if err != nil {
 		return err
 	}
 	now := sh.Now()
-	a, err := make(now, qs.Machine.Config())
+	a, err := in.Enter(now, qs.Machine.Config())
 	if err != nil {
 		return err
 	}
-	if fresh == nil || fresh.Dedup == "" || !dest.FIFO() {
+	fresh := in.Fresh
+	if fresh == nil || fresh.Dedup == "" || !in.To.FIFO() {
 		sh.Accept(qs, now, a)
 		return nil
 	}
@@ -157,19 +180,19 @@ func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 	sh.engine.Removed(qs)
 }
 
-// MoveInTwoSteps moves a message for which there, asked under the source's
-// lock, has no objection.
-func (e *Transfers) MoveInTwoSteps(from, to *Shard, qs *queues.Queue, l queue.Lease, dest arn.ARN, fresh *message.Message, make Arrival, there func() error) (*journal.Commit, error) {
+// moveInTwoSteps is Move where the two shards do not share a commit.
+func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal.Commit, error) {
+	from, qs, l := src.Shard, src.Queue, src.Lease
 	id := TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
 
-	if _, err := from.Run(false, func(*kernel.Tx) error { return there() }); err != nil {
+	if _, err := from.Run(false, func(*kernel.Tx) error { return src.check() }); err != nil {
 		return nil, err
 	}
-	g, err := to.Run(true, func(*kernel.Tx) error {
+	c, err := to.Run(true, func(*kernel.Tx) error {
 		if _, known := to.Accepted[id]; known {
 			return nil
 		}
-		if err := to.Take(dest, fresh, make); err != nil {
+		if err := to.take(in); err != nil {
 			return err
 		}
 		if to.Accepted == nil {
@@ -179,12 +202,12 @@ func (e *Transfers) MoveInTwoSteps(from, to *Shard, qs *queues.Queue, l queue.Le
 		to.Batch.Set(id.Key(to.ID), binary.BigEndian.AppendUint64(nil, uint64(l.Lane)))
 		return nil
 	})
+	c.Wait()
 	if err != nil {
-		return g, err
+		return nil, err
 	}
-	g.Wait()
 
-	g, _ = from.Run(true, func(*kernel.Tx) error {
+	c, _ = from.Run(true, func(*kernel.Tx) error {
 		switch now, ok := qs.Machine.Leased(l.Sequence); {
 		case qs.Ended():
 		case ok && now == l:
@@ -195,13 +218,13 @@ func (e *Transfers) MoveInTwoSteps(from, to *Shard, qs *queues.Queue, l queue.Le
 		}
 		return nil
 	})
-	g.Wait()
+	c.Wait()
 
 	to.View(func() {
 		delete(to.Accepted, id)
 		to.Batch.SingleDelete(id.Key(to.ID))
 	})
-	return g, nil
+	return c, nil
 }
 
 // RedriveWait is how long a dead letter, and what else is handed over at its end,
@@ -233,9 +256,9 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 			return
 		}
 
-		_, err := e.Move(sh, qs, l, dest, nil, func(now int64, _ queue.Config) (queue.Arrival, error) {
+		_, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
 			return e.deadLetter(sh, qs, l, now)
-		})
+		}})
 		switch kind := fault.KindOf(err); {
 		case err == nil || errors.Is(err, ErrNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:

@@ -3,10 +3,8 @@ package shard
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard/backlog"
@@ -54,31 +52,5 @@ func TestCauseSurvivesACrash(t *testing.T) {
 				t.Errorf("shown as %+v: %v", infos, err)
 			}
 		})
-	}
-}
-
-// TestHistoryRecords: a record without a cause is that of the version before, byte
-// for byte; damage costs what is behind it.
-func TestHistoryRecords(t *testing.T) {
-	one := []backlog.Attempt{{At: time.UnixMilli(5).UTC(), Outcome: "server-error", Status: 503, Detail: "no", Latency: time.Millisecond}}
-	plain := backlog.History{Total: 1, First: one, Signature: []byte("s")}
-	if got, want := plain.Encode(), "\x02\x01s\x01\x0a\x0cserver-error\xf7\x03\x02no\xe8\x07"; string(got) != want {
-		t.Errorf("encoded as %q, want %q", got, want)
-	}
-	caused := backlog.History{Total: 1, First: one, Cause: backlog.Cause{Reason: "gone", Attempt: 1}}
-	for _, h := range []backlog.History{{}, plain, caused} {
-		record := h.Encode()
-		got, err := backlog.DecodeHistory(record)
-		if d := cmp.Diff(h, got, cmp.AllowUnexported(backlog.History{})); d != "" || err != nil {
-			t.Errorf("-written +read: %s%v", d, err)
-		}
-		for n := range record {
-			if got, err := backlog.DecodeHistory(record[:n]); err == nil && n > 0 && len(got.First) == len(h.First) && h.Total > 0 {
-				t.Errorf("%d of %d bytes are read as whole", n, len(record))
-			}
-		}
-	}
-	if _, err := backlog.DecodeHistory([]byte{4, 0, 0}); err == nil {
-		t.Error("a record of a later version is read")
 	}
 }

@@ -260,7 +260,7 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
-	pump := &pump{engine: w.Engine, newID: w.Topics.Options.NewID}
+	pump := &pump{engine: w.Engine, newID: w.Options.NewID}
 	w.SetConsumer("sns", pump)
 	var all []arn.ARN
 	for i := range queueCount {

@@ -298,6 +298,7 @@ func (e *Backlogs) Release(d *Delivery) {
 	})
 }
 
+// Finish notes for those who look that a delivery has ended, after an attempt if a is one.
 func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
 	if a.Outcome != "" {
 		d.History.add(a)
@@ -443,6 +444,7 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 	return true, nil
 }
 
+// ErrLonger refuses a message that is longer than a queue's messages may be.
 func ErrLonger(cfg queue.Config) error {
 	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
 }
@@ -518,9 +520,10 @@ type Consumer interface {
 	Ready(owner arn.ARN)
 }
 
-// history is how long finished deliveries stay visible; limits are those of every topic.
+// New adds the module to the shards, above that of transfers. history is how long
+// finished deliveries stay visible; limits are those of every topic.
 func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
-	e := &Backlogs{Transfers: below, Finished: NewFinishedCache(history)}
+	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
 	for id, sh := range below.Shards {
 		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits)}
 		e.Shards[id] = s

@@ -66,7 +66,8 @@ type ring struct {
 	next    int
 }
 
-func NewFinishedCache(life time.Duration) *finishedCache {
+// newFinishedCache keeps deliveries visible for a while after their end.
+func newFinishedCache(life time.Duration) *finishedCache {
 	c := &finishedCache{life: life}
 	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
 		for i := range g.entries {

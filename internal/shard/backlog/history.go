@@ -58,6 +58,7 @@ const (
 	historyCaused = 3
 )
 
+// Encode is the record of the history.
 func (h *History) Encode() []byte {
 	version := byte(historySigned)
 	if !h.Cause.IsZero() {

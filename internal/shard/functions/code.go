@@ -19,10 +19,13 @@ import (
 // once, or when the shard is loaded.
 
 const (
-	CodeChunk = 64 << 10 // the size of a chunk, in bytes: little to read for who only passes by
-	CodeStep  = 16       // chunks in one commit
+	// CodeChunk is the size of a chunk, in bytes: little to read for who only passes by.
+	CodeChunk = 64 << 10
+	// CodeStep is how many chunks one commit has.
+	CodeStep = 16
 )
 
+// CodePrefix begins the keys of a shard's code.
 func CodePrefix(shard uint16) []byte {
 	return []byte{keyspace.CodeSpace, byte(shard >> 8), byte(shard)}
 }

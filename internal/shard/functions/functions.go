@@ -458,6 +458,7 @@ type Shard struct {
 	functionPolicies map[arn.ARN]map[string]*policy.Policy
 }
 
+// New adds the module to the shards, above that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Functions {
 	e := &Functions{Backlogs: below, options: o}
 	for id, sh := range below.Shards {

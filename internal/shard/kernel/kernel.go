@@ -59,6 +59,7 @@ type Kernel struct {
 	stopOnce   sync.Once
 }
 
+// New makes the shards of a node, which have no modules yet.
 func New(o Options) *Kernel {
 	e := &Kernel{
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
@@ -100,6 +101,7 @@ func (e *Kernel) Close() error {
 	return nil
 }
 
+// Fatal logs a failure of the store and ends the process.
 func (e *Kernel) Fatal(err error) {
 	if s, ok := e.Store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
 		e.Logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
@@ -188,6 +190,7 @@ func (sh *Shard) close() {
 	}
 }
 
+// ErrFull refuses what would take space on a disk that is short of it.
 var ErrFull = fault.New(fault.InsufficientStorage,
 	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
 
@@ -266,6 +269,7 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 	return all, more, ctx.Err()
 }
 
+// Full reports that the disk is short of space.
 func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
 
 // Readable makes what the shard has appended so far visible in the store. It
@@ -299,11 +303,13 @@ func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
 	return e.Store.Get(nil, key)
 }
 
+// AppendText appends a text behind its length, as a varint.
 func AppendText(buf []byte, s string) []byte {
 	buf = binary.AppendUvarint(buf, uint64(len(s)))
 	return append(buf, s...)
 }
 
+// TakeText takes a text that AppendText has written from the beginning of p; rest is what follows.
 func TakeText(p []byte) (s string, rest []byte, ok bool) {
 	n, w := binary.Uvarint(p)
 	if w <= 0 || n > uint64(len(p)-w) {

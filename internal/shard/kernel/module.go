@@ -31,12 +31,23 @@ type Module interface {
 // NopModule is a module that has nothing to do; for embedding.
 type NopModule struct{}
 
-func (NopModule) Load() error    { return nil }
+// Load implements Module.
+func (NopModule) Load() error { return nil }
+
+// Recover implements Module.
 func (NopModule) Recover() error { return nil }
-func (NopModule) Resume()        {}
+
+// Resume implements Module.
+func (NopModule) Resume() {}
+
+// NextDue implements Module.
 func (NopModule) NextDue() int64 { return 0 }
-func (NopModule) Tick(int64)     {}
-func (NopModule) Close()         {}
+
+// Tick implements Module.
+func (NopModule) Tick(int64) {}
+
+// Close implements Module.
+func (NopModule) Close() {}
 
 // Touched is what a command has changed, and which has to do something for it when the
 // command is committed.

@@ -28,7 +28,8 @@ type handleSealer struct {
 	codes sync.Pool // of hash.Hash, keyed
 }
 
-func NewHandleSealer(key []byte) *handleSealer {
+// newHandleSealer makes one whose handles only the holder of the key can make.
+func newHandleSealer(key []byte) *handleSealer {
 	s := &handleSealer{}
 	s.codes.New = func() any { return hmac.New(sha256.New, key) }
 	return s

@@ -124,12 +124,12 @@ type waiter struct {
 	max        int
 	visibility time.Duration
 	attempt    string
-	result     chan leased   // capacity 1
+	result     chan Found    // capacity 1
 	waiting    func(is bool) // told when it is listed, and no longer; may be nil
 }
 
-// leased is what a receive found.
-type leased struct {
+// Found is what a receive found.
+type Found struct {
 	queue  *Queue // that they are of; nil without any
 	Leases []queue.Lease
 	Group  *journal.Commit // with which the messages become durable
@@ -199,7 +199,7 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 // the queue as it was found.
 func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
 	sh := e.ShardOf(req.Queue)
-	var found leased
+	var found Found
 	var w *waiter
 	rest, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
@@ -238,7 +238,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 }
 
 // receiveOrWait runs a receive, and lines it up to wait if it finds nothing and may.
-func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found leased, w *waiter, err error) {
+func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *waiter, err error) {
 	if qs, err = sh.Lookup(req.Queue); err != nil {
 		return nil, found, nil, err
 	}
@@ -257,7 +257,7 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found leased, w 
 		return qs, found, nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
 	}
 	if len(found.Leases) == 0 && req.Wait > 0 {
-		w = &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan leased, 1), waiting: req.Waiting}
+		w = &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan Found, 1), waiting: req.Waiting}
 		qs.waiters.push(w)
 	}
 	return qs, found, w, nil
@@ -268,7 +268,7 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found leased, w 
 const ReceiveRounds = 4
 
 // Receive runs one receive on a queue, under the shard's lock.
-func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) leased {
+func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
 	fifo := qs.ARN.FIFO() && !qs.Backlog // what it tells of is durable first
 	for round := 1; ; round++ {
 		now := sh.Now()
@@ -283,25 +283,25 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			sh.engine.Hooks.DeadLetters(qs, r.Moves)
 		}
 		if err != nil {
-			return leased{Err: err}
+			return Found{Err: err}
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return leased{queue: qs, Leases: r.Leases, Group: sh.Log.Last()}
+				return Found{queue: qs, Leases: r.Leases, Group: sh.Log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
 			}
-			return leased{queue: qs, Leases: r.Leases, Group: qs.awaited(newest)}
+			return Found{queue: qs, Leases: r.Leases, Group: qs.awaited(newest)}
 		}
 		if !sh.Available(qs, now) {
-			return leased{}
+			return Found{}
 		}
 		if round == ReceiveRounds {
 			sh.timerBy(qs, now+1) // whoever waits is served by the next tick
 			sh.Arm()
-			return leased{}
+			return Found{}
 		}
 	}
 }
@@ -329,12 +329,12 @@ func (sh *Shard) serve(qs *Queue, now int64) {
 func (sh *Shard) refuse(qs *Queue, err error) {
 	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
 		qs.waiters.remove(w)
-		w.result <- leased{Err: err}
+		w.result <- Found{Err: err}
 	}
 }
 
 // waitFor waits for a waiter to be served. A long poll waits in real time.
-func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) leased {
+func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
 	timeout := make(chan struct{})
 	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
 	defer timer.Stop()
@@ -350,7 +350,7 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case found := <-w.result:
 		return found
 	default:
-		return leased{Err: ctx.Err()}
+		return Found{Err: ctx.Err()}
 	}
 }
 
@@ -401,7 +401,7 @@ func (sh *Shard) setAside(qs *Queue, all []unreadable) {
 
 // deliverable reads the messages of leases, as far as there is room for them; they are
 // durable.
-func (e *Queues) deliverable(ctx context.Context, sh *Shard, found leased, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
+func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
 	}
@@ -457,6 +457,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found leased, memor
 	return out, bad, nil
 }
 
+// ErrHandle refuses a receipt handle that is not the queue's.
 var ErrHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
 
 // DeleteMessages deletes received messages by their handles. Deleting what is

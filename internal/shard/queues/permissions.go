@@ -35,14 +35,14 @@ func (p *Permission) Grant(prefix string, resource arn.ARN) policy.Grant {
 // QueueDoesNotExist; InvalidParameter when the label is taken; OverLimit when
 // the policy would grow too large.
 func (e *Queues) AddPermission(ctx context.Context, a arn.ARN, p Permission) error {
-	return e.editPolicy(ctx, a, func(doc string) (string, error) { return AddStatement(doc, a, p) })
+	return e.editPolicy(ctx, a, func(doc string) (string, error) { return addStatement(doc, a, p) })
 }
 
 // RemovePermission removes the statements with a label from a queue's policy,
 // and with the last one the policy itself.
 // Errors: QueueDoesNotExist; InvalidParameter when there is none.
 func (e *Queues) RemovePermission(ctx context.Context, a arn.ARN, label string) error {
-	return e.editPolicy(ctx, a, func(doc string) (string, error) { return RemoveStatement(doc, label) })
+	return e.editPolicy(ctx, a, func(doc string) (string, error) { return removeStatement(doc, label) })
 }
 
 func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string) (string, error)) error {
@@ -71,7 +71,8 @@ func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 	})
 }
 
-func AddStatement(doc string, a arn.ARN, p Permission) (string, error) {
+// addStatement adds a permission to the policy of a queue, which may be empty.
+func addStatement(doc string, a arn.ARN, p Permission) (string, error) {
 	edited, err := policy.Add(doc, a.String()+"/SQSDefaultPolicy", p.Grant("SQS:", a))
 	if errors.Is(err, policy.ErrTaken) {
 		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: Already exists.", p.Label)
@@ -88,7 +89,8 @@ func AddStatement(doc string, a arn.ARN, p Permission) (string, error) {
 	return edited, nil
 }
 
-func RemoveStatement(doc, label string) (string, error) {
+// removeStatement removes the statements with a label from a policy.
+func removeStatement(doc, label string) (string, error) {
 	edited, err := policy.Remove(doc, label)
 	if errors.Is(err, policy.ErrNoStatement) {
 		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: can't find label.", label)

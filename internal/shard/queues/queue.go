@@ -77,11 +77,12 @@ type Shard struct {
 	sizes     []int  // room for those of the messages of a send
 }
 
+// New adds the module to the shards.
 func New(k *kernel.Kernel, o Options) *Queues {
 	e := &Queues{Kernel: k, options: o}
 	for id, sh := range k.All {
 		s := &Shard{Shard: sh, engine: e, Queues: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
-		e.Parts.Shards[id] = s
+		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}
 	return e

@@ -62,6 +62,7 @@ func catalogPrefix(shard uint16, account, region string) []byte {
 	return append(append(key, region...), 0)
 }
 
+// WriteQueue writes the record of a queue, as part of the command under way.
 func (sh *Shard) WriteQueue(qs *Queue) error {
 	value, err := json.Marshal(qs.Record)
 	if err != nil {
@@ -289,6 +290,7 @@ func (e *Queues) ListQueues(_ context.Context, region, account, prefix, after st
 	return names, more, err
 }
 
+// DecodeQueueRecord reads the record of a queue.
 func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 	if len(value) == 0 || value[0] != queueRecordVersion {
 		return nil, fmt.Errorf("a queue's record has an unknown version; it was written by a newer godwit")
@@ -382,10 +384,11 @@ func (e *Queues) loadSecret() error {
 		}
 		e.All[0].Batch.Set(secretKey, key)
 	}
-	e.handles = NewHandleSealer(key)
+	e.handles = newHandleSealer(key)
 	return nil
 }
 
+// ByIncarnation finds a queue or backlog; nil: there is none.
 func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
 	if qs, ok := sh.Backlogs[inc]; ok {
 		return qs
@@ -398,6 +401,7 @@ func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
 	return nil
 }
 
+// HandleKeySize is the size of the key that receipt handles are authenticated with.
 const HandleKeySize = 32 // bytes
 
 // secretKey holds the key that receipt handles are authenticated with, among

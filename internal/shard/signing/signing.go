@@ -19,6 +19,7 @@ var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 // Keys is the module of the keys that envelopes are signed with.
 type Keys struct{ kernel *kernel.Kernel }
 
+// New makes the module; it has no state in memory.
 func New(k *kernel.Kernel) *Keys { return &Keys{k} }
 
 // SigningKeys are all keys that PutSigningKey was given, by their ids.

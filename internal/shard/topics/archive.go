@@ -30,6 +30,7 @@ type archivePlace struct {
 	sequence uint64
 }
 
+// ArchivePlaceSize is the size of a place in an archive.
 const ArchivePlaceSize = 8 + 8
 
 func (p archivePlace) appendTo(buf []byte) []byte {

@@ -24,8 +24,9 @@ import (
 // nothing of a topic that was created since is among that.
 
 const (
-	CollectStep = 512 // backlogs that one step drops
-	eraseFew    = 64  // keys that are removed one by one
+	// CollectStep is how many backlogs one step drops.
+	CollectStep = 512
+	eraseFew    = 64 // keys that are removed one by one
 )
 
 // deletedTopic are the backlogs of a topic that was deleted.

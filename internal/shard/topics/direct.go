@@ -28,8 +28,8 @@ import (
 // not wait for a signature.
 type Renderer func(notification *message.Message) (*message.Message, error)
 
-// plan is where publications go.
-type plan struct {
+// Plan is where publications go.
+type Plan struct {
 	Publications int // how many it is for
 	Deliveries   []planned
 	Shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
@@ -78,8 +78,8 @@ func QueueOf(sub *topic.Subscription) arn.ARN {
 // as fit into one commit. If the first alone is for too many, these get it later
 // where they may, and else the plan is for none. It may be used while the
 // generation of the shard's catalog is the same.
-func (sh *Shard) Plan(fs []Fanout) plan {
-	p := plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
+func (sh *Shard) Plan(fs []Fanout) Plan {
+	p := Plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
 	p.seen = 1 << sh.ID
 	patient := !fs[0].Topic.FIFO() // some may get it later than others
 	room := LaterMost - sh.Spreading[fs[0].Topic]
@@ -127,7 +127,7 @@ func (sh *Shard) Plan(fs []Fanout) plan {
 }
 
 // made are the deliveries that were made at once.
-func (p *plan) made(yield func(backlog.Direct) bool) {
+func (p *Plan) made(yield func(backlog.Direct) bool) {
 	for i := range p.Deliveries {
 		d := &p.Deliveries[i]
 		if d.made && !yield(backlog.Direct{Subscription: d.Sub, Message: d.f.P.ID, Published: d.f.sent}) {
@@ -137,10 +137,10 @@ func (p *plan) made(yield func(backlog.Direct) bool) {
 }
 
 // full reports that there is no room for another delivery.
-func (p *plan) full() bool { return len(p.Deliveries) == FanoutStep || p.size > FanoutBytes }
+func (p *Plan) full() bool { return len(p.Deliveries) == FanoutStep || p.size > FanoutBytes }
 
 // add adds a delivery of a publication, the n-th.
-func (p *plan) add(sh *Shard, f *Fanout, n int, sub *topic.Subscription, size int) {
+func (p *Plan) add(sh *Shard, f *Fanout, n int, sub *topic.Subscription, size int) {
 	p.size += size
 	f.reached.Add(sub)
 	d := planned{f: f, N: n, Sub: sub, target: sh.target(sub)}
@@ -156,7 +156,7 @@ func (p *plan) add(sh *Shard, f *Fanout, n int, sub *topic.Subscription, size in
 
 // order puts the shards into the order of locking, and what is for one queue
 // together, in the order of publishing.
-func (p *plan) order() {
+func (p *Plan) order() {
 	slices.SortFunc(p.Shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
 	if p.Publications > 1 {
 		slices.SortFunc(p.Deliveries, func(a, b planned) int {
@@ -207,7 +207,7 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, n
 
 // publishDirect publishes as planned, unless the catalog is of another generation. It
 // has the locks of all the plan's shards.
-func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p plan, generation uint64) (g *journal.Commit, n int) {
+func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p Plan, generation uint64) (g *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
 		return nil, 0
 	}

@@ -55,7 +55,7 @@ func (sh *Shard) applyBackpressure(tx *kernel.Tx, t arn.ARN) {
 
 // deferFanout has those get publications later for whom there is no place in the
 // plan, as part of the command that carries it out.
-func (sh *Shard) deferFanout(fs []Fanout, p plan) {
+func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
 	for _, d := range p.Deliveries {
 		if d.f.Later {
 			d.f.alreadyDelivered = binary.AppendUvarint(d.f.alreadyDelivered, d.Sub.Incarnation)
@@ -221,6 +221,7 @@ func (f *Fanout) encode() []byte {
 	return m.AppendRecord(buf)
 }
 
+// DecodeFanout reads what encode wrote.
 func DecodeFanout(p []byte) (*Fanout, error) {
 	f := &Fanout{}
 	var ok bool

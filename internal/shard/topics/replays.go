@@ -69,10 +69,10 @@ func (sh *Shard) replayChanged(sub *topic.Subscription) {
 	sh.lineUp(r)
 }
 
-// dropBacklog removes the backlog of a subscription that is gone, and its replay.
-func (sh *Shard) dropBacklog(inc layout.Incarnation) {
+// dropSubscription removes the backlog of a subscription that is gone, and its replay.
+func (sh *Shard) dropSubscription(inc layout.Incarnation) {
 	sh.dropReplay(inc)
-	sh.Shard.DropBacklog(inc)
+	sh.DropBacklog(inc)
 }
 
 // dropReplay forgets the replay of a subscription, if there is one.

@@ -97,7 +97,7 @@ func (sh *Shard) removeLapsed() {
 		return
 	}
 	for _, sub := range gone {
-		sh.dropBacklog(layout.Incarnation(sub.Incarnation))
+		sh.dropSubscription(layout.Incarnation(sub.Incarnation))
 	}
 	sh.CatalogChanged(sh.Commit(true))
 }
@@ -245,7 +245,7 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 		}
 		if done.Restored {
 			sh.Meta.Incarnation++
-			sh.dropBacklog(layout.Incarnation(done.Dropped))
+			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
 		if sh.Batch.Len() > 0 { // it was pending, or removed
 			sh.replayChanged(done.Subscription)
@@ -263,7 +263,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 		cmd.Incarnation = sh.Meta.Incarnation + 1
 		done, err := sh.Topics.Unsubscribe(sh.Time(), cmd, &sh.Batch)
 		if done.Subscription != nil {
-			sh.dropBacklog(layout.Incarnation(done.Dropped))
+			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
 		if done.Confirm {
 			sh.Meta.Incarnation++
@@ -275,7 +275,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 
 // withSubscription is withCatalog for the shard of a subscription.
 func (e *Topics) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
-	return e.Backlogs.WithSubscription(ctx, sub, func(sh *backlog.Shard) error { return f(e.Shards[sh.ID]) })
+	return e.WithSubscription(ctx, sub, func(sh *backlog.Shard) error { return f(e.Shards[sh.ID]) })
 }
 
 // SubscriptionAttributes are all attributes of a subscription. Errors: NotFound.
@@ -422,6 +422,7 @@ type Shard struct {
 	Reclaiming    bool
 }
 
+// New adds the module to the shards, above that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Topics {
 	e := &Topics{Backlogs: below, Options: o}
 	for id, sh := range below.Shards {

@@ -150,6 +150,7 @@ func (sh *Shard) loadMoves() error {
 	return cmp.Or(failed, err)
 }
 
+// AddMove adds a task to those of its queue.
 func (sh *Shard) AddMove(t *RunningMove) {
 	if sh.moves == nil {
 		sh.moves = map[arn.ARN][]*RunningMove{}

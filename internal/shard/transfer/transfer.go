@@ -42,6 +42,7 @@ func transferPrefix(shard uint16) []byte {
 	return keyspace.Shard(shard, keyspace.Transfers)
 }
 
+// Key is where the mark of a transfer stands at its destination.
 func (id TransferID) Key(destination uint16) []byte {
 	key := binary.BigEndian.AppendUint16(transferPrefix(destination), id.Shard)
 	key = binary.BigEndian.AppendUint64(key, uint64(id.Incarnation))
@@ -356,6 +357,8 @@ type Shard struct {
 	moves    map[arn.ARN][]*RunningMove // the latest move tasks of queues, oldest first
 }
 
+// New adds the module to the shards, above that of queues. With twoStep every transfer takes the
+// way of shards that share no commit.
 func New(below *queues.Queues, twoStep bool) *Transfers {
 	e := &Transfers{
 		Queues: below, TwoStep: twoStep, Sinks: map[string]Sink{},

@@ -1,4 +1,4 @@
-package shard
+package queues
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/arn"
 )
 
 // Adding a permission to a policy and removing it leaves the policy as it was,
@@ -23,15 +23,15 @@ func FuzzPolicyEdits(f *testing.F) {
 		if doc != "" && (json.Unmarshal([]byte(doc), &before) != nil || before == nil || before["Statement"] == nil) {
 			return
 		}
-		p := queues.Permission{Label: "fuzzed", Accounts: []string{"111111111111"}, Actions: []string{"SendMessage"}}
-		added, err := queues.AddStatement(doc, queueARN("q"), p)
+		p := Permission{Label: "fuzzed", Accounts: []string{"111111111111"}, Actions: []string{"SendMessage"}}
+		added, err := addStatement(doc, arn.Queue("us-east-1", "000000000000", "q"), p)
 		if err != nil {
 			return // taken, or too large
 		}
-		if _, err := queues.AddStatement(added, queueARN("q"), p); err == nil {
+		if _, err := addStatement(added, arn.Queue("us-east-1", "000000000000", "q"), p); err == nil {
 			t.Errorf("%s: the label was given twice", doc)
 		}
-		removed, err := queues.RemoveStatement(added, "fuzzed")
+		removed, err := removeStatement(added, "fuzzed")
 		if err != nil {
 			t.Fatalf("%s: %v", added, err)
 		}

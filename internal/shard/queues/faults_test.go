@@ -1,19 +1,18 @@
-package shard
+package queues
 
 import (
 	"testing"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // A fault of a whole service holds for its queues too, but for those that have
 // one of their own, and for no other account or region.
 func TestServiceFaults(t *testing.T) {
-	e := &queues.Faults{}
+	e := &Faults{}
 	q, other := arn.Queue("us-east-1", "000000000000", "q"), arn.Queue("us-east-1", "000000000000", "other")
-	all := arn.Queue("us-east-1", "000000000000", queues.AllResources)
+	all := arn.Queue("us-east-1", "000000000000", AllResources)
 	set := func(a arn.ARN, name string) {
 		t.Helper()
 		if err := e.SetFault(a, name); err != nil {

@@ -1,4 +1,4 @@
-package shard
+package kernel
 
 import (
 	"context"
@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -16,34 +15,34 @@ import (
 // moment nobody goes on with what it has left in memory.
 func TestPanicHalfway(t *testing.T) {
 	for name, c := range map[string]struct {
-		run  func(w *poisonWorld, command func(*kernel.Tx) error)
+		run  func(w *poisonWorld, command func(*Tx) error)
 		gone int // shards that take no command any more
 	}{
-		"one shard": {func(w *poisonWorld, f func(*kernel.Tx) error) { _, _ = w.All[3].Run(true, f) }, 1},
-		"several":   {func(w *poisonWorld, f func(*kernel.Tx) error) { _, _ = kernel.RunAll(true, f, w.All[5], w.All[3]) }, 2},
-		"a look":    {func(w *poisonWorld, f func(*kernel.Tx) error) { w.All[3].View(func() { _ = f(nil) }) }, 1},
-		"the catalog": {func(w *poisonWorld, f func(*kernel.Tx) error) {
-			_ = w.Queues.WithCatalog(context.Background(), queueARN("q"), func(*queues.Shard) error { return f(nil) })
+		"one shard": {func(w *poisonWorld, f func(*Tx) error) { _, _ = w.All[3].Run(true, f) }, 1},
+		"several":   {func(w *poisonWorld, f func(*Tx) error) { _, _ = RunAll(true, f, w.All[5], w.All[3]) }, 2},
+		"a look":    {func(w *poisonWorld, f func(*Tx) error) { w.All[3].View(func() { _ = f(nil) }) }, 1},
+		"the catalog": {func(w *poisonWorld, f func(*Tx) error) {
+			_ = w.All[3].change(context.Background(), func() error { return f(nil) })
 		}, 1},
-		"in a yield": {func(w *poisonWorld, f func(*kernel.Tx) error) {
-			_, _ = w.All[3].Run(true, func(tx *kernel.Tx) error { tx.Yield(func() { _, _ = w.All[3].Run(true, f) }); return nil })
+		"in a yield": {func(w *poisonWorld, f func(*Tx) error) {
+			_, _ = w.All[3].Run(true, func(tx *Tx) error { tx.Yield(func() { _, _ = w.All[3].Run(true, f) }); return nil })
 		}, 1},
-		"when widened": {func(w *poisonWorld, f func(*kernel.Tx) error) {
-			_, _ = w.All[3].Run(true, func(tx *kernel.Tx) error { tx.Widen(w.All[3:7]); return f(tx) })
+		"when widened": {func(w *poisonWorld, f func(*Tx) error) {
+			_, _ = w.All[3].Run(true, func(tx *Tx) error { tx.Widen(w.All[3:7]); return f(tx) })
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPoisonWorld(t)
-			command := func(*kernel.Tx) error { panic("a mistake") }
+			command := func(*Tx) error { panic("a mistake") }
 			if cause := recovered(func() { c.run(w, command) }); cause != "a mistake" {
 				t.Errorf("the caller sees %v", cause)
 			}
-			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], kernel.ErrPoisoned) {
+			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], ErrPoisoned) {
 				t.Errorf("the process ends %d times: %v", len(w.fatal), w.fatal)
 			}
 			gone := 0
 			for _, sh := range w.All {
-				if err, ok := recovered(func() { sh.View(func() {}) }).(error); ok && errors.Is(err, kernel.ErrPoisoned) {
+				if err, ok := recovered(func() { sh.View(func() {}) }).(error); ok && errors.Is(err, ErrPoisoned) {
 					gone++
 				}
 			}
@@ -58,7 +57,7 @@ func TestPanicHalfway(t *testing.T) {
 func TestPanicBeside(t *testing.T) {
 	w := newPoisonWorld(t)
 	sh := w.All[3]
-	if recovered(func() { sh.Run(true, func(*kernel.Tx) error { sh.Emit(panicking{}); return nil }) }) == nil {
+	if recovered(func() { sh.Run(true, func(*Tx) error { sh.Emit(panicking{}); return nil }) }) == nil {
 		t.Error("no panic")
 	}
 	sh.View(func() {})
@@ -72,16 +71,21 @@ type panicking struct{}
 func (panicking) Emit() { panic("a mistake") }
 
 type poisonWorld struct {
-	*Engine
+	*Kernel
 	fatal []error
 }
 
 func newPoisonWorld(t *testing.T) *poisonWorld {
 	w := &poisonWorld{}
-	w.Engine = openEngine(t, Options{
-		Journal: journalOf(t, memory.New(), nil), Clock: clock.System, Logger: slog.New(slog.DiscardHandler),
+	j := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(j.Close)
+	w.Kernel = New(Options{
+		Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(err error) { w.fatal = append(w.fatal, err) },
 	})
+	if err := w.Load(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)

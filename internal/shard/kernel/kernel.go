@@ -112,9 +112,9 @@ func (e *Kernel) Fatal(err error) {
 	e.Config.Fatal(err)
 }
 
-// shardIndex finds the shard that a queue, topic or function belongs to: FNV-1a
+// ShardNumber finds the shard that a queue, topic or function belongs to: FNV-1a
 // over its name.
-func shardIndex(a arn.ARN) uint16 {
+func ShardNumber(a arn.ARN) uint16 {
 	h := uint64(14695981039346656037)
 	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
 		for i := range len(part) {

@@ -72,7 +72,7 @@ type Part interface{ Base() *Shard }
 type Parts[S Part] struct{ Shards [Shards]S }
 
 // ShardOf is the part in the shard of a queue, topic or function.
-func (p *Parts[S]) ShardOf(a arn.ARN) S { return p.Shards[shardIndex(a)] }
+func (p *Parts[S]) ShardOf(a arn.ARN) S { return p.Shards[ShardNumber(a)] }
 
 // WithCatalog runs f under the lock of a's shard, for commands that read or
 // change which queues, topics and functions there are. It returns once all

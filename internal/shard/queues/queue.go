@@ -6,7 +6,6 @@ package queues
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
@@ -18,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // Options are what the module is made of.
@@ -64,7 +64,7 @@ type Shard struct {
 	Queues   map[arn.ARN]*Queue
 	Backlogs map[layout.Incarnation]*Queue
 	Counters map[layout.Incarnation][]byte // while the shard is loaded: those that nobody has claimed
-	Timers   timerHeap
+	Timers   sorted.Heap[*Queue]
 
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
@@ -291,42 +291,24 @@ func (sh *Shard) Available(qs *Queue, now int64) bool {
 	return r.Found
 }
 
-// timerHeap orders the queues that wait for a moment.
-type timerHeap []*Queue
+// Before orders the queues that wait for a moment.
+func (qs *Queue) Before(o *Queue) bool { return qs.timer.at < o.timer.at }
 
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].timer.at < h[j].timer.at }
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].timer.index, h[j].timer.index = int32(i), int32(j)
-}
-
-func (h *timerHeap) Push(x any) {
-	qs := x.(*Queue)
-	qs.timer.index = int32(len(*h))
-	*h = append(*h, qs)
-}
-
-func (h *timerHeap) Pop() any {
-	old := *h
-	qs := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return qs
-}
+// Place is where the queue is among them.
+func (qs *Queue) Place() *int32 { return &qs.timer.index }
 
 // setTimer makes qs due at a moment; 0 for never.
 func (sh *Shard) setTimer(qs *Queue, at int64) {
 	switch {
 	case qs.timer.at == 0 && at != 0:
 		qs.timer.at = at
-		heap.Push(&sh.Timers, qs)
+		sh.Timers.Push(qs)
 	case at == 0 && qs.timer.at != 0:
-		heap.Remove(&sh.Timers, int(qs.timer.index))
+		sh.Timers.Remove(qs)
 		qs.timer.at = 0
 	case at != 0:
 		qs.timer.at = at
-		heap.Fix(&sh.Timers, int(qs.timer.index))
+		sh.Timers.Fix(qs)
 	}
 }
 

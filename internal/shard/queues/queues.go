@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -62,15 +63,18 @@ func catalogPrefix(shard uint16, account, region string) []byte {
 	return append(append(key, region...), 0)
 }
 
-// WriteQueue writes the record of a queue, as part of the command under way.
-func (sh *Shard) WriteQueue(qs *Queue) error {
-	value, err := json.Marshal(qs.Record)
+// Put writes the record of a queue.
+func (r *QueueRecord) Put(b *mutation.Batch, shard uint16, a arn.ARN) error {
+	value, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	sh.Batch.Set(catalogKey(sh.ID, qs.ARN), append([]byte{queueRecordVersion}, value...))
+	b.Set(catalogKey(shard, a), append([]byte{queueRecordVersion}, value...))
 	return nil
 }
+
+// WriteQueue writes the record of a queue, as part of the command under way.
+func (sh *Shard) WriteQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
 
 // CreateQueue creates a queue. A queue of that name with the same values of the
 // attributes that the request names is left as it is. Errors: QueueNameExists,

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Records knows what the records of a store mean.
@@ -27,14 +28,19 @@ type Records interface {
 	Add(key, value []byte)
 	// Describe says what a record is, and whose.
 	Describe(key []byte) (kind, owner string)
+	// Required says that a start is refused if a record of [from, to) cannot be read.
+	// A nil to is the end.
+	Required(from, to []byte) bool
 }
 
 // Report is what was found.
 type Report struct {
 	// Refusal is why a start would refuse the directory; nil: it would not.
 	Refusal error
-	Files   []File
-	Lost    []Lost // in the order of owner and kind
+	// Required says that records are lost without which a start is refused.
+	Required bool
+	Files    []File
+	Lost     []Lost // in the order of owner and kind
 	// Earlier is what a salvage that made this store lost. It is no damage.
 	Earlier []Lost // in the order of owner and kind
 	Writes  int64  // read, also of what was overwritten or deleted since
@@ -62,6 +68,8 @@ type Tally struct {
 	earlier keys
 	files   map[string]string
 	gaps    []files.Gap
+
+	required bool
 }
 
 // NewTally begins to count.
@@ -71,7 +79,10 @@ func NewTally(r Records) *Tally { return &Tally{records: r, files: map[string]st
 const maxKeys = 1 << 20
 
 // Record counts a record that cannot be read.
-func (t *Tally) Record(key []byte) { t.lost.add(key) }
+func (t *Tally) Record(key []byte) {
+	t.lost.add(key)
+	t.required = t.required || t.records.Required(key, append(bytes.Clone(key), 0))
+}
 
 // Earlier counts a record that an earlier salvage lost.
 func (t *Tally) Earlier(key []byte) { t.earlier.add(key) }
@@ -117,9 +128,37 @@ func (t *Tally) File(p files.Problem, gap *files.Gap) {
 		first, _, _ := strings.Cut(p.Err.Error(), "\n")
 		t.files[p.File] = first
 	}
-	if gap != nil && len(t.gaps) < maxGaps {
+	if gap == nil {
+		return
+	}
+	t.required = t.required || t.records.Required(gap.From, gap.To)
+	if len(t.gaps) < maxGaps {
 		t.gaps = append(t.gaps, *gap)
 	}
+}
+
+// Noted counts what a server has found to be damaged in files that are no part of the
+// store any more.
+func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
+	notes, err := quarantine.Read(f, dir)
+	if errors.Is(err, quarantine.ErrDamaged) {
+		t.File(files.Problem{File: quarantine.Name, Err: err}, nil)
+	} else if err != nil {
+		return err
+	}
+	for _, note := range notes.All() {
+		if slices.Contains(list.Names, note.File) {
+			continue // which is read
+		}
+		p := files.Problem{File: note.File, Err: errors.New(note.Reason)}
+		t.File(p, nil)
+		for _, span := range note.Spans {
+			if note.Table() { // lost values say so themselves
+				t.File(p, &files.Gap{From: span.From, To: span.Last, Err: p.Err})
+			}
+		}
+	}
+	return nil
 }
 
 // Report writes what was counted into a report.
@@ -128,7 +167,7 @@ func (t *Tally) Report(r *Report) {
 		r.Files = append(r.Files, File{name, problem})
 	}
 	slices.SortFunc(r.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	r.Lost, r.Earlier = t.count(&t.lost), t.count(&t.earlier)
+	r.Lost, r.Earlier, r.Required = t.count(&t.lost), t.count(&t.earlier), t.required
 	for _, g := range t.gaps {
 		from, owner := t.records.Describe(g.From)
 		to, owned := "the end", ""
@@ -160,12 +199,16 @@ func Run(f vfs.FS, dir string, records Records) (*Report, error) {
 			tally.File(p, nil)
 		}
 	}
+	if err := tally.Noted(f, dir, src.List); err != nil {
+		return nil, err
+	}
 	err = src.Read(func(w files.Write) error {
 		report.Writes++
-		if w.Kind != files.Set {
-			return nil
-		}
+		_, covered := quarantine.ParseCovered(w.Key)
 		switch {
+		case w.Kind != files.Set || covered:
+		case w.Err == nil && quarantine.Lost(w.Value):
+			tally.Record(w.Key)
 		case w.Err != nil:
 			tally.Record(w.Key)
 			tally.File(files.Problem{File: ValuesFile(w.Err), Err: w.Err}, nil)

@@ -130,7 +130,5 @@ const (
 	RedriveWait = transfer.RedriveWait
 )
 
-var (
-	// ErrUnderWay is that of backlog.
-	ErrUnderWay = backlog.ErrUnderWay
-)
+// ErrUnderWay is that of backlog.
+var ErrUnderWay = backlog.ErrUnderWay

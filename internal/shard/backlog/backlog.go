@@ -227,7 +227,7 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 		sh.Readable() // for the histories
 	}
 	return leases, more, func(before bool) {
-		found.Group.Wait()
+		found.Commit.Wait()
 		if before {
 			former.Wait()
 		}

@@ -32,8 +32,8 @@ func (qs *Queue) dedupOf(m *message.Message) dedup.ID {
 	return dedup.NewID(group, m.Dedup)
 }
 
-// life is the incarnation that stands for the queue in its records.
-func (qs *Queue) life() layout.Incarnation {
+// dedupScope is the incarnation that stands for the queue in its records.
+func (qs *Queue) dedupScope() layout.Incarnation {
 	if first := qs.Record.First; first != 0 {
 		return first
 	}
@@ -50,7 +50,7 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing) func(i int) Se
 	for i := range msgs {
 		if msgs[i].Message.Dedup != "" {
 			ids[i] = qs.dedupOf(msgs[i].Message)
-			found[i] = sh.Recall(sh.recent(qs, now), qs.life(), now, ids[i])
+			found[i] = sh.Recall(sh.recent(qs, now), qs.dedupScope(), now, ids[i])
 		}
 	}
 	here := map[dedup.ID]SendResult{}
@@ -75,7 +75,7 @@ const dedupLoad = 50_000
 // call reads it.
 func (sh *Shard) recent(qs *Queue, now int64) *dedup.Window {
 	if qs.dedup == nil {
-		qs.dedup = sh.LoadWindow(qs.life(), now)
+		qs.dedup = sh.LoadWindow(qs.dedupScope(), now)
 	}
 	return qs.dedup
 }
@@ -105,7 +105,7 @@ func (sh *Shard) LoadWindow(life layout.Incarnation, now int64) *dedup.Window {
 
 // Original finds the message of a FIFO queue that m is a duplicate of.
 func (sh *Shard) Original(qs *Queue, now int64, m *message.Message) SendResult {
-	return sh.Recall(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m))
+	return sh.Recall(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(m))
 }
 
 // Recall finds what a queue or topic has accepted under an id.
@@ -137,7 +137,7 @@ func (sh *Shard) recallFrom(minute int64, life layout.Incarnation, now int64, id
 func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 	id := qs.dedupOf(m)
 	for _, c := range sh.recent(qs, now).Candidates(now, id) {
-		if c.Added || sh.recallFrom(c.Minute, qs.life(), now, id).Duplicate {
+		if c.Added || sh.recallFrom(c.Minute, qs.dedupScope(), now, id).Duplicate {
 			return false
 		}
 	}
@@ -147,7 +147,7 @@ func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 // Remember notes what a FIFO queue accepted, as part of the command under way.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
-		sh.Note(sh.recent(qs, now), qs.life(), now, qs.dedupOf(m), r)
+		sh.Note(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(m), r)
 	}
 }
 

@@ -90,8 +90,8 @@ func (sh *Shard) eventList() *queueEvents {
 	return l
 }
 
-// Happened has told what happened to n messages of a queue, if it did.
-func (sh *Shard) Happened(qs *Queue, kind QueueEventKind, at int64, n int) {
+// EmitMessages has told what happened to n messages of a queue, if it did.
+func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
 	if n > 0 || kind == QueueDeleted {
 		sh.Event(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
 	}

@@ -73,7 +73,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
-	sh.Happened(qs, MessagesDeduplicated, now, duplicates)
+	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
 	sh.Sent(qs, now, sh.sizes)
 	return results, nil
 }
@@ -132,7 +132,7 @@ type waiter struct {
 type Found struct {
 	queue  *Queue // that they are of; nil without any
 	Leases []queue.Lease
-	Group  *journal.Commit // with which the messages become durable
+	Commit *journal.Commit // with which the messages become durable
 	Err    error
 }
 
@@ -219,9 +219,9 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	} else if len(found.Leases) == 0 {
 		rest.Wait()
 	}
-	found.Group.Wait()
+	found.Commit.Wait()
 	if err := ctx.Err(); err != nil {
-		sh.giveBack(found.queue, found.Leases)
+		sh.requeue(found.queue, found.Leases)
 		return nil, nil, false, err
 	}
 	if found.Err != nil {
@@ -232,7 +232,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 		return nil, nil, false, err
 	}
 	if len(unreadable) > 0 {
-		sh.setAside(found.queue, unreadable)
+		sh.quarantine(found.queue, unreadable)
 	}
 	return qs, received, len(unreadable) > 0 && len(received) == 0, nil
 }
@@ -287,13 +287,13 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return Found{queue: qs, Leases: r.Leases, Group: sh.Log.Last()}
+				return Found{queue: qs, Leases: r.Leases, Commit: sh.Log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
 			}
-			return Found{queue: qs, Leases: r.Leases, Group: qs.awaited(newest)}
+			return Found{queue: qs, Leases: r.Leases, Commit: qs.awaited(newest)}
 		}
 		if !sh.Available(qs, now) {
 			return Found{}
@@ -354,8 +354,8 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	}
 }
 
-// giveBack undoes leases that nobody saw.
-func (sh *Shard) giveBack(qs *Queue, leases []queue.Lease) {
+// requeue undoes leases that nobody saw.
+func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return
 	}
@@ -378,9 +378,9 @@ type unreadable struct {
 	err   error
 }
 
-// setAside keeps messages that cannot be read or signed leased until the next start,
+// quarantine keeps messages that cannot be read or signed leased until the next start,
 // so that they are in nobody's way.
-func (sh *Shard) setAside(qs *Queue, all []unreadable) {
+func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	gone := false
 	sh.View(func() {
 		if gone = qs.Gone; gone {
@@ -413,7 +413,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 	}
 	records, rest, err := e.readRecords(ctx, keys, memory)
 	if err != nil {
-		sh.giveBack(qs, found.Leases)
+		sh.requeue(qs, found.Leases)
 		return nil, nil, err
 	}
 	if len(rest) > 0 {
@@ -421,7 +421,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 		for i, at := range rest {
 			back[i] = found.Leases[at]
 		}
-		sh.giveBack(qs, back)
+		sh.requeue(qs, back)
 	}
 	out = make([]Received, 0, len(found.Leases))
 	damaged, _ := e.Store.(store.Damaged)
@@ -486,8 +486,8 @@ func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 		}
 		return err
 	}, func(sh *Shard, qs *Queue) {
-		sh.Happened(qs, MessagesDeleted, sh.Meta.Now, deleted)
-		sh.Happened(qs, MessagesDeletedAgain, sh.Meta.Now, again)
+		sh.EmitMessages(qs, MessagesDeleted, sh.Meta.Now, deleted)
+		sh.EmitMessages(qs, MessagesDeletedAgain, sh.Meta.Now, again)
 	})
 }
 

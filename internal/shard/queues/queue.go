@@ -315,7 +315,7 @@ func (sh *Shard) setTimer(qs *Queue, at int64) {
 // sweep drops the messages of a queue that are past their retention.
 func (sh *Shard) sweep(qs *Queue, now int64) {
 	if r, _ := sh.Do(qs, now, queue.Sweep{}); r.Removed > 0 {
-		sh.Happened(qs, MessagesExpired, now, r.Removed)
+		sh.EmitMessages(qs, MessagesExpired, now, r.Removed)
 	}
 }
 

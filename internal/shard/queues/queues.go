@@ -173,7 +173,7 @@ func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
 			}
 		}
 		sh.deletions[a] = now
-		sh.Happened(qs, QueueDeleted, now, 0)
+		sh.EmitMessages(qs, QueueDeleted, now, 0)
 		return nil
 	})
 }

@@ -19,7 +19,7 @@ type Publisher struct {
 	durable *journal.Commit
 	err     error
 
-	Turn chan []*Publisher // see line
+	Turn chan []*Publisher // see PublishCoalescer
 }
 
 // PublishCoalescer is where the publishers of a shard's topics wait for each other. Who has
@@ -72,7 +72,7 @@ func (l *PublishCoalescer) join(p *Publisher) []*Publisher {
 	runtime.Gosched()
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	return l.company(p)
+	return l.coalesce(p)
 }
 
 // Leave notes the reach of a topic and gives the turn to whoever has waited longest.
@@ -95,11 +95,11 @@ func (l *PublishCoalescer) Leave(topic arn.ARN, reach int) {
 	next := l.Waiting[0]
 	l.Waiting[0] = nil
 	l.Waiting = l.Waiting[1:]
-	next.Turn <- l.company(next)
+	next.Turn <- l.coalesce(next)
 }
 
-// company takes those from the line who can come along with p, in their order.
-func (l *PublishCoalescer) company(p *Publisher) []*Publisher {
+// coalesce takes those from the line who can come along with p, in their order.
+func (l *PublishCoalescer) coalesce(p *Publisher) []*Publisher {
 	all := []*Publisher{p}
 	reach := l.Reach[p.Topic]
 	if reach == nil || p.Topic.FIFO() {

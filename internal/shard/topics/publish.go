@@ -41,7 +41,7 @@ type Fanout struct {
 	incarnation      uint64
 	Cursor           string // the id of the last subscription that has got it
 	Later            bool   // some get it in the background
-	alreadyDelivered []byte // who got it before those; see firstKey
+	alreadyDelivered []byte // who got it before those; see alreadyDeliveredKey
 	sequence         uint64 // in a FIFO topic
 	replayed         bool   // it is read from the topic's archive
 	P                Publication
@@ -53,7 +53,7 @@ type Fanout struct {
 	direct    []DirectDelivery
 	feedback  topic.Feedback  // of queues
 	event     *Published      // the event, once it is made
-	group     *journal.Commit // that it becomes durable with; nil: nothing was written
+	commit    *journal.Commit // that it becomes durable with; nil: nothing was written
 
 	note   message.Message // reused by notification
 	record []byte          // reused by spreadTo
@@ -126,8 +126,8 @@ func (p *Publisher) take(fs []Fanout) {
 	for i := range fs {
 		f := &fs[i]
 		p.results[i] = f.result
-		if f.group != nil {
-			p.durable = f.group // groups become durable in their order
+		if f.commit != nil {
+			p.durable = f.commit // commits become durable in their order
 		}
 		if f.event != nil {
 			p.events = append(p.events, f.event)
@@ -187,7 +187,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []Publication)
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].group, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].Later)
+			rest[i].commit, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].Later)
 		}
 		sh.StartFanouts(g)
 		rest = rest[n:]

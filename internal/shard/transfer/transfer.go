@@ -294,7 +294,7 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 	sh.View(func() {
 		switch {
 		case err == nil:
-			sh.Happened(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)
+			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)
 			sh.Event(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Meta.Now, Messages: 1})
 		case !errors.Is(err, ErrNotLeased) && !qs.Gone:
 			_, _ = sh.Do(qs, sh.Now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
@@ -391,7 +391,7 @@ func (m module) Load() error {
 	return cmp.Or(err, sh.loadMoves())
 }
 
-func (m module) Recover() error { return m.sh.engine.settleTransfers(m.sh) }
+func (m module) Recover() error { return m.sh.engine.reconcileTransfers(m.sh) }
 
 func (m module) Resume() {
 	sh := m.sh
@@ -406,9 +406,9 @@ func (m module) Resume() {
 
 func (m module) Close() { m.sh.stopMoves() }
 
-// settleTransfers removes at their sources the messages that this shard took in
+// reconcileTransfers removes at their sources the messages that this shard took in
 // before a crash, and then the marks that say so, in one commit.
-func (e *Transfers) settleTransfers(to *Shard) error {
+func (e *Transfers) reconcileTransfers(to *Shard) error {
 	for id := range to.Accepted {
 		if int(id.Shard) >= kernel.Shards {
 			return fmt.Errorf("shard %d took a message from the unknown shard %d", to.ID, id.Shard)

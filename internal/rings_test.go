@@ -18,7 +18,8 @@ const module = "godwit.dev/godwit/"
 // only from lines above its own, its ancestors, its descendants, and bases. The
 // lines of one ring are in the order in which they may lean on each other.
 var rings = [][]string{
-	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "publicnet", "sigv4", "sorted"}, // 0
+	{"sorted"}, // 0
+	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "publicnet", "sigv4"},
 	{"config"},
 	{"limit"},
 	pure, // 1
@@ -46,7 +47,7 @@ var impure = []string{
 var bases = []string{
 	"deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark",
-	"queue/calendar", "queue/fair", "queue/layout", "queue/lease", "queue/message", "queue/order",
+	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",
 }
 
 // roots says what packages outside of internal may import of it; the others none.

@@ -1,191 +1,213 @@
 package queue
 
 import (
-	"cmp"
-	"fmt"
-
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
 )
 
-// Handle identifies one receive of a message: what a receipt handle carries.
-type Handle struct {
-	Sequence uint64
+// Command is what a machine can be told to do: one of the structs of this file.
+// Times are epoch milliseconds, and durations milliseconds.
+type Command interface{ command() }
+
+// Accept adds a message. Result: Sequence.
+type Accept struct{ Arrival }
+
+// Receive leases up to Max messages, in the order in which they became available; of
+// a group that blocks as many as there are before the next group. It finds only what
+// is in memory: where it comes to the end of a window (expired messages and dead
+// letters use it up) it stops early, and Probe tells that there is more. Result:
+// Leases, Moves. ErrInFlight: nothing can be leased now.
+type Receive struct {
+	Max        int
+	Visibility int64  // how long the messages are hidden
+	Epoch      uint32 // of the shard
+	// Task takes the messages for a move task: nobody receives them, and they
+	// are leased until Remove or Return.
+	Task bool
+	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
+	// within five minutes gets the same messages, if nothing has happened to them.
+	Attempt string
+}
+
+// Delete deletes a message that was received, with the handle of any of its
+// receives. One on its way to another queue does not arrive there: its transfer
+// finds nothing to move. ErrGone: there is none. In a FIFO queue the handle must be
+// of the latest receive, and that not over: else ErrExpired.
+type Delete struct{ Handle }
+
+// ChangeVisibility hides a received message for Timeout from now; 0 returns it at
+// once. A message whose visibility has run out is hidden again while the handle is
+// of its latest receive. ErrGone: it was deleted. ErrNotLeased: it is on its way to
+// another queue. ErrVisibility: more than 12 h in all.
+type ChangeVisibility struct {
+	Handle
+
+	Timeout int64
+}
+
+// Remove deletes a message whatever its state. ErrGone: there is none.
+type Remove struct {
 	Lane     layout.Lane
-	Receives uint32
-	Epoch    uint32
+	Sequence uint64
 }
 
-// where is the state that a message was found in.
-type where byte
+// MakeDueNow makes a message that was returned for later due now. Result: Changed,
+// false if it is due already, is leased, or was never received. ErrGone: there is
+// none.
+type MakeDueNow struct {
+	Lane     layout.Lane
+	Sequence uint64
+	// State is the record of its state, if the caller has read it and the message is
+	// in no group that blocks; nil: it is read.
+	State []byte
+}
 
-const (
-	gone where = iota
-	isLeased
-	isScheduled
-	isFresh
-	isHeld // returned, in a group that blocks
-)
+// Return gives a leased message back, to be received again at Due. With Uncounted
+// the receive that leased it never was: nobody saw the message. With History a
+// history record stands beside it from now on. ErrNotLeased: the lease is over, and
+// the message may be somebody else's.
+type Return struct {
+	Lease     Lease
+	Due       int64
+	Uncounted bool
+	History   bool
+}
 
-// locate finds a message of any state. A message that is not in memory needs its
-// state from disk; and, to tell whether it is fresh or held, with exact, its group.
-func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *lease.Lease, Need) {
-	if s := q.leases.Get(seq); s != nil {
-		return isLeased, s, Need{}
-	}
-	if q.Empty() {
-		return gone, nil, Need{}
-	}
-	var x *group.Group
-	if q.g != nil {
-		x = q.g.Get(lane)
-	}
-	if x != nil && x.Known == group.All {
-		if i, found := x.Find(seq); found {
-			q.known = nil
-			return isHeld, x.Held[i], Need{}
+// Quarantine keeps a leased message from everybody, as if a move task carried it,
+// which at the next start it does not. ErrNotLeased: the lease is over.
+type Quarantine struct{ Lease Lease }
+
+// RejectMove gives back a message that the dead-letter queue would not have: it is
+// delivered here once more. ErrNotLeased: it is not on its way any more.
+type RejectMove struct{ Sequence uint64 }
+
+// Expire returns the leases that have run out to the queue. It handles a bounded
+// number; NextTimer says whether there are more.
+type Expire struct{}
+
+// Sweep drops messages that are past their retention, a bounded number. Result:
+// Removed. NextTimer says when the next sweep is due.
+type Sweep struct{}
+
+// Configure changes the behaviour of commands to come. A changed retention holds
+// for the messages that are there; so does a FIFO queue's changed delay.
+type Configure struct{ Config Config }
+
+// Probe finds out whether a Receive would find something. Result: Found.
+type Probe struct{}
+
+// Count counts the messages, after the leases that have run out by now. Result:
+// Counts, as exact as it says there.
+type Count struct{}
+
+// Oldest finds the oldest message. One that was received three times and not deleted
+// does not count, nor do those of the given tenants. Of a FIFO queue all count. Result:
+// Sent, when it was sent, or came from another queue; 0: there is none.
+type Oldest struct{ Without []layout.Lane }
+
+// Prefetch reads what a Receive of up to Max messages needs, so that NextTimer is
+// exact.
+type Prefetch struct{ Max int }
+
+func (Accept) command()           {}
+func (Receive) command()          {}
+func (Delete) command()           {}
+func (ChangeVisibility) command() {}
+func (Remove) command()           {}
+func (MakeDueNow) command()       {}
+func (Return) command()           {}
+func (Quarantine) command()       {}
+func (RejectMove) command()       {}
+func (Expire) command()           {}
+func (Sweep) command()            {}
+func (Configure) command()        {}
+func (Probe) command()            {}
+func (Count) command()            {}
+func (Oldest) command()           {}
+func (Prefetch) command()         {}
+
+// Result is what a command answers; each names what it sets.
+type Result struct {
+	Sequence uint64
+	Leases   []Lease
+	// Moves are messages that were received often enough and must go to the
+	// dead-letter queue. They are leased until Remove or RejectMove.
+	Moves   []Lease
+	Counts  Counts
+	Sent    int64
+	Removed int
+	Found   bool
+	Changed bool
+	// Corrected, of any command: a counter disagreed with the records, which is a
+	// fault in this program, and was set right.
+	Corrected bool
+}
+
+// Step runs a command as far as memory goes, and appends to b what it changes. While
+// it returns a Need it has answered nothing: Fill the need and call Step again with
+// the same command, which goes on where it stopped. No other command comes between
+// the two.
+func (q *Machine) Step(b *mutation.Batch, now int64, c Command) (r Result, need Need, err error) {
+	switch c := c.(type) {
+	case Accept:
+		if need = q.needToAccept(c.Lane); need.Nothing() {
+			r.Sequence = q.accept(b, now, &c.Arrival)
 		}
-	}
-	need := Need{kind: needState, sequence: seq, lane: lane}
-	if q.known == nil || q.known.need != need {
-		return gone, nil, need
-	}
-	f, at := q.known, gone
-	switch {
-	case !f.exists:
-	case f.scheduled:
-		at = isScheduled
-	case lane == layout.MainLane && seq >= q.head():
-		at = isFresh
-	case lane.Grouped():
-		// The last message of a window stays until those behind it are known.
-		if exact && (x == nil || x.Known != group.All || !x.Fresh.Whole && x.Fresh.Len() <= 1) {
-			return gone, nil, q.more(q.lane(lane))
+	case Receive:
+		if need = q.needToReceive(now, c.Max); need.Nothing() {
+			err = q.receive(b, now, &c, &r)
 		}
-		at = isFresh
-	}
-	q.known = nil
-	return at, lease.New(f.state), Need{}
-}
-
-// remove deletes a message whatever its state, even if its record cannot be read.
-func (q *Machine) remove(b *mutation.Batch, now int64, e expired) (Need, error) {
-	at, s, need := q.locate(e.lane, e.sequence, true)
-	if !need.Nothing() {
-		return need, nil
-	}
-	switch at {
-	case gone:
-		return Need{}, ErrGone
-	case isScheduled:
-		q.unschedule(b, now, &s.State)
-	case isLeased:
-		q.unlease(b, now, s)
-		q.release(b, now, s)
-	case isHeld:
-		q.release(b, now, s)
-	case isFresh:
-		x := q.lane(e.lane)
-		x.Fresh.Remove(group.Fresh{Sequence: e.sequence})
-		q.leave(x)
-	}
-	s.Sent = cmp.Or(e.sent, s.Sent)
-	q.erase(b, &s.State)
-	q.relist(b)
-	return Need{}, nil
-}
-
-// delete deletes a message by the handle of a receive.
-func (q *Machine) delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
-	if q.kind.FIFO {
+	case Delete:
+		need, err = q.delete(b, now, c.Handle)
+	case ChangeVisibility:
+		need, err = q.changeVisibility(b, now, c.Handle, c.Timeout)
+	case Remove:
+		need, err = q.remove(b, now, expired{lane: c.Lane, sequence: c.Sequence})
+	case MakeDueNow:
+		r.Changed, need, err = q.makeDueNow(b, now, &c)
+	case Return:
+		err = q.returned(b, now, &c)
+	case Quarantine:
+		err = q.quarantine(b, now, c.Lease)
+	case RejectMove:
+		err = q.rejectMove(b, now, c.Sequence)
+	case Expire:
 		q.expire(b, now)
-		at, s, need := q.locate(h.Lane, h.Sequence, false)
-		if !need.Nothing() {
-			return need, nil
+	case Sweep:
+		r.Removed, need = q.sweep(b, now)
+	case Configure:
+		q.configure(b, now, c.Config)
+	case Probe:
+		r.Found, need = q.probe(now)
+	case Count:
+		if need = q.needToCount(); need.Nothing() {
+			q.expire(b, now)
+			r.Counts = q.Counts(now)
 		}
-		if err := q.check(at, s, h); err != nil {
-			return Need{}, err
-		}
-	}
-	return q.remove(b, now, expired{lane: h.Lane, sequence: h.Sequence})
-}
-
-// check refuses the handle of a message that is gone, and in a FIFO queue one
-// that is not of its lease.
-func (q *Machine) check(at where, s *lease.Lease, h Handle) error {
-	switch {
-	case at == gone:
-		return ErrGone
-	case q.kind.FIFO && (at != isLeased || !latest(s, h)):
-		return ErrExpired
-	}
-	return nil
-}
-
-// latest reports that h is of the latest receive.
-func latest(s *lease.Lease, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
-
-// changeVisibility hides a received message for timeout from now.
-func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
-	q.expire(b, now)
-	at, s, need := q.locate(h.Lane, h.Sequence, false)
-	if !need.Nothing() {
-		return need, nil
-	}
-	if err := q.check(at, s, h); err != nil {
-		return Need{}, err
-	}
-	leased := at == isLeased
-	switch {
-	case !leased && at != isScheduled:
-		return Need{}, nil // its lease was lost with a crash: it is visible already
-	case s.Is(layout.Moving):
-		return Need{}, ErrNotLeased
-	case !latest(s, h):
-		return Need{}, nil // somebody else has it now
-	case now+timeout-s.Received > maxVisibility:
-		return Need{}, ErrVisibility
-	case leased && timeout == 0:
-		q.requeue(b, now, s, now)
-		return Need{}, nil
-	case timeout == 0:
-		return Need{}, nil
-	case leased:
-		q.unlease(b, now, s)
-	case q.leases.Len() >= MaxInFlight:
-		return Need{}, ErrInFlight
+	case Oldest:
+		r.Sent, need = q.findOldest(now, c.Without)
+	case Prefetch:
+		need = q.needToReceive(now, c.Max)
 	default:
-		q.unschedule(b, now, &s.State)
+		panic("queue: unknown command") // not which: c would escape to the heap
 	}
-	q.lease(b, now, s, now+timeout)
-	return Need{}, nil
+	return r, need, err
 }
 
-// makeDueNow makes a message that was returned for later due now.
-func (q *Machine) makeDueNow(b *mutation.Batch, now int64, c *MakeDueNow) (changed bool, need Need, err error) {
-	at, s, need := q.locate(c.Lane, c.Sequence, true)
-	if need.kind == needState && c.State != nil {
-		q.wake()
-		if err := q.fillState(need, true, 0, c.State); err != nil {
-			return false, Need{}, fmt.Errorf("%w: %w", ErrRead, err)
+// Do runs a command to its end, and reads from r what it needs. The error is one that
+// the command names, or ErrRead with its cause.
+func (q *Machine) Do(r Reader, b *mutation.Batch, now int64, c Command) (Result, error) {
+	corrected := false
+	for {
+		result, need, err := q.Step(b, now, c)
+		if need.Nothing() {
+			result.Corrected = corrected
+			return result, err
 		}
-		at, s, need = q.locate(c.Lane, c.Sequence, true)
+		again, err := q.Fill(r, need)
+		if err != nil {
+			return Result{}, err
+		}
+		corrected = corrected || again
 	}
-	switch {
-	case !need.Nothing():
-		return false, need, nil
-	case at == gone:
-		return false, Need{}, ErrGone
-	case at == isLeased, at == isFresh, s.Due <= now:
-		return false, Need{}, nil
-	case at == isHeld:
-		q.unhold(b, now, s)
-	default:
-		q.unschedule(b, now, &s.State)
-	}
-	q.putBack(b, now, s, now)
-	q.relist(b)
-	return true, Need{}, nil
 }

@@ -119,7 +119,7 @@ func TestFIFOModel(t *testing.T) {
 				got, err := b.receive(most, visibility)
 				b.must(err)
 				// Behind a window full of groups that are all delayed nothing is found.
-				hidden := b.m.g != nil && ref.cfg.Delay > 0 && !b.m.g.Order.Whole
+				hidden := b.m.g != nil && ref.cfg.Delay > 0 && !b.m.g.order.Whole
 				if !hidden && len(want) > 0 && len(got.Leases) == 0 || !hidden && !old && len(moves) == 0 && len(got.Leases) < min(most, len(want)) {
 					t.Fatalf("received %v, want %d of %v", sequences(got.Leases), most, want)
 				}
@@ -256,8 +256,8 @@ func (m *fifoModel) compare(b *bench) error {
 	if listed != free {
 		return fmt.Errorf("%d groups are listed, but %d are free", listed, free)
 	}
-	if b.m.g != nil && (int(b.m.g.Listed) != listed || b.m.g.Order.Len() > 10+orderSize) {
-		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.Listed, b.m.g.Order.Len(), listed)
+	if b.m.g != nil && (int(b.m.g.listed) != listed || b.m.g.order.Len() > 10+orderSize) {
+		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.listed, b.m.g.order.Len(), listed)
 	}
 	return nil
 }

@@ -1,165 +1,269 @@
 package queue
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/dedup"
-	"godwit.dev/godwit/internal/queue/fair"
-	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
+	"godwit.dev/godwit/internal/queue/order"
 )
 
-// How many messages of the main lane and of the order of due times memory holds,
-// how many groups of their order, and how many messages of one of them are read
-// at once; and of how many tenants it counts what they have waiting. They are
-// variables for the tests' sake.
-var windowSize, orderSize, groupSize, waitsSize = 512, 4096, 64, 1024
-
-// groups is what a queue with groups has beyond one without.
-type groups struct {
-	*group.Set
-	tenants  fair.Shares[layout.Lane] // of a queue whose groups do not block
-	waits    fair.Waits[layout.Lane]  // likewise
-	attempts dedup.Attempts[*attempt] // of one whose groups do
+// freshMessage is one that was never received.
+type freshMessage struct {
+	sequence uint64
+	sent     int64
 }
 
-func (q *Machine) grouped() *groups {
-	if q.g == nil {
-		q.g = &groups{Set: group.NewSet(q.kind.FIFO, q.c.Listed, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
-	}
-	return q.g
+// Compare orders fresh messages by sequence.
+func (f freshMessage) Compare(o freshMessage) int { return cmp.Compare(f.sequence, o.sequence) }
+
+// knowledge is what memory knows of a group, more with every step.
+type knowledge byte
+
+const (
+	knowsNothing knowledge = iota
+	knowsStart             // where it begins
+	knowsHeld              // the held messages
+	knowsAll               // the first fresh messages: none in the window means that there are none
+)
+
+// group is the fresh messages of one lane, in order of sequence, and, where they
+// block, those of it that were received and are not gone.
+type group struct {
+	lane  layout.Lane
+	known knowledge
+	start uint64 // no message of it stands before that; of use until all is known
+	fresh order.Window[freshMessage]
+	// held are the messages of a group that blocks which were received: leased
+	// or returned, in order of sequence, all before the fresh ones.
+	held []*item
+
+	listed  uint64 // the sequence under which it stands in the order; 0: it does not
+	listing layout.Listing
+	unsaved int // how often it was listed since its record was written
 }
 
-// lane finds the group of a lane. One that is not in memory is made, to be filled.
-func (q *Machine) lane(lane layout.Lane) *group.Group {
-	if lane == layout.MainLane {
-		return &q.main
-	}
-	return q.grouped().Make(lane)
+// Compare orders listed groups by their first messages.
+func (x *group) Compare(o *group) int { return cmp.Compare(x.listed, o.listed) }
+
+// leased reports that a message of a group that blocks is in flight.
+func (x *group) leased() bool {
+	return slices.ContainsFunc(x.held, func(l *item) bool { return !l.Is(layout.Returned) })
 }
 
-// needToAccept says what must be read before a message enters a group. The store
-// need not show what the command under way has accepted: groups that it began are
-// noted.
-func (q *Machine) needToAccept(lane layout.Lane) Need {
-	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
-		return Need{}
-	}
-	if _, known := q.g.Exists(lane); known {
-		return Need{}
-	}
-	return Need{kind: needGroup, lane: lane}
+// empty reports that the group has no message.
+func (x *group) empty() bool { return len(x.held) == 0 && x.fresh.Len() == 0 && x.fresh.Whole }
+
+// find finds the place of a message among the held ones.
+func (x *group) find(seq uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(x.held, seq, func(l *item, seq uint64) int { return cmp.Compare(l.Sequence, seq) })
 }
 
-// join adds a fresh message to its group.
-func (q *Machine) join(lane layout.Lane, f group.Fresh) {
-	if lane == layout.MainLane {
-		if q.c.Fresh++; q.c.Fresh == 1 {
-			q.c.Head = f.Sequence
-		}
-		q.main.Fresh.Insert(f, windowSize)
-		return
+// hold adds a message to the held ones.
+func (x *group) hold(l *item) {
+	i, _ := x.find(l.Sequence)
+	x.held = slices.Insert(x.held, i, l)
+}
+
+// unread is the sequence from which those messages stand that memory does not know.
+func (x *group) unread() uint64 {
+	switch n := len(x.held); {
+	case x.fresh.Len() > 0:
+		return x.fresh.Last().sequence + 1
+	case n > 0:
+		return x.held[n-1].Sequence + 1
 	}
-	g := q.grouped()
-	q.c.Grouped++
-	q.wait(lane, 1, 0)
-	x := g.Get(lane)
+	return x.start
+}
+
+// head is how a group is to be listed: by its first message; 0 if that is in
+// flight, and blocks it, or there is none.
+func (x *group) head() (seq uint64, l layout.Listing) {
+	l.Lane = x.lane
+	switch {
+	case len(x.held) > 0 && x.held[0].Is(layout.Returned):
+		seq, l.At, l.Returned = x.held[0].Sequence, x.held[0].Due, true
+	case len(x.held) == 0 && x.fresh.Len() > 0:
+		seq, l.At = x.fresh.First().sequence, x.fresh.First().sent
+	}
+	return seq, l
+}
+
+// saveEvery is how often a group that blocks is listed until its record is written
+// again. The record says where reading begins, and may lag there: what is before
+// the first fresh message is gone or held. A tenant's may be leased or scheduled.
+const saveEvery = 32
+
+// groupSet is the groups of a queue.
+type groupSet struct {
+	listed uint64 // how many can be received from, in memory or not
+	// order is the window on them. A group is listed, under its first message,
+	// unless it is empty or blocked.
+	order order.Window[*group]
+
+	limit  int  // of the window
+	blocks bool // a message in flight blocks those behind it
+	byLane map[layout.Lane]*group
+	// Groups that are not in memory and not empty: those noted last, and those
+	// before them. The store may not show yet what the command under way began.
+	there, before map[layout.Lane]struct{}
+	touched       []*group // to be listed anew
+}
+
+// newGroupSet makes the set of a queue of which so many groups are listed, and of whose
+// order memory holds at most limit. Those that block are in memory beside it.
+func newGroupSet(blocks bool, listed uint64, limit int) *groupSet {
+	s := &groupSet{listed: listed, limit: limit, blocks: blocks, byLane: map[layout.Lane]*group{}, there: map[layout.Lane]struct{}{}}
+	s.order.Whole = listed == 0
+	return s
+}
+
+// get finds a group; nil: it is not in memory.
+func (s *groupSet) get(lane layout.Lane) *group { return s.byLane[lane] }
+
+// make finds a group. One that is not in memory is made, to be read.
+func (s *groupSet) make(lane layout.Lane) *group {
+	x := s.byLane[lane]
 	if x == nil {
-		if exists, _ := g.Exists(lane); exists {
-			return
+		x = &group{lane: lane}
+		s.byLane[lane] = x
+	}
+	return x
+}
+
+// begin makes a group that is known to be empty.
+func (s *groupSet) begin(lane layout.Lane) *group {
+	x := s.make(lane)
+	x.known, x.fresh.Whole = knowsAll, true
+	return x
+}
+
+// lanes lists the groups in memory, in order.
+func (s *groupSet) lanes() []layout.Lane { return slices.Sorted(maps.Keys(s.byLane)) }
+
+// blocked counts those that have messages in flight, where these block.
+func (s *groupSet) blocked() (n int) {
+	for _, x := range s.byLane {
+		if x.leased() {
+			n++
 		}
-		x = g.Begin(lane)
 	}
-	x.Fresh.Insert(f, groupSize)
-	g.Touch(x)
+	return n
 }
 
-// leave ends join: a fresh message of the group is gone, or received.
-func (q *Machine) leave(x *group.Group) {
-	if x.Lane == layout.MainLane {
-		q.c.Fresh--
+// exists reports whether a group that is not in memory has messages, if known.
+func (s *groupSet) exists(lane layout.Lane) (exists, known bool) {
+	_, there := s.there[lane]
+	if !there {
+		_, there = s.before[lane]
+	}
+	return there, there || s.order.Whole
+}
+
+// note remembers that a group that is not in memory has messages, until so many
+// others have been noted as the window holds.
+func (s *groupSet) note(lane layout.Lane) {
+	if len(s.there) >= s.limit {
+		s.there, s.before = map[layout.Lane]struct{}{}, s.there
+	}
+	s.there[lane] = struct{}{}
+}
+
+// forgetNote is the end of note: the group is in memory, or gone.
+func (s *groupSet) forgetNote(lane layout.Lane) {
+	delete(s.there, lane)
+	delete(s.before, lane)
+}
+
+// touch has a group listed anew at the end of the command.
+func (s *groupSet) touch(x *group) { s.touched = append(s.touched, x) }
+
+// relistTouched brings the order of groups, on disk and in memory, up to what has
+// become of those that were touched.
+func (s *groupSet) relistTouched(b *mutation.Batch, keys *layout.Keys) {
+	for _, x := range s.touched {
+		if x.known == knowsAll { // else it has only been added to
+			s.relist(b, keys, x)
+		}
+	}
+	s.touched = s.touched[:0]
+}
+
+func (s *groupSet) relist(b *mutation.Batch, keys *layout.Keys, x *group) {
+	seq, listing := x.head()
+	if seq == x.listed && listing == x.listing && !x.empty() {
 		return
 	}
-	q.c.Grouped--
-	q.wait(x.Lane, -1, 0)
-	q.g.Touch(x)
-}
-
-// relist ends a command that may have changed which groups can be received from.
-func (q *Machine) relist(b *mutation.Batch) {
-	if q.g != nil {
-		q.g.Relist(b, &q.keys)
+	if x.listed != 0 {
+		b.SingleDelete(keys.Listed(x.listed))
+		s.listed--
+		s.order.Remove(x)
+	}
+	s.byLane[x.lane] = x // it may have been put out of the window by another
+	s.forgetNote(x.lane)
+	x.listed, x.listing = seq, listing
+	switch {
+	case seq != 0:
+		layout.PutListing(b, keys.Listed(seq), listing)
+		if !s.blocks || x.unsaved%saveEvery == 0 {
+			layout.PutNumber(b, keys.Group(x.lane), seq)
+		}
+		x.unsaved++
+		s.listed++
+		if left, out := s.order.Insert(x, s.limit); out {
+			s.forget(left)
+		}
+	case x.empty():
+		b.Delete(keys.Group(x.lane))
+		delete(s.byLane, x.lane)
+	case len(s.byLane) > 2*s.limit: // very many are blocked
+		x.fresh.Trim(1)
 	}
 }
 
-// hold puts a message of a group that blocks back into its place.
-func (q *Machine) hold(b *mutation.Batch, now int64, s *lease.Lease) {
-	s.Flags |= layout.Returned
-	q.c.Returned++
-	q.due.Await(b, &q.keys, now, &s.State)
-	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
-	q.g.Touch(q.g.Get(s.Lane))
-}
-
-// unhold is the end of hold.
-func (q *Machine) unhold(b *mutation.Batch, now int64, s *lease.Lease) {
-	if s.Is(layout.Returned) {
-		s.Flags &^= layout.Returned
-		q.c.Returned--
-		q.due.Unawait(b, &q.keys, now, &s.State)
-		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
+// forget drops a group from memory, unless it has leases.
+func (s *groupSet) forget(x *group) {
+	if !x.leased() {
+		delete(s.byLane, x.lane)
+		s.note(x.lane)
 	}
 }
 
-// release drops a message that is gone from its group, if it blocks.
-func (q *Machine) release(b *mutation.Batch, now int64, s *lease.Lease) {
-	if !q.kind.FIFO {
-		return
-	}
-	x := q.g.Get(s.Lane)
-	i, _ := x.Find(s.Sequence)
-	x.Held = slices.Delete(x.Held, i, i+1)
-	q.unhold(b, now, s)
-	q.g.Touch(x)
-}
-
-// ripeAt is when the first message of a listed group can be received.
-func (q *Machine) ripeAt(x *group.Group) int64 {
-	if first := x.Listing(); first.Returned {
-		return first.At
-	}
-	return q.freshAt(x.Listing().At)
-}
-
-// freshAt is when a fresh message can be received: a FIFO queue's delay also holds
-// for what is there.
-func (q *Machine) freshAt(sent int64) int64 {
-	if !q.kind.FIFO || q.kind.Backlog {
-		return sent
-	}
-	return sent + q.cfg.Value().Delay.Milliseconds()
-}
-
-// nextRipe is when the next of the listed groups can be received from that cannot
-// be yet; 0: all can.
-func (q *Machine) nextRipe(now int64) (next int64) {
-	if q.g.Order.Len() == 0 && !q.g.Order.Whole {
-		return now // unknown until the window is filled
-	}
-	if q.cfg.Value().Delay == 0 && !q.kind.Backlog {
+// next is the sequence from which those listings stand that are not in memory.
+func (s *groupSet) next() uint64 {
+	if s.order.Len() == 0 {
 		return 0
 	}
-	for _, x := range q.g.Order.All() {
-		if at := q.ripeAt(x); at > now {
-			if next == 0 || at < next {
-				next = at
-			}
-			if !x.Listing().Returned {
-				break // those behind were sent later
-			}
-		}
+	return (*s.order.Last()).listed + 1
+}
+
+// fill adds the next listing.
+func (s *groupSet) fill(key, value []byte) error {
+	listing, err := layout.DecodeListing(value)
+	if err != nil {
+		return err
 	}
-	return next
+	x := s.make(listing.Lane)
+	x.listed, x.listing = layout.KeySequence(key), listing
+	if x.known == knowsNothing {
+		x.start, x.known = x.listed, knowsStart
+	}
+	if x.known == knowsStart && !listing.Returned {
+		x.known = knowsHeld // there are none: they would come first
+	}
+	s.order.Append(x)
+	s.forgetNote(x.lane)
+	return nil
+}
+
+// filled ends the reading of a group's first messages.
+func (s *groupSet) filled(x *group) {
+	if x.listed == 0 { // it was not in memory, where all are that wait to be listed
+		x.listed, x.listing = x.head()
+	}
+	if x.empty() {
+		delete(s.byLane, x.lane)
+	}
 }

@@ -349,7 +349,7 @@ func (m *model) compare(b *bench) error {
 	if got.InFlight != inFlight || got.Visible+got.Delayed != visible+delayed {
 		return fmt.Errorf("counts %+v, want %d visible, %d in flight, %d delayed", got, visible, inFlight, delayed)
 	}
-	if b.m.due.Whole() && got.Delayed != delayed {
+	if b.m.due.whole() && got.Delayed != delayed {
 		return fmt.Errorf("%d delayed, want %d", got.Delayed, delayed)
 	}
 	if drift := got.Delayed - delayed; drift < 0 {

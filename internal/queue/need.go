@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -108,25 +106,25 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 }
 
 // more is what must be read next to know the first messages of a group.
-func (q *Machine) more(x *group.Group) Need {
+func (q *Machine) more(x *group) Need {
 	switch {
-	case x.Lane == layout.MainLane:
-		return Need{kind: needLane, lane: x.Lane, limit: windowSize / 2}
-	case x.Known == group.Nothing:
-		return Need{kind: needGroup, lane: x.Lane}
-	case x.Known == group.Start && q.kind.FIFO:
-		return Need{kind: needHeld, lane: x.Lane}
+	case x.lane == layout.MainLane:
+		return Need{kind: needLane, lane: x.lane, limit: windowSize / 2}
+	case x.known == knowsNothing:
+		return Need{kind: needGroup, lane: x.lane}
+	case x.known == knowsStart && q.kind.FIFO:
+		return Need{kind: needHeld, lane: x.lane}
 	}
-	return Need{kind: needLane, lane: x.Lane, limit: groupSize}
+	return Need{kind: needLane, lane: x.lane, limit: groupSize}
 }
 
 // span is where the entries stand that a need asks for.
 func (q *Machine) span(need Need) layout.Span {
 	switch need.kind {
 	case needDue:
-		return q.due.Rest(&q.keys)
+		return q.due.unread(&q.keys)
 	case needOrder:
-		return q.keys.ListedFrom(q.g.Next())
+		return q.keys.ListedFrom(q.g.next())
 	case needLeases:
 		return q.keys.Of(layout.KindLease)
 	case needBuckets:
@@ -134,13 +132,13 @@ func (q *Machine) span(need Need) layout.Span {
 	case needTenants:
 		return q.keys.Of(layout.KindTenant)
 	case needHeld:
-		return q.keys.Held(need.lane, q.lane(need.lane).Start)
+		return q.keys.Held(need.lane, q.lane(need.lane).start)
 	default:
 		x := q.lane(need.lane)
 		if x == &q.main {
-			return q.keys.Lane(need.lane, max(q.head(), x.Rest()))
+			return q.keys.Lane(need.lane, max(q.head(), x.unread()))
 		}
-		return q.keys.Lane(need.lane, x.Rest())
+		return q.keys.Lane(need.lane, x.unread())
 	}
 }
 
@@ -148,9 +146,9 @@ func (q *Machine) span(need Need) layout.Span {
 func (q *Machine) fill(need Need, key, value []byte) error {
 	switch need.kind {
 	case needOrder:
-		return q.grouped().Fill(key, value)
+		return q.grouped().fill(key, value)
 	case needBuckets:
-		q.due.FillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
+		q.due.fillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
 	case needTenants:
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case needDue, needHeld, needLeases:
@@ -159,19 +157,19 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 			return err
 		}
 		if need.kind == needDue {
-			q.due.Fill(s)
+			q.due.fill(s)
 			return nil
 		}
-		l := lease.New(s)
+		l := newItem(s)
 		if need.kind == needLeases {
 			q.addLease(l, s.Received)
 		}
 		if q.kind.FIFO {
-			q.lane(s.Lane).Hold(l)
+			q.lane(s.Lane).hold(l)
 		}
 	default:
 		sent, _ := message.RecordSent(value) // of a damaged record unknown
-		q.lane(need.lane).Fresh.Append(group.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
+		q.lane(need.lane).fresh.Append(freshMessage{sequence: layout.KeySequence(key), sent: sent})
 	}
 	return nil
 }
@@ -185,19 +183,19 @@ func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	switch need.kind {
 	case needLane:
 		x := q.lane(need.lane)
-		x.Known, x.Fresh.Whole = group.All, exhausted
+		x.known, x.fresh.Whole = knowsAll, exhausted
 		if x != &q.main {
-			q.g.Filled(x)
+			q.g.filled(x)
 			return true
 		}
-		count, have = &q.c.Fresh, x.Fresh.Len()
+		count, have = &q.c.Fresh, x.fresh.Len()
 	case needDue:
-		return q.due.Filled(exhausted)
+		return q.due.filled(exhausted)
 	case needOrder:
-		q.g.Order.Whole = exhausted
-		count, have = &q.g.Listed, q.g.Order.Len()
+		q.g.order.Whole = exhausted
+		count, have = &q.g.listed, q.g.order.Len()
 	case needHeld:
-		q.lane(need.lane).Known = group.Held
+		q.lane(need.lane).known = knowsHeld
 		return true
 	default:
 		return true
@@ -218,13 +216,13 @@ func (q *Machine) readGroup(r Reader, lane layout.Lane) error {
 }
 
 func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
-	switch x := q.grouped().Get(lane); {
-	case x != nil && x.Known == group.Nothing:
-		x.Start, x.Known = layout.Number(value), group.Start
+	switch x := q.grouped().get(lane); {
+	case x != nil && x.known == knowsNothing:
+		x.start, x.known = layout.Number(value), knowsStart
 	case x == nil && value != nil:
-		q.g.Note(lane)
+		q.g.note(lane)
 	case x == nil:
-		q.g.Begin(lane)
+		q.g.begin(lane)
 	}
 }
 

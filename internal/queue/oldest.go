@@ -55,7 +55,7 @@ func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need
 	if q.Empty() {
 		return 0, Need{}
 	}
-	untouched := without == nil && q.due.Count == 0 && q.leases.Len() == 0
+	untouched := without == nil && q.due.count == 0 && q.leases.len() == 0
 	s := q.search
 	switch {
 	case s == nil && untouched && q.ages != nil && q.ages.next == q.next && q.ages.messages == q.Len():
@@ -85,18 +85,18 @@ func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need
 // there is none.
 func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 	var s search
-	if q.main.Fresh.Len() > 0 {
-		s.note(q.main.Fresh.First().Sent)
+	if q.main.fresh.Len() > 0 {
+		s.note(q.main.fresh.First().sent)
 	}
-	for _, m := range q.due.Known() {
+	for _, m := range q.due.first() {
 		if m.Receives < poison && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
 	if q.g != nil && !q.kind.FIFO {
-		for _, x := range q.g.Order.All() {
-			if !slices.Contains(without, x.Lane) {
-				s.note(x.Listing().At)
+		for _, x := range q.g.order.All() {
+			if !slices.Contains(without, x.lane) {
+				s.note(x.listing.At)
 				break // those behind were sent later
 			}
 		}
@@ -219,10 +219,10 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 
 // poisoned reports that a message has been received too often for its age to count.
 func (q *Machine) poisoned(r Reader, seq uint64) (bool, error) {
-	if l := q.leases.Get(seq); l != nil {
+	if l := q.leases.get(seq); l != nil {
 		return l.Receives >= poison, nil
 	}
-	if q.due.Count == 0 {
+	if q.due.count == 0 {
 		return false, nil
 	}
 	due, ok, err := r.Get(q.keys.DueOf(seq))

@@ -4,9 +4,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
 )
 
 // maxMoves bounds the dead letters that one receive comes upon, and so the
@@ -17,53 +15,53 @@ const maxMoves = 64
 // window is read before it is used up, so that a group's next message is always
 // known.
 func (q *Machine) needToReceive(now int64, most int) Need {
-	if q.due.Short(now, most) {
+	if q.due.short(now, most) {
 		return Need{kind: needDue, limit: windowSize / 2}
 	}
-	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
+	if !q.main.fresh.Whole && q.main.fresh.Len() < most {
 		return q.more(&q.main)
 	}
 	if q.g == nil {
 		return Need{}
 	}
-	if !q.g.Order.Whole && q.g.Order.Len() < most {
+	if !q.g.order.Whole && q.g.order.Len() < most {
 		return Need{kind: needOrder, limit: orderSize / 2}
 	}
-	for _, x := range q.g.Order.All() {
+	for _, x := range q.g.order.All() {
 		if most <= 0 {
 			break
 		}
-		if q.ripeAt(x) > now {
+		if q.readyAt(x) > now {
 			continue
 		}
-		if x.Known != group.All || !x.Fresh.Whole && x.Fresh.Len() <= most {
+		if x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= most {
 			return q.more(x)
 		}
-		if !q.noisy(x.Lane) {
+		if !q.noisy(x.lane) {
 			most -= q.takeable(x, now)
 		}
 	}
 	return Need{}
 }
 
-// takeable counts the messages in memory that a receive may take of a ripe group.
-func (q *Machine) takeable(x *group.Group, now int64) (n int) {
+// takeable counts the messages in memory that a receive may take of a ready group.
+func (q *Machine) takeable(x *group, now int64) (n int) {
 	if q.kind.Backlog && q.kind.FIFO {
 		return 1
 	}
-	for _, s := range x.Held {
+	for _, s := range x.held {
 		if !s.Is(layout.Returned) || q.dead(&s.State) {
 			return n
 		}
-		if !q.over(s.Sent, now) {
+		if !q.pastRetention(s.Sent, now) {
 			n++
 		}
 	}
-	for _, f := range x.Fresh.All() {
-		if q.freshAt(f.Sent) > now {
+	for _, f := range x.fresh.All() {
+		if q.freshAt(f.sent) > now {
 			break
 		}
-		if !q.over(f.Sent, now) {
+		if !q.pastRetention(f.sent, now) {
 			n++
 		}
 	}
@@ -78,9 +76,9 @@ func (q *Machine) probe(now int64) (bool, Need) {
 	if need := q.needToReceive(now, 1); !need.Nothing() {
 		return false, need
 	}
-	ripe := func(x *group.Group) bool { return q.ripeAt(x) <= now }
-	return q.leases.Expired(now) != nil || q.firstDue(now, false) != nil ||
-		q.g != nil && slices.ContainsFunc(q.g.Order.All(), ripe), Need{}
+	ready := func(x *group) bool { return q.readyAt(x) <= now }
+	return q.leases.expired(now) != nil || q.firstDue(now, false) != nil ||
+		q.g != nil && slices.ContainsFunc(q.g.order.All(), ready), Need{}
 }
 
 // receive leases messages for c, and tells r.
@@ -89,13 +87,13 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 		return nil
 	}
 	q.expire(b, now)
-	if q.again(b, now, c, r) {
+	if q.repeat(b, now, c, r) {
 		return nil
 	}
 	defer q.relist(b)
 	var at cursor
 	for len(r.Leases) < c.Max && len(r.Moves) < maxMoves {
-		if q.leases.Len() >= MaxInFlight {
+		if q.leases.len() >= MaxInFlight {
 			if len(r.Leases) == 0 {
 				return ErrInFlight
 			}
@@ -107,7 +105,7 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 		}
 		fate := q.take(b, now, c, r, s)
 		if q.kind.FIFO && fate != dropped {
-			q.lane(s.Lane).Hold(s)
+			q.lane(s.Lane).hold(s)
 			at.pass(q.kind, fate)
 		}
 	}
@@ -133,17 +131,17 @@ func (at *cursor) pass(kind Kind, fate fate) {
 
 // takeNext takes the next message that can be received out of its order; nil if
 // none can, or what comes behind it must be read first.
-func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *lease.Lease {
+func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *item {
 	if q.kind.FIFO {
 		return q.takeInOrder(b, now, at)
 	}
-	if q.due.Unknown() || q.main.Fresh.Len() == 0 && !q.main.Fresh.Whole {
+	if q.due.unknown() || q.main.fresh.Len() == 0 && !q.main.fresh.Whole {
 		return nil
 	}
 	due, fresh := q.pick(now)
 	switch {
 	case due != nil:
-		s := lease.New(*due)
+		s := newItem(*due)
 		q.unschedule(b, now, &s.State)
 		return s
 	case fresh != nil:
@@ -154,26 +152,26 @@ func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *lease.Leas
 
 // takeInOrder is takeNext for a queue whose groups block: as much of a group as
 // there is before the next one.
-func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *lease.Lease {
+func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
 	if q.g == nil {
 		return nil
 	}
-	for listed := q.g.Order.All(); at.group < len(listed); at.group, at.held = at.group+1, 0 {
+	for listed := q.g.order.All(); at.group < len(listed); at.group, at.held = at.group+1, 0 {
 		x := listed[at.group]
-		if q.ripeAt(x) > now {
+		if q.readyAt(x) > now {
 			continue
 		}
-		if x.Known != group.All {
+		if x.known != knowsAll {
 			return nil
 		}
-		q.g.Touch(x)
-		if at.held < len(x.Held) {
-			if s := x.Held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
+		q.g.touch(x)
+		if at.held < len(x.held) {
+			if s := x.held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
 				q.unhold(b, now, s)
-				x.Held = slices.Delete(x.Held, at.held, at.held+1)
+				x.held = slices.Delete(x.held, at.held, at.held+1)
 				return s
 			}
-		} else if x.Fresh.Len() > 0 && q.freshAt(x.Fresh.First().Sent) <= now {
+		} else if x.fresh.Len() > 0 && q.freshAt(x.fresh.First().sent) <= now {
 			if s := q.takeFresh(x); s != nil {
 				return s
 			}
@@ -184,22 +182,22 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *lease.L
 
 // takeFresh takes the first fresh message out of a group; nil if what comes
 // behind it must be read first.
-func (q *Machine) takeFresh(x *group.Group) *lease.Lease {
-	if x.Fresh.Len() == 0 || x.Lane != layout.MainLane && !x.Fresh.Whole && x.Fresh.Len() == 1 {
+func (q *Machine) takeFresh(x *group) *item {
+	if x.fresh.Len() == 0 || x.lane != layout.MainLane && !x.fresh.Whole && x.fresh.Len() == 1 {
 		return nil
 	}
-	f := x.Fresh.Pop()
-	if q.leave(x); x.Lane == layout.MainLane {
-		q.c.Head = f.Sequence + 1
+	f := x.fresh.Pop()
+	if q.leave(x); x.lane == layout.MainLane {
+		q.c.Head = f.sequence + 1
 	}
-	return lease.New(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane})
+	return newItem(layout.State{Sequence: f.sequence, Sent: f.sent, Lane: x.lane, Tenant: x.lane})
 }
 
 // pick chooses where the next message of a standard queue comes from: what
 // became available first, quiet tenants' messages before those of noisy ones.
 // One of the results is set, or none.
-func (q *Machine) pick(now int64) (due *layout.State, fresh *group.Group) {
-	shared := q.g != nil && (!q.g.tenants.None() || q.g.Order.Len() > 0)
+func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
+	shared := q.g != nil && (!q.g.tenants.None() || q.g.order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
 		if quiet && !shared {
 			continue
@@ -207,7 +205,7 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group.Group) {
 		due, fresh = q.firstDue(now, quiet), q.firstFresh(quiet)
 		switch {
 		case due == nil && fresh == nil:
-		case fresh == nil || due != nil && due.Due <= fresh.Fresh.First().Sent:
+		case fresh == nil || due != nil && due.Due <= fresh.fresh.First().sent:
 			return due, nil
 		default:
 			return nil, fresh
@@ -218,7 +216,7 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group.Group) {
 
 // firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
-	window := q.due.Known()
+	window := q.due.first()
 	for i := range window {
 		s := &window[i]
 		if s.Due > now {
@@ -233,18 +231,18 @@ func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 
 // firstFresh is the group whose first fresh message was sent first; with quiet,
 // of the quiet tenants'.
-func (q *Machine) firstFresh(quiet bool) (first *group.Group) {
-	if q.main.Fresh.Len() > 0 {
+func (q *Machine) firstFresh(quiet bool) (first *group) {
+	if q.main.fresh.Len() > 0 {
 		first = &q.main
 	}
 	if q.g == nil {
 		return first
 	}
-	for _, x := range q.g.Order.All() {
-		if quiet && q.noisy(x.Lane) || x.Known == group.All && x.Fresh.Len() == 0 {
+	for _, x := range q.g.order.All() {
+		if quiet && q.noisy(x.lane) || x.known == knowsAll && x.fresh.Len() == 0 {
 			continue
 		}
-		if x.Known == group.All && (first == nil || x.Fresh.First().Sequence < first.Fresh.First().Sequence) {
+		if x.known == knowsAll && (first == nil || x.fresh.First().sequence < first.fresh.First().sequence) {
 			first = x
 		}
 		break
@@ -263,25 +261,25 @@ const (
 
 // dead reports that a message belongs to the dead letters.
 func (q *Machine) dead(s *layout.State) bool {
-	return q.cfg.Value().MaxReceives > 0 && !q.cfg.Value().DeadLetter.IsZero() && int(s.Receives) >= q.cfg.Value().MaxReceives && !s.Is(layout.Stay)
+	return q.cfg.Value().MaxReceives > 0 && !q.cfg.Value().DeadLetter.IsZero() && int(s.Receives) >= q.cfg.Value().MaxReceives && !s.Is(layout.MoveRejected)
 }
 
 // take leases a message that is in no order any more.
-func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *lease.Lease) fate {
+func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *item) fate {
 	switch {
-	case q.over(s.Sent, now):
+	case q.pastRetention(s.Sent, now):
 		q.erase(b, &s.State)
 		return dropped
 	case c.Task:
 		s.Flags |= layout.Moving | layout.Task
-		r.Leases = append(r.Leases, q.lease(b, now, s, layout.Never))
+		r.Leases = append(r.Leases, q.grant(b, now, s, layout.Never))
 		return taken
 	case q.dead(&s.State):
 		s.Flags |= layout.Moving
-		r.Moves = append(r.Moves, q.lease(b, now, s, layout.Never))
+		r.Moves = append(r.Moves, q.grant(b, now, s, layout.Never))
 		return moved
 	}
-	s.Flags &^= layout.Stay
+	s.Flags &^= layout.MoveRejected
 	s.Receives++
 	s.Received, s.Epoch = now, c.Epoch
 	if s.First == 0 {
@@ -291,45 +289,6 @@ func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *l
 	if q.kind.Backlog {
 		until = layout.Never
 	}
-	r.Leases = append(r.Leases, q.lease(b, now, s, until))
+	r.Leases = append(r.Leases, q.grant(b, now, s, until))
 	return taken
-}
-
-// attempt is what a receive with a ReceiveRequestAttemptId got. It is forgotten
-// when the process ends.
-type attempt struct {
-	due    int64
-	leases []Lease
-}
-
-// again answers a receive that was made before with the same messages under the
-// same leases, whose visibility begins anew; false if one of them has changed.
-func (q *Machine) again(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
-	if q.g == nil || c.Attempt == "" {
-		return false
-	}
-	a, ok := q.g.attempts.Recall(now, c.Attempt)
-	if !ok {
-		return false
-	}
-	for _, l := range a.leases {
-		if s := q.leases.Get(l.Sequence); s == nil || s.Due != a.due || s.Terms() != l {
-			return false
-		}
-	}
-	a.due = now + c.Visibility
-	for _, l := range a.leases {
-		s := q.leases.Get(l.Sequence)
-		q.unlease(b, now, s)
-		q.lease(b, now, s, a.due)
-	}
-	r.Leases = slices.Clone(a.leases)
-	return true
-}
-
-// remember keeps what a receive with an attempt's id got.
-func (q *Machine) remember(now int64, c *Receive, r *Result) {
-	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
-		q.g.attempts.Remember(now, c.Attempt, &attempt{due: now + c.Visibility, leases: slices.Clone(r.Leases)})
-	}
 }

@@ -116,7 +116,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) (string, error) {
 			}
 			return s.b.after(err)
 		})
-	case "stay":
+	case "reject-move":
 		return s.each(d, func(h Handle) error { return s.b.run(RejectMove{h.Sequence}) })
 	case "moved":
 		return s.each(d, func(h Handle) error {

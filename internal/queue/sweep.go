@@ -25,8 +25,8 @@ type sweeping struct {
 	more             bool   // it stopped early
 }
 
-// over reports that the retention of a message is, as far as is known.
-func (q *Machine) over(sent, now int64) bool {
+// pastRetention reports that the retention of a message is, as far as is known.
+func (q *Machine) pastRetention(sent, now int64) bool {
 	return sent != 0 && !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
 }
 
@@ -62,11 +62,11 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 
 // lows are the sequences at which the main and the delayed lane begin.
 func (q *Machine) lows() (mainLane, delayed uint64) {
-	if q.due.Count > 0 {
+	if q.due.count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
 	// Then all that is not leased is fresh: no need to pass what was deleted.
-	low := q.leases.Lowest(q.head())
+	low := q.leases.lowest(q.head())
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 

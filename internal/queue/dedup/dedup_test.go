@@ -58,29 +58,3 @@ func TestScopes(t *testing.T) {
 		t.Error("scopes run into each other")
 	}
 }
-
-func TestAttempts(t *testing.T) {
-	var a Attempts[int]
-	a.Remember(1000, "a", 1)
-	a.Remember(2000, "b", 2)
-	if got, ok := a.Recall(1000+Life-1, "a"); !ok || got != 1 {
-		t.Errorf("within five minutes: %d, %v", got, ok)
-	}
-	if _, ok := a.Recall(1000+Life, "a"); ok {
-		t.Error("remembered after five minutes")
-	}
-	if _, ok := a.Recall(2000, "c"); ok {
-		t.Error("remembered what never was")
-	}
-	// Very many are not remembered, but what is too old makes room.
-	for i := range 10_000 {
-		a.Remember(3000, fmt.Sprint(i), i)
-	}
-	if _, ok := a.Recall(3000, "9999"); ok {
-		t.Error("remembered without a bound")
-	}
-	a.Remember(3000+Life, "late", 7)
-	if got, ok := a.Recall(3000+Life, "late"); !ok || got != 7 {
-		t.Errorf("after the others were over: %d, %v", got, ok)
-	}
-}

@@ -23,21 +23,21 @@ type share struct {
 	busy     int64 // processing time, halved every minute, in ms
 }
 
-// Took notes that a message of a tenant came in flight at now, in epoch milliseconds.
-func (s *Shares[K]) Took(tenant K, now int64) { s.count(tenant, now, 1, 0) }
+// Leased notes that a message of a tenant came in flight at now, in epoch milliseconds.
+func (s *Shares[K]) Leased(tenant K, now int64) { s.count(tenant, now, 1, 0) }
 
-// Gave notes that one is not any more, after busy ms.
-func (s *Shares[K]) Gave(tenant K, now, busy int64) { s.count(tenant, now, -1, busy) }
+// Released notes that one is not any more, after busy ms.
+func (s *Shares[K]) Released(tenant K, now, busy int64) { s.count(tenant, now, -1, busy) }
 
-// GaveAlone notes that a message without a tenant is not in flight any more. It is
+// ReleasedAlone notes that a message without a tenant is not in flight any more. It is
 // a tenant of its own, and never noisy.
-func (s *Shares[K]) GaveAlone(now, busy int64) {
+func (s *Shares[K]) ReleasedAlone(now, busy int64) {
 	s.forget(now)
 	s.busy += busy
 }
 
 func (s *Shares[K]) count(tenant K, now int64, n int, busy int64) {
-	s.GaveAlone(now, busy)
+	s.ReleasedAlone(now, busy)
 	one := s.of[tenant]
 	if one == nil {
 		if s.of == nil {

@@ -10,12 +10,12 @@ import (
 func TestNoisyByWhatIsInFlight(t *testing.T) {
 	var s fair.Shares[string]
 	for range 29 {
-		s.Took("loud", 0)
+		s.Leased("loud", 0)
 	}
 	if s.Noisy("loud", 29) {
 		t.Error("29 in flight are few")
 	}
-	s.Took("loud", 0)
+	s.Leased("loud", 0)
 	if !s.Noisy("loud", 30) || s.Noisy("loud", 300) || s.Noisy("other", 30) {
 		t.Error("30 in flight are noisy where they are more than a tenth")
 	}
@@ -26,13 +26,13 @@ func TestNoisyByWhatIsInFlight(t *testing.T) {
 
 func TestNoisyByProcessingTime(t *testing.T) {
 	var s fair.Shares[string]
-	s.Took("slow", 0)
-	s.Gave("slow", 0, 11_000)
-	s.GaveAlone(0, 89_000)
+	s.Leased("slow", 0)
+	s.Released("slow", 0, 11_000)
+	s.ReleasedAlone(0, 89_000)
 	if !s.Noisy("slow", 0) {
 		t.Error("11 of 100 seconds are more than a tenth")
 	}
-	s.GaveAlone(0, 20_000)
+	s.ReleasedAlone(0, 20_000)
 	if s.Noisy("slow", 0) {
 		t.Error("11 of 120 seconds are less than a tenth")
 	}
@@ -43,26 +43,26 @@ func TestNoisyByProcessingTime(t *testing.T) {
 func TestThePastFades(t *testing.T) {
 	var s fair.Shares[string]
 	const minute = 60_000
-	s.Took("a", 0)
-	s.Gave("a", 0, 1000)
-	s.Took("b", 0)
-	s.Took("c", 0)
+	s.Leased("a", 0)
+	s.Released("a", 0, 1000)
+	s.Leased("b", 0)
+	s.Leased("c", 0)
 	if got := s.InFlight("a", "b", "c"); got != 2 {
 		t.Errorf("%d are in flight of them all", got)
 	}
-	s.Gave("c", 0, 0)
+	s.Released("c", 0, 0)
 	if s.None() {
 		t.Fatal("two have shares")
 	}
-	s.GaveAlone(3*minute, 2000) // a has 125 ms left of 2,125
+	s.ReleasedAlone(3*minute, 2000) // a has 125 ms left of 2,125
 	if s.Noisy("a", 1) {
 		t.Error("the past counts in full")
 	}
-	s.GaveAlone(60*minute, 0)
+	s.ReleasedAlone(60*minute, 0)
 	if holding, _ := s.Count(1); holding != 1 || s.Noisy("a", 1) {
 		t.Errorf("%d hold something", holding)
 	}
-	s.Gave("b", 60*minute, 0)
+	s.Released("b", 60*minute, 0)
 	if !s.None() {
 		t.Error("nobody holds anything, and there was nothing of late")
 	}

@@ -15,7 +15,7 @@ func FuzzDecodeState(f *testing.F) {
 	key := []byte{0, 0, 0, 0, 0, 0, 0, 7}
 	s := layout.State{
 		Due: layout.Never, Sent: 2, First: 3, Received: 4, Receives: 5, Epoch: 6, Lane: layout.MovedLane, Tenant: layout.GroupLanes,
-		Flags: layout.Stay | layout.History,
+		Flags: layout.MoveRejected | layout.History,
 	}
 	f.Add(s.Append(nil))
 	f.Add([]byte{})

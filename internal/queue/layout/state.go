@@ -22,12 +22,12 @@ type Flags uint8
 
 // The flags of a State.
 const (
-	Moving   Flags = 1 << iota // on its way to another queue
-	Stay                       // the dead-letter queue would not have it: deliver it here once more
-	History                    // a history record exists
-	Later                      // was scheduled for later, and counts in the bucket of its due second
-	Task                       // with Moving: a move task carries it, not the dead-letter rule
-	Returned                   // of a group that blocks: received, and to be received again
+	Moving       Flags = 1 << iota // on its way to another queue
+	MoveRejected                   // the dead-letter queue would not have it: deliver it here once more
+	History                        // a history record exists
+	Later                          // was scheduled for later, and counts in the bucket of its due second
+	Task                           // with Moving: a move task carries it, not the dead-letter rule
+	Returned                       // of a group that blocks: received, and to be received again
 )
 
 // State is what changes about a message that is scheduled or leased. Times are

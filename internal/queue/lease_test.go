@@ -1,4 +1,4 @@
-package lease_test
+package queue
 
 import (
 	"slices"
@@ -7,22 +7,21 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
 )
 
-func TestSet(t *testing.T) {
+func TestLeaseSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var s lease.Set
-		var all []*lease.Lease // in order of sequence
+		var s leaseSet
+		var all []*item // in order of sequence
 		next := uint64(1)
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				l := lease.New(layout.State{Sequence: next, Due: rapid.SampledFrom([]int64{5, 7, 7, 9, layout.Never}).Draw(t, "due")})
+				l := newItem(layout.State{Sequence: next, Due: rapid.SampledFrom([]int64{5, 7, 7, 9, layout.Never}).Draw(t, "due")})
 				next++
 				if l.Due == layout.Never && rapid.Bool().Draw(t, "moving") {
 					l.Flags = layout.Moving
 				}
-				s.Add(l)
+				s.add(l)
 				all = append(all, l)
 			},
 			"remove": func(t *rapid.T) {
@@ -30,12 +29,12 @@ func TestSet(t *testing.T) {
 					return
 				}
 				i := rapid.IntRange(0, len(all)-1).Draw(t, "i")
-				s.Remove(all[i])
+				s.remove(all[i])
 				all = slices.Delete(all, i, i+1)
 			},
 			"": func(t *rapid.T) {
-				if !slices.Equal(s.All(), all) || s.Len() != len(all) {
-					t.Fatalf("there are %v, want %v", s.All(), all)
+				if !slices.Equal(s.all(), all) || s.len() != len(all) {
+					t.Fatalf("there are %v, want %v", s.all(), all)
 				}
 				moving, lowest, first := 0, next, int64(layout.Never)
 				for _, l := range all {
@@ -44,17 +43,17 @@ func TestSet(t *testing.T) {
 					if l.Is(layout.Moving) {
 						moving++
 					}
-					if s.Get(l.Sequence) != l {
+					if s.get(l.Sequence) != l {
 						t.Fatalf("%d is not found", l.Sequence)
 					}
 				}
-				if s.Moving() != moving || s.Lowest(next) != lowest || s.Get(next) != nil {
-					t.Fatalf("moving %d, lowest %d of %v", s.Moving(), s.Lowest(next), all)
+				if s.onTheWay() != moving || s.lowest(next) != lowest || s.get(next) != nil {
+					t.Fatalf("moving %d, lowest %d of %v", s.onTheWay(), s.lowest(next), all)
 				}
-				if l := s.Next(); l == nil && first != layout.Never || l != nil && l.Due != first {
+				if l := s.next(); l == nil && first != layout.Never || l != nil && l.Due != first {
 					t.Fatalf("%+v runs out first, want one at %d", l, first)
 				}
-				if l := s.Expired(6); (l != nil) != (first <= 6) {
+				if l := s.expired(6); (l != nil) != (first <= 6) {
 					t.Fatalf("%+v has run out at 6, the first does at %d", l, first)
 				}
 			},

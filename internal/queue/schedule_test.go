@@ -1,4 +1,4 @@
-package schedule_test
+package queue
 
 import (
 	"bytes"
@@ -10,13 +10,12 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/schedule"
 )
 
-// world is a schedule, what it wrote, and what it should hold.
-type world struct {
+// scheduleWorld is a schedule, what it wrote, and what it should hold.
+type scheduleWorld struct {
 	*rapid.T
-	schedule.Schedule
+	schedule
 	keys      layout.Keys
 	disk      map[string][]byte
 	now       int64
@@ -24,10 +23,10 @@ type world struct {
 	elsewhere []layout.State // awaited, and in another order
 }
 
-const limit = 5
+const scheduleLimit = 5
 
 // run has a command change the schedule, and writes what it says.
-func (w *world) run(command func(b *mutation.Batch)) {
+func (w *scheduleWorld) run(command func(b *mutation.Batch)) {
 	var b mutation.Batch
 	command(&b)
 	err := b.Each(func(op mutation.Op, key, value []byte) error {
@@ -46,7 +45,7 @@ func (w *world) run(command func(b *mutation.Batch)) {
 }
 
 // in lists the keys of a span.
-func (w *world) in(span layout.Span) (keys []string) {
+func (w *scheduleWorld) in(span layout.Span) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(w.disk)) {
 		if key >= string(span.Lower) && key < string(span.Upper) {
 			keys = append(keys, key)
@@ -55,7 +54,7 @@ func (w *world) in(span layout.Span) (keys []string) {
 	return keys
 }
 
-func (w *world) decode(key string) layout.State {
+func (w *scheduleWorld) decode(key string) layout.State {
 	m, err := layout.DecodeState([]byte(key), w.disk[key])
 	if err != nil {
 		w.Fatal(err)
@@ -63,18 +62,18 @@ func (w *world) decode(key string) layout.State {
 	return m
 }
 
-// fill reads up to n messages of the rest, as a machine does.
-func (w *world) fill(n int) {
-	rest := w.in(w.Rest(&w.keys))
+// read reads up to n messages of the rest, as a machine does.
+func (w *scheduleWorld) read(n int) {
+	rest := w.in(w.unread(&w.keys))
 	for _, key := range rest[:min(n, len(rest))] {
-		w.Fill(w.decode(key))
+		w.fill(w.decode(key))
 	}
-	if !w.Filled(n >= len(rest)) {
-		w.Fatalf("counted %d of %d messages", w.Count, len(w.messages))
+	if !w.filled(n >= len(rest)) {
+		w.Fatalf("counted %d of %d messages", w.count, len(w.messages))
 	}
 }
 
-func (w *world) delayed(tenant layout.Lane) (n int64) {
+func (w *scheduleWorld) waiting(tenant layout.Lane) (n int64) {
 	for _, m := range w.messages {
 		if m.Due > w.now && (tenant == 0 || m.Tenant == tenant) {
 			n++
@@ -84,7 +83,7 @@ func (w *world) delayed(tenant layout.Lane) (n int64) {
 }
 
 // bySecond counts what waits, to within a second.
-func (w *world) bySecond() (n int64) {
+func (w *scheduleWorld) bySecond() (n int64) {
 	for _, m := range slices.Concat(w.messages, w.elsewhere) {
 		if m.Is(layout.Later) && (m.Due/1000+1)*1000 > w.now {
 			n++
@@ -97,7 +96,7 @@ func (w *world) bySecond() (n int64) {
 // disk, and through restarts.
 func TestSchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{T: t, Schedule: schedule.New(0, limit), keys: layout.NewKeys(1, 1), disk: map[string][]byte{}, now: 10_000}
+		w := &scheduleWorld{T: t, schedule: newSchedule(0, scheduleLimit), keys: layout.NewKeys(1, 1), disk: map[string][]byte{}, now: 10_000}
 		next := uint64(1)
 		draw := func(t *rapid.T) layout.State {
 			next++
@@ -115,7 +114,7 @@ func TestSchedule(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				m := draw(t)
-				w.run(func(b *mutation.Batch) { w.Add(b, &w.keys, w.now, m) })
+				w.run(func(b *mutation.Batch) { w.add(b, &w.keys, w.now, m) })
 				i, _ := slices.BinarySearchFunc(w.messages, m, layout.State.Compare)
 				w.messages = slices.Insert(w.messages, i, later(m))
 			},
@@ -125,81 +124,81 @@ func TestSchedule(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(w.messages)-1).Draw(t, "i")
 				m := w.messages[i]
-				w.run(func(b *mutation.Batch) { w.Remove(b, &w.keys, w.now, &m) })
+				w.run(func(b *mutation.Batch) { w.remove(b, &w.keys, w.now, &m) })
 				w.messages = slices.Delete(w.messages, i, i+1)
 			},
 			"take the first": func(*rapid.T) {
-				if len(w.Known()) > 0 {
-					m := w.Known()[0]
-					w.run(func(b *mutation.Batch) { w.Remove(b, &w.keys, w.now, &m) })
+				if len(w.first()) > 0 {
+					m := w.first()[0]
+					w.run(func(b *mutation.Batch) { w.remove(b, &w.keys, w.now, &m) })
 					w.messages = w.messages[1:]
 				}
 			},
 			"await": func(t *rapid.T) {
 				m := draw(t)
-				w.run(func(b *mutation.Batch) { w.Await(b, &w.keys, w.now, &m) })
+				w.run(func(b *mutation.Batch) { w.await(b, &w.keys, w.now, &m) })
 				w.elsewhere = append(w.elsewhere, m)
 			},
 			"unawait": func(*rapid.T) {
 				if len(w.elsewhere) > 0 {
-					w.run(func(b *mutation.Batch) { w.Unawait(b, &w.keys, w.now, &w.elsewhere[0]) })
+					w.run(func(b *mutation.Batch) { w.unawait(b, &w.keys, w.now, &w.elsewhere[0]) })
 					w.elsewhere = w.elsewhere[1:]
 				}
 			},
 			"pass": func(t *rapid.T) {
 				w.now += rapid.Int64Range(1, 2000).Draw(t, "ms")
-				w.run(func(b *mutation.Batch) { w.Forget(b, &w.keys, w.now) })
+				w.run(func(b *mutation.Batch) { w.forget(b, &w.keys, w.now) })
 			},
 			"fill": func(t *rapid.T) {
-				if !w.Whole() {
-					w.fill(rapid.IntRange(1, limit).Draw(t, "n"))
+				if !w.whole() {
+					w.read(rapid.IntRange(1, scheduleLimit).Draw(t, "n"))
 				}
 			},
 			"restart": func(*rapid.T) {
-				w.Schedule = schedule.New(w.Count, limit)
+				w.schedule = newSchedule(w.count, scheduleLimit)
 				for _, key := range w.in(w.keys.Of(layout.KindBucket)) {
-					w.FillSecond(int64(layout.KeySequence([]byte(key))), int64(layout.Number(w.disk[key])))
+					w.fillSecond(int64(layout.KeySequence([]byte(key))), int64(layout.Number(w.disk[key])))
 				}
 			},
 			"": func(t *rapid.T) {
-				if got := w.Known(); len(got) > len(w.messages) || !slices.Equal(got, w.messages[:len(got)]) ||
-					w.Whole() && len(got) < len(w.messages) || w.Unknown() != (len(got) == 0 && !w.Whole()) {
-					t.Fatalf("%v are known, whole %v, of %v", got, w.Whole(), w.messages)
+				if got := w.first(); len(got) > len(w.messages) || !slices.Equal(got, w.messages[:len(got)]) ||
+					w.whole() && len(got) < len(w.messages) || w.unknown() != (len(got) == 0 && !w.whole()) {
+					t.Fatalf("%v are known, whole %v, of %v", got, w.whole(), w.messages)
 				}
 				var onDisk []layout.State
 				for _, key := range w.in(w.keys.Of(layout.KindDue)) {
 					onDisk = append(onDisk, w.decode(key))
 				}
-				if !slices.Equal(onDisk, w.messages) || int(w.Count) != len(w.messages) || len(w.in(w.keys.Of(layout.KindDueOf))) != len(w.messages) {
-					t.Fatalf("%v are on disk, %d counted, of %v", onDisk, w.Count, w.messages)
+				if !slices.Equal(onDisk, w.messages) || int(w.count) != len(w.messages) || len(w.in(w.keys.Of(layout.KindDueOf))) != len(w.messages) {
+					t.Fatalf("%v are on disk, %d counted, of %v", onDisk, w.count, w.messages)
 				}
-				if rest := w.in(w.Rest(&w.keys)); len(rest) != len(w.messages)-len(w.Known()) {
-					t.Fatalf("%d stand in the rest, of %d, known are %d", len(rest), len(w.messages), len(w.Known()))
+				if rest := w.in(w.unread(&w.keys)); len(rest) != len(w.messages)-len(w.first()) {
+					t.Fatalf("%d stand in the rest, of %d, known are %d", len(rest), len(w.messages), len(w.first()))
 				}
 				for _, most := range []int{1, 3} {
 					due := 0
-					for _, m := range w.messages[len(w.Known()):] {
+					for _, m := range w.messages[len(w.first()):] {
 						if m.Due <= w.now {
 							due++
 						}
 					}
-					if due > 0 && len(w.Known()) < most && !w.Short(w.now, most) {
-						t.Fatalf("%d due messages are not known, %d are", due, len(w.Known()))
+					if due > 0 && len(w.first()) < most && !w.short(w.now, most) {
+						t.Fatalf("%d due messages are not known, %d are", due, len(w.first()))
 					}
 				}
-				if got := w.Delayed(w.now, true); got != w.bySecond() {
+				if got := w.delayed(w.now, true); got != w.bySecond() {
 					t.Fatalf("%d are due in seconds to come, want %d", got, w.bySecond())
 				}
 				want := w.bySecond()
-				if w.Whole() {
-					want = w.delayed(0)
+				if w.whole() {
+					want = w.waiting(0)
 				}
-				if got := w.Delayed(w.now, false); got != want {
+				if got := w.delayed(w.now, false); got != want {
 					t.Fatalf("%d are delayed, want %d", got, want)
 				}
 				tenant := layout.GroupLanes + 1
-				if got := w.DelayedOf(w.now, 0, []layout.Lane{tenant}, 0); w.Whole() && got != w.delayed(tenant) {
-					t.Fatalf("%d of a tenant are delayed, want %d", got, w.delayed(tenant))
+				if got := w.delayedOf(w.now, 0, []layout.Lane{tenant}, 0); w.whole() && got != w.waiting(tenant) {
+					t.Fatalf("%d of a tenant are delayed, want %d", got, w.waiting(tenant))
 				}
 			},
 		})
@@ -208,9 +207,9 @@ func TestSchedule(t *testing.T) {
 
 // Where not all is known, delayed messages are shared out by what tenants have.
 func TestDelayedOfTenantsBeyondMemory(t *testing.T) {
-	s := schedule.New(40, limit)
+	s := newSchedule(40, scheduleLimit)
 	for _, test := range []struct{ delayed, scheduled, want int64 }{{20, 10, 5}, {20, 80, 20}, {0, 10, 0}} {
-		if got := s.DelayedOf(0, test.delayed, nil, test.scheduled); got != test.want {
+		if got := s.delayedOf(0, test.delayed, nil, test.scheduled); got != test.want {
 			t.Errorf("%d of %d delayed ones where %d of 40 are theirs, want %d", got, test.delayed, test.scheduled, test.want)
 		}
 	}
@@ -219,18 +218,18 @@ func TestDelayedOfTenantsBeyondMemory(t *testing.T) {
 // A queue that gives everything a longer delay counts it later.
 func TestShift(t *testing.T) {
 	var b mutation.Batch
-	s, keys := schedule.New(0, limit), layout.NewKeys(1, 1)
-	s.Shift(&b, &keys, 1000, 5)
-	if b.Len() > 0 || !s.Idle() {
+	s, keys := newSchedule(0, scheduleLimit), layout.NewKeys(1, 1)
+	s.shift(&b, &keys, 1000, 5)
+	if b.Len() > 0 || !s.idle() {
 		t.Error("nothing is counted, and something written")
 	}
-	s.Expect(&b, &keys, 1000, 3000)
-	s.Shift(&b, &keys, 1000, 5)
-	if s.Delayed(7999, true) != 1 || s.Delayed(9000, true) != 0 {
-		t.Errorf("%d are due later, %d after that", s.Delayed(7999, true), s.Delayed(9000, true))
+	s.expect(&b, &keys, 1000, 3000)
+	s.shift(&b, &keys, 1000, 5)
+	if s.delayed(7999, true) != 1 || s.delayed(9000, true) != 0 {
+		t.Errorf("%d are due later, %d after that", s.delayed(7999, true), s.delayed(9000, true))
 	}
-	s.Forget(&b, &keys, 9000)
-	if !s.Idle() {
+	s.forget(&b, &keys, 9000)
+	if !s.idle() {
 		t.Error("a second that is over is counted")
 	}
 }

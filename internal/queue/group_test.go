@@ -1,4 +1,4 @@
-package group_test
+package queue
 
 import (
 	"bytes"
@@ -10,9 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/group"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/lease"
 )
 
 // whole is a group as the test knows it: all of its messages, in order.
@@ -29,19 +27,19 @@ func (w *whole) first() uint64 {
 	return w.messages[0]
 }
 
-// TestSet lists random groups, with a small window, and compares what stands on
+// TestGroupSet lists random groups, with a small window, and compares what stands on
 // disk and in memory with what can be received from.
-func TestSet(t *testing.T) {
+func TestGroupSet(t *testing.T) {
 	const limit = 3
 	rapid.Check(t, func(t *rapid.T) {
 		keys := layout.NewKeys(1, 1)
 		disk := map[string][]byte{}
-		s := group.NewSet(true, 0, limit)
+		s := newGroupSet(true, 0, limit)
 		groups := map[layout.Lane]*whole{}
 		next := uint64(1)
 		relist := func() {
 			var b mutation.Batch
-			s.Relist(&b, &keys)
+			s.relistTouched(&b, &keys)
 			err := b.Each(func(op mutation.Op, key, value []byte) error {
 				if disk[string(key)] = bytes.Clone(value); op != mutation.Set {
 					delete(disk, string(key))
@@ -53,24 +51,24 @@ func TestSet(t *testing.T) {
 			}
 		}
 		// inMemory makes a group known, as a machine does that reads it.
-		inMemory := func(w *whole) *group.Group {
-			x := s.Make(w.lane)
-			if x.Known == group.All {
+		inMemory := func(w *whole) *group {
+			x := s.make(w.lane)
+			if x.known == knowsAll {
 				return x
 			}
-			x.Known, x.Fresh.Whole = group.All, true
+			x.known, x.fresh.Whole = knowsAll, true
 			for _, seq := range w.messages {
 				if leased, received := w.leased[seq]; received {
-					l := lease.New(layout.State{Sequence: seq, Lane: w.lane, Flags: layout.Returned})
+					l := newItem(layout.State{Sequence: seq, Lane: w.lane, Flags: layout.Returned})
 					if leased {
 						l.Flags = 0
 					}
-					x.Hold(l)
+					x.hold(l)
 				} else {
-					x.Fresh.Append(group.Fresh{Sequence: seq, Sent: int64(seq)})
+					x.fresh.Append(freshMessage{sequence: seq, sent: int64(seq)})
 				}
 			}
-			s.Filled(x)
+			s.filled(x)
 			return x
 		}
 		some := func(t *rapid.T) *whole {
@@ -83,20 +81,20 @@ func TestSet(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
 				w := some(t)
-				if len(w.messages) == 0 && s.Get(w.lane) != nil {
+				if len(w.messages) == 0 && s.get(w.lane) != nil {
 					t.Fatalf("%x is empty, and in memory", w.lane)
 				}
-				if exists, known := s.Exists(w.lane); s.Get(w.lane) == nil && known && exists != (len(w.messages) > 0) {
+				if exists, known := s.exists(w.lane); s.get(w.lane) == nil && known && exists != (len(w.messages) > 0) {
 					t.Fatalf("%x exists: %v, it has %v", w.lane, exists, w.messages)
 				}
-				x := s.Get(w.lane)
+				x := s.get(w.lane)
 				if x == nil && len(w.messages) == 0 {
-					x = s.Begin(w.lane)
+					x = s.begin(w.lane)
 				}
 				w.messages = append(w.messages, next)
 				if x != nil {
-					x.Fresh.Insert(group.Fresh{Sequence: next, Sent: int64(next)}, 100)
-					s.Touch(x)
+					x.fresh.Insert(freshMessage{sequence: next, sent: int64(next)}, 100)
+					s.touch(x)
 				}
 				next++
 				relist()
@@ -107,14 +105,14 @@ func TestSet(t *testing.T) {
 					return
 				}
 				x := inMemory(w)
-				if len(x.Held) > 0 {
-					x.Held[0].Flags = 0
+				if len(x.held) > 0 {
+					x.held[0].Flags = 0
 				} else {
-					f := x.Fresh.Pop()
-					x.Hold(lease.New(layout.State{Sequence: f.Sequence, Lane: w.lane}))
+					f := x.fresh.Pop()
+					x.hold(newItem(layout.State{Sequence: f.sequence, Lane: w.lane}))
 				}
 				w.leased[w.messages[0]] = true
-				s.Touch(x)
+				s.touch(x)
 				relist()
 			},
 			"return": func(t *rapid.T) {
@@ -122,10 +120,10 @@ func TestSet(t *testing.T) {
 				if len(w.messages) == 0 || !w.leased[w.messages[0]] {
 					return
 				}
-				x := s.Get(w.lane)
-				x.Held[0].Flags = layout.Returned
+				x := s.get(w.lane)
+				x.held[0].Flags = layout.Returned
 				w.leased[w.messages[0]] = false
-				s.Touch(x)
+				s.touch(x)
 				relist()
 			},
 			"remove": func(t *rapid.T) {
@@ -135,31 +133,31 @@ func TestSet(t *testing.T) {
 				}
 				x, seq := inMemory(w), w.messages[0]
 				if _, received := w.leased[seq]; received {
-					i, found := x.Find(seq)
+					i, found := x.find(seq)
 					if !found {
 						t.Fatalf("%d is not held", seq)
 					}
-					x.Held = slices.Delete(x.Held, i, i+1)
+					x.held = slices.Delete(x.held, i, i+1)
 				} else {
-					x.Fresh.Remove(group.Fresh{Sequence: seq})
+					x.fresh.Remove(freshMessage{sequence: seq})
 				}
 				w.messages = w.messages[1:]
-				s.Touch(x)
+				s.touch(x)
 				relist()
 			},
 			"fill": func(t *rapid.T) {
-				if s.Order.Whole {
+				if s.order.Whole {
 					return
 				}
-				span := keys.ListedFrom(s.Next())
+				span := keys.ListedFrom(s.next())
 				for _, key := range slices.Sorted(maps.Keys(disk)) {
 					if key >= string(span.Lower) && key < string(span.Upper) {
-						if err := s.Fill([]byte(key), disk[key]); err != nil {
+						if err := s.fill([]byte(key), disk[key]); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
-				s.Order.Whole = true
+				s.order.Whole = true
 			},
 			"": func(t *rapid.T) {
 				var free []*whole
@@ -190,14 +188,14 @@ func TestSet(t *testing.T) {
 					}
 					return lanes
 				}
-				if !slices.Equal(onDisk, lanes(free)) || int(s.Listed) != len(free) || len(disk) != len(free)+there {
-					t.Fatalf("on disk %x of %d records, %d are counted; want %x", onDisk, len(disk), s.Listed, lanes(free))
+				if !slices.Equal(onDisk, lanes(free)) || int(s.listed) != len(free) || len(disk) != len(free)+there {
+					t.Fatalf("on disk %x of %d records, %d are counted; want %x", onDisk, len(disk), s.listed, lanes(free))
 				}
 				var known []layout.Lane
-				for _, x := range s.Order.All() {
-					known = append(known, x.Lane)
+				for _, x := range s.order.All() {
+					known = append(known, x.lane)
 				}
-				if len(known) > len(free) || !slices.Equal(known, lanes(free)[:len(known)]) || s.Order.Whole && len(known) < len(free) {
+				if len(known) > len(free) || !slices.Equal(known, lanes(free)[:len(known)]) || s.order.Whole && len(known) < len(free) {
 					t.Fatalf("in memory %x, want the first of %x", known, lanes(free))
 				}
 			},

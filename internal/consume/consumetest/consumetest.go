@@ -1,0 +1,315 @@
+// Package consumetest has the test that every kind of backlog passes which plugs into
+// package consume: what each outcome of an attempt leads to, with a real engine, over
+// restarts and crashes.
+package consumetest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble"
+)
+
+// Behaviour is what comes of attempts.
+type Behaviour int
+
+// The behaviours.
+const (
+	Takes   Behaviour = iota // what it is sent
+	Fails                    // for now
+	Refuses                  // for good
+	Hangs                    // until it is cut off; or Takes, where nothing hangs
+)
+
+// DeadLetters is the dead-letter queue of all that a Kind creates.
+var DeadLetters = arn.Queue("us-east-1", "000000000000", "dead-letters")
+
+// Kind is a kind of backlog, with what attempts at it are made by.
+type Kind struct {
+	Service string // as the engine names it: "sns", "lambda"
+	// Create makes the owner of the backlog, durably, with DeadLetters as its
+	// dead-letter queue. It is called once, before Plug.
+	Create func(w *World)
+	// Plug makes a dispatcher for w.Engine, which the World stops.
+	Plug func(w *World) Dispatcher
+	// Behave is what attempts come to from now on. It is called again after restarts.
+	Behave func(w *World, b Behaviour)
+	// Submit puts one message into the backlog.
+	Submit func(w *World)
+	// Delete removes the owner of the backlog.
+	Delete func(w *World)
+	// Attempts is how many were made by all dispatchers so far.
+	Attempts func() int
+	// Left is how many messages the backlog has.
+	Left func(w *World) int64
+	// Hanging waits until an attempt hangs; nil: nothing does.
+	Hanging func()
+	// Immediate is how many retries follow a failure at once.
+	Immediate int
+	// Dead checks a message that was refused, as the dead-letter queue has got it:
+	// above all that its cause is the original one.
+	Dead func(w *World, m *message.Message)
+}
+
+// Dispatcher is what plugs a Kind in.
+type Dispatcher interface {
+	shard.Consumer
+	Stop(ctx context.Context) error
+}
+
+// World is an engine with a dispatcher.
+type World struct {
+	*testing.T
+	Clock  *clock.Virtual
+	Engine *shard.Engine
+
+	kind       Kind
+	fs         *vfs.MemFS
+	store      store.Store
+	journal    *journal.Journal
+	dispatcher Dispatcher
+}
+
+// Must fails the test on an error.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func newWorld(t *testing.T, k Kind) *World {
+	w := &World{
+		T: t, kind: k, fs: vfs.NewCrashableMem(),
+		Clock: clock.NewVirtual(time.Date(2024, 2, 29, 13, 0, 0, 0, time.UTC)),
+	}
+	w.open()
+	w.Must(w.Engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: DeadLetters}))
+	k.Create(w)
+	w.plug()
+	w.advance(0)
+	t.Cleanup(w.close)
+	return w
+}
+
+func (w *World) open() {
+	w.Helper()
+	var err error
+	w.store, err = pebble.Open("data", pebble.Options{FS: w.fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	w.Must(err)
+	w.journal = journal.Open(journal.Options{Store: w.store})
+	w.Engine, err = shard.Open(shard.Options{
+		Journal: w.journal, Clock: w.Clock, Logger: slog.New(slog.DiscardHandler),
+		FunctionLimits: shard.FunctionLimits{Executions: 1000},
+	})
+	w.Must(err)
+}
+
+func (w *World) plug() {
+	w.dispatcher = w.kind.Plug(w)
+	w.Engine.SetConsumer(w.kind.Service, w.dispatcher)
+}
+
+func (w *World) close() {
+	w.Must(w.dispatcher.Stop(context.Background()))
+	w.shut()
+}
+
+func (w *World) shut() {
+	w.Must(w.Engine.Close())
+	w.journal.Close()
+	w.Must(w.store.Close())
+}
+
+// restart goes on with a server as it was, or as the disk was when it crashed.
+func (w *World) restart(disk *vfs.MemFS, b Behaviour) {
+	w.Helper()
+	w.close()
+	if disk != nil {
+		w.fs = disk
+	}
+	w.open()
+	w.kind.Behave(w, b)
+	w.plug()
+	w.advance(0)
+}
+
+func (w *World) crash() *vfs.MemFS { return w.fs.CrashClone(vfs.CrashCloneCfg{}) }
+
+func (w *World) advance(d time.Duration) {
+	w.Helper()
+	_, err := w.Clock.Advance(w.Context(), d)
+	w.Must(err)
+}
+
+// dead takes what the dead-letter queue has.
+func (w *World) dead() (all []*message.Message) {
+	w.Helper()
+	got, err := w.Engine.Receive(w.Context(), shard.ReceiveRequest{Queue: DeadLetters, Max: 10, Visibility: time.Hour})
+	if kind := fault.KindOf(err); kind == fault.Unavailable || kind == fault.Throttled {
+		return nil // an outage
+	}
+	w.Must(err)
+	for _, m := range got {
+		all = append(all, m.Message)
+	}
+	return all
+}
+
+// expect compares what there is with what should be.
+func (w *World) expect(when string, attempts int, left int64, dead int) {
+	w.Helper()
+	got := w.dead()
+	if n, l := w.kind.Attempts(), w.kind.Left(w); n != attempts || l != left || len(got) != dead {
+		w.Errorf("%s: %d attempts, %d left, %d dead letters; want %d, %d and %d", when, n, l, len(got), attempts, left, dead)
+	}
+	for _, m := range got {
+		w.kind.Dead(w, m)
+	}
+}
+
+func (w *World) outage(name string) { w.Must(w.Engine.SetFault(DeadLetters, name)) }
+
+// eternity is longer than any schedule that ends on its own.
+const eternity = 7 * time.Hour
+
+// Run tests a kind; open makes one that was never used.
+func Run(t *testing.T, open func(t *testing.T) Kind) {
+	run := func(name string, f func(w *World)) {
+		t.Run(name, func(t *testing.T) { f(newWorld(t, open(t))) })
+	}
+	run("success", func(w *World) {
+		w.kind.Submit(w)
+		w.advance(0)
+		w.expect("at once", 1, 0, 0)
+		w.advance(eternity)
+		w.expect("later", 1, 0, 0)
+	})
+	run("failure, then success", func(w *World) {
+		w.kind.Behave(w, Fails)
+		w.kind.Submit(w)
+		w.advance(0)
+		made := 1 + w.kind.Immediate
+		w.expect("at once", made, 1, 0)
+		w.restart(nil, Takes) // the next attempt is not due
+		w.expect("after a restart", made, 1, 0)
+		w.advance(time.Minute)
+		w.expect("after the retry", made+1, 0, 0)
+	})
+	run("refusal", func(w *World) {
+		w.kind.Behave(w, Refuses)
+		w.kind.Submit(w)
+		w.advance(0)
+		w.expect("at once", 1, 0, 1)
+	})
+	run("refusal without a dead-letter queue", func(w *World) {
+		w.Must(w.Engine.DeleteQueue(w.Context(), DeadLetters))
+		w.kind.Behave(w, Refuses)
+		w.kind.Submit(w)
+		w.advance(eternity)
+		w.Must(w.Engine.CreateQueue(w.Context(), shard.QueueSpec{ARN: DeadLetters}))
+		w.advance(eternity)
+		w.expect("later", 1, 0, 0)
+	})
+	for name, crash := range map[string]bool{"restart": false, "crash": true} {
+		run("refusal, dead-letter queue out of reach, "+name, func(w *World) {
+			w.outage("unavailable")
+			w.kind.Behave(w, Refuses)
+			w.kind.Submit(w)
+			w.advance(time.Hour)
+			w.expect("while it is out of reach", 1, 1, 0)
+			var disk *vfs.MemFS
+			if crash {
+				disk = w.crash()
+			}
+			w.restart(disk, Takes) // which ends the outage
+			w.expect("before the next try", 1, 1, 0)
+			w.advance(shard.RedriveWait)
+			w.expect("behind it", 1, 0, 1)
+		})
+	}
+	run("refusal, dead-letter queue throttled", func(w *World) {
+		w.outage("throttled")
+		w.kind.Behave(w, Refuses)
+		w.kind.Submit(w)
+		w.advance(shard.RedriveWait - time.Millisecond)
+		w.outage("none")
+		w.expect("before the next try", 1, 1, 0)
+		w.advance(time.Millisecond)
+		w.expect("behind it", 1, 0, 1)
+	})
+	run("dead-letter queue goes while it is out of reach", func(w *World) {
+		w.outage("unavailable")
+		w.kind.Behave(w, Refuses)
+		w.kind.Submit(w)
+		w.advance(0)
+		w.outage("none")
+		w.Must(w.Engine.DeleteQueue(w.Context(), DeadLetters))
+		w.advance(time.Hour)
+		w.Must(w.Engine.CreateQueue(w.Context(), shard.QueueSpec{ARN: DeadLetters}))
+		w.expect("later", 1, 0, 0)
+	})
+	run("owner deleted between attempts", func(w *World) {
+		w.kind.Behave(w, Fails)
+		w.kind.Submit(w)
+		w.advance(0)
+		w.kind.Delete(w)
+		w.advance(eternity)
+		w.expect("later", 1+w.kind.Immediate, 0, 0)
+	})
+	run("owner deleted while the dead-letter queue is out of reach", func(w *World) {
+		w.outage("unavailable")
+		w.kind.Behave(w, Refuses)
+		w.kind.Submit(w)
+		w.advance(time.Minute)
+		w.kind.Delete(w)
+		w.outage("none")
+		w.advance(eternity)
+		w.expect("later", 1, 0, 0)
+	})
+	for name, end := range map[string]func(w *World) *vfs.MemFS{
+		"stop": func(w *World) *vfs.MemFS {
+			ctx, cancel := context.WithCancel(w.Context())
+			cancel()
+			if err := w.dispatcher.Stop(ctx); err == nil {
+				w.Error("cut off, and not said")
+			}
+			return nil
+		},
+		"crash": func(w *World) *vfs.MemFS {
+			disk := w.crash()
+			ctx, cancel := context.WithCancel(w.Context())
+			cancel()
+			_ = w.dispatcher.Stop(ctx) // whatever it keeps is not on that disk
+			return disk
+		},
+	} {
+		run(name+" during an attempt", func(w *World) {
+			if w.kind.Hanging == nil {
+				w.Skip("nothing hangs: attempts do not leave the process")
+			}
+			w.kind.Behave(w, Hangs)
+			w.kind.Submit(w)
+			w.kind.Hanging()
+			w.restart(end(w), Takes)
+			w.expect("made again at once", 2, 0, 0)
+		})
+	}
+	run("crash before an attempt", func(w *World) {
+		w.Must(w.dispatcher.Stop(context.Background())) // nobody leases it
+		w.kind.Submit(w)
+		w.restart(w.crash(), Takes)
+		w.expect("made by the next process", 1, 0, 0)
+	})
+}

@@ -1,0 +1,205 @@
+package deliver_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/consume/consumetest"
+	"godwit.dev/godwit/internal/deliver"
+	httpsender "godwit.dev/godwit/internal/deliver/http"
+	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+const account = "000000000000"
+
+var (
+	name   = arn.Topic("us-east-1", account, "t")
+	target = arn.Queue("us-east-1", account, "target")
+	fn     = arn.Function("us-east-1", account, "f")
+)
+
+// made counts attempts.
+type made struct{ n atomic.Int64 }
+
+func (m *made) Delivery(e *deliver.Event) {
+	if e.Made && e.Kind == message.Notification {
+		m.n.Add(1)
+	}
+}
+
+func (m *made) Published(*shard.Published) {}
+
+// kind is the deliveries to one endpoint.
+func kind(t *testing.T, p topic.Protocol, endpoint string) consumetest.Kind {
+	var sub arn.ARN
+	attempts := &made{}
+	web := httpsender.New(httpsender.Options{AllowPrivate: true})
+	t.Cleanup(web.Close)
+	return consumetest.Kind{
+		Service: "sns",
+		Create: func(w *consumetest.World) {
+			w.Must(w.Engine.CreateTopic(w.Context(), topic.CreateTopic{ARN: name}))
+			s, err := w.Engine.Subscribe(w.Context(), topic.Subscribe{
+				Topic: name, Owner: account, Protocol: p.String(), Endpoint: endpoint, ID: uuid.NewString(), Token: "token",
+				Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + consumetest.DeadLetters.String() + `"}`},
+			})
+			w.Must(err)
+			sub = s.ARN
+			if p == topic.HTTP {
+				_, err := w.Engine.ConfirmSubscription(w.Context(), topic.Confirm{Topic: name, Token: "token"})
+				w.Must(err)
+			}
+		},
+		Plug: func(w *consumetest.World) consumetest.Dispatcher {
+			return deliver.New(deliver.Options{
+				Engine: w.Engine, Clock: w.Clock, Events: attempts,
+				Senders: map[topic.Protocol]deliver.Sender{
+					topic.HTTP: web, topic.SQS: sqssender.New(w.Engine), topic.Lambda: lambdasender.New(w.Engine),
+				},
+			})
+		},
+		Submit: func(w *consumetest.World) {
+			_, err := w.Engine.Publish(w.Context(), name, shard.Publication{ID: message.ID(uuid.New()), Body: []byte("text")})
+			w.Must(err)
+		},
+		Delete: func(w *consumetest.World) {
+			w.Must(w.Engine.Unsubscribe(w.Context(), topic.Unsubscribe{Subscription: sub}))
+		},
+		Attempts: func() int { return int(attempts.n.Load()) },
+		Left: func(w *consumetest.World) int64 {
+			info, err := w.Engine.Backlog(w.Context(), sub)
+			if fault.KindOf(err) == fault.NotFound {
+				return 0
+			}
+			w.Must(err)
+			return info.Due + info.Waiting + info.InFlight
+		},
+		Dead: func(w *consumetest.World, m *message.Message) {
+			infos, err := w.Engine.Deliveries(w.Context(), sub, 10)
+			w.Must(err)
+			dead := infos[0] // the latest
+			if !strings.HasPrefix(dead.Reason, "client-side error: ") || dead.State != shard.DeliveryDeadLetter || len(dead.History) != 1 {
+				w.Errorf("the dead letter %q ended as %+v", m.Body, dead)
+			}
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("http", func(t *testing.T) { consumetest.Run(t, web) })
+	t.Run("sqs", func(t *testing.T) { consumetest.Run(t, queue) })
+	t.Run("lambda", func(t *testing.T) { consumetest.Run(t, lambda) })
+}
+
+func web(t *testing.T) consumetest.Kind {
+	var b, requests atomic.Int64
+	hanging, end := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Header.Get("x-amz-sns-message-type") != "Notification" {
+			return
+		}
+		requests.Add(1)
+		switch consumetest.Behaviour(b.Load()) {
+		case consumetest.Fails:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case consumetest.Refuses:
+			w.WriteHeader(http.StatusGone)
+		case consumetest.Hangs:
+			hanging <- struct{}{}
+			<-end
+		case consumetest.Takes:
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(end) })
+	k := kind(t, topic.HTTP, server.URL)
+	k.Hanging = func() { <-hanging }
+	k.Behave = func(_ *consumetest.World, to consumetest.Behaviour) { b.Store(int64(to)) }
+	k.Attempts = func() int { return int(requests.Load()) }
+	return k
+}
+
+func queue(t *testing.T) consumetest.Kind {
+	k := kind(t, topic.SQS, target.String())
+	k.Immediate = 3
+	create := k.Create
+	k.Create = func(w *consumetest.World) {
+		w.Must(w.Engine.CreateQueue(w.Context(), shard.QueueSpec{ARN: target}))
+		create(w)
+	}
+	there := true
+	k.Behave = func(w *consumetest.World, b consumetest.Behaviour) {
+		if want := b != consumetest.Refuses; want != there {
+			there = want
+			if there {
+				w.Must(w.Engine.CreateQueue(w.Context(), shard.QueueSpec{ARN: target}))
+			} else {
+				w.Must(w.Engine.DeleteQueue(w.Context(), target))
+			}
+		}
+		w.Must(w.Engine.SetFault(target, outage(b)))
+	}
+	return k
+}
+
+func lambda(t *testing.T) consumetest.Kind {
+	k := kind(t, topic.Lambda, fn.String())
+	k.Immediate = 3
+	create := k.Create
+	k.Create = func(w *consumetest.World) {
+		createFunction(w)
+		create(w)
+	}
+	there := true
+	k.Behave = func(w *consumetest.World, b consumetest.Behaviour) {
+		if want := b != consumetest.Refuses; want != there {
+			there = want
+			if there {
+				createFunction(w)
+			} else {
+				w.Must(w.Engine.DeleteFunction(w.Context(), fn, ""))
+			}
+		}
+		w.Must(w.Engine.SetFault(fn, outage(b)))
+	}
+	return k
+}
+
+func createFunction(w *consumetest.World) {
+	_, err := w.Engine.CreateFunction(w.Context(), function.Create{
+		ARN: fn, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", Settled: "2",
+		Config: function.Config{Package: "Image", TimeoutS: 3, MemoryMB: 128},
+	}, nil)
+	w.Must(err)
+	_, err = w.Clock.Advance(w.Context(), 0)
+	w.Must(err)
+	w.Must(w.Engine.PermitFunction(w.Context(), function.Permit{
+		Function: fn, Revision: "p",
+		Permission: function.Permission{
+			Sid: "s", Effect: "Allow", Principal: json.RawMessage(`{"Service":"sns.amazonaws.com"}`), Action: "lambda:InvokeFunction",
+			Resource: fn.String(),
+		},
+	}))
+}
+
+func outage(b consumetest.Behaviour) string {
+	if b == consumetest.Fails {
+		return "unavailable"
+	}
+	return "none"
+}

@@ -1,0 +1,91 @@
+package queue
+
+import (
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// Arrival is a message as it enters a queue.
+type Arrival struct {
+	Record []byte      // as Message.AppendRecord makes it
+	Sent   int64       // as in the record
+	Due    int64       // later than now: it is delayed until then; not in FIFO queues
+	Lane   layout.Lane // GroupLane of the message's group
+	Moved  bool        // with an age, from another queue; not in FIFO queues
+}
+
+// needToAccept says what must be read before a message enters a group. The store
+// need not show what the command under way has accepted: groups that it began are
+// noted.
+func (q *Machine) needToAccept(lane layout.Lane) Need {
+	if !lane.Grouped() || q.g == nil || q.g.get(lane) != nil {
+		return Need{}
+	}
+	if _, known := q.g.exists(lane); known {
+		return Need{}
+	}
+	return Need{kind: needGroup, lane: lane}
+}
+
+// accept adds a message and returns its sequence. needToAccept comes first.
+func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
+	q.wake()
+	seq, lane, scheduled := q.next, a.Lane, false
+	q.next++
+	switch {
+	case q.kind.FIFO:
+		lane = max(a.Lane, layout.GroupLanes)
+		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
+			q.due.expect(b, &q.keys, now, due)
+		}
+	case a.Moved:
+		lane, scheduled = layout.MovedLane, true
+	case a.Due > now:
+		lane, scheduled = layout.DelayedLane, true
+	}
+	b.Set(q.keys.Record(lane, seq), a.Record)
+	if q.expires(lane) {
+		layout.PutNumber(b, q.keys.Expiry(a.Sent, seq), uint64(lane))
+	}
+	if scheduled {
+		q.schedule(b, now, layout.State{Sequence: seq, Due: max(a.Due, now), Sent: a.Sent, Lane: lane, Tenant: a.Lane})
+	} else {
+		q.join(lane, freshMessage{sequence: seq, sent: a.Sent})
+		q.relist(b)
+	}
+	if !q.kind.Backlog && q.cfg.Value().Retention > 0 {
+		if at := max(a.Sent+q.cfg.Value().Retention.Milliseconds(), 1); q.sweepAt == 0 || at < q.sweepAt {
+			q.sweepAt = at
+		}
+	}
+	return seq
+}
+
+// expires reports that a message stands in the order of ages: it is not found
+// by walking its lane.
+func (q *Machine) expires(lane layout.Lane) bool {
+	return lane > layout.DelayedLane && !q.kind.Backlog
+}
+
+// schedule puts a message into the order of due times.
+func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
+	q.due.add(b, &q.keys, now, s)
+	q.wait(s.Tenant, 1, 1)
+}
+
+// unschedule takes a message out of the order of due times.
+func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
+	q.due.remove(b, &q.keys, now, s)
+	q.wait(s.Tenant, -1, -1)
+}
+
+// erase removes the record of a message that is in no order any more.
+func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
+	b.SingleDelete(q.keys.Record(s.Lane, s.Sequence))
+	if q.expires(s.Lane) {
+		b.SingleDelete(q.keys.Expiry(s.Sent, s.Sequence))
+	}
+	if s.Is(layout.History) {
+		b.Delete(q.keys.History(s.Sequence))
+	}
+}

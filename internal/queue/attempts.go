@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/dedup"
+)
+
+// maxAttempts bounds the attempts that are remembered at once.
+const maxAttempts = 4096
+
+// attempts remembers what receives got, by their ReceiveRequestAttemptId, for as long
+// as dedup.Life; with very many, not all; and not after the process. The zero value
+// remembers none. Source: ReceiveMessage in the SQS API reference.
+type attempts struct{ byID map[string]*attempt }
+
+// attempt is what one receive got.
+type attempt struct {
+	at     int64 // when it was made
+	due    int64 // when its leases run out
+	leases []Lease
+}
+
+func (a *attempts) remember(id string, got *attempt) {
+	if len(a.byID) >= maxAttempts {
+		maps.DeleteFunc(a.byID, func(_ string, old *attempt) bool { return got.at-old.at >= dedup.Life })
+	}
+	if a.byID == nil {
+		a.byID = map[string]*attempt{}
+	}
+	if len(a.byID) < maxAttempts {
+		a.byID[id] = got
+	}
+}
+
+// recall finds what an attempt got; nil: it is not remembered.
+func (a *attempts) recall(now int64, id string) *attempt {
+	if got := a.byID[id]; got != nil && now-got.at < dedup.Life {
+		return got
+	}
+	return nil
+}
+
+// repeat answers a receive that was made before with the same messages under the
+// same leases, whose visibility begins anew; false if one of them has changed.
+func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
+	if q.g == nil || c.Attempt == "" {
+		return false
+	}
+	a := q.g.attempts.recall(now, c.Attempt)
+	if a == nil {
+		return false
+	}
+	for _, l := range a.leases {
+		if s := q.leases.get(l.Sequence); s == nil || s.Due != a.due || s.terms() != l {
+			return false
+		}
+	}
+	a.due = now + c.Visibility
+	for _, l := range a.leases {
+		s := q.leases.get(l.Sequence)
+		q.endLease(b, now, s)
+		q.grant(b, now, s, a.due)
+	}
+	r.Leases = slices.Clone(a.leases)
+	return true
+}
+
+// remember keeps what a receive with an attempt's id got.
+func (q *Machine) remember(now int64, c *Receive, r *Result) {
+	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
+		q.g.attempts.remember(c.Attempt, &attempt{at: now, due: now + c.Visibility, leases: slices.Clone(r.Leases)})
+	}
+}

@@ -1,0 +1,189 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// Handle identifies one receive of a message: what a receipt handle carries.
+type Handle struct {
+	Sequence uint64
+	Lane     layout.Lane
+	Receives uint32
+	Epoch    uint32
+}
+
+// where is the state that a message was found in.
+type where byte
+
+const (
+	gone where = iota
+	isLeased
+	isScheduled
+	isFresh
+	isHeld // returned, in a group that blocks
+)
+
+// locate finds a message of any state. A message that is not in memory needs its
+// state from disk; and, to tell whether it is fresh or held, with exact, its group.
+func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *item, Need) {
+	if s := q.leases.get(seq); s != nil {
+		return isLeased, s, Need{}
+	}
+	if q.Empty() {
+		return gone, nil, Need{}
+	}
+	var x *group
+	if q.g != nil {
+		x = q.g.get(lane)
+	}
+	if x != nil && x.known == knowsAll {
+		if i, found := x.find(seq); found {
+			q.known = nil
+			return isHeld, x.held[i], Need{}
+		}
+	}
+	need := Need{kind: needState, sequence: seq, lane: lane}
+	if q.known == nil || q.known.need != need {
+		return gone, nil, need
+	}
+	f, at := q.known, gone
+	switch {
+	case !f.exists:
+	case f.scheduled:
+		at = isScheduled
+	case lane == layout.MainLane && seq >= q.head():
+		at = isFresh
+	case lane.Grouped():
+		// The last message of a window stays until those behind it are known.
+		if exact && (x == nil || x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= 1) {
+			return gone, nil, q.more(q.lane(lane))
+		}
+		at = isFresh
+	}
+	q.known = nil
+	return at, newItem(f.state), Need{}
+}
+
+// remove deletes a message whatever its state, even if its record cannot be read.
+func (q *Machine) remove(b *mutation.Batch, now int64, e expired) (Need, error) {
+	at, s, need := q.locate(e.lane, e.sequence, true)
+	if !need.Nothing() {
+		return need, nil
+	}
+	switch at {
+	case gone:
+		return Need{}, ErrGone
+	case isScheduled:
+		q.unschedule(b, now, &s.State)
+	case isLeased:
+		q.endLease(b, now, s)
+		q.dropHeld(b, now, s)
+	case isHeld:
+		q.dropHeld(b, now, s)
+	case isFresh:
+		x := q.lane(e.lane)
+		x.fresh.Remove(freshMessage{sequence: e.sequence})
+		q.leave(x)
+	}
+	s.Sent = cmp.Or(e.sent, s.Sent)
+	q.erase(b, &s.State)
+	q.relist(b)
+	return Need{}, nil
+}
+
+// delete deletes a message by the handle of a receive.
+func (q *Machine) delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
+	if q.kind.FIFO {
+		q.expire(b, now)
+		at, s, need := q.locate(h.Lane, h.Sequence, false)
+		if !need.Nothing() {
+			return need, nil
+		}
+		if err := q.check(at, s, h); err != nil {
+			return Need{}, err
+		}
+	}
+	return q.remove(b, now, expired{lane: h.Lane, sequence: h.Sequence})
+}
+
+// check refuses the handle of a message that is gone, and in a FIFO queue one
+// that is not of its lease.
+func (q *Machine) check(at where, s *item, h Handle) error {
+	switch {
+	case at == gone:
+		return ErrGone
+	case q.kind.FIFO && (at != isLeased || !latest(s, h)):
+		return ErrExpired
+	}
+	return nil
+}
+
+// latest reports that h is of the latest receive.
+func latest(s *item, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
+
+// changeVisibility hides a received message for timeout from now.
+func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
+	q.expire(b, now)
+	at, s, need := q.locate(h.Lane, h.Sequence, false)
+	if !need.Nothing() {
+		return need, nil
+	}
+	if err := q.check(at, s, h); err != nil {
+		return Need{}, err
+	}
+	leased := at == isLeased
+	switch {
+	case !leased && at != isScheduled:
+		return Need{}, nil // its lease was lost with a crash: it is visible already
+	case s.Is(layout.Moving):
+		return Need{}, ErrNotLeased
+	case !latest(s, h):
+		return Need{}, nil // somebody else has it now
+	case now+timeout-s.Received > maxVisibility:
+		return Need{}, ErrVisibility
+	case leased && timeout == 0:
+		q.release(b, now, s, now)
+		return Need{}, nil
+	case timeout == 0:
+		return Need{}, nil
+	case leased:
+		q.endLease(b, now, s)
+	case q.leases.len() >= MaxInFlight:
+		return Need{}, ErrInFlight
+	default:
+		q.unschedule(b, now, &s.State)
+	}
+	q.grant(b, now, s, now+timeout)
+	return Need{}, nil
+}
+
+// makeDueNow makes a message that was returned for later due now.
+func (q *Machine) makeDueNow(b *mutation.Batch, now int64, c *MakeDueNow) (changed bool, need Need, err error) {
+	at, s, need := q.locate(c.Lane, c.Sequence, true)
+	if need.kind == needState && c.State != nil {
+		q.wake()
+		if err := q.fillState(need, true, 0, c.State); err != nil {
+			return false, Need{}, fmt.Errorf("%w: %w", ErrRead, err)
+		}
+		at, s, need = q.locate(c.Lane, c.Sequence, true)
+	}
+	switch {
+	case !need.Nothing():
+		return false, need, nil
+	case at == gone:
+		return false, Need{}, ErrGone
+	case at == isLeased, at == isFresh, s.Due <= now:
+		return false, Need{}, nil
+	case at == isHeld:
+		q.unhold(b, now, s)
+	default:
+		q.unschedule(b, now, &s.State)
+	}
+	q.requeue(b, now, s, now)
+	q.relist(b)
+	return true, Need{}, nil
+}

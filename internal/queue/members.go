@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/fair"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// How many messages of the main lane and of the order of due times memory holds,
+// how many groups of their order, and how many messages of one of them are read
+// at once; and of how many tenants it counts what they have waiting. They are
+// variables for the tests' sake.
+var windowSize, orderSize, groupSize, waitsSize = 512, 4096, 64, 1024
+
+// groups is what a queue with groups has beyond one without.
+type groups struct {
+	*groupSet
+	tenants  fair.Shares[layout.Lane] // of a queue whose groups do not block
+	waits    fair.Waits[layout.Lane]  // likewise
+	attempts attempts                 // of one whose groups do
+}
+
+func (q *Machine) grouped() *groups {
+	if q.g == nil {
+		q.g = &groups{groupSet: newGroupSet(q.kind.FIFO, q.c.Listed, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
+	}
+	return q.g
+}
+
+// lane finds the group of a lane. One that is not in memory is made, to be filled.
+func (q *Machine) lane(lane layout.Lane) *group {
+	if lane == layout.MainLane {
+		return &q.main
+	}
+	return q.grouped().make(lane)
+}
+
+// join adds a fresh message to its group.
+func (q *Machine) join(lane layout.Lane, f freshMessage) {
+	if lane == layout.MainLane {
+		if q.c.Fresh++; q.c.Fresh == 1 {
+			q.c.Head = f.sequence
+		}
+		q.main.fresh.Insert(f, windowSize)
+		return
+	}
+	g := q.grouped()
+	q.c.Grouped++
+	q.wait(lane, 1, 0)
+	x := g.get(lane)
+	if x == nil {
+		if exists, _ := g.exists(lane); exists {
+			return
+		}
+		x = g.begin(lane)
+	}
+	x.fresh.Insert(f, groupSize)
+	g.touch(x)
+}
+
+// leave ends join: a fresh message of the group is gone, or received.
+func (q *Machine) leave(x *group) {
+	if x.lane == layout.MainLane {
+		q.c.Fresh--
+		return
+	}
+	q.c.Grouped--
+	q.wait(x.lane, -1, 0)
+	q.g.touch(x)
+}
+
+// relist ends a command that may have changed which groups can be received from.
+func (q *Machine) relist(b *mutation.Batch) {
+	if q.g != nil {
+		q.g.relistTouched(b, &q.keys)
+	}
+}
+
+// hold puts a message of a group that blocks back into its place.
+func (q *Machine) hold(b *mutation.Batch, now int64, s *item) {
+	s.Flags |= layout.Returned
+	q.c.Returned++
+	q.due.await(b, &q.keys, now, &s.State)
+	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
+	q.g.touch(q.g.get(s.Lane))
+}
+
+// unhold is the end of hold.
+func (q *Machine) unhold(b *mutation.Batch, now int64, s *item) {
+	if s.Is(layout.Returned) {
+		s.Flags &^= layout.Returned
+		q.c.Returned--
+		q.due.unawait(b, &q.keys, now, &s.State)
+		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
+	}
+}
+
+// dropHeld drops a message that is gone from its group, if it blocks.
+func (q *Machine) dropHeld(b *mutation.Batch, now int64, s *item) {
+	if !q.kind.FIFO {
+		return
+	}
+	x := q.g.get(s.Lane)
+	i, _ := x.find(s.Sequence)
+	x.held = slices.Delete(x.held, i, i+1)
+	q.unhold(b, now, s)
+	q.g.touch(x)
+}
+
+// readyAt is when the first message of a listed group can be received.
+func (q *Machine) readyAt(x *group) int64 {
+	if first := x.listing; first.Returned {
+		return first.At
+	}
+	return q.freshAt(x.listing.At)
+}
+
+// freshAt is when a fresh message can be received: a FIFO queue's delay also holds
+// for what is there.
+func (q *Machine) freshAt(sent int64) int64 {
+	if !q.kind.FIFO || q.kind.Backlog {
+		return sent
+	}
+	return sent + q.cfg.Value().Delay.Milliseconds()
+}
+
+// nextReady is when the next of the listed groups can be received from that cannot
+// be yet; 0: all can.
+func (q *Machine) nextReady(now int64) (next int64) {
+	if q.g.order.Len() == 0 && !q.g.order.Whole {
+		return now // unknown until the window is filled
+	}
+	if q.cfg.Value().Delay == 0 && !q.kind.Backlog {
+		return 0
+	}
+	for _, x := range q.g.order.All() {
+		if at := q.readyAt(x); at > now {
+			if next == 0 || at < next {
+				next = at
+			}
+			if !x.listing.Returned {
+				break // those behind were sent later
+			}
+		}
+	}
+	return next
+}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSimulation(t *testing.T) {
-	soak.Campaign(t, 60, func(t *testing.T, seed uint64) {
+	soak.Campaign(t, 40, func(t *testing.T, seed uint64) {
 		h := simulate(t, seed, nil)
 		if len(h.broken) > 0 {
 			t.Errorf("seed %d:\n%s\n\n%s", seed, strings.Join(h.broken, "\n"), strings.Join(tail(h.lines), "\n"))
@@ -26,7 +26,7 @@ func TestSimulation(t *testing.T) {
 
 // TestReplay: a seed gives the same history each time.
 func TestReplay(t *testing.T) {
-	for seed := range uint64(soak.Rounds(t, 5, 200)) {
+	for seed := range uint64(soak.Rounds(t, 3, 200)) {
 		first, again := simulate(t, seed, nil), simulate(t, seed, nil)
 		if first.hash == again.hash {
 			continue

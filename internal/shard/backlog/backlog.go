@@ -67,7 +67,7 @@ func (e *Backlogs) SetConsumer(service string, c Consumer) {
 	e.consumersMu.Unlock()
 	for _, sh := range e.Shards {
 		sh.View(func() {
-			for _, qs := range sh.Backlogs {
+			for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
 				sh.Reconcile(qs)
 			}
 			sh.Arm()
@@ -579,7 +579,7 @@ type module struct {
 
 func (m module) Resume() {
 	sh := m.sh
-	for _, qs := range sh.Backlogs {
+	for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
 		// Whether these attempts reached anybody is unknown: they are made again.
 		for _, l := range qs.Machine.Leases() {
 			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})

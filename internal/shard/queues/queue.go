@@ -6,6 +6,7 @@ package queues
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
@@ -111,7 +112,7 @@ func (m module) Load() error {
 
 func (m module) Resume() {
 	sh := m.sh
-	for _, qs := range sh.Queues {
+	for _, qs := range InOrder(maps.Values(sh.Queues)) {
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
 			sh.CommitMuch()

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -390,6 +391,12 @@ func (e *Queues) loadSecret() error {
 	}
 	e.handles = newHandleSealer(key)
 	return nil
+}
+
+// InOrder are queues by their incarnations: what goes on at a start goes on in the same
+// order each time.
+func InOrder(all iter.Seq[*Queue]) []*Queue {
+	return slices.SortedFunc(all, func(a, b *Queue) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
 }
 
 // ByIncarnation finds a queue or backlog; nil: there is none.

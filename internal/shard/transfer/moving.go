@@ -3,6 +3,7 @@ package transfer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -255,7 +256,7 @@ func (sh *Shard) finishMove(t *RunningMove, status MoveStatus, reason string) {
 // resumeMoves goes on with the tasks that were running when the process before
 // ended. What was on its way and has not arrived is in the source again.
 func (sh *Shard) resumeMoves() {
-	for _, qs := range sh.Queues {
+	for _, qs := range queues.InOrder(maps.Values(sh.Queues)) {
 		if qs.Machine.Moving() == 0 {
 			continue
 		}

@@ -26,7 +26,7 @@ type content struct {
 	leases leaseSet
 
 	sweepAt  int64     // when the oldest message may expire; 0: never
-	known    *known    // of the message that the command under way is about
+	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
 	search   *search   // for the oldest message; nil: none is under way
 	ages     *ages     // nil: nobody has asked for it

@@ -105,8 +105,8 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 	return !q.filled(need, exhausted), nil
 }
 
-// more is what must be read next to know the first messages of a group.
-func (q *Machine) more(x *group) Need {
+// needMore is what must be read next to know the first messages of a group.
+func (q *Machine) needMore(x *group) Need {
 	switch {
 	case x.lane == layout.MainLane:
 		return Need{kind: needLane, lane: x.lane, limit: windowSize / 2}
@@ -226,8 +226,8 @@ func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
 	}
 }
 
-// known is what was read of a message for the command that is about to be repeated.
-type known struct {
+// lookup is what was read of a message for the command that is about to be repeated.
+type lookup struct {
 	need      Need
 	exists    bool
 	scheduled bool
@@ -263,6 +263,6 @@ func (q *Machine) fillState(need Need, exists bool, sent int64, scheduled []byte
 			return err
 		}
 	}
-	q.known = &known{need: need, exists: exists, scheduled: scheduled != nil, state: s}
+	q.lookup = &lookup{need: need, exists: exists, scheduled: scheduled != nil, state: s}
 	return nil
 }

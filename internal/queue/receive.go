@@ -19,7 +19,7 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 		return Need{kind: needDue, limit: windowSize / 2}
 	}
 	if !q.main.fresh.Whole && q.main.fresh.Len() < most {
-		return q.more(&q.main)
+		return q.needMore(&q.main)
 	}
 	if q.g == nil {
 		return Need{}
@@ -35,7 +35,7 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 			continue
 		}
 		if x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= most {
-			return q.more(x)
+			return q.needMore(x)
 		}
 		if !q.noisy(x.lane) {
 			most -= q.takeable(x, now)

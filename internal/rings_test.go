@@ -18,7 +18,8 @@ const module = "godwit.dev/godwit/"
 // only from lines above its own, its ancestors, its descendants, and bases. The
 // lines of one ring are in the order in which they may lean on each other.
 var rings = [][]string{
-	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "publicnet", "sigv4", "sorted"}, // 0
+	{"sorted"}, // 0
+	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "publicnet", "sigv4"},
 	{"config"},
 	{"limit"},
 	pure, // 1

@@ -1,12 +1,13 @@
 package clock
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // ErrBackwards reports an Advance by a negative duration.
@@ -48,7 +49,7 @@ type Virtual struct {
 	mu        sync.Mutex
 	now       time.Time
 	created   uint64 // timers created so far
-	pending   timerHeap
+	pending   sorted.Heap[*virtualTimer]
 	holds     int
 	settled   chan struct{} // closed when holds falls to 0; nil if nobody waits
 	advancing bool
@@ -80,11 +81,11 @@ func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.created++
-	t := &virtualTimer{clock: v, due: v.now.Add(max(d, 0)), order: v.created, f: f, index: -1}
+	t := &virtualTimer{clock: v, due: v.now.Add(max(d, 0)), order: v.created, f: f, place: sorted.Outside}
 	if d <= 0 && !v.advancing {
 		v.launch(t)
 	} else {
-		heap.Push(&v.pending, t)
+		v.pending.Push(t)
 	}
 	return t
 }
@@ -201,7 +202,8 @@ func (v *Virtual) step(target time.Time) (t *virtualTimer, settled <-chan struct
 	}
 	at := target
 	if len(v.pending) > 0 && !v.pending[0].due.After(target) {
-		t = heap.Pop(&v.pending).(*virtualTimer)
+		t = v.pending[0]
+		v.pending.Remove(t)
 		at = t.due
 	}
 	if at.After(v.now) {
@@ -213,7 +215,9 @@ func (v *Virtual) step(target time.Time) (t *virtualTimer, settled <-chan struct
 // launchDue runs what is due outside of an Advance. The caller has the lock.
 func (v *Virtual) launchDue() {
 	for len(v.pending) > 0 && !v.pending[0].due.After(v.now) {
-		v.launch(heap.Pop(&v.pending).(*virtualTimer))
+		t := v.pending[0]
+		v.pending.Remove(t)
+		v.launch(t)
 	}
 }
 
@@ -252,48 +256,26 @@ type virtualTimer struct {
 	due   time.Time
 	order uint64
 	f     func()
-	index int // in clock.pending; -1 if it is not there
+	place int32 // in clock.pending
 }
 
 func (t *virtualTimer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
-	if t.index < 0 {
+	if t.place == sorted.Outside {
 		return false
 	}
-	heap.Remove(&t.clock.pending, t.index)
+	t.clock.pending.Remove(t)
 	return true
 }
 
-// timerHeap has the timer that is next by (due, order) first, and keeps each
-// timer's index, so that Stop need not search.
-type timerHeap []*virtualTimer
-
-func (h timerHeap) Len() int { return len(h) }
-
-func (h timerHeap) Less(i, j int) bool {
-	if c := h[i].due.Compare(h[j].due); c != 0 {
+// Before orders timers by (due, order).
+func (t *virtualTimer) Before(o *virtualTimer) bool {
+	if c := t.due.Compare(o.due); c != 0 {
 		return c < 0
 	}
-	return h[i].order < h[j].order
+	return t.order < o.order
 }
 
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *timerHeap) Push(x any) {
-	t := x.(*virtualTimer)
-	t.index = len(*h)
-	*h = append(*h, t)
-}
-
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	t.index = -1
-	return t
-}
+// Place is where the timer is among the pending ones, so that Stop need not search.
+func (t *virtualTimer) Place() *int32 { return &t.place }

@@ -36,7 +36,7 @@ type Config struct {
 
 	AllowUnsignedGet bool `help:"Take a GET with an Action from another machine without a signature. A web page that somebody looks at there can send one."`
 
-	AllowPrivateEndpoints bool `default:"${private_endpoints}" negatable:"" help:"Deliver to loopback, link-local and private addresses (${default})."`
+	AllowPrivateEndpoints bool `default:"${private_endpoints}" negatable:"" help:"Deliver to loopback and private addresses (${default}). Link-local ones and the metadata services of clouds are never reached."`
 
 	EndpointCA string `name:"endpoint-ca" placeholder:"FILE" help:"Certificates in PEM form to trust at https endpoints, beside the system's."`
 

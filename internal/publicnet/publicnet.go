@@ -153,7 +153,7 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 
 // Guard decides whether requests that the server makes for users may go to an address.
 type Guard struct {
-	// AllowPrivate lets them go to addresses that are not public.
+	// AllowPrivate lets them go to addresses that are not public, but for LinkLocal ones.
 	AllowPrivate bool
 	// Own are the ports that this server listens at. What arrives there from its own
 	// machine is trusted more than what users ask for, so that no request goes there,
@@ -166,7 +166,10 @@ type Guard struct {
 // change of a name gets around it. Errors: ErrForbidden, ErrOwn.
 func (g Guard) Control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
-	if err != nil || !g.AllowPrivate && Of(to.Addr()) != Public {
+	if err != nil {
+		return ErrForbidden
+	}
+	if class := Of(to.Addr()); class == LinkLocal || class != Public && !g.AllowPrivate {
 		return ErrForbidden
 	}
 	if !slices.Contains(g.Own, to.Port()) {

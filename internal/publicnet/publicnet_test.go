@@ -105,6 +105,25 @@ func TestOwnPorts(t *testing.T) {
 	}
 }
 
+// Where a machine is given credentials is refused, whatever is allowed: functions, whose
+// own network does not lead there, can have the server make requests.
+func TestMetadataIsNeverAllowed(t *testing.T) {
+	g := Guard{AllowPrivate: true}
+	for _, bad := range []string{
+		"169.254.169.254:80", "168.63.129.16:80", "100.100.100.200:80", "[fd00:ec2::254]:80", "[fe80::a9fe:a9fe%1]:80",
+		"[::ffff:169.254.169.254]:80", "[64:ff9b::a9fe:a9fe]:80",
+	} {
+		if err := g.Control("tcp", bad, nil); !errors.Is(err, ErrForbidden) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for _, good := range []string{"127.0.0.1:80", "10.0.0.1:80", "[fd00::1]:80", "198.51.100.1:80"} {
+		if err := g.Control("tcp", good, nil); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+}
+
 func TestLocal(t *testing.T) {
 	for _, s := range []string{"127.0.0.1", "::1"} {
 		if !Local(netip.MustParseAddr(s)) {

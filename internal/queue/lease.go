@@ -7,7 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/order"
+	"godwit.dev/godwit/internal/sorted"
 )
 
 // item is a message with its state: leased, or held by its group, or on its way from
@@ -38,7 +38,7 @@ func (l *item) terms() Lease {
 	}
 }
 
-func newItem(s layout.State) *item { return &item{State: s, place: order.Outside} }
+func newItem(s layout.State) *item { return &item{State: s, place: sorted.Outside} }
 
 // Before orders leased messages by the time at which they run out.
 func (l *item) Before(o *item) bool { return l.Due < o.Due }
@@ -49,7 +49,7 @@ func (l *item) Place() *int32 { return &l.place }
 // leaseSet is the leases of a queue. The zero value is empty.
 type leaseSet struct {
 	bySequence map[uint64]*item
-	expiring   order.Heap[*item]
+	expiring   sorted.Heap[*item]
 	moving     int
 }
 

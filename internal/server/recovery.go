@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,6 +35,25 @@ func (*records) Check(key, value []byte) error {
 // LostEarlier implements check.Records: a salvage leaves a message that it lost its
 // place, without a value, which no message has otherwise.
 func (*records) LostEarlier(key, value []byte) bool { return len(value) == 0 && keepPlace(key) }
+
+// Required implements check.Records: shards are loaded with all that they hold but what
+// is of single queues.
+func (*records) Required(from, to []byte) bool {
+	for shard := range uint16(keyspace.Shards) {
+		first, next := keyspace.Shard(shard, 0)[:2], keyspace.Shard(shard+1, 0)[:2]
+		data := keyspace.Prefix(keyspace.Shard(shard, keyspace.Data))
+		if meets(from, to, first, data.Lower) || meets(from, to, data.Upper, next) {
+			return true
+		}
+	}
+	return false
+}
+
+// meets reports whether [from, to) and [lower, upper) have keys in common. A nil to is
+// the end.
+func meets(from, to, lower, upper []byte) bool {
+	return bytes.Compare(from, upper) < 0 && (to == nil || bytes.Compare(lower, to) < 0)
+}
 
 // isMargin is of keys that the store itself writes and deletes, at the ends of the
 // key space.
@@ -105,6 +125,8 @@ func checkData(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
 		_, err = fmt.Fprintf(stdout, "ok: %d writes read, nothing is damaged\n", report.Writes)
 	case report.Refusal != nil:
 		_, err = fmt.Fprintf(stdout, "a start is refused: %v\n", report.Refusal)
+	case report.Required:
+		_, err = fmt.Fprintf(stdout, "a start is refused: records that tell which queues, topics and functions there are cannot be read. Restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
 	default:
 		_, err = fmt.Fprintf(stdout, "damaged: godwit starts, and serves what else there is. To get rid of the damage, restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
 	}

@@ -205,9 +205,11 @@ func (e *Engine) inconsistent(qs *queueState) {
 	e.logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.arn.String())
 }
 
-// shardOf finds the shard that a queue, topic or function belongs to: FNV-1a
-// over its name.
-func (e *Engine) shardOf(a arn.ARN) *shard {
+// shardOf finds the shard that a queue, topic or function belongs to.
+func (e *Engine) shardOf(a arn.ARN) *shard { return e.shards[shardNumber(a)] }
+
+// shardNumber is that of the shard which a name belongs to: FNV-1a over it.
+func shardNumber(a arn.ARN) uint16 {
 	h := uint64(14695981039346656037)
 	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
 		for i := range len(part) {
@@ -215,7 +217,7 @@ func (e *Engine) shardOf(a arn.ARN) *shard {
 		}
 		h = (h ^ ':') * 1099511628211
 	}
-	return e.shards[(h^h>>32)%Shards]
+	return uint16((h ^ h>>32) % Shards)
 }
 
 // goBackground runs f in the background, holding the clock, unless the engine

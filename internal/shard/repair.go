@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 )
@@ -41,7 +43,20 @@ type Repair struct {
 	now         int64
 	queue       *repaired
 	incarnation layout.Incarnation
+
+	found   map[layout.Incarnation]*repaired // with messages
+	orphans []orphan                         // of all shards
+	homes   map[home]int                     // names seen by account and region
 }
+
+// orphan is a queue whose name is lost, and whose messages are not.
+type orphan struct {
+	shard       uint16
+	incarnation layout.Incarnation
+	*repaired
+}
+
+type home struct{ account, region string }
 
 // repaired is what is known of one queue.
 type repaired struct {
@@ -51,6 +66,12 @@ type repaired struct {
 	highest    uint64 // sequence of any message
 	unreached  []lostState
 	hasCounter bool
+
+	messages int   // that can be read
+	created  int64 // the least time of a message
+	backlog  bool  // they are a subscription's
+	grouped  bool
+	tenants  bool // groups are tenants, and not in order
 }
 
 type lostState struct {
@@ -59,7 +80,7 @@ type lostState struct {
 }
 
 // NewRepair begins a repair.
-func NewRepair() *Repair { return new(Repair) }
+func NewRepair() *Repair { return &Repair{homes: map[home]int{}} }
 
 // See takes the next record into account.
 func (r *Repair) See(key, value []byte) {
@@ -75,12 +96,16 @@ func (r *Repair) See(key, value []byte) {
 	if !r.begun || shard != r.shard {
 		r.endShard()
 		*r = Repair{
-			out: r.out, lost: r.lost, shard: shard, begun: true,
-			counters: map[layout.Incarnation][]byte{}, known: map[layout.Incarnation]bool{}, owned: map[layout.Incarnation]bool{},
+			out: r.out, lost: r.lost, orphans: r.orphans, homes: r.homes, shard: shard, begun: true,
+			found: map[layout.Incarnation]*repaired{}, counters: map[layout.Incarnation][]byte{}, known: map[layout.Incarnation]bool{}, owned: map[layout.Incarnation]bool{},
 		}
 	}
 	if n, ok := k.Number(keyspace.PartIncarnation); ok {
 		r.latest = max(r.latest, layout.Incarnation(n))
+	}
+	if account, ok := k.Text(keyspace.PartAccount); ok {
+		region, _ := k.Text(keyspace.PartRegion)
+		r.homes[home{account, region}]++
 	}
 	switch k.ID {
 	case keyspace.KindStreamState:
@@ -146,6 +171,8 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 		}
 	case keyspace.KindListedGroup:
 		q.counts.Listed++
+	case keyspace.KindTenant:
+		q.tenants = true
 	case keyspace.KindMessage:
 		sequence, lane := layout.KeySequence(key), layout.KeyLane(key)
 		q.highest = max(q.highest, sequence)
@@ -153,6 +180,7 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 		delete(q.states, sequence)
 		sent, _ := message.RecordSent(value)
 		r.now = max(r.now, sent)
+		q.note(lane, value)
 		switch {
 		case reached:
 		case lane.Grouped():
@@ -167,6 +195,19 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 	}
 }
 
+// note notes what a message says about its queue.
+func (q *repaired) note(lane layout.Lane, value []byte) {
+	m, err := message.DecodeRecord(value)
+	if err != nil {
+		return
+	}
+	if q.messages++; q.messages == 1 || m.Sent < q.created {
+		q.created = m.Sent
+	}
+	q.backlog = q.backlog || m.Notice != nil
+	q.grouped = q.grouped || lane.Grouped() && m.Dedup != ""
+}
+
 // endQueue writes what a queue lacks.
 func (r *Repair) endQueue() {
 	q := r.queue
@@ -174,6 +215,9 @@ func (r *Repair) endQueue() {
 		return
 	}
 	r.queue = nil
+	if q.messages > 0 {
+		r.found[r.incarnation] = q
+	}
 	keys := layout.NewKeys(r.shard, r.incarnation)
 	c := q.counts
 	if value, ok := r.counters[r.incarnation]; ok && q.hasCounter {
@@ -233,16 +277,21 @@ func (r *Repair) own(value []byte) {
 	}
 }
 
-// disown drops what is left of queues and backlogs whose names are lost.
+// disown drops what is left of backlogs whose names are lost, and of queues of which no
+// message is left.
 func (r *Repair) disown() {
-	if r.dropping {
-		return
-	}
 	for inc := range r.counters {
 		r.known[inc] = true
 	}
 	for _, inc := range slices.Sorted(maps.Keys(r.known)) {
 		if r.owned[inc] {
+			continue
+		}
+		if q := r.found[inc]; q != nil && !q.backlog {
+			r.orphans = append(r.orphans, orphan{r.shard, inc, q})
+			continue
+		}
+		if r.dropping {
 			continue
 		}
 		keys := layout.NewKeys(r.shard, inc)
@@ -253,7 +302,43 @@ func (r *Repair) disown() {
 	}
 }
 
-// Lost says what was dropped, as it is of no use without what is lost.
+// salvagedRetention is that of a queue whose attributes are lost, in seconds: the
+// longest that there is.
+const salvagedRetention = "1209600"
+
+// adopt gives queues whose names are lost new ones, where most names are.
+func (r *Repair) adopt() {
+	at := home{"000000000000", "us-east-1"}
+	for h, n := range r.homes {
+		if most := r.homes[at]; n > most || n == most && h.account+h.region < at.account+at.region {
+			at = h
+		}
+	}
+	for _, o := range r.orphans {
+		record := queueRecord{
+			Incarnation: o.incarnation, Created: o.created, Modified: o.created,
+			Attributes: map[string]string{attribute.MessageRetentionPeriod: salvagedRetention},
+		}
+		end := ""
+		if o.grouped && !o.tenants {
+			end, record.Attributes[attribute.FifoQueue] = ".fifo", "true"
+		}
+		name := arn.ARN{}
+		for n := 1; n == 1 || shardNumber(name) != o.shard; n++ { // a name decides on the shard
+			name = arn.Queue(at.region, at.account, fmt.Sprintf("salvaged-%d-%d-%d%s", o.shard, o.incarnation, n, end))
+		}
+		value, err := json.Marshal(&record)
+		if err != nil {
+			continue // it is of numbers and texts
+		}
+		r.out.Set(catalogKey(o.shard, name), append([]byte{queueRecordVersion}, value...))
+		r.lost = append(r.lost, fmt.Sprintf("the name, attributes and tags of a queue, whose %d messages are in %s now", o.messages, name))
+	}
+	r.orphans = nil
+}
+
+// Lost says what was dropped, as it is of no use without what is lost, and what has
+// another name.
 func (r *Repair) Lost() []string { return r.lost }
 
 // seeName makes counters for a queue of which nothing else is left.
@@ -275,5 +360,6 @@ func (r *Repair) seeName(value []byte) {
 // Repairs are the writes that the store lacks, after all has been seen.
 func (r *Repair) Repairs() *mutation.Batch {
 	r.endShard()
+	r.adopt()
 	return &r.out
 }

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"container/heap"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -48,7 +48,7 @@ type shard struct {
 	// functionPolicies are those that were asked for, by function and qualifier.
 	functionPolicies map[arn.ARN]map[string]*policy.Policy
 	accepted         map[transferID]struct{} // transfers taken in and not yet known to be settled at their source
-	timers           timerHeap
+	timers           sorted.Heap[*queueState]
 	timer            clock.Timer
 	timerAt          int64
 	closed           bool
@@ -200,42 +200,24 @@ func (sh *shard) available(qs *queueState, now int64) bool {
 	return r.Found
 }
 
-// timerHeap orders the queues that wait for a moment.
-type timerHeap []*queueState
+// Before orders the queues that wait for a moment.
+func (qs *queueState) Before(o *queueState) bool { return qs.timerAt < o.timerAt }
 
-func (h timerHeap) Len() int           { return len(h) }
-func (h timerHeap) Less(i, j int) bool { return h[i].timerAt < h[j].timerAt }
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].timerIndex, h[j].timerIndex = int32(i), int32(j)
-}
-
-func (h *timerHeap) Push(x any) {
-	qs := x.(*queueState)
-	qs.timerIndex = int32(len(*h))
-	*h = append(*h, qs)
-}
-
-func (h *timerHeap) Pop() any {
-	old := *h
-	qs := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return qs
-}
+// Place is where the queue is among them.
+func (qs *queueState) Place() *int32 { return &qs.timerIndex }
 
 // setTimer makes qs due at a moment; 0 for never.
 func (sh *shard) setTimer(qs *queueState, at int64) {
 	switch {
 	case qs.timerAt == 0 && at != 0:
 		qs.timerAt = at
-		heap.Push(&sh.timers, qs)
+		sh.timers.Push(qs)
 	case at == 0 && qs.timerAt != 0:
-		heap.Remove(&sh.timers, int(qs.timerIndex))
+		sh.timers.Remove(qs)
 		qs.timerAt = 0
 	case at != 0:
 		qs.timerAt = at
-		heap.Fix(&sh.timers, int(qs.timerIndex))
+		sh.timers.Fix(qs)
 	}
 }
 

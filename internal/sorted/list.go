@@ -1,4 +1,4 @@
-// Package sorted has a list in order.
+// Package sorted has a list in order, and a heap.
 package sorted
 
 import "slices"

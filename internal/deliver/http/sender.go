@@ -37,7 +37,7 @@ const UserAgent = "Amazon Simple Notification Service Agent"
 
 // Options are what a Sender is made of.
 type Options struct {
-	// AllowPrivate lets deliveries go to addresses that are not public.
+	// AllowPrivate lets deliveries go to loopback and private addresses.
 	AllowPrivate bool
 	// Own are the ports that this server listens at, which are refused on its machine.
 	Own []uint16

@@ -36,7 +36,7 @@ const (
 
 // Options are what a Runner is made of.
 type Options struct {
-	// AllowPrivate lets functions be at loopback, link-local and private addresses.
+	// AllowPrivate lets functions be at loopback and private addresses.
 	AllowPrivate bool
 	// Own are the ports that this server listens at, which are refused on its machine.
 	Own []uint16

@@ -194,6 +194,9 @@ func TestDamagedOptions(t *testing.T) {
 				}
 				flip(t, fs, path, int64(line+2+tt.at), 0)
 			}
+			if err := pebble.Verify(fs, "data"); errors.Is(err, pebble.ErrDamaged) != tt.refused {
+				t.Errorf("a look without a start says %v", err)
+			}
 			s, err := pebble.Open("data", o)
 			if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "godwit salvage") {
 				t.Errorf("the start says %v", err)

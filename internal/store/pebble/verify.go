@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -411,6 +412,29 @@ func Verify(f vfs.FS, dir string) error {
 	}
 	if seen.loss != nil {
 		return fmt.Errorf("%w; %s", seen.loss, lossWayOut)
+	}
+	return checkOptions(f, dir)
+}
+
+// checkOptions says why the engine would refuse the latest OPTIONS file.
+func checkOptions(f vfs.FS, dir string) error {
+	desc, err := pebble.Peek(dir, f)
+	if err != nil || desc.OptionsFilename == "" {
+		return err
+	}
+	in, err := f.Open(desc.OptionsFilename)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	o := &pebble.Options{FS: f}
+	o.EnsureDefaults()
+	if err := o.CheckCompatibility(dir, string(text)); err != nil {
+		return damaged("%v", err)
 	}
 	return nil
 }

@@ -27,14 +27,19 @@ type Records interface {
 	Add(key, value []byte)
 	// Describe says what a record is, and whose.
 	Describe(key []byte) (kind, owner string)
+	// Required says that a start is refused if a record of [from, to) cannot be read.
+	// A nil to is the end.
+	Required(from, to []byte) bool
 }
 
 // Report is what was found.
 type Report struct {
 	// Refusal is why a start would refuse the directory; nil: it would not.
 	Refusal error
-	Files   []File
-	Lost    []Lost // in the order of owner and kind
+	// Required says that records are lost without which a start is refused.
+	Required bool
+	Files    []File
+	Lost     []Lost // in the order of owner and kind
 	// Earlier is what a salvage that made this store lost. It is no damage.
 	Earlier []Lost // in the order of owner and kind
 	Writes  int64  // read, also of what was overwritten or deleted since
@@ -62,6 +67,8 @@ type Tally struct {
 	earlier keys
 	files   map[string]string
 	gaps    []files.Gap
+
+	required bool
 }
 
 // NewTally begins to count.
@@ -71,7 +78,10 @@ func NewTally(r Records) *Tally { return &Tally{records: r, files: map[string]st
 const maxKeys = 1 << 20
 
 // Record counts a record that cannot be read.
-func (t *Tally) Record(key []byte) { t.lost.add(key) }
+func (t *Tally) Record(key []byte) {
+	t.lost.add(key)
+	t.required = t.required || t.records.Required(key, append(bytes.Clone(key), 0))
+}
 
 // Earlier counts a record that an earlier salvage lost.
 func (t *Tally) Earlier(key []byte) { t.earlier.add(key) }
@@ -117,7 +127,11 @@ func (t *Tally) File(p files.Problem, gap *files.Gap) {
 		first, _, _ := strings.Cut(p.Err.Error(), "\n")
 		t.files[p.File] = first
 	}
-	if gap != nil && len(t.gaps) < maxGaps {
+	if gap == nil {
+		return
+	}
+	t.required = t.required || t.records.Required(gap.From, gap.To)
+	if len(t.gaps) < maxGaps {
 		t.gaps = append(t.gaps, *gap)
 	}
 }
@@ -128,7 +142,7 @@ func (t *Tally) Report(r *Report) {
 		r.Files = append(r.Files, File{name, problem})
 	}
 	slices.SortFunc(r.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	r.Lost, r.Earlier = t.count(&t.lost), t.count(&t.earlier)
+	r.Lost, r.Earlier, r.Required = t.count(&t.lost), t.count(&t.earlier), t.required
 	for _, g := range t.gaps {
 		from, owner := t.records.Describe(g.From)
 		to, owned := "the end", ""

@@ -1,7 +1,7 @@
-package order
+package sorted
 
-// Heap holds elements of which the first is always known. An element keeps its
-// own place: an index, and Outside while it is in no heap.
+// Heap holds elements of which the first is always known: it is the one at index 0.
+// An element keeps its own place: an index, and Outside while it is in no heap.
 type Heap[T interface {
 	Before(T) bool
 	Place() *int32
@@ -32,6 +32,13 @@ func (h *Heap[T]) Remove(x T) {
 		h.up(i)
 	}
 	*x.Place() = Outside
+}
+
+// Fix finds the place of an element of the heap whose order has changed.
+func (h Heap[T]) Fix(x T) {
+	i := int(*x.Place())
+	h.down(i)
+	h.up(i)
 }
 
 func (h Heap[T]) swap(i, j int) {

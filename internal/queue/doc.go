@@ -95,5 +95,5 @@
 // group.go, members.go, schedule.go and tenants.go the orders in which messages
 // stand; save.go what a restart reads. Packages of their own are what others use too,
 // layout (keys and records), message and dedup, and what knows nothing of queues:
-// order (windows and heaps), calendar (counts by the second) and fair (who is noisy).
+// order (windows on orders), calendar (counts by the second) and fair (who is noisy).
 package queue

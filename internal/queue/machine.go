@@ -146,7 +146,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 // second after a message has come due.
 func (q *Machine) needToCount() Need {
 	if !q.due.whole() && int(q.due.count) <= windowSize {
-		return Need{kind: needDue, limit: windowSize}
+		return Need{kind: needDue, limit: int32(windowSize)}
 	}
 	return Need{}
 }

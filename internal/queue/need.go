@@ -30,10 +30,9 @@ type Reader interface {
 // Need is what a command needs from disk before it can go on.
 type Need struct {
 	kind     needKind
+	limit    int32       // how many entries of the span are enough; 0: all are needed
 	sequence uint64      // needState
 	lane     layout.Lane // needState, needLane, needHeld, needGroup
-	limit    int         // how many entries of the span are enough; 0: all are needed
-	cutoff   int64       // needExpired
 }
 
 // Nothing reports that the command came to its end.
@@ -72,7 +71,7 @@ func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 		case needState:
 			err = q.readState(r, need)
 		case needExpired:
-			err = q.findExpired(r, need.cutoff)
+			err = q.findExpired(r)
 		case needOldest:
 			err = q.searchOldest(r)
 		default:
@@ -90,7 +89,7 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 	n, size, exhausted := 0, 0, true
 	var failed error
 	err = r.Scan(q.span(need), func(key, value []byte) bool {
-		if need.limit > 0 && (n == need.limit || size > fillBytes) {
+		if need.limit > 0 && (n == int(need.limit) || size > fillBytes) {
 			exhausted = false
 			return false
 		}
@@ -109,13 +108,13 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 func (q *Machine) needMore(x *group) Need {
 	switch {
 	case x.lane == layout.MainLane:
-		return Need{kind: needLane, lane: x.lane, limit: windowSize / 2}
+		return Need{kind: needLane, lane: x.lane, limit: int32(windowSize / 2)}
 	case x.known == knowsNothing:
 		return Need{kind: needGroup, lane: x.lane}
 	case x.known == knowsStart && q.kind.FIFO:
 		return Need{kind: needHeld, lane: x.lane}
 	}
-	return Need{kind: needLane, lane: x.lane, limit: groupSize}
+	return Need{kind: needLane, lane: x.lane, limit: int32(groupSize)}
 }
 
 // span is where the entries stand that a need asks for.

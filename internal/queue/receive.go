@@ -16,7 +16,7 @@ const maxMoves = 64
 // known.
 func (q *Machine) needToReceive(now int64, most int) Need {
 	if q.due.short(now, most) {
-		return Need{kind: needDue, limit: windowSize / 2}
+		return Need{kind: needDue, limit: int32(windowSize / 2)}
 	}
 	if !q.main.fresh.Whole && q.main.fresh.Len() < most {
 		return q.needMore(&q.main)
@@ -25,7 +25,7 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 		return Need{}
 	}
 	if !q.g.order.Whole && q.g.order.Len() < most {
-		return Need{kind: needOrder, limit: orderSize / 2}
+		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
 	for _, x := range q.g.order.All() {
 		if most <= 0 {

@@ -124,11 +124,11 @@ func TestTransferOutcome(t *testing.T) {
 			want = ClientError
 		}
 		got := TransferOutcome(fmt.Errorf("secret: %w", fault.New(k, "secret")))
-		if got.Class != want || got.Settled || got.Detail == "" || strings.Contains(got.Detail, "secret") {
+		if got.Class != want || got.Concluded || got.Detail == "" || strings.Contains(got.Detail, "secret") {
 			t.Errorf("kind %d: %+v, want class %s", k, got, want)
 		}
 	}
-	if got := TransferOutcome(nil); got.Class != Success || !got.Settled {
+	if got := TransferOutcome(nil); got.Class != Success || !got.Concluded {
 		t.Errorf("no error: %+v", got)
 	}
 }

@@ -16,9 +16,9 @@ type delivery struct {
 	*shard.Delivery
 	*Dispatcher
 
-	made    shard.Attempt // not in the history yet; zero if none was made
-	settled bool          // the attempt itself has finished the delivery
-	event   Event         // what is to be told once it is concluded
+	made      shard.Attempt // not in the history yet; zero if none was made
+	concluded bool          // the attempt itself has finished the delivery
+	event     Event         // what is to be told once it is concluded
 }
 
 // Host is that of the subscription's endpoint, which never changes.
@@ -64,7 +64,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 		return consume.Verdict{Step: consume.Cancelled, Took: took}
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
-	d.settled = out.Settled
+	d.concluded = out.Concluded
 	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, State: shard.DeliveryPending}
 	v := d.decide(out, deadline)
 	v.Took = took
@@ -126,16 +126,16 @@ func (d *delivery) request() (*Request, error) {
 
 // Ack implements consume.Work.
 func (d *delivery) Ack() {
-	if !d.settled {
+	if !d.concluded {
 		d.engine.Delivered(d.Delivery, d.made)
 	}
-	d.tell(shard.DeliveryDelivered, "")
+	d.emit(shard.DeliveryDelivered, "")
 }
 
 // Retry implements consume.Work.
 func (d *delivery) Retry(due time.Time) {
 	d.engine.Retry(d.Delivery, d.made, due)
-	d.tell(shard.DeliveryPending, d.event.Reason)
+	d.emit(shard.DeliveryPending, d.event.Reason)
 }
 
 // Release implements consume.Work.
@@ -157,7 +157,7 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 	d.event.Redrive, d.event.Redrive.ID = out.Provider, m.ID
 	switch out.Class {
 	case Success:
-		d.tell(shard.DeliveryDeadLetter, reason)
+		d.emit(shard.DeliveryDeadLetter, reason)
 		return true
 	case ClientError:
 		d.event.RedriveFailed = true
@@ -171,11 +171,11 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 
 func (d *delivery) drop(reason string) {
 	d.engine.Drop(d.Delivery, d.made, reason)
-	d.tell(shard.DeliveryDropped, reason)
+	d.emit(shard.DeliveryDropped, reason)
 }
 
-// tell tells of what has become of the delivery.
-func (d *delivery) tell(state shard.DeliveryState, reason string) {
+// emit tells of what has become of the delivery.
+func (d *delivery) emit(state shard.DeliveryState, reason string) {
 	d.event.State, d.event.Reason = state, reason
-	d.Dispatcher.tell(d.Delivery, d.event)
+	d.Dispatcher.emit(d.Delivery, d.event)
 }

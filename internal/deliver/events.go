@@ -82,8 +82,8 @@ func loggedEndpoint(shown string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// tell writes an event to the log and to the hook.
-func (s *Dispatcher) tell(d *shard.Delivery, e Event) {
+// emit writes an event to the log and to the hook.
+func (s *Dispatcher) emit(d *shard.Delivery, e Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
 	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.DeadLetters(), s.clock.Now(), d.Feedback

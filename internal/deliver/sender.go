@@ -40,9 +40,9 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
-	// Settled says that the attempt itself has finished the delivery, so that
+	// Concluded says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
-	Settled bool
+	Concluded bool
 }
 
 // Service is who answers for an endpoint that stays in this process.
@@ -126,7 +126,7 @@ type Sender interface {
 // error that is no refusal is our own fault and is tried again.
 func TransferOutcome(err error) Outcome {
 	if err == nil {
-		return Outcome{Class: Success, Settled: true, Provider: Provider{Status: 200}}
+		return Outcome{Class: Success, Concluded: true, Provider: Provider{Status: 200}}
 	}
 	class := ServerError
 	var detail string

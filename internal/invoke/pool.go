@@ -143,7 +143,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	use, running, err := p.limits.admit(&in.Target)
 	if err != nil {
 		p.mu.Unlock()
-		p.tell(&in, Throttles, 1)
+		p.emit(&in, Throttles, 1)
 		return Outcome{}, err
 	}
 	p.work.Add(1)
@@ -155,7 +155,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 		w = p.wait(g)
 	}
 	p.mu.Unlock()
-	p.tellOf(&in, Event{Kind: ConcurrentExecutions, Value: float64(running.Function), Concurrency: running})
+	p.emitEvent(&in, Event{Kind: ConcurrentExecutions, Value: float64(running.Function), Concurrency: running})
 
 	var out Outcome
 	if w != nil {
@@ -231,12 +231,12 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 	select {
 	case got = <-w.ready:
 	case <-ctx.Done():
-		if p.desert(g, w) {
+		if p.cancelWait(g, w) {
 			return nil, Outcome{}, context.Cause(ctx)
 		}
 		got = <-w.ready
 	case <-p.ending:
-		if p.desert(g, w) {
+		if p.cancelWait(g, w) {
 			return nil, Outcome{}, errStopping
 		}
 		got = <-w.ready
@@ -250,8 +250,8 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 	return got.slot, Outcome{}, nil
 }
 
-// desert takes a waiter out of its line; false: it has been served.
-func (p *Pool) desert(g *group, w *waiter) bool {
+// cancelWait takes a waiter out of its line; false: it has been served.
+func (p *Pool) cancelWait(g *group, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, other := range g.waiters {
@@ -324,7 +324,7 @@ func (p *Pool) start(g *group) {
 		p.abandon(s, started{slot: s, failure: failure, err: err})
 		return
 	}
-	p.give(s)
+	p.release(s)
 }
 
 // abandon gives up an environment that does not start, and tells the waiter.
@@ -338,8 +338,8 @@ func (p *Pool) abandon(s *slot, why started) {
 	p.close(s)
 }
 
-// give puts an environment where the next invocation finds it.
-func (p *Pool) give(s *slot) {
+// release puts an environment where the next invocation finds it.
+func (p *Pool) release(s *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := s.group
@@ -429,7 +429,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	}
 	if failure != nil {
 		out := p.failedStart(in, started{slot: s, failure: failure})
-		p.give(s)
+		p.release(s)
 		return out, nil
 	}
 	s.stream.begin(in)
@@ -443,7 +443,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		return Outcome{}, p.explain(in, err)
 	}
 	out := p.finish(s.stream, in, &r)
-	p.give(s)
+	p.release(s)
 	return out, nil
 }
 
@@ -475,21 +475,21 @@ func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 	if in.Tail && len(r.LogTail) > 0 {
 		out.LogTail = r.LogTail
 	}
-	p.tell(in, Invocations, 1)
-	p.tell(in, Duration, float64(r.Duration)/float64(time.Millisecond))
+	p.emit(in, Invocations, 1)
+	p.emit(in, Duration, float64(r.Duration)/float64(time.Millisecond))
 	failed := 0.0
 	if r.Failure != nil {
 		failed = 1
 	}
-	p.tell(in, Errors, failed)
+	p.emit(in, Errors, failed)
 	return out
 }
 
-func (p *Pool) tell(in *Invocation, kind EventKind, value float64) {
-	p.tellOf(in, Event{Kind: kind, Value: value})
+func (p *Pool) emit(in *Invocation, kind EventKind, value float64) {
+	p.emitEvent(in, Event{Kind: kind, Value: value})
 }
 
-func (p *Pool) tellOf(in *Invocation, e Event) {
+func (p *Pool) emitEvent(in *Invocation, e Event) {
 	if p.Events != nil {
 		e.Function, e.Qualifier, e.Version, e.At = in.Target.Function, in.Target.Qualifier, in.Target.Version, in.began
 		p.Events(e)

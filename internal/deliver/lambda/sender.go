@@ -59,7 +59,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 func outcome(err error) deliver.Outcome {
 	if err == nil {
 		return deliver.Outcome{
-			Class: deliver.Success, Status: http.StatusAccepted, Settled: true,
+			Class: deliver.Success, Status: http.StatusAccepted, Concluded: true,
 			Provider: deliver.Provider{Service: deliver.Lambda, Status: http.StatusAccepted},
 		}
 	}

@@ -73,9 +73,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestSuccessIsSettled(t *testing.T) {
+func TestSuccessIsConcluded(t *testing.T) {
 	out := send(&engine{t: t}, target.String())
-	if out.Class != deliver.Success || !out.Settled || out.Status != 202 {
+	if out.Class != deliver.Success || !out.Concluded || out.Status != 202 {
 		t.Errorf("got %+v", out)
 	}
 }
@@ -102,7 +102,7 @@ func TestOutcomes(t *testing.T) {
 			status = 503
 		}
 		out := send(&engine{t: t, err: fault.New(kind, sendertest.Secret)}, target.String())
-		if out.Class != want || out.Status != status || out.Settled || out.Detail == "" || out.Provider.Code == "" {
+		if out.Class != want || out.Status != status || out.Concluded || out.Detail == "" || out.Provider.Code == "" {
 			t.Errorf("%d: got %+v, want %s, %d", kind, out, want, status)
 		}
 	}

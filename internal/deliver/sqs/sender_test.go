@@ -62,10 +62,10 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestSuccessIsSettled(t *testing.T) {
+func TestSuccessIsConcluded(t *testing.T) {
 	e := &engine{t: t}
 	out := sqssender.New(e).Send(t.Context(), sendertest.Request(sendertest.Target{Protocol: topic.SQS, Endpoint: target.String()}))
-	if out.Class != deliver.Success || !out.Settled {
+	if out.Class != deliver.Success || !out.Concluded {
 		t.Errorf("got %+v", out)
 	}
 }

@@ -61,7 +61,7 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 	if err != nil {
 		return e.refused(err)
 	}
-	e.tellAt(began, invoke.AsyncEventAge, float64(began.Sub(e.ev.Accepted).Milliseconds()))
+	e.emitAt(began, invoke.AsyncEventAge, float64(began.Sub(e.ev.Accepted).Milliseconds()))
 	p.Attempts++
 	p.Refusals, p.Refusal, p.Status = 0, "", 0
 	p.Response = &function.Response{Version: e.target.Version, Error: out.FunctionError}
@@ -138,10 +138,10 @@ func (e *event) tooOld(at time.Time) bool {
 	return at.UnixMilli() > e.ev.Accepted.Add(e.config.MaxAge()).UnixMilli()
 }
 
-// tell tells of something that happened to the function.
-func (e *event) tell(kind invoke.EventKind, value float64) { e.tellAt(e.clock.Now(), kind, value) }
+// emit tells of something that happened to the function.
+func (e *event) emit(kind invoke.EventKind, value float64) { e.emitAt(e.clock.Now(), kind, value) }
 
-func (e *event) tellAt(at time.Time, kind invoke.EventKind, value float64) {
+func (e *event) emitAt(at time.Time, kind invoke.EventKind, value float64) {
 	if e.options.Events != nil {
 		e.options.Events(invoke.Event{
 			Function: e.ev.Function, Qualifier: e.ev.Qualifier, Version: e.target.Version, Kind: kind, At: at, Value: value,

@@ -42,9 +42,9 @@ func (e *event) HandOver(ctx context.Context) bool {
 		default:
 			e.logger.Warn("what came of an event is not taken, and is lost", e.about(next, err)...)
 			if next.to == function.ToDeadLetter {
-				e.tell(invoke.DeadLetterErrors, 1)
+				e.emit(invoke.DeadLetterErrors, 1)
 			} else {
-				e.tell(invoke.DestinationDeliveryFailures, 1)
+				e.emit(invoke.DestinationDeliveryFailures, 1)
 			}
 		}
 		p.Handed = append(p.Handed, next.to)
@@ -64,7 +64,7 @@ func (e *event) ended() {
 	if p.Condition == function.Success {
 		return
 	}
-	e.tell(invoke.AsyncEventsDropped, 1)
+	e.emit(invoke.AsyncEventsDropped, 1)
 	e.logger.Info("an event ended without the function's success", "function", e.ev.Function.String(),
 		"requestId", uuid.UUID(e.ev.ID).String(), "condition", string(p.Condition), "attempts", p.Attempts)
 }

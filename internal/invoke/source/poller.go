@@ -20,10 +20,10 @@ import (
 // polling and scaling for SQS".
 const (
 	firstBatches = 5                      // under way at once, to begin with
-	mostBatches  = 1000                   // and at most, without MaximumConcurrency
+	maxBatches   = 1000                   // and at most, without MaximumConcurrency
 	growEvery    = 200 * time.Millisecond // one more under way while there is a backlog: 300 a minute
 	maxPayload   = 6 << 20                // bytes of an event
-	receiveMost  = 10                     // messages of one receive
+	maxReceive   = 10                     // messages of one receive
 	pollWait     = 20 * time.Second       // real time, as every long poll
 	visibleMore  = 30 * time.Second       // beyond the window and the function's timeout
 )
@@ -44,7 +44,7 @@ type item struct {
 	record     []byte
 }
 
-// batch is what was gathered. Whoever delivers it keeps a virtual clock from moving,
+// batch is what was received. Whoever delivers it keeps a virtual clock from moving,
 // until release.
 type batch struct {
 	items      []item
@@ -148,7 +148,7 @@ func (p *poller) admit(ctx context.Context) bool {
 		}
 		// There is more to do than is allowed at once. More than the function has
 		// room for would only be kept in memory, and from others.
-		grows := p.limit < p.most() && p.throttled == 0
+		grows := p.limit < p.bound() && p.throttled == 0
 		if now := clock.System.Now(); grows && now.Sub(p.grown) >= growEvery {
 			p.grown = now
 			p.limit++
@@ -199,11 +199,11 @@ func (p *poller) wakeUp(c chan struct{}) {
 	}
 }
 
-func (p *poller) most() int {
+func (p *poller) bound() int {
 	if p.mapping.Concurrency > 0 {
 		return p.mapping.Concurrency
 	}
-	return mostBatches
+	return maxBatches
 }
 
 func (p *poller) leave() {
@@ -267,7 +267,7 @@ func (p *poller) lack(is bool) (changed bool) {
 	return changed
 }
 
-// collect gathers one batch. Nil without an error is none.
+// collect receives one batch. Nil without an error is none.
 func (p *poller) collect(ctx context.Context) (*batch, error) {
 	visibility, err := p.visibility(ctx)
 	if err != nil {
@@ -285,7 +285,7 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 	b.until = p.Clock.Now().Add(visibility)
 	p.sort(received, b)
 	if p.mapping.Window > 0 {
-		p.gather(ctx, b)
+		p.fill(ctx, b)
 	}
 	if len(b.items) == 0 { // no filter wanted any
 		return nil, nil
@@ -296,13 +296,13 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 // receive takes up to as many messages as one receive may and the batch lacks.
 func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error) {
 	return p.Engine.Receive(ctx, shard.ReceiveRequest{
-		Queue: p.mapping.Queue, Max: min(receiveMost, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
+		Queue: p.mapping.Queue, Max: min(maxReceive, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
 		Waiting: func(is bool) { p.busy.set(!is) },
 	})
 }
 
-// gather fills a batch until its window ends. A virtual clock may move meanwhile.
-func (p *poller) gather(ctx context.Context, b *batch) {
+// fill adds to a batch until its window ends. A virtual clock may move meanwhile.
+func (p *poller) fill(ctx context.Context, b *batch) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan func(), 1)
@@ -339,7 +339,7 @@ func (p *poller) serves(m *mapping.Mapping) bool {
 func (p *poller) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.limit = min(firstBatches, p.most())
+	p.limit = min(firstBatches, p.bound())
 }
 
 // visibility is how long messages must be hidden. It fails if there is no function,
@@ -394,11 +394,11 @@ func (p *poller) remove(handles []string) {
 	}
 }
 
-// giveBack makes messages visible at once.
-func (p *poller) giveBack(items []item) { p.hide(items, 0) }
+// release makes messages visible at once.
+func (p *poller) release(items []item) { p.changeVisibility(items, 0) }
 
-// hide makes messages visible after d.
-func (p *poller) hide(items []item, d time.Duration) {
+// changeVisibility makes messages visible after d.
+func (p *poller) changeVisibility(items []item, d time.Duration) {
 	changes := make([]shard.VisibilityChange, len(items))
 	for i := range items {
 		changes[i] = shard.VisibilityChange{Handle: items[i].handle, Timeout: d}
@@ -415,13 +415,13 @@ func (p *poller) deliver(ctx context.Context, b *batch) {
 	for len(b.items) > 0 {
 		n := fitting(b.items)
 		part, rest := b.items[:n], b.items[n:]
-		if !p.try(ctx, b, part) {
-			p.giveBack(rest)
+		if !p.attempt(ctx, b, part) {
+			p.release(rest)
 			return
 		}
 		if b.items = rest; len(rest) > 0 {
 			b.until = p.Clock.Now().Add(b.visibility)
-			p.hide(rest, b.visibility)
+			p.changeVisibility(rest, b.visibility)
 		}
 	}
 }
@@ -437,29 +437,29 @@ func fitting(items []item) int {
 	return len(items)
 }
 
-// try invokes the function with one event and deletes what it has taken; ok says
+// attempt invokes the function with one event and deletes what it has taken; ok says
 // that this is all. Throttled, it tries again until others can receive the messages
 // anyway.
-func (p *poller) try(ctx context.Context, b *batch, items []item) (ok bool) {
+func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) {
 	rest, waits := firstRest, false
 	for {
 		out, err := p.invoke(ctx, items)
 		switch {
 		case ctx.Err() != nil && err != nil:
-			p.giveBack(items)
+			p.release(items)
 		case invoke.Throttled(err) && p.Clock.Now().Add(rest).Before(b.until):
 			if !waits {
 				waits = true
 				defer p.throttle()()
 			}
-			p.rest(ctx, b, &rest)
+			p.backOff(ctx, b, &rest)
 			continue
 		case err != nil:
 			p.Logger.Warn("a batch could not be given to its function; its messages come again",
 				slog.String("mapping", p.mapping.ARN.String()), slog.String("function", p.mapping.Function.String()), slog.Any("error", err))
 			p.slower()
 		case out.FunctionError == "":
-			return p.settle(items, out.Payload)
+			return p.acknowledge(items, out.Payload)
 		case !p.mapping.ReportFailures:
 			p.slower()
 		}
@@ -467,8 +467,8 @@ func (p *poller) try(ctx context.Context, b *batch, items []item) (ok bool) {
 	}
 }
 
-// rest lets the clock go on until a throttled function is tried again.
-func (p *poller) rest(ctx context.Context, b *batch, d *time.Duration) {
+// backOff lets the clock go on until a throttled function is tried again.
+func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 	over := make(chan func(), 1)
 	timer := p.Clock.AfterFunc(*d, func() { over <- p.Clock.Hold() })
 	*d = min(2**d, longRest)
@@ -509,8 +509,8 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 	})
 }
 
-// settle deletes what the function has succeeded with; ok says that this is all.
-func (p *poller) settle(items []item, answer []byte) (ok bool) {
+// acknowledge deletes what the function has succeeded with; ok says that this is all.
+func (p *poller) acknowledge(items []item, answer []byte) (ok bool) {
 	var bad map[string]bool
 	if p.mapping.ReportFailures {
 		ids, whole := failed(answer, items)

@@ -203,7 +203,7 @@ func (p *Pollers) poller(ctx context.Context, m mapping.Mapping) *poller {
 		}
 		made.filters = append(made.filters, f)
 	}
-	made.limit = min(firstBatches, made.most())
+	made.limit = min(firstBatches, made.bound())
 	made.busy.clock = p.Clock
 	made.busy.set(true)
 	made.ctx, made.cancel = context.WithCancel(ctx)

@@ -16,12 +16,13 @@ import (
 
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // isDamage reports whether an error tells of stored bytes that cannot be read, and
 // not of a disk that does not answer.
 func isDamage(err error) bool {
-	_, closed := errors.AsType[*unopenable](err)
+	_, closed := errors.AsType[*quarantine.Unopenable](err)
 	return closed || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
 }
 
@@ -37,6 +38,7 @@ type damage struct {
 	files  map[string]string
 	ranges []keyRange // in their order
 	values map[string]struct{}
+	noted  map[string][]keyRange // of files that are in quarantine
 	told   seldom
 }
 
@@ -58,16 +60,22 @@ var (
 
 // damagedFile is the name of the file that an error tells of; empty: it does not say.
 func damagedFile(err error) string {
-	if k, ok := errors.AsType[*knownDamage](err); ok {
-		return k.file
+	if k, ok := errors.AsType[*quarantine.Known](err); ok {
+		return k.File
 	}
-	if u, ok := errors.AsType[*unopenable](err); ok {
-		return u.file
+	if u, ok := errors.AsType[*quarantine.Unopenable](err); ok {
+		return u.File
 	}
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		return path.Base(info.Path)
 	}
-	return fileName.FindString(err.Error())
+	if name := fileName.FindString(err.Error()); name != "" {
+		return name
+	}
+	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
+		return m[1] + valuesSuffix // of tables it would be told otherwise
+	}
+	return ""
 }
 
 func reason(err error) string {
@@ -81,9 +89,10 @@ func (s *Store) damagedIn(err error) { s.damagedFile(damagedFile(err), err) }
 func (s *Store) damagedFile(name string, err error) {
 	d := &s.damage
 	if name == "" {
-		name = "a file"
+		name = "a file of before"
 	} else {
-		s.blocks.learn(name, err)
+		s.blocks.Learn(name, err)
+		s.cures.want(name, err)
 	}
 	d.mu.Lock()
 	_, known := d.files[name]
@@ -121,10 +130,9 @@ func (s *Store) unreadableRange(from, to []byte, err error) {
 // unreadableValue notes a key whose value cannot be read.
 func (s *Store) unreadableValue(key []byte, err error) {
 	name := damagedFile(err)
-	if m := fileNumber.FindStringSubmatch(err.Error()); name == "" && m != nil {
-		name = m[1] + valuesSuffix // of tables it would be told otherwise
+	if !errors.Is(err, errLost) || !s.damage.any.Load() { // or the file is known
+		s.damagedFile(name, err)
 	}
-	s.damagedFile(name, err)
 	d := &s.damage
 	d.mu.Lock()
 	_, known := d.values[string(key)]
@@ -153,10 +161,16 @@ func (s *Store) DamageIn(lower, upper []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	in := 0
-	for i := range d.ranges {
-		if d.ranges[i].meets(lower, upper) {
-			in++
+	count := func(ranges []keyRange) {
+		for i := range ranges {
+			if ranges[i].meets(lower, upper) {
+				in++
+			}
 		}
+	}
+	count(d.ranges)
+	for _, ranges := range d.noted {
+		count(ranges)
 	}
 	for key := range d.values {
 		if (&keyRange{lower, upper}).has([]byte(key)) {
@@ -186,13 +200,51 @@ func (s *Store) DamageIn(lower, upper []byte) error {
 func (d *damage) counts() (files, places int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return int64(len(d.files)), d.count.Load()
+	for _, ranges := range d.noted {
+		places += int64(len(ranges))
+	}
+	return int64(len(d.files)), places + d.count.Load()
 }
+
+// rename has a damaged file be damaged for another reason.
+func (d *damage) rename(file string, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		d.files = map[string]string{}
+	}
+	d.files[file] = reason(why)
+}
+
+// note remembers what is in quarantine.
+func (d *damage) note(n *quarantine.Note) {
+	ranges := make([]keyRange, len(n.Spans))
+	for i, span := range n.Spans {
+		ranges[i] = keyRange{span.From, append(bytes.Clone(span.Last), 0)}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		d.files = map[string]string{}
+	}
+	if d.noted == nil {
+		d.noted = map[string][]keyRange{}
+	}
+	d.files[n.File], d.noted[n.File] = n.Reason, ranges
+	d.any.Store(true)
+}
+
+// errLost is of a value in whose place it says that it is lost.
+var errLost = errors.New("it was lost earlier")
 
 // get is get, past damage: a value that cannot be read is an empty one, and a key
 // that cannot be read is not there.
 func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	value, ok, err := get(r, dst, key)
+	if ok && quarantine.Lost(value[len(dst):]) {
+		s.unreadableValue(key, errLost)
+		return dst, true, nil
+	}
 	if err == nil || !isDamage(err) {
 		return value, ok, err
 	}
@@ -214,9 +266,12 @@ type iterator struct {
 	lower   []byte
 	upper   []byte
 	from    []byte // where the way up began; nil: at lower
+	passed  int    // keys since from; damage may be cured while it is passed
+	sought  []byte // the memory of a from
 	started bool
 	key     []byte // of a value that cannot be read, at which it stands; nil: at none
 	skipped bool
+	open    *view
 
 	// On the way down from where it goes on behind damage: from is the key before
 	// the damage if at says so, and pending, while below says so, are keys behind it.
@@ -224,7 +279,16 @@ type iterator struct {
 	pending         [][]byte
 }
 
-func (i *iterator) Next() bool {
+func (i *iterator) Next() bool { return i.counted(i.next()) }
+
+func (i *iterator) counted(ok bool) bool {
+	if ok {
+		i.passed++
+	}
+	return ok
+}
+
+func (i *iterator) next() bool {
 	switch key := i.key; {
 	case !i.started:
 		i.started = true
@@ -236,7 +300,9 @@ func (i *iterator) Next() bool {
 	return i.it.Next() || i.past()
 }
 
-func (i *iterator) Prev() bool {
+func (i *iterator) Prev() bool { return i.counted(i.prev()) }
+
+func (i *iterator) prev() bool {
 	switch key := i.key; {
 	case !i.started:
 		i.started, i.back = true, true
@@ -266,14 +332,9 @@ func (i *iterator) Seek(key []byte) bool {
 		i.key = nil
 		i.fresh()
 	}
-	if i.it.SeekGE(key) {
-		return true
-	}
-	if i.it.Error() == nil {
-		return false
-	}
-	i.from = bytes.Clone(key)
-	return i.past()
+	i.sought = append(i.sought[:0], key...)
+	i.from, i.passed = i.sought, 0
+	return i.counted(i.it.SeekGE(key) || i.past())
 }
 
 func (i *iterator) Key() []byte {
@@ -288,6 +349,10 @@ func (i *iterator) Value() []byte {
 		return nil
 	}
 	v, err := i.it.ValueAndErr()
+	if err == nil && quarantine.Lost(v) {
+		i.s.unreadableValue(i.it.Key(), errLost)
+		return nil
+	}
 	if err == nil {
 		return v
 	}
@@ -299,6 +364,7 @@ func (i *iterator) Value() []byte {
 }
 
 func (i *iterator) Close() error {
+	defer i.open.leave()
 	if err := i.it.Close(); err != nil && (!i.skipped || !isDamage(err)) {
 		return err
 	}
@@ -336,17 +402,22 @@ func (i *iterator) pastUp(err error) bool {
 	if len(begin) == 0 {
 		bad = []byte{}
 	}
+	passed := 0
 	for ok := seek(i.fresh(), bad); ok; ok = i.it.Next() {
+		if passed == i.passed {
+			return true // it has been cured
+		}
+		passed++
 		bad = append(append(bad[:0], i.it.Key()...), 0)
 	}
 	if i.it.Error() == nil {
-		return false // it has healed, and what there was has been seen
+		return false
 	}
 	hole := i.s.hole(i.it, bad, err)
 	if hole.to == nil || i.upper != nil && bytes.Compare(hole.to, i.upper) >= 0 {
 		return false
 	}
-	i.from = hole.to
+	i.from, i.passed = hole.to, 0
 	i.fresh().SeekGE(hole.to)
 	return true
 }
@@ -416,7 +487,11 @@ func (i *iterator) pastDown(err error) bool {
 	default:
 		end, ok = i.from, i.fresh().SeekLT(i.from)
 	}
-	for ; ok; ok = i.it.Prev() {
+	for passed := 0; ok; ok = i.it.Prev() {
+		if passed == i.passed {
+			return true // it has been cured
+		}
+		passed++
 		end = bytes.Clone(i.it.Key())
 	}
 	if i.it.Error() == nil {
@@ -461,9 +536,10 @@ func (i *iterator) pastDown(err error) bool {
 
 // down goes to the next of the keys that pastDown has found.
 func (i *iterator) down() bool {
+	i.passed = 0
 	if n := len(i.pending); n > 0 {
 		key := i.pending[0]
-		i.pending = i.pending[1:]
+		i.pending, i.passed = i.pending[1:], -1 // none since from
 		return i.fresh().SeekGE(key)
 	}
 	i.below = false

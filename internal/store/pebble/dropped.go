@@ -32,11 +32,9 @@ const (
 type dropped struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	tidy sync.WaitGroup
+	tidy delayed
 
-	mu     sync.Mutex  // guards what follows
-	timer  clock.Timer // nil: nothing waits
-	closed bool
+	mu     sync.Mutex               // guards what follows
 	ranges map[string]*droppedRange // by their lower ends
 }
 
@@ -62,9 +60,6 @@ func (s *Store) dropRange(lower, upper []byte) {
 	d := &s.dropped
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return
-	}
 	r, ok := d.ranges[string(lower)]
 	if !ok {
 		if len(d.ranges) >= maxDropped {
@@ -80,20 +75,7 @@ func (s *Store) dropRange(lower, upper []byte) {
 		r.upper = bytes.Clone(upper)
 	}
 	r.due = clock.System.Now().Add(droppedAfter)
-	s.tidyLater(droppedAfter)
-}
-
-// tidyLater sets the timer unless it is set; s.dropped.mu is held.
-func (s *Store) tidyLater(after time.Duration) {
-	d := &s.dropped
-	if d.timer != nil || d.closed {
-		return
-	}
-	d.tidy.Add(1)
-	d.timer = clock.System.AfterFunc(after, func() {
-		defer d.tidy.Done()
-		s.tidyDropped()
-	})
+	d.tidy.after(droppedAfter, s.tidyDropped)
 }
 
 // tidyDropped compacts the ranges that are due, one after the other.
@@ -121,9 +103,8 @@ func (s *Store) tidyDropped() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.timer = nil
 	if len(d.ranges) > 0 {
-		s.tidyLater(next)
+		d.tidy.after(next, s.tidyDropped)
 	}
 }
 
@@ -142,12 +123,7 @@ func (s *Store) compact(lower, upper []byte) error {
 
 // end stops the tidying.
 func (d *dropped) end() {
-	d.mu.Lock()
-	d.closed = true
-	if d.timer != nil && d.timer.Stop() {
-		d.tidy.Done()
-	}
-	d.mu.Unlock()
+	d.tidy.refuse()
 	d.stop()
-	d.tidy.Wait()
+	d.tidy.end()
 }

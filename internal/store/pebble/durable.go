@@ -31,10 +31,8 @@ type durableFS struct {
 	mu        sync.Mutex // guards what follows
 	logs      map[uint64]*extent
 	manifests map[uint64]*extent
-	timer     clock.Timer
-	closed    bool
-	writing   sync.WaitGroup // of what timers have begun
 
+	soonest delayed
 	marking sync.Mutex // held while a mark is written
 	writer  *mark.Writer
 	failing seldom
@@ -206,38 +204,17 @@ func (d *durableFS) soon() {
 	if d.changed.Load() || !d.changed.CompareAndSwap(false, true) {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.markAfter(markDelay)
+	d.soonest.after(markDelay, d.mark)
 }
 
 // now has a mark written as soon as can be, but not by the caller: there is a new
 // log, and the one before is whole.
 func (d *durableFS) now() {
 	d.changed.Store(true)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.timer != nil && d.timer.Stop() {
-		d.timer = nil
-		d.writing.Done()
-	}
-	d.markAfter(0)
+	d.soonest.now(d.mark)
 }
 
-// markAfter sets the timer unless it is set; d.mu is held.
-func (d *durableFS) markAfter(after time.Duration) {
-	if d.timer != nil || d.closed {
-		return
-	}
-	d.writing.Add(1)
-	d.timer = clock.System.AfterFunc(after, func() {
-		defer d.writing.Done()
-		d.mu.Lock()
-		d.timer = nil
-		d.mu.Unlock()
-		d.write(false)
-	})
-}
+func (d *durableFS) mark() { d.write(false) }
 
 // write writes a mark of now.
 func (d *durableFS) write(clean bool) {
@@ -273,13 +250,7 @@ func durable(of map[uint64]*extent) []mark.File {
 // close writes the last mark, after the store was closed; ok says that all is
 // durable.
 func (d *durableFS) close(ok bool) error {
-	d.mu.Lock()
-	d.closed = true
-	if d.timer != nil && d.timer.Stop() {
-		d.writing.Done()
-	}
-	d.mu.Unlock()
-	d.writing.Wait()
+	d.soonest.end()
 	if ok {
 		d.write(true)
 	}

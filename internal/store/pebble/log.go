@@ -22,6 +22,7 @@ type logger struct {
 
 	damaged func(error) // told of damage that work in the background has met
 	merged  func()      // told of a compaction that went well
+	layers  func()      // told that there may be more or fewer young tables
 	corrupt func(file string, err error)
 }
 
@@ -98,9 +99,13 @@ func (l logger) events() *pebble.EventListener {
 			l.log.Warn("a disk operation is slow", "operation", i.OpType.String(), "path", i.Path, "duration", i.Duration)
 		},
 		DataCorruption: func(i pebble.DataCorruptionInfo) { l.corrupt(path.Base(i.Path), i.Details) },
-		FlushEnd:       func(i pebble.FlushInfo) { l.Infof("%s", i) },
+		FlushEnd: func(i pebble.FlushInfo) {
+			l.Infof("%s", i)
+			l.layers()
+		},
 		CompactionEnd: func(i pebble.CompactionInfo) {
 			l.Infof("%s", i)
+			l.layers()
 			if i.Err == nil {
 				l.merged()
 			}

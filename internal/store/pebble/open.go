@@ -19,6 +19,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/store/pebble/mark"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Options are how a store is opened; the zero value is good.
@@ -139,10 +140,13 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	o.defaults(f, dir)
-	s := &Store{fatal: o.Fatal, log: o.Logger, durable: watchDurable(f, dir, o.Logger), describe: o.Describe, merging: newPausing()}
-	s.blocks = &blocksFS{FS: s.durable}
+	s := &Store{
+		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
+		durable: watchDurable(f, dir, o.Logger), describe: o.Describe, merging: newPausing(),
+	}
+	s.blocks = quarantine.New(s.durable)
 	s.room = keepRoom(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, corrupt: s.damagedFile}
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)
@@ -157,13 +161,21 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := checkFormat(f, dir, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), lock.Close())
 	}
-	if err := s.openVerified(f, dir, opts, o.AcceptLoss); err != nil {
+	err = s.recall()
+	if err == nil {
+		err = s.openVerified(f, dir, opts, o.AcceptLoss)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.durable.close(false), lock.Close())
 	}
 	s.room.opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
 	s.rest.ctx, s.rest.stop = context.WithCancel(context.Background())
-	s.fs, s.lock = f, lock
+	s.cures.ctx, s.cures.stop = context.WithCancel(context.Background())
+	s.lock = lock
+	s.gate.change(func() { s.gate.ready = true })
+	s.lookAtLayers()
+	s.cures.opened(s.cure)
 	// What the last process deleted may still take its space.
 	s.note(0, leastDeletes)
 	return s, nil
@@ -215,7 +227,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		// less. At a threshold of 1, merging took a quarter of the CPU of a send in
 		// batches of 10. What it leaves behind is Reclaim's to fetch.
 		L0CompactionThreshold: layers,
-		L0StopWritesThreshold: 5 * layers,
+		L0StopWritesThreshold: 1 << 20, // the gate holds writes back
 		// A table is a file descriptor and its index and filter in memory.
 		TargetFileSizes: [...]int64{4 << 20, 8 << 20, 16 << 20, 32 << 20, 32 << 20, 32 << 20, 32 << 20},
 	}

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"godwit.dev/godwit/internal/clock"
 )
 
 // How long no compaction begins after one that has met damage: at first, doubling,
@@ -24,9 +22,8 @@ type pausing struct {
 	mu     sync.Mutex // guards what follows
 	pause  time.Duration
 	paused bool
-	timer  clock.Timer
-	closed bool
-	ending sync.WaitGroup
+
+	ending delayed // of a pause
 }
 
 func newPausing() *pausing {
@@ -40,13 +37,7 @@ func (p *pausing) Register(goroutines int, db pebble.DBForCompaction) {
 
 // Unregister implements pebble.CompactionScheduler.
 func (p *pausing) Unregister() {
-	p.mu.Lock()
-	p.closed = true
-	if p.timer != nil && p.timer.Stop() {
-		p.ending.Done()
-	}
-	p.mu.Unlock()
-	p.ending.Wait()
+	p.ending.end()
 	p.ConcurrencyLimitScheduler.Unregister()
 }
 
@@ -54,22 +45,31 @@ func (p *pausing) Unregister() {
 func (p *pausing) failed() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.paused {
+	if p.paused {
 		return p.pause
 	}
 	p.pause = min(max(damagePause, 2*p.pause), maxDamagePause)
 	p.paused = true
-	p.ending.Add(1)
-	p.timer = clock.System.AfterFunc(p.pause, func() {
-		defer p.ending.Done()
-		p.mu.Lock()
-		p.paused = false
-		p.mu.Unlock()
-		if ok, grant := p.TrySchedule(); ok {
-			grant.Done() // which lets in whatever waits
-		}
-	})
+	p.ending.after(p.pause, p.resume)
 	return p.pause
+}
+
+// resume ends a pause.
+func (p *pausing) resume() {
+	p.mu.Lock()
+	p.paused = false
+	p.mu.Unlock()
+	if ok, grant := p.TrySchedule(); ok {
+		grant.Done() // which lets in whatever waits
+	}
+}
+
+// mended ends a pause since what it was for is over.
+func (p *pausing) mended() {
+	p.mu.Lock()
+	p.pause = 0
+	p.mu.Unlock()
+	p.ending.now(p.resume)
 }
 
 func (p *pausing) succeeded() {
@@ -78,6 +78,13 @@ func (p *pausing) succeeded() {
 	if !p.paused {
 		p.pause = 0
 	}
+}
+
+// failing reports that the latest compaction has met damage.
+func (p *pausing) failing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pause > 0
 }
 
 // pausingDB allows no compaction during a pause.
@@ -101,6 +108,7 @@ func (d pausingDB) GetAllowedWithoutPermission() int {
 func (s *Store) compactionFailed(err error) {
 	s.damagedIn(err)
 	pause := s.merging.failed()
+	s.gate.change(func() {})
 	if s.damage.told.now() {
 		s.log.Error("tables cannot be merged, as one of them is damaged: it is tried again later, and takes space until then",
 			"file", damagedFile(err), "error", reason(err), "pause", pause)

@@ -1,12 +1,21 @@
 package pebble
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"godwit.dev/godwit/internal/clock"
 )
+
+// reclaim is what Reclaim has to know.
+type reclaim struct {
+	applied atomic.Uint64 // calls of Apply that wrote
+	flushed atomic.Uint64 // applied at the last Reclaim
+	layered atomic.Int64  // calls of Reclaim since anything was applied
+	last    atomic.Int64  // UnixNano of the last Reclaim
+}
 
 // Reclaim begins to give the space of what was deleted back. A disk so full
 // that nothing is taken in would else stay full: Pebble tidies up as tables
@@ -18,12 +27,12 @@ func (s *Store) Reclaim() error {
 		return err
 	}
 	defer s.using.RUnlock()
-	s.reclaimed.Store(clock.System.Now().UnixNano())
-	if applied := s.applied.Load(); s.flushed.Swap(applied) != applied {
-		s.layered.Store(0)
+	s.reclaim.last.Store(clock.System.Now().UnixNano())
+	if applied := s.reclaim.applied.Load(); s.reclaim.flushed.Swap(applied) != applied {
+		s.reclaim.layered.Store(0)
 		s.room.compactions.retry()
 	}
-	if s.layered.Add(1) > layers+1 {
+	if s.reclaim.layered.Add(1) > layers+1 {
 		return nil
 	}
 	_, err := s.layer()
@@ -56,5 +65,5 @@ const tightFor = 10 * time.Second
 
 // tight reports that the disk is short of room.
 func (s *Store) tight() bool {
-	return clock.System.Now().UnixNano()-s.reclaimed.Load() < int64(tightFor)
+	return clock.System.Now().UnixNano()-s.reclaim.last.Load() < int64(tightFor)
 }

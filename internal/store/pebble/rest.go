@@ -2,11 +2,8 @@ package pebble
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"godwit.dev/godwit/internal/clock"
 )
 
 const (
@@ -35,11 +32,7 @@ type rest struct {
 
 	writes, deletes atomic.Int64 // all that there were
 	looking         atomic.Bool  // a timer is set, or a look under way
-
-	mu     sync.Mutex // guards what follows
-	timer  clock.Timer
-	closed bool
-	looks  sync.WaitGroup
+	looks           delayed
 
 	// What follows is the look's.
 	seen   int64 // writes at the last look
@@ -56,22 +49,8 @@ func (s *Store) note(writes, deletes int) {
 	}
 	r.deletes.Add(int64(deletes))
 	if !r.looking.Load() && !r.looking.Swap(true) {
-		s.lookLater()
+		r.looks.after(restEvery, s.look)
 	}
-}
-
-func (s *Store) lookLater() {
-	r := &s.rest
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	r.looks.Add(1)
-	r.timer = clock.System.AfterFunc(restEvery, func() {
-		defer r.looks.Done()
-		s.look()
-	})
 }
 
 // look merges the youngest tables if the store is at rest and enough was deleted.
@@ -100,7 +79,7 @@ func (s *Store) look() {
 			r.again--
 		}
 	}
-	s.lookLater()
+	r.looks.after(restEvery, s.look)
 }
 
 // mergeYoung puts as many layers over the youngest tables as it takes for Pebble to
@@ -136,12 +115,7 @@ func (s *Store) oneLayer() (done <-chan struct{}, err error) {
 
 // end stops the looks.
 func (r *rest) end() {
-	r.mu.Lock()
-	r.closed = true
-	if r.timer != nil && r.timer.Stop() {
-		r.looks.Done()
-	}
-	r.mu.Unlock()
+	r.looks.refuse()
 	r.stop()
-	r.looks.Wait()
+	r.looks.end()
 }

@@ -20,6 +20,7 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Store is a store on disk. Close must come after its iterators and snapshots
@@ -27,11 +28,12 @@ import (
 type Store struct {
 	db   *pebble.DB
 	fs   vfs.FS
+	dir  string
 	room *roomFS
 	lock *pebble.Lock
 
 	durable  *durableFS
-	blocks   *blocksFS
+	blocks   *quarantine.FS
 	damage   damage
 	describe func(key []byte) string
 	merging  *pausing
@@ -41,13 +43,11 @@ type Store struct {
 
 	dropped dropped
 	rest    rest
+	reclaim reclaim
+	cures   cures
+	gate    gate
 
 	failure atomic.Pointer[error]
-	applied atomic.Uint64 // calls of Apply that wrote
-	flushed atomic.Uint64 // applied at the last Reclaim
-	layered atomic.Int64  // calls of Reclaim since anything was applied
-
-	reclaimed atomic.Int64 // UnixNano of the last Reclaim
 
 	// Held for reading during each call, so that Close does not pull the
 	// store away from under one: Pebble panics then.
@@ -74,6 +74,7 @@ func (s *Store) enter() error {
 // fail records the first failure and reports it.
 func (s *Store) fail(err error) {
 	if s.failure.CompareAndSwap(nil, &err) {
+		s.gate.change(func() {})
 		s.fatal(err)
 	}
 }
@@ -91,6 +92,9 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 		return dst, false, err
 	}
 	defer s.using.RUnlock()
+	if s.damage.any.Load() {
+		defer s.cures.views.enter().leave()
+	}
 	return s.get(s.db, dst, key)
 }
 
@@ -122,11 +126,16 @@ func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, erro
 	if len(lower) == 0 {
 		lower = nil // Pebble's own checks trip over an empty bound
 	}
+	if s.damage.any.Load() {
+		upper = hidden(upper)
+	}
+	open := s.cures.views.enter()
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
+		open.leave()
 		return nil, err
 	}
-	return &iterator{s: s, it: it, lower: lower, upper: upper}, nil
+	return &iterator{s: s, it: it, lower: lower, upper: upper, open: open}, nil
 }
 
 // none walks an empty range.
@@ -145,6 +154,9 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	defer s.using.RUnlock()
+	s.admit()
+	s.cures.writing.RLock()
+	defer s.cures.writing.RUnlock()
 	size, count, deletes, ranges := 0, 0, 0, false
 	for _, b := range batches {
 		size += b.Size()
@@ -177,7 +189,7 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	if err := pb.SetRepr(repr); err != nil {
 		return errors.Join(err, pb.Close()) // corrupt: nothing was written
 	}
-	s.applied.Add(1)
+	s.reclaim.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
 	}
@@ -209,7 +221,7 @@ func (s *Store) applyRanges(batches []*mutation.Batch, o *pebble.WriteOptions) e
 			return errors.Join(err, pb.Close()) // corrupt: nothing was written
 		}
 	}
-	s.applied.Add(1)
+	s.reclaim.applied.Add(1)
 	if err := s.commit(pb, o); err != nil {
 		return err
 	}
@@ -286,12 +298,14 @@ func (s *Store) Snapshot() store.Snapshot {
 		return &snapshot{store: s}
 	}
 	defer s.using.RUnlock()
-	return &snapshot{store: s, view: s.db.NewSnapshot()}
+	open := s.cures.views.enter()
+	return &snapshot{store: s, view: s.db.NewSnapshot(), open: open}
 }
 
 type snapshot struct {
 	store *Store
 	view  *pebble.Snapshot // nil: closed
+	open  *view
 }
 
 func (v *snapshot) enter() error {
@@ -327,7 +341,11 @@ func (v *snapshot) Close() error {
 	defer v.store.using.RUnlock()
 	view := v.view
 	v.view = nil
-	if view == nil || v.store.closed {
+	if view == nil {
+		return nil
+	}
+	v.open.leave()
+	if v.store.closed {
 		return nil
 	}
 	return view.Close()
@@ -344,7 +362,7 @@ func (s *Store) Checkpoint(dir string) error {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	// Last, so that one that was cut short is refused.
-	if err := errors.Join(writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
+	if err := errors.Join(s.cures.notes.CopyTo(dir), writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	return nil
@@ -353,8 +371,10 @@ func (s *Store) Checkpoint(dir string) error {
 // Close implements store.Store. It waits for calls under way; a second Close
 // does nothing.
 func (s *Store) Close() error {
+	s.gate.close()
 	s.dropped.end()
 	s.rest.end()
+	s.cures.end()
 	s.room.close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()

@@ -308,7 +308,7 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 		if err := errors.Join(s.accept(seen, l, accept), s.durable.close(false)); err != nil {
 			return err
 		}
-		s.durable.closed = false
+		s.durable.soonest.renew()
 		if seen, err = look(f, dir); err != nil {
 			return err
 		}

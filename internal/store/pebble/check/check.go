@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Records knows what the records of a store mean.
@@ -136,6 +137,30 @@ func (t *Tally) File(p files.Problem, gap *files.Gap) {
 	}
 }
 
+// Noted counts what a server has found to be damaged in files that are no part of the
+// store any more.
+func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
+	notes, err := quarantine.Read(f, dir)
+	if errors.Is(err, quarantine.ErrDamaged) {
+		t.File(files.Problem{File: quarantine.Name, Err: err}, nil)
+	} else if err != nil {
+		return err
+	}
+	for _, note := range notes.All() {
+		if slices.Contains(list.Names, note.File) {
+			continue // which is read
+		}
+		p := files.Problem{File: note.File, Err: errors.New(note.Reason)}
+		t.File(p, nil)
+		for _, span := range note.Spans {
+			if note.Table() { // lost values say so themselves
+				t.File(p, &files.Gap{From: span.From, To: span.Last, Err: p.Err})
+			}
+		}
+	}
+	return nil
+}
+
 // Report writes what was counted into a report.
 func (t *Tally) Report(r *Report) {
 	for name, problem := range t.files {
@@ -174,12 +199,16 @@ func Run(f vfs.FS, dir string, records Records) (*Report, error) {
 			tally.File(p, nil)
 		}
 	}
+	if err := tally.Noted(f, dir, src.List); err != nil {
+		return nil, err
+	}
 	err = src.Read(func(w files.Write) error {
 		report.Writes++
-		if w.Kind != files.Set {
-			return nil
-		}
+		_, covered := quarantine.ParseCovered(w.Key)
 		switch {
+		case w.Kind != files.Set || covered:
+		case w.Err == nil && quarantine.Lost(w.Value):
+			tally.Record(w.Key)
 		case w.Err != nil:
 			tally.Record(w.Key)
 			tally.File(files.Problem{File: ValuesFile(w.Err), Err: w.Err}, nil)

@@ -27,8 +27,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is Pebble's form of a CRC-32C.
-func checksum(p []byte) uint32 {
+// Checksum is Pebble's form of a CRC-32C.
+func Checksum(p []byte) uint32 {
 	c := crc32.Checksum(p, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
@@ -94,7 +94,7 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 			break
 		}
 		end := header + int(binary.LittleEndian.Uint16(p[4:]))
-		if ok && end <= len(p) && checksum(p[6:end]) == binary.LittleEndian.Uint32(p) {
+		if ok && end <= len(p) && Checksum(p[6:end]) == binary.LittleEndian.Uint32(p) {
 			offset = c.base + int64(c.at)
 			c.at += end
 			c.valid()
@@ -176,7 +176,7 @@ func (c *chunks) fault(ok bool, end, rest int) {
 		header, _, fine := c.header(p)
 		c.extent, c.finished, c.at = save.extent, save.finished, save.at
 		if fine && header > 0 {
-			if e := header + int(binary.LittleEndian.Uint16(p[4:])); e <= len(p) && checksum(p[6:e]) == binary.LittleEndian.Uint32(p) {
+			if e := header + int(binary.LittleEndian.Uint16(p[4:])); e <= len(p) && Checksum(p[6:e]) == binary.LittleEndian.Uint32(p) {
 				c.at += end
 				return
 			}

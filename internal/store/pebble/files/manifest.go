@@ -23,6 +23,7 @@ type Table struct {
 	Largest  []byte
 
 	LargestExclusive bool
+	LargestSequence  uint64
 
 	Values []uint64 // what it refers to as the 0th, 1st, … file of values
 }
@@ -209,7 +210,7 @@ func (d *editDecoder) table(tag uint64) Table {
 	}
 	if tag != tagNew {
 		d.number()
-		d.number()
+		t.LargestSequence = d.number()
 	}
 	if tag != tagNew4 && tag != tagNew5 {
 		return t

@@ -29,6 +29,8 @@ type Write struct {
 	Kind     uint8
 	// Err says why the value cannot be read.
 	Err error
+	// Apart is where the value stands that is kept apart; nil: it is not.
+	Apart *Reference
 }
 
 // Gap is a range of keys of a table that cannot be read, [From, To]. A nil To is
@@ -63,8 +65,19 @@ func ReadTable(fs vfs.FS, path string, v *Values, f func(Write) error) (gaps []G
 	} else if ranges != nil {
 		gaps = append(gaps, Gap{Err: ranges})
 	}
-	more, err := readPoints(t, v, f)
+	more, err := readPoints(t, v, nil, f)
 	return append(gaps, more...), err
+}
+
+// ReadPoints calls f for each write of single keys of a table, those from a key on,
+// until f fails, and returns the gaps as far as it came.
+func ReadPoints(fs vfs.FS, path string, v *Values, from []byte, f func(Write) error) (gaps []Gap, err error) {
+	t, err := openTable(fs, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Close() }()
+	return readPoints(t, v, from, f)
 }
 
 func openTable(fs vfs.FS, path string) (t *sstable.Reader, err error) {
@@ -121,21 +134,20 @@ func readRanges(t *sstable.Reader, f func(Write) error) (damage, err error) {
 	return caught, nil
 }
 
-// reference is where a value stands that is kept apart.
-type reference struct {
-	is    bool
-	file  uint32
-	block uint32
-	value uint32
-	size  uint32
+// Reference is where a value stands that is kept apart.
+type Reference struct {
+	File  uint32 // the how many'th of those that the table refers to
+	Block uint32
+	Value uint32
+	Size  uint32 // bytes
 }
 
 // noting has f tell ref what it was asked for. Its result is of a type that only
 // Pebble can name.
-func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref *reference) func(blob.InlineHandlePreface, []byte) V {
+func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref **Reference) func(blob.InlineHandlePreface, []byte) V {
 	return func(p blob.InlineHandlePreface, rest []byte) V {
 		s := blob.DecodeHandleSuffix(rest)
-		*ref = reference{true, uint32(p.ReferenceID), uint32(s.BlockID), uint32(s.ValueID), p.ValueLen}
+		*ref = &Reference{uint32(p.ReferenceID), uint32(s.BlockID), uint32(s.ValueID), p.ValueLen}
 		return f(p, rest)
 	}
 }
@@ -146,21 +158,19 @@ type points interface {
 	Close() error
 }
 
-// readPoints goes through the keys of a table. Where a block is damaged it goes on
+// readPoints goes through the keys of a table from at on. Where a block is damaged it goes on
 // with the first key behind it.
-func readPoints(t *sstable.Reader, v *Values, f func(Write) error) (gaps []Gap, err error) {
-	var ref reference
+func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (gaps []Gap, err error) {
+	var ref *Reference
 	handles := sstable.DebugHandlesBlobContext
 	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
-	var at []byte   // all before it is done
-	var done []byte // the latest key
+	var done []byte // the latest key; and all before at is done
 	for {
 		damage, err := walk(t, handles, at, func(w Write) error {
-			w.Err = nil
-			if ref.is {
-				w.Value, w.Err = v.get(ref)
+			w.Err, w.Apart, ref = nil, ref, nil
+			if w.Apart != nil {
+				w.Value, w.Err = v.get(w.Apart)
 			}
-			ref = reference{}
 			done = append(done[:0], w.Key...)
 			return f(w)
 		})
@@ -218,6 +228,9 @@ func closing(it points, damage *error) {
 // readable reports whether a table can be read at a key; nil: whether it has an
 // index that can be.
 func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) bool {
+	if key != nil {
+		return seek(t, handles, key) == nil
+	}
 	var damage error
 	func() {
 		defer guard(&damage)
@@ -226,10 +239,7 @@ func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) b
 			damage = e
 			return
 		}
-		defer closing(it, &damage)
-		if key != nil {
-			it.SeekGE(key, 0)
-		}
+		closing(it, &damage)
 	}()
 	return damage == nil
 }
@@ -239,9 +249,11 @@ const LongestKey = 96
 
 // Largest finds the largest key of at most LongestKey bytes for which is holds,
 // given that it holds for all smaller ones, too.
-func Largest(is func(key []byte) bool) []byte {
+func Largest(is func(key []byte) bool) []byte { return largest(LongestKey, is) }
+
+func largest(longest int, is func(key []byte) bool) []byte {
 	key := make([]byte, 0, LongestKey+2)
-	for len(key) < LongestKey {
+	for len(key) < longest {
 		if !is(append(key, 0)) {
 			return key
 		}

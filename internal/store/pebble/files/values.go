@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/sstable/blob"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/sstable/colblk"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -63,9 +65,9 @@ func newOpener[File ~uint64](_ func(blob.ReaderProvider, context.Context, File) 
 }
 
 func fetch[ID ~uint64](
-	f func(context.Context, ID, blob.BlockID, blob.BlockValueID) ([]byte, bool, error), file uint64, r reference,
+	f func(context.Context, ID, blob.BlockID, blob.BlockValueID) ([]byte, bool, error), file uint64, r *Reference,
 ) ([]byte, error) {
-	value, _, err := f(context.Background(), ID(file), blob.BlockID(r.block), blob.BlockValueID(r.value))
+	value, _, err := f(context.Background(), ID(file), blob.BlockID(r.Block), blob.BlockValueID(r.Value))
 	return value, err
 }
 
@@ -86,14 +88,14 @@ func (v *Values) open(n uint64) (blob.ValueReader, func(), error) {
 }
 
 // get reads a value.
-func (v *Values) get(r reference) ([]byte, error) {
-	if v == nil || int(r.file) >= len(v.files) || v.files[r.file] == 0 {
+func (v *Values) get(r *Reference) ([]byte, error) {
+	if v == nil || int(r.File) >= len(v.files) || v.files[r.File] == 0 {
 		return nil, ErrNoValues
 	}
-	return v.from(v.files[r.file], r)
+	return v.from(v.files[r.File], r)
 }
 
-func (v *Values) from(file uint64, r reference) (value []byte, err error) {
+func (v *Values) from(file uint64, r *Reference) (value []byte, err error) {
 	defer func() {
 		if err != nil {
 			v.vf = nil // what it had open is in no known state
@@ -108,8 +110,8 @@ func (v *Values) from(file uint64, r reference) (value []byte, err error) {
 	if value, err = fetch(v.vf.Fetch, file, r); err != nil {
 		return nil, err
 	}
-	if len(value) != int(r.size) {
-		return nil, fmt.Errorf("a value has %d bytes, not %d", len(value), r.size)
+	if len(value) != int(r.Size) {
+		return nil, fmt.Errorf("a value has %d bytes, not %d", len(value), r.Size)
 	}
 	return value, nil
 }
@@ -131,10 +133,79 @@ func CheckValues(file vfs.File) error {
 	if _, err := file.ReadAt(p[:], info.Size()-valuesFooter); err != nil {
 		return err
 	}
-	if checksum(p[4:]) != binary.LittleEndian.Uint32(p[:]) {
+	if Checksum(p[4:]) != binary.LittleEndian.Uint32(p[:]) {
 		return fmt.Errorf("%w: its end is damaged", ErrUnreadable)
 	}
 	return nil
+}
+
+// ValuesAt tells of a block of a file of values.
+type ValuesAt struct {
+	Damaged bool
+	// Index finds a value, by the numbers that tables call block and value by, in it.
+	// It is nil if it is no block of values.
+	Index func(block, value uint32) (int, bool)
+}
+
+// ReadValuesAt looks at a block of a file of values. It fails with ErrUnreadable if
+// what says where the blocks are is damaged.
+func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, err error) {
+	file, err := fs.Open(path)
+	if err != nil {
+		return at, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	whole, err := BlockWhole(file, offset, length)
+	if err != nil {
+		return at, errors.Join(err, file.Close())
+	}
+	readable, err := sstable.NewSimpleReadable(file)
+	if err != nil {
+		return at, errors.Join(err, file.Close())
+	}
+	r, err := blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{})
+	if err != nil {
+		return at, errors.Join(fmt.Errorf("%w: %w", ErrUnreadable, err), readable.Close())
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	defer guard(&err)
+	index, err := r.ReadIndexBlock(context.Background(), block.ReadEnv{}, readable.NewReadHandle(0))
+	if err != nil {
+		return at, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer index.Release()
+	at.Damaged = !whole
+	at.Index, err = valuesIndex(bytes.Clone(index.BlockData()), uint64(offset))
+	return at, err
+}
+
+// valuesIndex reads the list of a file's blocks: how many virtual ones there are (4),
+// a column that says of each in which block it is and how many values are before it,
+// and one of where blocks begin.
+func valuesIndex(list []byte, offset uint64) (func(block, value uint32) (int, bool), error) {
+	count := int(binary.LittleEndian.Uint32(list))
+	var d colblk.BlockDecoder
+	d.Init(list, 4)
+	virtual := colblk.DecodeColumn(&d, 0, count, colblk.DataTypeUint, colblk.DecodeUnsafeUints)
+	begins := colblk.DecodeColumn(&d, 1, d.Rows()+1, colblk.DataTypeUint, colblk.DecodeUnsafeUints)
+	own := -1
+	for i := range d.Rows() {
+		if begins.At(i) == offset {
+			own = i
+		}
+	}
+	if own < 0 {
+		return nil, nil // it is no block of values
+	}
+	return func(block, value uint32) (int, bool) {
+		if count == 0 {
+			return int(value), int(block) == own
+		}
+		if int(block) >= count {
+			return 0, false
+		}
+		v := virtual.At(int(block))
+		return int(uint32(v>>32)) + int(value), int(uint32(v)) == own
+	}, nil
 }
 
 // FindValues finds the files of values of a table that no manifest names, by what
@@ -146,18 +217,18 @@ func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, err
 		return nil, err
 	}
 	defer func() { _ = t.Close() }()
-	var ref reference
+	var ref *Reference
 	handles := sstable.DebugHandlesBlobContext
 	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
-	var asked [][]reference
+	var asked [][]*Reference
 	if _, err := walk(t, handles, nil, func(Write) error {
-		if ref.is {
-			for int(ref.file) >= len(asked) {
+		if ref != nil {
+			for int(ref.File) >= len(asked) {
 				asked = append(asked, nil)
 			}
-			asked[ref.file] = append(asked[ref.file], ref)
+			asked[ref.File] = append(asked[ref.File], ref)
 		}
-		ref = reference{}
+		ref = nil
 		return nil
 	}); err != nil {
 		return nil, err
@@ -166,7 +237,7 @@ func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, err
 	for i, refs := range asked {
 		for _, n := range candidates {
 			v := NewValues(fs, dir, nil)
-			missing := slices.ContainsFunc(refs, func(r reference) bool {
+			missing := slices.ContainsFunc(refs, func(r *Reference) bool {
 				_, err := v.from(n, r)
 				return err != nil
 			})

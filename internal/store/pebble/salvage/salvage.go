@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
 // Report is what was copied and what was not.
@@ -82,6 +83,9 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 	for _, p := range src.Problems {
 		tally.File(p, nil)
 	}
+	if err := tally.Noted(o.FS, from, src.List); err != nil {
+		return nil, err
+	}
 	if err := src.Read(func(write files.Write) error {
 		report.Writes++
 		return w.add(write)
@@ -108,6 +112,13 @@ func Run(from, to, store string, o Options) (report *Report, err error) {
 			}
 			batch.Set(key, nil)
 			return flush(1 << 20)
+		}
+		if damage == nil && quarantine.Lost(value) {
+			tally.Record(key)
+			if o.Keep == nil || !o.Keep(key) {
+				return nil
+			}
+			return keep()
 		}
 		if damage != nil {
 			tally.File(files.Problem{File: check.ValuesFile(damage), Err: damage}, nil)
@@ -184,10 +195,11 @@ const (
 	isSet     = 's'
 	isDeleted = 'd'
 	isDamaged = 'x' // the value is the error's text
+	isCovered = 'c' // what damage covered, with the sequence (8) at which it was kept aside
 )
 
 // place is where a write stands: its key, in a form that no other begins with, and
-// its sequence, the latest first.
+// its sequence, the latest first. Behind all writes of the key is what was covered.
 func place(key []byte, sequence uint64) []byte {
 	p := make([]byte, 0, len(key)+12)
 	for _, b := range key {
@@ -210,6 +222,13 @@ func readPlace(p []byte) (key []byte, sequence uint64) {
 
 func (w *writes) add(write files.Write) error {
 	var value []byte
+	if key, ok := quarantine.ParseCovered(write.Key); ok {
+		if write.Kind != files.Set || write.Err != nil {
+			return nil
+		}
+		kept := binary.BigEndian.AppendUint64([]byte{isCovered}, write.Sequence)
+		return w.set(place(key, 0), append(kept, write.Value...))
+	}
 	switch write.Kind {
 	case files.DeleteRange:
 		w.ranges = append(w.ranges, deletion{bytes.Clone(write.Key), bytes.Clone(write.Value), write.Sequence})
@@ -224,7 +243,11 @@ func (w *writes) add(write files.Write) error {
 	default:
 		return nil // of no meaning in our stores
 	}
-	if err := w.batch.Set(place(write.Key, write.Sequence), value, nil); err != nil {
+	return w.set(place(write.Key, write.Sequence+1), value)
+}
+
+func (w *writes) set(at, value []byte) error {
+	if err := w.batch.Set(at, value, nil); err != nil {
 		return err
 	}
 	if w.batch.Len() < 1<<20 {
@@ -252,25 +275,43 @@ func (w *writes) latest(f func(key, value []byte, damage error) error) error {
 	var active []deletion
 	next := 0
 	var last []byte
-	begun := false
+	begun, deleted := false, uint64(0) // the latest write of last is a deletion; 0: it is none
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
-		key, sequence := readPlace(it.Key())
-		if begun && bytes.Equal(key, last) {
+		key, at := readPlace(it.Key())
+		value := it.Value()
+		again := begun && bytes.Equal(key, last)
+		if again && (deleted == 0 || value[0] != isCovered) {
 			continue
 		}
-		last, begun = key, true
 		for ; next < len(w.ranges) && bytes.Compare(w.ranges[next].from, key) <= 0; next++ {
 			active = append(active, w.ranges[next])
 		}
 		active = slices.DeleteFunc(active, func(d deletion) bool { return bytes.Compare(d.to, key) <= 0 })
-		if slices.ContainsFunc(active, func(d deletion) bool { return d.sequence > sequence }) {
+		sequence := at - 1
+		if value[0] == isCovered {
+			sequence = binary.BigEndian.Uint64(value[1:])
+			if again && sequence > 0 && deleted > sequence { // deleted since
+				continue
+			}
+		}
+		last, begun, deleted = key, true, 0
+		for _, d := range active {
+			if d.sequence > sequence {
+				deleted = max(deleted, d.sequence)
+			}
+		}
+		if deleted > 0 {
 			continue
 		}
-		switch value := it.Value(); value[0] {
+		switch value[0] {
 		case isSet:
 			err = f(key, value[1:], nil)
+		case isCovered:
+			err = f(key, value[9:], nil)
 		case isDamaged:
 			err = f(key, nil, errors.New(string(value[1:])))
+		case isDeleted:
+			deleted = max(sequence, 1)
 		}
 	}
 	return cmp.Or(err, it.Close())

@@ -1,0 +1,208 @@
+package quarantine
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/store/pebble/files"
+)
+
+// FS is a file system that answers at once for blocks that are known to be damaged:
+// Pebble looks for a flipped bit at every reading of one, which takes it up to seconds.
+// What is noted has blocks that stand for them, and is set aside when Pebble removes it.
+type FS struct {
+	vfs.FS
+
+	mu    sync.Mutex // guards what follows
+	files map[string]*blocks
+	noted map[string]bool
+}
+
+// blocks are the damaged ones of a file, by their offsets.
+type blocks struct {
+	at atomic.Pointer[known]
+}
+
+type known struct {
+	errors   map[int64]error
+	standIns map[int64][]byte
+}
+
+// New wraps a file system.
+func New(f vfs.FS) *FS {
+	return &FS{FS: f, files: map[string]*blocks{}, noted: map[string]bool{}}
+}
+
+// Unwrap implements vfs.FS.
+func (b *FS) Unwrap() vfs.FS { return b.FS }
+
+// Open implements vfs.FS.
+func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := b.FS.Open(name, opts...)
+	if err == nil && (strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, valuesSuffix)) {
+		f = file{f, b.of(b.PathBase(name))}
+	}
+	if strings.HasSuffix(name, valuesSuffix) {
+		if err == nil {
+			if damage := files.CheckValues(f); errors.Is(damage, files.ErrUnreadable) {
+				f, err = nil, errors.Join(damage, f.Close())
+			}
+		}
+		if errors.Is(err, files.ErrUnreadable) || errors.Is(err, fs.ErrNotExist) {
+			// Pebble 2.1 panics where it takes this for damage.
+			return nil, &Unopenable{b.PathBase(name), err.Error()}
+		}
+	}
+	return f, err
+}
+
+// Remove implements vfs.FS.
+func (b *FS) Remove(name string) error {
+	base := b.PathBase(name)
+	b.mu.Lock()
+	delete(b.files, base)
+	noted := b.noted[base]
+	b.mu.Unlock()
+	if !noted || b.PathBase(b.PathDir(name)) == AsideDir {
+		return b.FS.Remove(name)
+	}
+	aside := b.PathJoin(b.PathDir(name), AsideDir)
+	if err := b.MkdirAll(aside, 0o750); err != nil {
+		return err
+	}
+	return b.Rename(name, b.PathJoin(aside, base))
+}
+
+func (b *FS) of(file string) *blocks {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, ok := b.files[file]
+	if !ok {
+		d = new(blocks)
+		b.files[file] = d
+	}
+	return d
+}
+
+type file struct {
+	vfs.File
+	blocks *blocks
+}
+
+func (f file) ReadAt(p []byte, offset int64) (int, error) {
+	k := f.blocks.at.Load()
+	if k == nil {
+		return f.File.ReadAt(p, offset)
+	}
+	if err := k.errors[offset]; err != nil {
+		return 0, err
+	}
+	if block := k.standIns[offset]; block != nil && len(block) >= len(p) {
+		return copy(p, block), nil // which the disk may not even answer for
+	}
+	n, err := f.File.ReadAt(p, offset)
+	for at, block := range k.standIns {
+		from, to := max(at, offset), min(at+int64(len(block)), offset+int64(n))
+		if from < to {
+			copy(p[from-offset:to-offset], block[from-at:])
+		}
+	}
+	return n, err
+}
+
+// Unopenable is the error of a file that cannot be opened because of its damage.
+type Unopenable struct{ File, Reason string }
+
+func (u *Unopenable) Error() string { return u.File + ": " + u.Reason }
+
+// Known is the error of a block that was found to be damaged before.
+type Known struct{ File, Reason string }
+
+func (k *Known) Error() string { return k.File + ": " + k.Reason }
+
+// Is makes it what Pebble takes for damage.
+func (k *Known) Is(target error) bool { return target == pebble.ErrCorruption }
+
+var blockText = regexp.MustCompile(`\bblock (\d+)/(\d+): `)
+
+// Place is where the damaged block stands that an error tells of.
+func Place(err error) (b Block, ok bool) {
+	m := blockText.FindStringSubmatch(err.Error())
+	if m == nil {
+		return Block{}, false
+	}
+	offset, e1 := strconv.ParseInt(m[1], 10, 64)
+	length, e2 := strconv.ParseInt(m[2], 10, 64)
+	return Block{Offset: offset, Length: length}, e1 == nil && e2 == nil
+}
+
+// Learn notes the block of a file that an error tells of.
+func (b *FS) Learn(file string, err error) {
+	place, ok := Place(err)
+	if !ok {
+		return
+	}
+	reason, _, _ := strings.Cut(err.Error(), "\n")
+	b.change(file, func(k *known) {
+		for at := range k.standIns {
+			if at >= place.Offset && at < place.Offset+place.Length+files.BlockEnd {
+				return // an error of before
+			}
+		}
+		k.errors[place.Offset] = &Known{file, reason}
+	})
+}
+
+func (b *FS) change(file string, f func(*known)) {
+	d := b.of(file)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := &known{errors: map[int64]error{}, standIns: map[int64][]byte{}}
+	if before := d.at.Load(); before != nil {
+		maps.Copy(k.errors, before.errors)
+		maps.Copy(k.standIns, before.standIns)
+	}
+	f(k)
+	d.at.Store(k)
+}
+
+// Keep has a file set aside when it is removed.
+func (b *FS) Keep(file string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.noted[file] = true
+}
+
+// Patch has blocks stand for those of a note, from now on.
+func (b *FS) Patch(note *Note) error {
+	made := make([][]byte, len(note.Blocks))
+	for i := range note.Blocks {
+		var err error
+		if made[i], err = note.Blocks[i].standIn(!note.Table()); err != nil {
+			return err
+		}
+	}
+	b.change(note.File, func(k *known) {
+		for i, p := range made {
+			at := note.Blocks[i].Offset
+			delete(k.errors, at)
+			k.standIns[at] = p
+		}
+		if len(note.Flips) > 0 {
+			clear(k.errors) // they are read anew
+		}
+		for _, flip := range note.Flips {
+			k.standIns[flip.Offset] = []byte{flip.Value}
+		}
+	})
+	return nil
+}

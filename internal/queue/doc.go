@@ -28,9 +28,11 @@
 // the same command, stepped again, goes on where it stopped. Do is that loop, and the
 // only one:
 //
-//	             ┌────────────── Need ──────────────┐
-//	             ▼                                  │
-//	Command ──▶ Step ──▶ Result, error             Fill ◀── Reader
+//	Command ──▶ Step ──▶ Result, error
+//	            │  ▲
+//	       Need │  │ again
+//	            ▼  │
+//	            Fill ◀── Reader
 //
 // In between, what the command has written already must be visible to the Reader, or
 // have nothing to do with what is read: that is what Reader.Flush is for, and why a

@@ -1,0 +1,377 @@
+// Package room keeps tables from taking the room that the write-ahead log needs.
+package room
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/pebble/pace"
+)
+
+// The room that is kept free for the write-ahead log, in write buffers. Pebble
+// dies of a log that cannot be written; while no buffer can be flushed, the
+// log grows by one buffer before writes wait. Compactions, which can be put
+// off for longer, also leave some for flushes. Both lie below the free space
+// at which a reserve is given up (a quarter of the floor, of two buffers): it
+// must come before tidying up stands still.
+const (
+	roomForLog     = 1.25
+	roomForFlushes = 0.5
+
+	// stretch is how much a table may grow on one look at the free space.
+	stretch = 256 << 10
+)
+
+// How long a table waits after one was refused. Pebble tries again at once,
+// and would write and remove the same tables without end.
+const (
+	flushPause         = 100 * time.Millisecond // writes may wait for it
+	compactionPause    = time.Second            // at first; doubles
+	maxCompactionPause = 16 * time.Second
+)
+
+// Pebble's names for what is written, which it does not export.
+const (
+	writesFlush      = "pebble-memtable-flush"
+	writesCompaction = "pebble-compaction"
+)
+
+// FS is a file system on which tables never take the room that the
+// write-ahead log needs. A table that would is refused as by a full disk:
+// Pebble removes it and tries again.
+type FS struct {
+	vfs.FS        // for all but tables; a full disk is reported to OnDiskFull
+	plain  vfs.FS // for tables
+	dir    string
+
+	flushes, compactions kept
+
+	closing atomic.Bool
+
+	fatal func(error) // must not return but in tests
+	log   *slog.Logger
+	full  pace.Seldom
+}
+
+// kept is the room that one kind of table leaves, and when the next table may
+// be tried after a refusal.
+type kept struct {
+	room       int64       // bytes
+	free       atomic.Bool // none is left, while opening and closing
+	cancels    bool        // Pebble takes a refusal for a cancellation
+	onDiskFull func()      // called on a refusal; may be nil
+
+	mu          sync.Mutex // guards what follows
+	first, most time.Duration
+	pause       time.Duration // the last one
+	until       time.Time
+	again       chan struct{} // closed to end the pause
+}
+
+// Keep wraps f for a store in dir with write buffers of buffer bytes.
+func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *FS {
+	r := &FS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
+	if onDiskFull != nil {
+		r.FS = vfs.OnDiskFull(f, onDiskFull)
+	}
+	size := float64(buffer)
+	k := &r.flushes
+	k.room, k.first, k.most, k.again = int64(size*roomForLog), flushPause, flushPause, make(chan struct{})
+	// Writes soon wait for a flush that does.
+	k.onDiskFull = onDiskFull
+	// Recovery flushes what it reads from logs, which it then removes; nothing
+	// writes a log meanwhile.
+	k.free.Store(true)
+	k = &r.compactions
+	k.room, k.first, k.most, k.again = int64(size*(roomForLog+roomForFlushes)), compactionPause, maxCompactionPause, make(chan struct{})
+	k.cancels = true
+	return r
+}
+
+// Retry ends the pause of compactions: there is more to gain than when the last was
+// refused.
+func (r *FS) Retry() { r.compactions.retry() }
+
+// Unwrap implements vfs.FS.
+func (r *FS) Unwrap() vfs.FS { return r.plain }
+
+// Opened has flushes keep room from now on.
+func (r *FS) Opened() { r.flushes.free.Store(false) }
+
+// Close ends all waiting, for good.
+func (r *FS) Close() {
+	r.closing.Store(true)
+	r.flushes.free.Store(true)
+	r.flushes.end()
+	r.compactions.end()
+}
+
+// Create implements vfs.FS.
+func (r *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	var k *kept
+	switch category {
+	case writesFlush:
+		if r.flushes.free.Load() {
+			return r.FS.Create(name, category)
+		}
+		k = &r.flushes
+	case writesCompaction:
+		k = &r.compactions
+	default:
+		return r.FS.Create(name, category)
+	}
+	k.wait()
+	t := &table{fs: r, kept: k, name: name, values: strings.HasSuffix(name, valuesSuffix)}
+	if err := t.grow(0); err != nil {
+		return nil, err
+	}
+	f, err := r.plain.Create(name, category)
+	if err != nil {
+		return nil, t.refused(err)
+	}
+	t.File = f
+	return t, nil
+}
+
+// table is a table that is being written, or a file of values that are kept
+// apart: in few long writes, since a file system spends three times as much on a
+// byte that comes in a block of 4 KiB.
+type table struct {
+	vfs.File
+	fs      *FS
+	kept    *kept
+	name    string
+	values  bool
+	granted int64   // bytes that may be written without another look
+	buf     *[]byte // not yet written; nil: nothing
+	err     error   // of the first write that failed
+}
+
+const (
+	valuesSuffix = ".blob" // of the names of files of values
+	// writeSize is the length of the writes of a table.
+	writeSize = 256 << 10
+	// tail is what Pebble gathers before it writes: what is no longer may end the file.
+	tail = 4 << 10
+)
+
+var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeSize); return &b }}
+
+func (t *table) Write(p []byte) (int, error) {
+	// Pebble 2.1 panics when the end of a file of values cannot be written. It is
+	// in the room that is kept.
+	if t.err == nil && (!t.values || len(p) > tail) {
+		t.err = t.grow(int64(len(p)))
+	}
+	n := len(p)
+	for len(p) > 0 && t.err == nil {
+		if t.buf == nil {
+			t.buf = writeBuffers.Get().(*[]byte)
+		}
+		fits := min(len(p), writeSize-len(*t.buf))
+		*t.buf = append(*t.buf, p[:fits]...)
+		p = p[fits:]
+		if len(*t.buf) == writeSize {
+			t.flush()
+		}
+	}
+	return n - len(p), t.err
+}
+
+// flush writes what has gathered.
+func (t *table) flush() {
+	if t.buf == nil {
+		return
+	}
+	if t.err == nil {
+		_, err := t.File.Write(*t.buf)
+		t.err = t.refused(err)
+	}
+	t.release()
+}
+
+// flushLast is flush at the end of the file, where Pebble does not survive that
+// values cannot be written. On a full disk they wait, as the log does.
+func (t *table) flushLast() {
+	for rest := t.pending(); len(rest) > 0 && t.err == nil; {
+		n, err := t.File.Write(rest)
+		rest = rest[n:]
+		if err = t.refused(err); errors.Is(err, syscall.ENOSPC) && t.values && !t.fs.closing.Load() {
+			t.kept.wait()
+			continue
+		}
+		t.err = err
+	}
+	t.release()
+}
+
+func (t *table) pending() []byte {
+	if t.buf == nil {
+		return nil
+	}
+	return *t.buf
+}
+
+func (t *table) release() {
+	if t.buf != nil {
+		*t.buf = (*t.buf)[:0]
+		writeBuffers.Put(t.buf)
+		t.buf = nil
+	}
+}
+
+// ended is the outcome of what makes a table durable.
+func (t *table) ended(f func() error) error {
+	if t.err != nil {
+		return f() // a Write has told of it; and Pebble does not close what cannot be synced
+	}
+	if t.flushLast(); t.err == nil {
+		t.err = t.refused(f())
+	}
+	if t.err != nil && t.values {
+		t.fs.fatal(fmt.Errorf("values cannot be written: %w", t.err))
+	}
+	return t.err
+}
+
+func (t *table) Sync() error     { return t.ended(t.File.Sync) }
+func (t *table) SyncData() error { return t.ended(t.File.SyncData) }
+
+func (t *table) SyncTo(length int64) (full bool, err error) {
+	if t.flush(); t.err == nil {
+		full, err = t.File.SyncTo(length)
+		t.err = t.refused(err)
+	}
+	return full, t.err
+}
+
+// Close closes the file. What was written and not synced belongs to a table that
+// is given up. Pebble forgets to remove it where it is one of values.
+func (t *table) Close() error {
+	given := t.err != nil || t.buf != nil
+	t.release()
+	err := t.File.Close()
+	if given && t.values {
+		_ = t.fs.plain.Remove(t.name) // a start removes it, too
+	}
+	if err == nil && !given {
+		t.kept.succeeded()
+	}
+	return t.refused(err)
+}
+
+// grow asks for room for n bytes more.
+func (t *table) grow(n int64) error {
+	if n < t.granted {
+		t.granted -= n
+		return nil
+	}
+	u, err := t.fs.plain.GetDiskUsage(t.fs.dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("free space of %s: %w", t.fs.dir, err)
+	}
+	free := int64(u.AvailBytes)
+	if free >= t.kept.room+n+stretch || t.kept.free.Load() {
+		t.granted = stretch
+		return nil
+	}
+	return t.refused(&Error{free: free, kept: t.kept.room, cancels: t.kept.cancels})
+}
+
+// refused has the next table wait if err says that the disk is full.
+func (t *table) refused(err error) error {
+	if err == nil || !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	t.kept.refuse()
+	none, ok := errors.AsType[*Error](err)
+	if !ok {
+		none = &Error{kept: t.kept.room, cancels: t.kept.cancels}
+	}
+	if t.kept.onDiskFull != nil {
+		t.kept.onDiskFull()
+	}
+	if t.fs.full.Now() {
+		t.fs.log.Error("the disk is full: the store cannot tidy up", "dir", t.fs.dir, "freeBytes", none.free, "keptBytes", none.kept)
+	}
+	return none
+}
+
+// Error refuses a table.
+type Error struct {
+	free, kept int64 // bytes
+	cancels    bool
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: %d bytes are free and %d are kept for the log", syscall.ENOSPC, e.free, e.kept)
+}
+
+// Is makes a refusal a full disk, and that of a compaction also a compaction
+// cancelled: after any other failure Pebble leaves the range alone for 30 s,
+// in which deletes would give no space back.
+func (e *Error) Is(target error) bool {
+	return target == syscall.ENOSPC || e.cancels && target == pebble.ErrCancelledCompaction
+}
+
+// wait lasts as long as the pause after a refusal.
+func (k *kept) wait() {
+	k.mu.Lock()
+	left, again := k.until.Sub(clock.System.Now()), k.again
+	k.mu.Unlock()
+	if left <= 0 {
+		return
+	}
+	over := make(chan struct{})
+	timer := clock.System.AfterFunc(left, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-again:
+	}
+}
+
+func (k *kept) refuse() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pause = min(max(k.first, 2*k.pause), k.most)
+	k.until = clock.System.Now().Add(k.pause)
+}
+
+func (k *kept) succeeded() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pause = 0
+}
+
+// retry ends a pause: there is more to gain than when the last table was
+// refused.
+func (k *kept) retry() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pause, k.until = 0, time.Time{}
+	close(k.again)
+	k.again = make(chan struct{})
+}
+
+// end is retry, after which nothing waits any more.
+func (k *kept) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.first, k.most, k.pause, k.until = 0, 0, 0, time.Time{}
+	close(k.again)
+	k.again = make(chan struct{})
+}

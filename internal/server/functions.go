@@ -66,6 +66,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	if err != nil {
 		return nil, nil, err
 	}
+	deps.Limits.storage = processes.Storage
 	deps.OnStop("functions' directory", func(context.Context) error { return processes.Close() })
 	elsewhere := remote.New(remote.Options{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Connections: deps.Limits.outgoing})
 	deps.OnStop("remote functions' connections", func(context.Context) error {

@@ -25,8 +25,9 @@ type Limits struct {
 	outgoing          *limit.Slots
 	pace              wire.Pace
 	options           conns.Options
-	clients           *conns.Listener // nil until listen
-	warning           string          // to the operator; empty: none
+	clients           *conns.Listener    // nil until listen
+	storage           func() limit.Stats // of functions' /tmp; nil until they can run
+	warning           string             // to the operator; empty: none
 }
 
 // newLimits divides what the machine has.
@@ -86,6 +87,9 @@ func (l *Limits) watch(s *http.Server) {
 // stats are what metrics show.
 func (l *Limits) stats() []limit.Stats {
 	all := []limit.Stats{l.requests.Stats(), l.answers.Stats(), l.functions.Stats(), l.outgoing.Stats()}
+	if l.storage != nil {
+		all = append(all, l.storage())
+	}
 	if l.clients != nil {
 		all = append(all, l.clients.Stats()...)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -41,7 +42,7 @@ func (a *ages) must(err error) {
 
 func (a *ages) create(name string, attributes map[string]string) {
 	a.Helper()
-	a.must(a.engine.CreateQueue(a.Context(), QueueSpec{ARN: queueARN(name), Attributes: attributes}))
+	a.must(a.engine.CreateQueue(a.Context(), queues.QueueSpec{ARN: queueARN(name), Attributes: attributes}))
 }
 
 func (a *ages) send(name, group string, n int) {
@@ -52,16 +53,16 @@ func (a *ages) send(name, group string, n int) {
 		if m.Group = group; queueARN(name).FIFO() {
 			m.Dedup = fmt.Sprint(a.ids)
 		}
-		_, err := a.engine.Send(a.Context(), queueARN(name), []Outgoing{{Message: m}})
+		_, err := a.engine.Send(a.Context(), queueARN(name), []queues.Outgoing{{Message: m}})
 		a.must(err)
 	}
 }
 
-func (a *ages) receive(name string, most int, visibility time.Duration) []Received {
+func (a *ages) receive(name string, most int, visibility time.Duration) []queues.Received {
 	a.Helper()
-	got, err := a.engine.Receive(a.Context(), ReceiveRequest{Queue: queueARN(name), Max: most, Visibility: visibility})
+	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: queueARN(name), Max: most, Visibility: visibility})
 	a.must(err)
-	a.engine.background.Wait()
+	a.engine.Background.Wait()
 	return got
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -31,13 +32,13 @@ func BenchmarkCycle(b *testing.B) {
 				name, attributes["FifoQueue"] = "q.fifo", "true"
 			}
 			q := queueARN(name)
-			if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: attributes}); err != nil {
+			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: attributes}); err != nil {
 				b.Fatal(err)
 			}
 			n := 0
 			body := strings.Repeat("x", 256)
 			send := func() {
-				msgs := make([]Outgoing, 10)
+				msgs := make([]queues.Outgoing, 10)
 				for i := range msgs {
 					n++
 					m := newMessage(n, body)
@@ -47,7 +48,7 @@ func BenchmarkCycle(b *testing.B) {
 					if kind == "fifo" {
 						m.Dedup = fmt.Sprint(n)
 					}
-					msgs[i] = Outgoing{Message: m}
+					msgs[i] = queues.Outgoing{Message: m}
 				}
 				if _, err := e.Send(ctx, q, msgs); err != nil {
 					b.Fatal(err)
@@ -60,7 +61,7 @@ func BenchmarkCycle(b *testing.B) {
 			for b.Loop() {
 				send()
 				for got := 0; got < 10; {
-					r, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10 - got, Visibility: time.Minute})
+					r, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10 - got, Visibility: time.Minute})
 					if err != nil {
 						b.Fatal(err)
 					}

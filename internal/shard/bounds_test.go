@@ -15,6 +15,9 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -39,16 +42,16 @@ func TestCommitsAreBounded(t *testing.T) {
 	s := newGatedStore()
 	e := openEngine(t, Options{Journal: journalOf(t, s, decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	s.shut()
 	var sending sync.WaitGroup
 	for i := range senders {
 		sending.Go(func() {
-			msgs := make([]Outgoing, batch)
+			msgs := make([]queues.Outgoing, batch)
 			for j := range msgs {
-				msgs[j] = Outgoing{Message: newMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
+				msgs[j] = queues.Outgoing{Message: newMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
 			}
 			if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
 				t.Error(err)
@@ -58,9 +61,9 @@ func TestCommitsAreBounded(t *testing.T) {
 	// All are appended before the first is durable.
 	sh := e.shardOf(queueARN("q"))
 	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
-		sh.mu.Lock()
-		appended = sh.queues[queueARN("q")].machine.Counts(sh.now()).Visible
-		sh.mu.Unlock()
+		sh.Mu.Lock()
+		appended = sh.Queues[queueARN("q")].Machine.Counts(sh.Now()).Visible
+		sh.Mu.Unlock()
 	}
 	s.open()
 	sending.Wait()
@@ -77,7 +80,7 @@ func TestCommitsAreBounded(t *testing.T) {
 // goes, and each gets it once.
 func TestFanOutsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte{'\x01'}, 256<<10) // of which JSON makes six times as much
-	publications := map[string]Publication{
+	publications := map[string]topics.Publication{
 		"body":      {Body: large},
 		"attribute": {Body: []byte("x"), Attributes: []message.Attribute{{Name: "a", Type: "Binary", Value: large}}},
 		"bodies":    {Body: []byte("x"), Bodies: map[string]string{"sqs": string(large)}},
@@ -91,7 +94,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 		m.Seal()
 		return m, nil
 	}
-	publications["escaped"] = Publication{Body: large[:160<<10]}
+	publications["escaped"] = topics.Publication{Body: large[:160<<10]}
 	for name, p := range publications {
 		subscriptions := 40
 		if name == "escaped" {
@@ -113,7 +116,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 				// All of one shard, so that the parts of the commit are few and large.
 				names := sameShard(e, topicARN("wide"), subscriptions)
 				for i, name := range names {
-					if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"MaximumMessageSize": "1048576"}}); err != nil {
+					if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"MaximumMessageSize": "1048576"}}); err != nil {
 						t.Fatal(err)
 					}
 					subscribe(t, e, "wide", name, subscriptionID(i))
@@ -121,7 +124,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 				if _, err := e.Publish(ctx, topicARN("wide"), p); err != nil {
 					t.Fatal(err)
 				}
-				e.background.Wait()
+				e.Background.Wait()
 				for i, name := range names {
 					ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
 					if err != nil {
@@ -157,10 +160,10 @@ func TestStartsAreBounded(t *testing.T) {
 	for i := range subscriptions {
 		subscribe(t, e, "wide", fmt.Sprint("q", i), subscriptionID(i))
 	}
-	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	for round := range 2 { // with and without a lease each
 		for i := range subscriptions {
 			if ds := takeAll(t, e, topicARN("wide").Subscription(subscriptionID(i))); len(ds) != 1 {
@@ -174,7 +177,7 @@ func TestStartsAreBounded(t *testing.T) {
 		}
 		largest = 0
 		e = openEngine(t, o)
-		e.journal.Flush()
+		e.Journal.Flush()
 		if largest > mutation.MaxCommit {
 			t.Errorf("the largest commit of a start has %d bytes, round %d", largest, round)
 		}
@@ -196,22 +199,22 @@ func sameShard(e *Engine, a arn.ARN, n int) (names []string) {
 
 // TestIdleQueuesCostLittle: a queue that nobody uses takes less than a kilobyte.
 func TestIdleQueuesCostLittle(t *testing.T) {
-	const queues = 5000
+	const queueCount = 5000
 	ctx := context.Background()
 	s := memory.New()
 	func() {
 		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 		defer e.Close()
-		for i := range queues {
+		for i := range queueCount {
 			name := fmt.Sprintf("an-idle-queue-with-a-name-of-usual-length-%d", i)
-			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
+			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}()
 	before := heapInUse()
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
-	each := (heapInUse() - before) / queues
+	each := (heapInUse() - before) / queueCount
 	t.Logf("%d bytes each", each)
 	if each > 1024 || each < 100 {
 		t.Errorf("an idle queue takes %d bytes", each)
@@ -254,15 +257,15 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	c := &settableClock{Clock: clock.System, now: start}
 	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: c}
 	e := openEngine(t, o)
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	sent := func() time.Duration {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: 12 * time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: 12 * time.Hour})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -299,20 +302,20 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System})
 	defer e.Close()
 	body := strings.Repeat("x", 2*journal.BatchRoom)
-	for i := range 2 * Shards {
+	for i := range 2 * kernel.Shards {
 		q := queueARN(fmt.Sprint("q", i))
-		if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Send(ctx, q, []Outgoing{{Message: newMessage(i, body)}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: newMessage(i, body)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, sh := range e.shards {
-		sh.mu.Lock()
-		if room := sh.batch.Room(); room > journal.BatchRoom {
-			t.Errorf("shard %d keeps room for %d bytes", sh.id, room)
+	for _, sh := range e.Topics.Shards {
+		sh.Mu.Lock()
+		if room := sh.Batch.Room(); room > journal.BatchRoom {
+			t.Errorf("shard %d keeps room for %d bytes", sh.ID, room)
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 }

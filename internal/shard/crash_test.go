@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +18,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -156,8 +160,8 @@ func (w *crashWorld) setup() {
 
 // crashQueue is one of crashQueues. What is emptied has no dead letters, which would
 // be in another queue.
-func crashQueue(name string) QueueSpec {
-	spec := QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+func crashQueue(name string) queues.QueueSpec {
+	spec := queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
 	dead := "dead"
 	if spec.ARN.FIFO() {
 		dead = "dead.fifo"
@@ -217,13 +221,13 @@ func (w *crashWorld) act(r *rand.Rand) {
 	switch n := r.IntN(10); {
 	case n < 3:
 		name := senderQueues[r.IntN(len(senderQueues))]
-		msgs := make([]Outgoing, 1+r.IntN(3))
+		msgs := make([]queues.Outgoing, 1+r.IntN(3))
 		var ids []string
 		for i := range msgs {
 			id := w.ids.Add(1)
 			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
 			ids = append(ids, origin(name, body))
-			msgs[i] = Outgoing{Message: newMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
+			msgs[i] = queues.Outgoing{Message: newMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
 			if fifo := strings.HasSuffix(name, ".fifo"); fifo || name == "q1" {
 				msgs[i].Message.Group = fmt.Sprint(r.IntN(4))
 				if fifo {
@@ -256,7 +260,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 		id := w.nextID()
 		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		w.ledger.note(func(p *promises) { p.published[body] = false })
-		if _, err := w.engine.Publish(ctx, topicARN("fan"), Publication{ID: id, Body: []byte(body + " ")}); err != nil {
+		if _, err := w.engine.Publish(ctx, topicARN("fan"), topics.Publication{ID: id, Body: []byte(body + " ")}); err != nil {
 			w.t.Error(err)
 		}
 		w.answered(func(p *promises) { p.answers++; p.published[body] = true })
@@ -302,13 +306,13 @@ func (w *crashWorld) empty(r *rand.Rand) {
 
 // publishInOrder publishes to the FIFO topic, each message twice in one batch.
 func (w *crashWorld) publishInOrder(r *rand.Rand) {
-	var ps []Publication
+	var ps []topics.Publication
 	var bodies []string
 	for range 1 + r.IntN(3) {
 		id := w.nextID()
 		body := fmt.Sprintf("o%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		bodies = append(bodies, body)
-		p := Publication{ID: id, Body: []byte(body + " "), Group: fmt.Sprint(r.IntN(4)), Dedup: body}
+		p := topics.Publication{ID: id, Body: []byte(body + " "), Group: fmt.Sprint(r.IntN(4)), Dedup: body}
 		ps = append(ps, p, p)
 	}
 	w.ledger.note(func(p *promises) {
@@ -337,7 +341,7 @@ func (w *crashWorld) publishInOrder(r *rand.Rand) {
 // leased, and gives the others back.
 func (w *crashWorld) consume(r *rand.Rand, name string) {
 	ctx := context.Background()
-	got, err := w.engine.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 1 + r.IntN(10), Visibility: time.Hour})
+	got, err := w.engine.Receive(ctx, queues.ReceiveRequest{Queue: queueARN(name), Max: 1 + r.IntN(10), Visibility: time.Hour})
 	if err != nil {
 		w.t.Error(err)
 		return
@@ -353,7 +357,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 		}
 	}
 	for _, h := range back {
-		change := []VisibilityChange{{Handle: h, Timeout: time.Duration(r.IntN(2)) * time.Second / 100}}
+		change := []queues.VisibilityChange{{Handle: h, Timeout: time.Duration(r.IntN(2)) * time.Second / 100}}
 		if errs, err := w.engine.ChangeVisibility(ctx, queueARN(name), change); err != nil || errs[0] != nil {
 			w.t.Error(err, errs)
 		}
@@ -367,7 +371,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 		}
 	})
 	errs, err := w.engine.DeleteMessages(ctx, queueARN(name), doomed)
-	if err != nil || errorsFirst(errs...) != nil {
+	if err != nil || cmp.Or(errs...) != nil {
 		w.t.Error(err, errs)
 	}
 	w.answered(func(p *promises) {
@@ -405,8 +409,8 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	now := clock.NewVirtual(c.at)
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now, TwoStep: w.how.twoStep})
 	defer e.Close()
-	e.background.Wait()
-	e.journal.Flush()
+	e.Background.Wait()
+	e.Journal.Flush()
 	if n := countKeys(t, s, 'X', 0); n > 0 {
 		t.Errorf("%d transfers are not settled after the start", n)
 	}
@@ -432,17 +436,17 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 // holding sums up what all counters tell.
 func holding(t *testing.T, e *Engine) (n int) {
 	t.Helper()
-	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for _, qs := range sh.queues {
-			c := qs.machine.Counts(sh.now())
+	for _, sh := range e.Topics.Shards {
+		sh.Mu.Lock()
+		for _, qs := range sh.Queues {
+			c := qs.Machine.Counts(sh.Now())
 			n += int(c.Visible + c.InFlight + c.Delayed)
 		}
-		for _, qs := range sh.backlogs {
-			c := qs.machine.Counts(sh.now())
+		for _, qs := range sh.Backlogs {
+			c := qs.Machine.Counts(sh.Now())
 			n += int(c.Visible + c.InFlight + c.Delayed)
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 	return n
 }
@@ -481,10 +485,10 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 					t.Fatal(err, errs)
 				}
 			}
-			e.background.Wait()
+			e.Background.Wait()
 		}
 		if holding(t, e) == 0 {
-			e.journal.Flush()
+			e.Journal.Flush()
 			return found
 		}
 		// What was leased at the crash comes back.
@@ -546,7 +550,7 @@ func (c *carrier) take() (sub arn.ARN, ok bool) {
 
 func (c *carrier) carry(sub arn.ARN) {
 	for more := true; more; {
-		var ds []*Delivery
+		var ds []*backlog.Delivery
 		var err error
 		if ds, more, err = c.engine.Take(sub, 3); err != nil {
 			c.t.Error(err)
@@ -558,7 +562,7 @@ func (c *carrier) carry(sub arn.ARN) {
 				ID: c.newID(), Sender: d.Message.Sender, Group: d.Message.Group, Dedup: d.Message.Dedup, Body: bytes.Clone(d.Message.Body),
 			}
 			m.Seal()
-			err := c.engine.Transfer(context.Background(), d, Attempt{Outcome: "success"}, dest, m, DeliveryDelivered, "")
+			err := c.engine.Transfer(context.Background(), d, backlog.Attempt{Outcome: "success"}, dest, m, backlog.DeliveryDelivered, "")
 			if err != nil {
 				c.t.Error(err)
 			}

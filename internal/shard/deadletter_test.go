@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
 )
 
 // A dead-letter queue that is out of reach gets its messages later; meanwhile
@@ -25,19 +27,19 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("work"), Attributes: map[string]string{
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("work"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`,
 	}}))
-	_, err := e.Send(ctx, queueARN("work"), []Outgoing{{Message: newMessage(1, "x")}})
+	_, err := e.Send(ctx, queueARN("work"), []queues.Outgoing{{Message: newMessage(1, "x")}})
 	must(err)
 	must(e.SetFault(queueARN("dlq"), "unavailable"))
 	received := 0
 	for range 6 {
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("work"), Max: 1, Visibility: 0})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("work"), Max: 1, Visibility: 0})
 		must(err)
 		received += len(got)
-		e.background.Wait()
+		e.Background.Wait()
 		_, err = c.Advance(ctx, time.Second)
 		must(err)
 	}
@@ -45,7 +47,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 		t.Errorf("received %d times, want the 2 of its policy", received)
 	}
 	must(e.SetFault(queueARN("dlq"), "none"))
-	_, err = c.Advance(ctx, RedriveWait)
+	_, err = c.Advance(ctx, transfer.RedriveWait)
 	must(err)
 	info, err := e.QueueInfo(ctx, queueARN("dlq"))
 	must(err)

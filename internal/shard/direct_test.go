@@ -14,6 +14,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -53,7 +56,7 @@ func newDirectWorld(t *testing.T, o Options) *directWorld {
 		t.Fatal(err)
 	}
 	for i := 0; w.queue.IsZero(); i++ {
-		if q := queueARN(fmt.Sprintf("q%d", i)); w.shardOf(q).id < w.shardOf(topicARN("direct")).id {
+		if q := queueARN(fmt.Sprintf("q%d", i)); w.shardOf(q).ID < w.shardOf(topicARN("direct")).ID {
 			w.queue = q
 		}
 	}
@@ -64,7 +67,7 @@ func newDirectWorld(t *testing.T, o Options) *directWorld {
 
 func (w *directWorld) createQueue() {
 	w.t.Helper()
-	err := w.CreateQueue(context.Background(), QueueSpec{ARN: w.queue, Attributes: map[string]string{"MaximumMessageSize": "1024"}})
+	err := w.CreateQueue(context.Background(), queues.QueueSpec{ARN: w.queue, Attributes: map[string]string{"MaximumMessageSize": "1024"}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -72,7 +75,7 @@ func (w *directWorld) createQueue() {
 
 func (w *directWorld) publish(body string) {
 	w.t.Helper()
-	if _, err := w.Publish(context.Background(), topicARN("direct"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+	if _, err := w.Publish(context.Background(), topicARN("direct"), topics.Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -86,12 +89,12 @@ func (w *directWorld) where() string {
 		info.Counts.Visible = -1
 	}
 	sh := w.shardOf(topicARN("direct"))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
 	waiting := int64(0)
-	if s, ok := sh.topics.Subscription(w.sub); ok {
-		if qs := sh.backlogOf(s); qs != nil {
-			c := qs.machine.Counts(sh.now())
+	if s, ok := sh.Topics.Subscription(w.sub); ok {
+		if qs := sh.BacklogOf(s); qs != nil {
+			c := qs.Machine.Counts(sh.Now())
 			waiting = c.Visible + c.InFlight + c.Delayed
 		}
 	}
@@ -140,7 +143,7 @@ func TestDirectPublish(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			w.publish("a")
-			if got, err := w.Receive(context.Background(), ReceiveRequest{Queue: w.queue, Max: 1}); err != nil || len(got) != 0 {
+			if got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: w.queue, Max: 1}); err != nil || len(got) != 0 {
 				w.t.Errorf("received %v, %v", got, err)
 			}
 		}, "1 in the queue, 0 waiting"},
@@ -166,7 +169,7 @@ func TestDirectPublishIsSeen(t *testing.T) {
 	if err != nil || len(ds) != 1 {
 		t.Fatal(ds, err)
 	}
-	if d := ds[0]; d.State != DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(start) {
+	if d := ds[0]; d.State != backlog.DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(start) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -222,17 +225,17 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			began := make(chan struct{})
 			done := make(chan error)
 			to := w.shardOf(w.queue)
-			to.mu.Lock() // the publish waits here, and has released its topic
+			to.Mu.Lock() // the publish waits here, and has released its topic
 			now.mu.Lock()
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				_, err := w.Publish(ctx, topicARN("direct"), slices.Repeat([]Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
+				_, err := w.Publish(ctx, topicARN("direct"), slices.Repeat([]topics.Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
 				done <- err
 			}()
 			<-began
 			err := c.change(w)
-			to.mu.Unlock()
+			to.Mu.Unlock()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,11 +259,11 @@ func TestBatchIsOneCommit(t *testing.T) {
 	defer w.Close()
 	publishing := func(bodies ...string) int64 {
 		t.Helper()
-		ps := make([]Publication, len(bodies))
+		ps := make([]topics.Publication, len(bodies))
 		for i, body := range bodies {
-			ps[i] = Publication{ID: messageID(i + 1), Body: []byte(body)}
+			ps[i] = topics.Publication{ID: messageID(i + 1), Body: []byte(body)}
 		}
-		w.journal.Flush() // what others left
+		w.Journal.Flush() // what others left
 		before := commits.Load()
 		if _, err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
 			t.Fatal(err)
@@ -273,7 +276,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	if got := w.where(); got != "10 in the queue, 0 waiting" {
 		t.Error(got)
 	}
-	got, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10, Visibility: time.Hour}) // leases that end write, too
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10, Visibility: time.Hour}) // leases that end write, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +306,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 // TestBatchTooLargeForOneCommit: the messages go one by one, each to all.
 func TestBatchTooLargeForOneCommit(t *testing.T) {
 	ctx := context.Background()
-	for _, subscribers := range []int{fanoutStep/2 + 1, fanoutStep + 1} {
+	for _, subscribers := range []int{topics.FanoutStep/2 + 1, topics.FanoutStep + 1} {
 		e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
 		defer e.Close()
 		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
@@ -312,11 +315,11 @@ func TestBatchTooLargeForOneCommit(t *testing.T) {
 		for i := range subscribers {
 			subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
 		}
-		_, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("a")}, Publication{ID: messageID(2), Body: []byte("b")})
+		_, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("a")}, topics.Publication{ID: messageID(2), Body: []byte("b")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.background.Wait()
+		e.Background.Wait()
 		for i := range subscribers {
 			ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
 			if err != nil || len(ds) != 2 {

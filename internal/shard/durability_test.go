@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -28,8 +31,8 @@ func newWorld(t *testing.T) *world {
 	ctx := context.Background()
 	w := &world{t: t, store: newGatedStore()}
 	w.Engine = openEngine(t, Options{Journal: journalOf(t, w.store, nil), Clock: clock.System})
-	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("old")}))
-	w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("empty")}))
+	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("old")}))
+	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("empty")}))
 	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("old")}))
 	var err error
 	w.sub, err = w.Subscribe(ctx, topic.Subscribe{
@@ -38,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	w.send("old", "first")
 	w.send("old", "second")
-	got, err := w.Receive(ctx, ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
 	w.must(err)
 	w.handle = got[0].ReceiptHandle
 	return w
@@ -53,12 +56,12 @@ func (w *world) must(err error) {
 
 func (w *world) send(name, body string) {
 	w.t.Helper()
-	_, err := w.Send(context.Background(), queueARN(name), []Outgoing{{Message: newMessage(1, body)}})
+	_, err := w.Send(context.Background(), queueARN(name), []queues.Outgoing{{Message: newMessage(1, body)}})
 	w.must(err)
 }
 
 func (w *world) receive(name string, wait time.Duration) string {
-	got, err := w.Receive(context.Background(), ReceiveRequest{Queue: queueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
+	got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: queueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
 	if err != nil {
 		return said(err)
 	}
@@ -83,13 +86,13 @@ const missing = "fault true"
 // answer before the sync.
 func TestReplyWaitsForDurability(t *testing.T) {
 	ctx := context.Background()
-	create := func(w *world) { w.must(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")})) }
+	create := func(w *world) { w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")})) }
 	remove := func(w *world) { w.must(w.DeleteQueue(ctx, queueARN("old"))) }
 	createTopic := func(w *world) { w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("new")})) }
 	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, topicARN("old"))) }
 	send := func(w *world) { w.send("empty", "new") }
 	publish := func(w *world) {
-		_, err := w.Publish(ctx, topicARN("old"), Publication{ID: messageID(1), Body: []byte("to all")})
+		_, err := w.Publish(ctx, topicARN("old"), topics.Publication{ID: messageID(1), Body: []byte("to all")})
 		w.must(err)
 	}
 	list := func(w *world) string {
@@ -128,7 +131,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return said(err)
 		}, "ok"},
 		{"a second creation", create, func(w *world) string {
-			return said(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")}))
+			return said(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")}))
 		}, "ok"},
 		{"empty receive of a created queue", create, func(w *world) string { return w.receive("new", 0) }, "nothing"},
 		{"empty long poll of a created queue", create, func(w *world) string { return w.receive("new", time.Millisecond) }, "nothing"},
@@ -136,11 +139,11 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			errs, err := w.DeleteMessages(ctx, queueARN("new"), []string{"rubbish"})
 			w.must(err)
 			return fmt.Sprint(errs)
-		}, "[" + errHandle.Error() + "]"},
+		}, "[" + queues.ErrHandle.Error() + "]"},
 		{"list with a created queue", create, list, "[empty new old]"},
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {
-			_, err := w.Send(ctx, queueARN("old"), []Outgoing{{Message: newMessage(9, "x")}})
+			_, err := w.Send(ctx, queueARN("old"), []queues.Outgoing{{Message: newMessage(9, "x")}})
 			return said(err)
 		}, missing},
 		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},
@@ -157,7 +160,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return said(err)
 		}, missing},
 		{"publish to a created topic", createTopic, func(w *world) string {
-			_, err := w.Publish(ctx, topicARN("new"), Publication{ID: messageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, topicARN("new"), topics.Publication{ID: messageID(2), Body: []byte("x")})
 			return said(err)
 		}, "ok"},
 		{"list with a created topic", createTopic, func(w *world) string {
@@ -166,7 +169,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return fmt.Sprint(len(topics))
 		}, "2"},
 		{"publish to a deleted topic", removeTopic, func(w *world) string {
-			_, err := w.Publish(ctx, topicARN("old"), Publication{ID: messageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, topicARN("old"), topics.Publication{ID: messageID(2), Body: []byte("x")})
 			return said(err)
 		}, missing},
 		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {
@@ -255,7 +258,7 @@ func TestListShowsNothingThatMayBeLost(t *testing.T) {
 			w.store.shut()
 			visible := make(chan struct{})
 			w.store.applied = func() { close(visible); w.store.applied = nil }
-			go w.CreateQueue(ctx, QueueSpec{ARN: queueARN("new")})
+			go w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")})
 			<-visible
 		}
 		go func() { shown, _, _ = w.ListQueues(ctx, region, account, "", "", 10) }()
@@ -277,7 +280,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 	ctx := context.Background()
 	commands := map[string]func(w *world) error{
 		"receive": func(w *world) error {
-			got, err := w.Receive(ctx, ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+			got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
 			if err == nil && len(got) != 1 {
 				err = fmt.Errorf("received %d messages", len(got))
 			}
@@ -285,11 +288,11 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 		},
 		"delete": func(w *world) error {
 			errs, err := w.DeleteMessages(ctx, queueARN("old"), []string{w.handle})
-			return errorsFirst(append(errs, err)...)
+			return cmp.Or(append(errs, err)...)
 		},
 		"visibility": func(w *world) error {
-			errs, err := w.ChangeVisibility(ctx, queueARN("old"), []VisibilityChange{{Handle: w.handle, Timeout: time.Minute}})
-			return errorsFirst(append(errs, err)...)
+			errs, err := w.ChangeVisibility(ctx, queueARN("old"), []queues.VisibilityChange{{Handle: w.handle, Timeout: time.Minute}})
+			return cmp.Or(append(errs, err)...)
 		},
 	}
 	for name, command := range commands {
@@ -306,9 +309,9 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 					t.Error("no answer before the sync")
 				}
 				sh := w.shardOf(queueARN("old"))
-				sh.mu.Lock()
-				g := sh.log.Last()
-				sh.mu.Unlock()
+				sh.Mu.Lock()
+				g := sh.Log.Last()
+				sh.Mu.Unlock()
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}

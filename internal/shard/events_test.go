@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -20,12 +22,12 @@ func TestQueueEvents(t *testing.T) {
 	c := clock.NewVirtual(start)
 	var mu sync.Mutex
 	var got []string
-	names := map[QueueEventKind]string{
-		MessagesSent: "sent", MessagesDeduplicated: "deduplicated", MessagesReceived: "received",
-		MessagesDeleted: "deleted", MessagesDeadLettered: "dead-lettered", MessagesExpired: "expired",
-		MessagesDeletedAgain: "deleted again", MessagesMovedIn: "moved in", QueueDeleted: "gone",
+	names := map[queues.QueueEventKind]string{
+		queues.MessagesSent: "sent", queues.MessagesDeduplicated: "deduplicated", queues.MessagesReceived: "received",
+		queues.MessagesDeleted: "deleted", queues.MessagesDeadLettered: "dead-lettered", queues.MessagesExpired: "expired",
+		queues.MessagesDeletedAgain: "deleted again", queues.MessagesMovedIn: "moved in", queues.QueueDeleted: "gone",
 	}
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c, Events: func(ev QueueEvent) {
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c, Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprintf("%v %s %s %d %d", time.Duration(ev.At-start.UnixMilli())*time.Millisecond, ev.Queue.Resource, names[ev.Kind], ev.Messages, ev.Bytes))
@@ -38,26 +40,26 @@ func TestQueueEvents(t *testing.T) {
 		}
 	}
 	fifo := map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "60"}
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dead.fifo"), Attributes: fifo}))
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dead.fifo"), Attributes: fifo}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{
 		"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead.fifo").String() + `","maxReceiveCount":1}`,
 	}}))
 	q := queueARN("q.fifo")
 	for i, id := range []string{"a", "b", "a"} {
 		m := newMessage(i, "body")
 		m.Group, m.Dedup = id, id
-		_, err := e.Send(ctx, q, []Outgoing{{Message: m}})
+		_, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}})
 		must(err)
 	}
-	r, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Second})
+	r, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Second})
 	must(err)
 	_, err = e.DeleteMessages(ctx, q, []string{r[0].ReceiptHandle, r[0].ReceiptHandle})
 	must(err)
 	_, err = c.Advance(ctx, 2*time.Second)
 	must(err)
-	_, err = e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10})
+	_, err = e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10})
 	must(err)
-	e.background.Wait()
+	e.Background.Wait()
 	_, err = c.Advance(ctx, 2*time.Minute)
 	must(err)
 	must(e.DeleteQueue(ctx, q))
@@ -89,8 +91,8 @@ func TestQueueEvents(t *testing.T) {
 func TestOneEventOfARequest(t *testing.T) {
 	ctx := context.Background()
 	var got []string
-	slots := map[*Slot]int{}
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
+	slots := map[*queues.Slot]int{}
+	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start), Events: func(ev queues.QueueEvent) {
 		if slots[ev.Slot] == 0 {
 			slots[ev.Slot] = len(slots) + 1
 		}
@@ -98,23 +100,23 @@ func TestOneEventOfARequest(t *testing.T) {
 	}})
 	defer e.Close()
 	q := queueARN("q.fifo")
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
 	send := func(bodies ...string) {
 		t.Helper()
-		var all []Outgoing
+		var all []queues.Outgoing
 		for i, body := range bodies {
 			m := newMessage(i, body)
 			m.Group, m.Dedup = "g", body
-			all = append(all, Outgoing{Message: m})
+			all = append(all, queues.Outgoing{Message: m})
 		}
 		if _, err := e.Send(ctx, q, all); err != nil {
 			t.Fatal(err)
 		}
 	}
 	send("a", "bcd", "a", "bcd", "e")
-	r, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 2, Visibility: time.Minute})
+	r, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 2, Visibility: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,13 +128,13 @@ func TestOneEventOfARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	send("f")
-	if _, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 2}); err != nil {
+	if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 2}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		fmt.Sprint(1, MessagesDeduplicated, 2, 0, []int(nil)), fmt.Sprint(1, MessagesSent, 3, 5, []int{1, 3, 1}), fmt.Sprint(1, MessagesReceived, 2, 0, []int(nil)),
-		fmt.Sprint(1, MessagesDeleted, 2, 0, []int(nil)), fmt.Sprint(1, MessagesDeletedAgain, 2, 0, []int(nil)),
-		fmt.Sprint(2, MessagesSent, 1, 1, []int(nil)), fmt.Sprint(2, MessagesReceived, 1, 0, []int(nil)),
+		fmt.Sprint(1, queues.MessagesDeduplicated, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesSent, 3, 5, []int{1, 3, 1}), fmt.Sprint(1, queues.MessagesReceived, 2, 0, []int(nil)),
+		fmt.Sprint(1, queues.MessagesDeleted, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesDeletedAgain, 2, 0, []int(nil)),
+		fmt.Sprint(2, queues.MessagesSent, 1, 1, []int(nil)), fmt.Sprint(2, queues.MessagesReceived, 1, 0, []int(nil)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -144,15 +146,15 @@ func TestOneEventOfARequest(t *testing.T) {
 func TestOneEventOfABatch(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Events: func(ev QueueEvent) {
+	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))
 	}})
 	defer w.Close()
-	publications := make([]Publication, 0, 4)
+	publications := make([]topics.Publication, 0, 4)
 	for i, body := range []string{"a", "bcd", "bad", "e"} { // the third and what follows go by the backlog
-		publications = append(publications, Publication{ID: messageID(i), Body: []byte(body)})
+		publications = append(publications, topics.Publication{ID: messageID(i), Body: []byte(body)})
 	}
 	if _, err := w.Publish(context.Background(), topicARN("direct"), publications...); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
 )
@@ -57,17 +60,17 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	e, s := open()
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: wide}))
 	for i := range 3 {
-		must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN(fmt.Sprint("q", i))}))
+		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(fmt.Sprint("q", i))}))
 	}
 	var all []*listener
 	subscriptions, published := 0, 0
-	queues := map[arn.ARN]*listener{}
+	queueCount := map[arn.ARN]*listener{}
 	join := func() {
 		subscriptions++
 		id := subscriptionID(r.IntN(1e6)*1000 + subscriptions%1000) // anywhere in the order
 		l := &listener{arn: wide.Subscription(id)}
-		if q := queueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queues[q] == nil {
-			l.queue, queues[q] = q, l
+		if q := queueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queueCount[q] == nil {
+			l.queue, queueCount[q] = q, l
 			subscribe(t, e, "wide", q.Resource, id)
 		} else {
 			listen(t, e, wide, id)
@@ -82,18 +85,18 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 		must(err)
 		for _, d := range ds {
 			l.got = append(l.got, string(d.Message.Body))
-			e.Delivered(d, Attempt{Outcome: "success"})
+			e.Delivered(d, backlog.Attempt{Outcome: "success"})
 		}
 	}
 	hold := func(is bool) {
 		sh := e.shardOf(wide)
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		if is && sh.fanning { // at work
+		sh.Mu.Lock()
+		defer sh.Mu.Unlock()
+		if is && sh.Fanning { // at work
 			return
 		}
-		if sh.fanning = is; !is {
-			sh.startFanouts(nil)
+		if sh.Fanning = is; !is {
+			sh.StartFanouts(nil)
 		}
 	}
 	held := false
@@ -103,10 +106,10 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	for range 150 {
 		switch n := r.IntN(20); {
 		case n < 8:
-			var ps []Publication
+			var ps []topics.Publication
 			for range 1 + r.IntN(3) {
 				published++
-				ps = append(ps, Publication{ID: messageID(published), Body: []byte(fmt.Sprint(published))})
+				ps = append(ps, topics.Publication{ID: messageID(published), Body: []byte(fmt.Sprint(published))})
 			}
 			_, err := e.Publish(ctx, wide, ps...)
 			must(err)
@@ -130,12 +133,12 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 				i := r.IntN(len(all))
 				must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: all[i].arn, Authenticated: true}))
 				if q := all[i].queue; !q.IsZero() {
-					for got := []Received{{}}; len(got) > 0; {
+					for got := []queues.Received{{}}; len(got) > 0; {
 						var err error
-						got, err = e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour})
+						got, err = e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour})
 						must(err)
 					}
-					delete(queues, q)
+					delete(queueCount, q)
 				}
 				all = slices.Delete(all, i, i+1)
 			}
@@ -147,7 +150,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 			}
 		case n < 18:
 			if !held {
-				e.background.Wait()
+				e.Background.Wait()
 			}
 			held = !held
 			hold(held)
@@ -167,14 +170,14 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 			held = false
 		default:
 			if !held {
-				e.background.Wait()
+				e.Background.Wait()
 			}
 		}
 	}
 	hold(false)
-	e.background.Wait()
+	e.Background.Wait()
 	e.SetConsumer("sns", p)
-	p.decide = func(d *Delivery) { e.Release(d) }
+	p.decide = func(d *backlog.Delivery) { e.Release(d) }
 	for _, l := range all {
 		must(e.Resume(ctx, l.arn))
 	}
@@ -190,9 +193,9 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 				take(l, 1000)
 			}
 		} else {
-			for got := []Received{{}}; len(got) > 0; {
+			for got := []queues.Received{{}}; len(got) > 0; {
 				var err error
-				got, err = e.Receive(ctx, ReceiveRequest{Queue: l.queue, Max: 10, Visibility: time.Hour})
+				got, err = e.Receive(ctx, queues.ReceiveRequest{Queue: l.queue, Max: 10, Visibility: time.Hour})
 				must(err)
 				for _, m := range got {
 					l.got = append(l.got, string(m.Body))

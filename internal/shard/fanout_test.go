@@ -14,6 +14,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -21,8 +23,8 @@ import (
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
-	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, unraced(2, 1)*fanoutStep+200) })
-	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*laterStep+slowMost, 30) })
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, unraced(2, 1)*topics.FanoutStep+200) })
+	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.LaterStep+topics.SlowMost, 30) })
 }
 
 // testCrashInFanOut crashes before each commit from the publish on, keeping none,
@@ -64,14 +66,14 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 	mu.Lock()
 	publishing = true
 	mu.Unlock()
-	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	unacknowledged := len(disks)
 	mu.Unlock()
 	crash()
-	e.background.Wait()
+	e.Background.Wait()
 	crash()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -88,7 +90,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 			halfway++
 		}
 		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
-		e.background.Wait()
+		e.Background.Wait()
 		got := map[int]int{}
 		for sub := range subscriptions {
 			ds, more, err := e.Take(topicARN("wide").Subscription(subscriptionID(sub)), 10)
@@ -123,11 +125,11 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 // fall makes the subscriptions that a topic has now slow.
 func fall(t *testing.T, e *Engine, to arn.ARN) {
 	t.Helper()
-	for i := range slowDepth {
-		if _, err := e.Publish(context.Background(), to, Publication{ID: messageID(900 + i), Body: []byte("waits")}); err != nil {
+	for i := range topics.SlowDepth {
+		if _, err := e.Publish(context.Background(), to, topics.Publication{ID: messageID(900 + i), Body: []byte("waits")}); err != nil {
 			t.Fatal(err)
 		}
-		e.background.Wait()
+		e.Background.Wait()
 	}
 }
 
@@ -154,25 +156,25 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range fanoutStep + 1 {
+	for i := range topics.FanoutStep + 1 {
 		subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
 	}
 	sh := e.shardOf(topicARN("wide"))
-	sh.mu.Lock()
-	sh.fanning = true // the steps after the first wait for us
-	sh.mu.Unlock()
-	if _, err := e.Publish(ctx, topicARN("wide"), Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	sh.Mu.Lock()
+	sh.Fanning = true // the steps after the first wait for us
+	sh.Mu.Unlock()
+	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	now.SetAtLeast(start.Add(1e6))
 	late := subscribe(t, e, "wide", "late", subscriptionID(9_999_999))
-	sh.mu.Lock()
-	sh.fanning = false
-	sh.startFanouts(nil)
-	sh.mu.Unlock()
-	e.background.Wait()
+	sh.Mu.Lock()
+	sh.Fanning = false
+	sh.StartFanouts(nil)
+	sh.Mu.Unlock()
+	e.Background.Wait()
 	for sub, want := range map[arn.ARN]int{
-		topicARN("wide").Subscription(subscriptionID(fanoutStep)): 1,
+		topicARN("wide").Subscription(subscriptionID(topics.FanoutStep)): 1,
 		late: 0,
 	} {
 		if ds, _, err := e.Take(sub, 10); err != nil || len(ds) != want {
@@ -188,7 +190,7 @@ type wideWorld struct {
 	*Engine
 	t     *testing.T
 	topic arn.ARN
-	sh    *shard
+	sh    *topics.Shard
 	seen  *witness
 	// observe sees what is committed; nil: nobody does.
 	observe func(sealed []byte)
@@ -212,13 +214,13 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 	w.sh = w.shardOf(w.topic)
 	for i := range slow + others {
 		if i == slow {
-			for n := range slowDepth {
+			for n := range topics.SlowDepth {
 				w.publish(900 + n)
 			}
-			w.background.Wait()
-			w.sh.mu.Lock()
-			w.sh.fanning = true // the steps in the background wait for us
-			w.sh.mu.Unlock()
+			w.Background.Wait()
+			w.sh.Mu.Lock()
+			w.sh.Fanning = true // the steps in the background wait for us
+			w.sh.Mu.Unlock()
 		}
 		listen(t, w.Engine, w.topic, subscriptionID(i))
 	}
@@ -227,9 +229,9 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 
 func (w *wideWorld) publish(ids ...int) {
 	w.t.Helper()
-	var all []Publication
+	var all []topics.Publication
 	for _, id := range ids {
-		all = append(all, Publication{ID: messageID(id), Body: []byte("a")})
+		all = append(all, topics.Publication{ID: messageID(id), Body: []byte("a")})
 	}
 	if _, err := w.Publish(context.Background(), w.topic, all...); err != nil {
 		w.t.Fatal(err)
@@ -238,11 +240,11 @@ func (w *wideWorld) publish(ids ...int) {
 
 // goOn makes the steps that wait.
 func (w *wideWorld) goOn() {
-	w.sh.mu.Lock()
-	w.sh.fanning = false
-	w.sh.startFanouts(nil)
-	w.sh.mu.Unlock()
-	w.background.Wait()
+	w.sh.Mu.Lock()
+	w.sh.Fanning = false
+	w.sh.StartFanouts(nil)
+	w.sh.Mu.Unlock()
+	w.Background.Wait()
 }
 
 // lengths counts the backlogs of some subscriptions by what is in them.
@@ -256,23 +258,23 @@ func (w *wideWorld) lengths(from, to int) map[int64]int {
 
 // length is what is in a subscription's backlog; -1 if there is no subscription.
 func (w *wideWorld) length(i int) int64 {
-	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
-	sub, ok := w.sh.topics.Subscription(w.topic.Subscription(subscriptionID(i)))
+	w.sh.Mu.Lock()
+	defer w.sh.Mu.Unlock()
+	sub, ok := w.sh.Topics.Subscription(w.topic.Subscription(subscriptionID(i)))
 	if !ok {
 		return -1
 	}
-	qs := w.sh.backlogOf(sub)
+	qs := w.sh.BacklogOf(sub)
 	if qs == nil {
 		return 0
 	}
-	return qs.machine.Len()
+	return qs.Machine.Len()
 }
 
 // left counts the records of publications that are being spread.
 func (w *wideWorld) left() int {
-	w.journal.Flush()
-	return countKeys(w.t, w.store, 'P', 0) + countKeys(w.t, w.store, 'G', 0)
+	w.Journal.Flush()
+	return countKeys(w.t, w.Store, 'P', 0) + countKeys(w.t, w.Store, 'G', 0)
 }
 
 // TestSlowSubscribersComeLater: many subscribers that do not keep up do not delay
@@ -280,31 +282,31 @@ func (w *wideWorld) left() int {
 func TestSlowSubscribersComeLater(t *testing.T) {
 	const others = 3
 	t.Run("many", func(t *testing.T) {
-		const slow = slowMost + 1
+		const slow = topics.SlowMost + 1
 		w := newWideWorld(t, slow, others)
-		for i := range laterMost {
+		for i := range topics.LaterMost {
 			w.publish(1 + i)
-			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, slowDepth)): others}); i < slowDepth && !maps.Equal(got, want) {
+			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, topics.SlowDepth)): others}); i < topics.SlowDepth && !maps.Equal(got, want) {
 				t.Fatalf("after %d publishes the others have %v", 1+i, got)
 			}
 		}
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth: slow}) {
 			t.Errorf("the slow ones have %v", got)
 		}
 		w.publish(500)
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + 1: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1: slow}) {
 			t.Errorf("with too much in the background the slow ones have %v", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + 1 + laterMost: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.LaterMost: slow}) {
 			t.Errorf("in the end the slow ones have %v", got)
 		}
-		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{laterMost + 1: others}) {
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.LaterMost + 1: others}) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
 	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
-		const slow, large = fanoutStep + 88, laterMost + 6
+		const slow, large = topics.FanoutStep + 88, topics.LaterMost + 6
 		w := newWideWorld(t, slow, 1)
 		subscribe(t, w.Engine, "wide", "q", subscriptionID(slow+1)) // a queue is never slow
 		at := func(n int) {
@@ -312,7 +314,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			if got := w.length(slow + 1); got != int64(n) {
 				t.Errorf("after %d publications the queue has %d", n, got)
 			}
-			if got := w.sh.spreading[w.topic]; got > laterMost {
+			if got := w.sh.Spreading[w.topic]; got > topics.LaterMost {
 				t.Errorf("after %d publications %d go on in the background", n, got)
 			}
 		}
@@ -322,33 +324,33 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 		}
 		w.publish(501, 502, 503)
 		at(large + 3)
-		if got := *w.sh.line.reach[w.topic]; got != fanoutStep {
+		if got := *w.sh.Publishers.Reach[w.topic]; got != topics.FanoutStep {
 			t.Errorf("a publisher who makes steps would take others along, as for %d deliveries each", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow+2); !maps.Equal(got, map[int64]int{slowDepth + large + 3: slow, large + 3: 2}) {
+		if got := w.lengths(0, slow+2); !maps.Equal(got, map[int64]int{topics.SlowDepth + large + 3: slow, large + 3: 2}) {
 			t.Errorf("in the end %v", got)
 		}
 	})
 	t.Run("few", func(t *testing.T) {
-		w := newWideWorld(t, slowMost, others)
+		w := newWideWorld(t, topics.SlowMost, others)
 		w.publish(1, 2)
-		if got := w.lengths(0, slowMost); !maps.Equal(got, map[int64]int{slowDepth + 2: slowMost}) {
+		if got := w.lengths(0, topics.SlowMost); !maps.Equal(got, map[int64]int{topics.SlowDepth + 2: topics.SlowMost}) {
 			t.Errorf("%v", got)
 		}
 	})
 	t.Run("together", func(t *testing.T) { // three publications, in as many commits
-		const slow, others = 2 * slowMost, fanoutStep/2 + 1
+		const slow, others = 2 * topics.SlowMost, topics.FanoutStep/2 + 1
 		w := newWideWorld(t, slow, others)
 		w.publish(1, 2, 3)
 		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{3: others}) {
 			t.Errorf("at once the others have %v", got)
 		}
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth: slow}) {
 			t.Errorf("at once the slow ones have %v", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow+others); !maps.Equal(got, map[int64]int{slowDepth + 3: slow, 3: others}) {
+		if got := w.lengths(0, slow+others); !maps.Equal(got, map[int64]int{topics.SlowDepth + 3: slow, 3: others}) {
 			t.Errorf("in the end %v", got)
 		}
 	})
@@ -363,23 +365,23 @@ func TestPostponedFitIntoCommits(t *testing.T) {
 	for i := range 100 {
 		bodies[fmt.Sprint(i)] = strings.Repeat("x", size/100)
 	}
-	t.Run("body", func(t *testing.T) { testPostponedFitIntoCommits(t, Publication{Body: make([]byte, size)}, size) })
+	t.Run("body", func(t *testing.T) { testPostponedFitIntoCommits(t, topics.Publication{Body: make([]byte, size)}, size) })
 	t.Run("bodies", func(t *testing.T) {
-		testPostponedFitIntoCommits(t, Publication{Body: []byte("x"), Bodies: bodies}, size)
+		testPostponedFitIntoCommits(t, topics.Publication{Body: []byte("x"), Bodies: bodies}, size)
 	})
 }
 
-func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
-	const slow = slowMost + 1
+func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
+	const slow = topics.SlowMost + 1
 	w := newWideWorld(t, slow, 0)
 	fall(t, w.Engine, w.topic)
-	w.sh.mu.Lock()
-	w.sh.fanning = true
-	w.sh.mu.Unlock()
+	w.sh.Mu.Lock()
+	w.sh.Fanning = true
+	w.sh.Mu.Unlock()
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
-	var all []Publication
-	for i := range laterMost / 2 {
+	var all []topics.Publication
+	for i := range topics.LaterMost / 2 {
 		p.ID = messageID(i)
 		all = append(all, p)
 	}
@@ -389,14 +391,14 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 	if most > mutation.MaxCommit || most < size {
 		t.Errorf("a commit of %d bytes", most)
 	}
-	if w.sh.planned == 0 {
+	if w.sh.Planned == 0 {
 		t.Error("a publisher would take any number of others along")
 	}
 	if unraced(1, 0) == 0 {
 		return // what follows writes much
 	}
 	w.goOn()
-	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{slowDepth + laterMost/2: slow}) {
+	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.LaterMost/2: slow}) {
 		t.Errorf("in the end %v", got)
 	}
 }
@@ -405,13 +407,13 @@ func testPostponedFitIntoCommits(t *testing.T, p Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	fs := []fanout{{topic: w.topic, p: Publication{ID: messageID(1)}, later: true, delivered: 1}}
+	fs := []topics.Fanout{{Topic: w.topic, P: topics.Publication{ID: messageID(1)}, Later: true, Delivered: 1}}
 	done := false
-	_, err := w.sh.run(true, func(tx *Tx) (err error) {
-		_, done, err = w.sh.publishInSteps(tx, fs)
+	_, err := w.sh.Run(true, func(tx *kernel.Tx) (err error) {
+		_, done, err = w.sh.PublishInSteps(tx, fs)
 		return err
 	})
-	if err != nil || !done || fs[0].later || fs[0].delivered != 0 {
+	if err != nil || !done || fs[0].Later || fs[0].Delivered != 0 {
 		t.Errorf("done %v, %v: %+v", done, err, fs[0])
 	}
 }
@@ -419,7 +421,7 @@ func TestPlanThatFailed(t *testing.T) {
 // TestChangesBeforeLaterSubscribers: what changes between a publish and the steps
 // behind it is heeded, and nobody else gets less or more for that.
 func TestChangesBeforeLaterSubscribers(t *testing.T) {
-	const slow, others, changed = slowMost + 2, 3, 7
+	const slow, others, changed = topics.SlowMost + 2, 3, 7
 	ctx := context.Background()
 	unsubscribe := func(w *wideWorld, sub arn.ARN) error {
 		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: sub, Authenticated: true})
@@ -431,8 +433,8 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 	}{
 		{"filtered", func(w *wideWorld, sub arn.ARN) error {
 			return w.SetSubscriptionAttribute(ctx, sub, "FilterPolicy", `{"a":["x"]}`)
-		}, slowDepth},
-		{"paused", func(w *wideWorld, sub arn.ARN) error { return w.Pause(ctx, sub) }, slowDepth + 1},
+		}, topics.SlowDepth},
+		{"paused", func(w *wideWorld, sub arn.ARN) error { return w.Pause(ctx, sub) }, topics.SlowDepth + 1},
 		{"unsubscribed", unsubscribe, -1},
 		{"subscribed anew", func(w *wideWorld, sub arn.ARN) error {
 			err := unsubscribe(w, sub)
@@ -455,7 +457,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 			for n, subs := range w.lengths(changed+1, slow+others) {
 				rest[n] += subs
 			}
-			if want := (map[int64]int{slowDepth + 1: slow - 1, 1: others}); !maps.Equal(rest, want) {
+			if want := (map[int64]int{topics.SlowDepth + 1: slow - 1, 1: others}); !maps.Equal(rest, want) {
 				t.Errorf("the others have %v, want %v", rest, want)
 			}
 			if n := w.left(); n != 0 {
@@ -477,7 +479,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		if got := w.length(changed); got != 0 {
 			t.Errorf("a subscription to the new topic has %d messages", got)
 		}
-		if n := w.left() + len(w.sh.spreading) + len(w.sh.reached); n != 0 {
+		if n := w.left() + len(w.sh.Spreading) + len(w.sh.Reached); n != 0 {
 			t.Errorf("%d records are left", n)
 		}
 	})
@@ -486,7 +488,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 // TestPublishedToSlowSubscribers: a publication that some get later is told of
 // once when it is accepted, and once when all have been looked at.
 func TestPublishedToSlowSubscribers(t *testing.T) {
-	const slow, others = slowMost + 2, 3
+	const slow, others = topics.SlowMost + 2, 3
 	w := newWideWorld(t, slow, others)
 	for _, i := range []int{0, slow} {
 		if err := w.SetSubscriptionAttribute(context.Background(), w.topic.Subscription(subscriptionID(i)), "FilterPolicy", `{"a":["x"]}`); err != nil {
@@ -515,14 +517,14 @@ func TestPublishedToSlowSubscribers(t *testing.T) {
 // TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
 // same, and the next goes on behind it.
 func TestStepPassesOverFew(t *testing.T) {
-	w := newWideWorld(t, 0, passedMost+3)
-	w.sh.mu.Lock()
-	defer w.sh.mu.Unlock()
-	f := &fanout{topic: w.topic} // published before anybody subscribed
-	if !w.sh.spread(f, laterStep, nil) || f.cursor != subscriptionID(passedMost-1) {
-		t.Errorf("the first step ended at %s", f.cursor)
+	w := newWideWorld(t, 0, topics.PassedMost+3)
+	w.sh.Mu.Lock()
+	defer w.sh.Mu.Unlock()
+	f := &topics.Fanout{Topic: w.topic} // published before anybody subscribed
+	if !w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != subscriptionID(topics.PassedMost-1) {
+		t.Errorf("the first step ended at %s", f.Cursor)
 	}
-	if w.sh.spread(f, laterStep, nil) || f.cursor != subscriptionID(passedMost+2) {
-		t.Errorf("the second step ended at %s", f.cursor)
+	if w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != subscriptionID(topics.PassedMost+2) {
+		t.Errorf("the second step ended at %s", f.Cursor)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 func functionARN(name string) arn.ARN { return arn.Function(region, account, name) }
@@ -59,7 +62,7 @@ func TestFunctionLifecycle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := bytes.Repeat([]byte("first"), codeStep*codeChunk/2) // three commits
+	first := bytes.Repeat([]byte("first"), functions.CodeStep*functions.CodeChunk/2) // three commits
 	second := []byte("second")
 	f := functionARN("f")
 	if _, err := e.CreateFunction(ctx, createFunction("f", first), first); err != nil {
@@ -119,12 +122,12 @@ func TestFunctionLifecycle(t *testing.T) {
 func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 	t.Helper()
 	sh := e.shardOf(fn)
-	sh.mu.Lock()
-	sh.readable()
-	sh.mu.Unlock()
+	sh.Mu.Lock()
+	sh.Readable()
+	sh.Mu.Unlock()
 	names := map[string]bool{}
-	prefix := codePrefix(sh.id)
-	err := each(e.store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
+	prefix := functions.CodePrefix(sh.ID)
+	err := kernel.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
 		names[string(key[len(prefix):len(prefix)+8])] = true
 		return true
 	})
@@ -140,7 +143,7 @@ func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 func TestCrashWhileUploading(t *testing.T) {
 	ctx, f := t.Context(), functionARN("f")
 	fs := vfs.NewCrashableMem()
-	first, second := bytes.Repeat([]byte{1}, 2*codeStep*codeChunk+1), bytes.Repeat([]byte{2}, codeStep*codeChunk+1)
+	first, second := bytes.Repeat([]byte{1}, 2*functions.CodeStep*functions.CodeChunk+1), bytes.Repeat([]byte{2}, functions.CodeStep*functions.CodeChunk+1)
 	type disk struct {
 		fs      *vfs.MemFS
 		present bool // as far as it was answered before the crash
@@ -274,7 +277,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{CodeBytes: 100}})
+	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), FunctionLimits: functions.FunctionLimits{CodeBytes: 100}})
 	defer e.Close()
 	var refused atomic.Int64
 	var all sync.WaitGroup
@@ -318,10 +321,10 @@ func TestCreationsAreTold(t *testing.T) {
 			t.Fatal(err, err2)
 		}
 	}
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("r"), Attributes: map[string]string{"DelaySeconds": "-1"}}); err == nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("r"), Attributes: map[string]string{"DelaySeconds": "-1"}}); err == nil {
 		t.Fatal("made")
 	}
 	if want := []arn.ARN{functionARN("f"), functionARN("f"), queueARN("q")}; !slices.Equal(told, want) {
@@ -334,7 +337,7 @@ func TestReservedExecutions(t *testing.T) {
 	ctx := t.Context()
 	st := openStore(t, vfs.NewMem())
 	defer st.Close()
-	o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionLimits: FunctionLimits{Executions: 1000, Unreserved: 100}}
+	o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionLimits: functions.FunctionLimits{Executions: 1000, Unreserved: 100}}
 	e := openEngine(t, o)
 	wants := func(n int) {
 		t.Helper()

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -48,19 +50,19 @@ func TestLockedGroup(t *testing.T) {
 	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
 	e := openEngine(t, o)
 	q := queueARN("q.fifo")
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	send := func(group string, count int) {
 		t.Helper()
 		for count > 0 {
-			msgs := make([]Outgoing, min(count, 100))
+			msgs := make([]queues.Outgoing, min(count, 100))
 			for i := range msgs {
 				n++
 				m := newMessage(n, fmt.Sprint(n))
 				m.Group = group
-				msgs[i] = Outgoing{Message: m}
+				msgs[i] = queues.Outgoing{Message: m}
 			}
 			if _, err := e.Send(ctx, q, msgs); err != nil {
 				t.Fatal(err)
@@ -68,9 +70,9 @@ func TestLockedGroup(t *testing.T) {
 			count -= len(msgs)
 		}
 	}
-	receive := func(most int) []Received {
+	receive := func(most int) []queues.Received {
 		t.Helper()
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: most, Visibility: 12 * time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: most, Visibility: 12 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestLockedGroup(t *testing.T) {
 		}
 		received += len(got)
 		errs, err := e.DeleteMessages(ctx, q, handles)
-		if err = errorsFirst(append(errs, err)...); err != nil {
+		if err = cmp.Or(append(errs, err)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,18 +131,18 @@ func TestBatchOfManyGroups(t *testing.T) {
 		}
 	}()
 	q := queueARN("q.fifo")
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for i := range batches {
 		groups := [...]int{0, 1, 2, 3, 4, 0, 1, 2, 3}
-		msgs := make([]Outgoing, len(groups))
+		msgs := make([]queues.Outgoing, len(groups))
 		for j, group := range groups {
 			n++
 			m := newMessage(n, fmt.Sprint(n))
 			m.Group, m.Dedup = fmt.Sprintf("%d of %d", group, i), fmt.Sprint(n)
-			msgs[j] = Outgoing{Message: m, Delay: -1}
+			msgs[j] = queues.Outgoing{Message: m, Delay: -1}
 		}
 		if _, err := e.Send(ctx, q, msgs); err != nil {
 			t.Fatal(err)
@@ -148,7 +150,7 @@ func TestBatchOfManyGroups(t *testing.T) {
 	}
 	latest, found := map[string]uint64{}, 0
 	for {
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 10, Visibility: time.Minute})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,14 +165,14 @@ func TestBatchOfManyGroups(t *testing.T) {
 			latest[m.Group] = m.Sequence
 			found++
 		}
-		if errs, err := e.DeleteMessages(ctx, q, handles); err != nil || errorsFirst(errs...) != nil {
+		if errs, err := e.DeleteMessages(ctx, q, handles); err != nil || cmp.Or(errs...) != nil {
 			t.Fatal(err, errs)
 		}
 	}
 	if found != n {
 		t.Errorf("found %d messages of %d", found, n)
 	}
-	e.journal.Flush()
+	e.Journal.Flush()
 	for _, kind := range []byte("mlgrh") {
 		if n := countKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)

@@ -3,59 +3,13 @@ package shard
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/memory"
 )
-
-// TestHandleRoundTrip: a handle carries all of a receive.
-func TestHandleRoundTrip(t *testing.T) {
-	s := newHandleSealer([]byte("a key"))
-	lease := queue.Lease{Sequence: 1<<63 + 5, Lane: 7, Receives: 1<<32 - 1, Epoch: 99}
-	got, ok := s.open(s.seal(63, 1<<40, lease), 63, 1<<40)
-	want := queue.Handle{Sequence: 1<<63 + 5, Lane: 7, Receives: 1<<32 - 1, Epoch: 99}
-	if !ok || got != want {
-		t.Errorf("opened %+v, %v, want %+v", got, ok, want)
-	}
-}
-
-// TestHandleIsAuthentic: no other string than the one that was given out opens.
-func TestHandleIsAuthentic(t *testing.T) {
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n\r-_ \x00\xff"
-	s := newHandleSealer([]byte("a key"))
-	handle := s.seal(3, 7, queue.Lease{Sequence: 1, Receives: 1, Epoch: 1})
-	refuse := func(what, h string) {
-		t.Helper()
-		if _, ok := s.open(h, 3, 7); ok {
-			t.Errorf("%s: %q opens like %q", what, h, handle)
-		}
-	}
-	for i := range handle {
-		for _, c := range []byte(alphabet) {
-			if handle[i] != c {
-				refuse("changed", handle[:i]+string([]byte{c})+handle[i+1:])
-			}
-		}
-		refuse("cut", handle[:i])
-		refuse("spread", handle[:i]+"\n"+handle[i:])
-	}
-	refuse("longer", handle+"A")
-	refuse("longer", handle+"\n")
-	refuse("twice", handle+handle)
-	refuse("long", strings.Repeat("A", 1<<16))
-	if _, ok := s.open(handle, 4, 7); ok {
-		t.Error("opens in another shard")
-	}
-	if _, ok := s.open(handle, 3, 8); ok {
-		t.Error("opens in another incarnation")
-	}
-	if _, ok := newHandleSealer([]byte("another key")).open(handle, 3, 7); ok {
-		t.Error("opens with another key")
-	}
-}
 
 // TestHandleOfAnotherQueue: a handle is good for its own queue, in its own
 // life, and after a restart too.
@@ -64,16 +18,16 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
 	e := openEngine(t, o)
 	for _, name := range []string{"mine", "other"} {
-		if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	receive := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("mine"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("mine"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("mine"), Max: 1, Visibility: 1e12})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("mine"), Max: 1, Visibility: 1e12})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -85,26 +39,26 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed, err := e.ChangeVisibility(ctx, queueARN(name), []VisibilityChange{{Handle: handle}})
+		changed, err := e.ChangeVisibility(ctx, queueARN(name), []queues.VisibilityChange{{Handle: handle}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (deleted[0] == nil) != !errors.Is(changed[0], errHandle) {
+		if (deleted[0] == nil) != !errors.Is(changed[0], queues.ErrHandle) {
 			t.Errorf("delete says %v and change says %v", deleted[0], changed[0])
 		}
 		return deleted[0]
 	}
 	old := receive()
-	if err := use("other", old); !errors.Is(err, errHandle) {
+	if err := use("other", old); !errors.Is(err, queues.ErrHandle) {
 		t.Errorf("in another queue: %v", err)
 	}
 	if err := e.DeleteQueue(ctx, queueARN("mine")); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("mine")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("mine")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := use("mine", old); !errors.Is(err, errHandle) {
+	if err := use("mine", old); !errors.Is(err, queues.ErrHandle) {
 		t.Errorf("in another life of the queue: %v", err)
 	}
 	handle := receive()

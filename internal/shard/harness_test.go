@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -18,6 +19,9 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
@@ -89,8 +93,8 @@ type pump struct {
 	engine *Engine
 	mu     sync.Mutex
 	ready  []arn.ARN
-	decide func(d *Delivery) // for what is no SQS delivery
-	every  bool              // or for all
+	decide func(d *backlog.Delivery) // for what is no SQS delivery
+	every  bool                      // or for all
 	newID  func() message.ID
 }
 
@@ -115,7 +119,7 @@ func (p *pump) run(t testing.TB) (made int) {
 		p.ready = p.ready[1:]
 		p.mu.Unlock()
 		for more := true; more; {
-			var ds []*Delivery
+			var ds []*backlog.Delivery
 			var err error
 			ds, more, err = p.engine.Take(sub, 10)
 			if err != nil {
@@ -129,8 +133,8 @@ func (p *pump) run(t testing.TB) (made int) {
 	}
 }
 
-func (p *pump) deliver(t testing.TB, d *Delivery) {
-	a := Attempt{At: time.UnixMilli(1), Outcome: "success"}
+func (p *pump) deliver(t testing.TB, d *backlog.Delivery) {
+	a := backlog.Attempt{At: time.UnixMilli(1), Outcome: "success"}
 	if d.Subscription.Protocol != topic.SQS || p.every {
 		p.decide(d)
 		return
@@ -141,11 +145,11 @@ func (p *pump) deliver(t testing.TB, d *Delivery) {
 	}
 	if d.Message.Notice.Replayed && d.Message.Notice.Sequence%5 == 4 && d.Attempt == 1 { // its group waits for the next one
 		a.Outcome = "server-error"
-		p.engine.Retry(d, a, p.engine.clock.Now().Add(time.Second))
+		p.engine.Retry(d, a, p.engine.Clock.Now().Add(time.Second))
 		return
 	}
 	m, _ := p.render(d.Message)
-	if err := p.engine.Transfer(context.Background(), d, a, dest, m, DeliveryDelivered, ""); err != nil {
+	if err := p.engine.Transfer(context.Background(), d, a, dest, m, backlog.DeliveryDelivered, ""); err != nil {
 		p.engine.Drop(d, a, err.Error())
 	}
 }
@@ -158,10 +162,10 @@ func (p *pump) render(n *message.Message) (*message.Message, error) {
 }
 
 // receiveAll receives until a queue has nothing more to give.
-func receiveAll(t testing.TB, e *Engine, q arn.ARN, visibility time.Duration) iter.Seq[Received] {
-	return func(yield func(Received) bool) {
+func receiveAll(t testing.TB, e *Engine, q arn.ARN, visibility time.Duration) iter.Seq[queues.Received] {
+	return func(yield func(queues.Received) bool) {
 		for {
-			got, err := e.Receive(context.Background(), ReceiveRequest{Queue: q, Max: 10, Visibility: visibility})
+			got, err := e.Receive(context.Background(), queues.ReceiveRequest{Queue: q, Max: 10, Visibility: visibility})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +212,7 @@ type script struct {
 	paused     bool    // the endpoint's subscription is
 }
 
-var queueB = QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
+var queueB = queues.QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
 
 func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
 	s := &script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, queues: []string{"a", "b", "dlq", "a.fifo", "dlq.fifo"}, topics: []string{"t"}}
@@ -228,8 +232,8 @@ func (s *script) say(format string, args ...any) { s.out = append(s.out, fmt.Spr
 
 // decide fails three attempts of each HTTP delivery, a second apart, and then
 // drops it or delivers it.
-func (s *script) decide(d *Delivery) {
-	a := Attempt{At: s.clock.Now(), Outcome: "server-error", Status: 503}
+func (s *script) decide(d *backlog.Delivery) {
+	a := backlog.Attempt{At: s.clock.Now(), Outcome: "server-error", Status: 503}
 	s.say("attempt %d of %s", d.Attempt, d.Message.Body)
 	switch {
 	case d.Message.Notice.Kind != message.Notification:
@@ -250,12 +254,12 @@ func (s *script) setup() {
 			s.t.Fatal(err)
 		}
 	}
-	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
-	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("a"), Attributes: map[string]string{
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("a"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`, "VisibilityTimeout": "5",
 	}}))
-	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
-	must(s.engine.CreateQueue(ctx, QueueSpec{ARN: queueARN("a.fifo"), Attributes: map[string]string{
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("a.fifo"), Attributes: map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq.fifo").String() + `","maxReceiveCount":2}`, "FifoQueue": "true",
 	}}))
 	must(s.engine.CreateQueue(ctx, queueB))
@@ -295,7 +299,7 @@ func (s *script) setupTopic() {
 func (s *script) settle() {
 	for {
 		made := s.pump.run(s.t)
-		s.engine.background.Wait()
+		s.engine.Background.Wait()
 		if made == 0 {
 			return
 		}
@@ -308,10 +312,10 @@ func (s *script) step() {
 	q := queueARN(s.queues[s.rand.IntN(len(s.queues))])
 	switch n := s.rand.IntN(100); {
 	case n < 30:
-		msgs := make([]Outgoing, 1+s.rand.IntN(5))
+		msgs := make([]queues.Outgoing, 1+s.rand.IntN(5))
 		for i := range msgs {
 			s.ids++
-			msgs[i] = Outgoing{Message: newMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
+			msgs[i] = queues.Outgoing{Message: newMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
 			if q.FIFO() {
 				msgs[i].Message.Group, msgs[i].Message.Dedup = fmt.Sprint(s.rand.IntN(3)), fmt.Sprint(s.ids-s.rand.IntN(2))
 			} else if s.rand.IntN(4) == 0 {
@@ -321,7 +325,7 @@ func (s *script) step() {
 		r, err := s.engine.Send(ctx, q, msgs)
 		s.say("send to %s: %v %v", q.Resource, r, err)
 	case n < 60:
-		got, err := s.engine.Receive(ctx, ReceiveRequest{
+		got, err := s.engine.Receive(ctx, queues.ReceiveRequest{
 			Queue: q, Max: 1 + s.rand.IntN(10), Visibility: time.Duration(s.rand.IntN(4000)) * time.Millisecond,
 		})
 		s.say("receive from %s: %v", q.Resource, err)
@@ -332,24 +336,24 @@ func (s *script) step() {
 	case n < 75 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
 		errs, err := s.engine.DeleteMessages(ctx, queueARN(name), []string{h})
-		s.say("delete from %s: %v %v", name, errorsFirst(errs...) != nil, err)
+		s.say("delete from %s: %v %v", name, cmp.Or(errs...) != nil, err)
 	case n < 82 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
-		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
+		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []queues.VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
 		for _, err := range errs {
 			s.say("change in %s: %v", name, err != nil)
 		}
 		_ = err
 	case n < 86:
 		s.ids++
-		r, err := s.engine.Publish(ctx, topicARN("t.fifo"), Publication{
+		r, err := s.engine.Publish(ctx, topicARN("t.fifo"), topics.Publication{
 			ID: messageID(s.ids), Body: fmt.Appendf(nil, "in order %d", s.ids), Group: fmt.Sprint(s.rand.IntN(3)),
 			Dedup: fmt.Sprint("published ", s.ids-s.rand.IntN(2)),
 		})
 		s.say("publish in order: %v %v", r, err)
 	case n < 90:
 		s.ids++
-		_, err := s.engine.Publish(ctx, topicARN("t"), Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
+		_, err := s.engine.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
 		s.say("publish: %v", err)
 	case n < 95:
 		s.reconfigure()
@@ -396,7 +400,7 @@ func (s *script) reconfigure() {
 			policy = fmt.Sprintf(`{"PointType":"Timestamp","StartingPoint":"%s"}`, from.Format(time.RFC3339Nano))
 		}
 		s.say("replay %s: %v", policy, s.engine.SetSubscriptionAttribute(ctx, s.ordered, "ReplayPolicy", policy))
-		s.engine.background.Wait() // else it is open how far it has come when the pump begins
+		s.engine.Background.Wait() // else it is open how far it has come when the pump begins
 	case 8: // with what waits in its backlogs
 		s.say("delete t: %v", s.engine.DeleteTopic(ctx, topicARN("t")))
 		s.setupTopic()
@@ -427,3 +431,6 @@ func (s *script) reconfigure() {
 		s.say("policy of b: %v", s.engine.SetQueueAttributes(ctx, queueB.ARN, map[string]string{"Policy": doc}))
 	}
 }
+
+// shardOf is the part of most modules in the shard of a queue or topic.
+func (e *Engine) shardOf(a arn.ARN) *topics.Shard { return e.Topics.ShardOf(a) }

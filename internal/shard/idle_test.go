@@ -10,30 +10,31 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // TestEmptyQueuesRest: of queues that were used, only the last of a shard keep
 // what they need for it, and one that rested goes on where it was.
 func TestEmptyQueuesRest(t *testing.T) {
-	const queues = emptiedKept * 2 // of one shard
+	const queueCount = queues.EmptiedKept * 2 // of one shard
 	ctx := context.Background()
 	s := openStore(t, vfs.NewMem())
 	defer s.Close()
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()
 	var names []arn.ARN
-	for i := 0; len(names) < queues; i++ {
-		if a := queueARN(fmt.Sprint("q", i)); e.shardOf(a).id == 0 {
+	for i := 0; len(names) < queueCount; i++ {
+		if a := queueARN(fmt.Sprint("q", i)); e.shardOf(a).ID == 0 {
 			names = append(names, a)
 		}
 	}
 	use := func(i int, want uint64) {
 		t.Helper()
-		sent, err := e.Send(ctx, names[i], []Outgoing{{Message: newMessage(i, "x")}})
+		sent, err := e.Send(ctx, names[i], []queues.Outgoing{{Message: newMessage(i, "x")}})
 		if err != nil || sent[0].Sequence != want {
 			t.Fatalf("%+v, %v; want sequence %d", sent, err, want)
 		}
-		r, err := e.Receive(ctx, ReceiveRequest{Queue: names[i], Max: 10, Visibility: time.Minute})
+		r, err := e.Receive(ctx, queues.ReceiveRequest{Queue: names[i], Max: 10, Visibility: time.Minute})
 		if err != nil || len(r) != 1 || r[0].Sequence != want {
 			t.Fatalf("%+v, %v; want sequence %d", r, err, want)
 		}
@@ -41,24 +42,24 @@ func TestEmptyQueuesRest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range queues {
-		if err := e.CreateQueue(ctx, QueueSpec{ARN: names[i]}); err != nil {
+	for i := range queueCount {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: names[i]}); err != nil {
 			t.Fatal(err)
 		}
 		use(i, 1)
 	}
-	sh := e.shards[0]
-	sh.mu.Lock()
+	sh := e.Topics.Shards[0]
+	sh.Mu.Lock()
 	awake := 0
-	for _, qs := range sh.queues {
-		if qs.emptied || qs.pending != nil {
+	for _, qs := range sh.Queues {
+		if qs.Emptied || qs.Unsynced() > 0 {
 			awake++
 		}
 	}
-	sh.mu.Unlock()
-	if awake != emptiedKept {
-		t.Errorf("%d of %d queues keep their memory", awake, queues)
+	sh.Mu.Unlock()
+	if awake != queues.EmptiedKept {
+		t.Errorf("%d of %d queueCount keep their memory", awake, queueCount)
 	}
 	use(0, 2)
-	use(queues-1, 2)
+	use(queueCount-1, 2)
 }

@@ -14,6 +14,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -73,7 +76,7 @@ func TestTransferEvent(t *testing.T) {
 		if sub.Pending {
 			t.Error("a function of the account has to confirm")
 		}
-		_, err = e.Publish(ctx, news, Publication{ID: message.ID{1}, Body: []byte("hello")})
+		_, err = e.Publish(ctx, news, topics.Publication{ID: message.ID{1}, Body: []byte("hello")})
 		must(err)
 		taken, _, err := e.Take(sub.ARN, 10)
 		must(err)
@@ -82,7 +85,7 @@ func TestTransferEvent(t *testing.T) {
 		}
 		transfer := func() error {
 			ev := function.Event{ID: message.ID{2}, Payload: []byte(`{"s":"room.."}`)}
-			return e.TransferEvent(ctx, taken[0], Attempt{At: start, Outcome: "success"}, f, ev, &message.Unsigned{Offset: 6, Digest: []byte{1}})
+			return e.TransferEvent(ctx, taken[0], backlog.Attempt{At: start, Outcome: "success"}, f, ev, &message.Unsigned{Offset: 6, Digest: []byte{1}})
 		}
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("without a permission: %v", err)
@@ -99,7 +102,7 @@ func TestTransferEvent(t *testing.T) {
 		}
 		must(e.SetFault(f, "none"))
 		must(transfer())
-		if got, err := e.Deliveries(ctx, sub.ARN, 10); err != nil || len(got) != 1 || got[0].State != DeliveryDelivered {
+		if got, err := e.Deliveries(ctx, sub.ARN, 10); err != nil || len(got) != 1 || got[0].State != backlog.DeliveryDelivered {
 			t.Errorf("deliveries %+v, %v", got, err)
 		}
 		e.Close()
@@ -134,7 +137,7 @@ func TestTransferEvent(t *testing.T) {
 		if err := transfer(); err != nil {
 			t.Errorf("the delivery is gone: %v", err)
 		}
-		_, err = e.Publish(ctx, news, Publication{ID: message.ID{3}, Body: []byte("hello")})
+		_, err = e.Publish(ctx, news, topics.Publication{ID: message.ID{3}, Body: []byte("hello")})
 		must(err)
 		taken, _, err = e.Take(sub.ARN, 10)
 		must(err)
@@ -158,7 +161,7 @@ func TestConsumersByService(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.SetConsumer("sns", told{make(chan string)}) // blocks for ever if it is told
-	e.shardOf(functionARN("f")).tick()
+	e.shardOf(functionARN("f")).Tick()
 	if err := e.InvokeAsync(ctx, functionARN("f"), function.Event{Payload: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
@@ -186,18 +189,18 @@ func TestUnsignableEvent(t *testing.T) {
 	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
 		t.Fatal(err)
 	}
-	sh := e.shardOf(f)
-	sh.tick()
+	sh := e.Functions.ShardOf(f)
+	sh.Tick()
 	for i := range 3 {
-		m := eventMessage(function.Event{ID: message.ID{byte(i)}, Payload: []byte("1")})
+		m := functions.EventMessage(function.Event{ID: message.ID{byte(i)}, Payload: []byte("1")})
 		if i == 1 {
 			m.Unsigned = &message.Unsigned{}
 		}
-		sh.mu.Lock()
-		found, _ := sh.functions.Function(f)
-		sh.acceptEvent(found, sh.now(), m, "")
-		sh.commit(true)
-		sh.mu.Unlock()
+		sh.Mu.Lock()
+		found, _ := sh.Functions.Function(f)
+		sh.AcceptEvent(found, sh.Now(), m, "")
+		sh.Commit(true)
+		sh.Mu.Unlock()
 	}
 	events, _, err := e.TakeEvents(f, 10)
 	if !errors.Is(err, broken) || len(events) != 2 || events[1].ID != (message.ID{2}) {
@@ -231,10 +234,10 @@ func TestCountingEventsIsACommand(t *testing.T) {
 	}
 	_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
 	must(err)
-	sh := e.shardOf(f)
-	for what, ask := range map[string]func() (EventsInfo, error){
-		"Events":       func() (EventsInfo, error) { return e.Events(ctx, f) },
-		"SampleEvents": func() (EventsInfo, error) { return e.SampleEvents(f) },
+	sh := e.Functions.ShardOf(f)
+	for what, ask := range map[string]func() (functions.EventsInfo, error){
+		"Events":       func() (functions.EventsInfo, error) { return e.Events(ctx, f) },
+		"SampleEvents": func() (functions.EventsInfo, error) { return e.SampleEvents(f) },
 	} {
 		must(e.InvokeAsync(ctx, f, function.Event{ID: message.ID{1}, Payload: []byte("1")}))
 		events, _, err := e.TakeEvents(f, 1)
@@ -242,14 +245,14 @@ func TestCountingEventsIsACommand(t *testing.T) {
 		e.RetryEvent(events[0], clk.Now().Add(500*time.Millisecond))
 		_, err = clk.Advance(ctx, 5*time.Second) // the second in which it came due is over
 		must(err)
-		generation := sh.generation.Load()
+		generation := sh.Generation.Load()
 		info, err := ask()
 		must(err)
 		if info.Due != 1 {
 			t.Errorf("%s: %+v", what, info)
 		}
-		if sh.batch.Len() > 0 || len(sh.dirty) > 0 || sh.generation.Load() != generation {
-			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.batch.Len(), sh.generation.Load()-generation)
+		if sh.Batch.Len() > 0 || len(sh.Dirty) > 0 || sh.Generation.Load() != generation {
+			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.Batch.Len(), sh.Generation.Load()-generation)
 		}
 		events, _, err = e.TakeEvents(f, 1)
 		must(err)

@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -37,7 +39,7 @@ func TestLapseAfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const waiting = lapseStep + 10
+	const waiting = topics.LapseStep + 10
 	for n := range waiting {
 		pending(e, n)
 	}
@@ -47,7 +49,7 @@ func TestLapseAfterRestart(t *testing.T) {
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
-		e.Delivered(ds[0], Attempt{At: start, Outcome: "success"})
+		e.Delivered(ds[0], backlog.Attempt{At: start, Outcome: "success"})
 	}
 	kept := subscribe(t, e, "orders", "q", subscriptionID(waiting))
 	if err := e.Close(); err != nil {
@@ -88,9 +90,9 @@ func TestLapseAfterRestart(t *testing.T) {
 		t.Error("a subscription that was not confirmed is there")
 	}
 	sh := e.shardOf(name)
-	sh.mu.Lock()
-	backlogs := len(sh.backlogs)
-	sh.mu.Unlock()
+	sh.Mu.Lock()
+	backlogs := len(sh.Backlogs)
+	sh.Mu.Unlock()
 	if backlogs != 0 {
 		t.Errorf("%d backlogs are left", backlogs)
 	}
@@ -110,7 +112,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{"Policy": doc}}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range lapseStep {
+	for i := range topics.LapseStep {
 		if _, err := e.Subscribe(ctx, topic.Subscribe{
 			Topic: name, Owner: account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: subscriptionID(i), Token: fmt.Sprint(i),
 		}); err != nil {
@@ -120,7 +122,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(lapseStep) || largest > 2<<20 {
-		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], lapseStep, largest, err)
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.LapseStep) || largest > 2<<20 {
+		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.LapseStep, largest, err)
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
 )
@@ -78,7 +81,7 @@ func (w *turns) setup(st Options) {
 	w.topics = [2]arn.ARN{topicARN("one"), topicARN("two")}
 	w.queues = []string{"a", "b", "c", "d", "e", "small"}
 	for _, name := range w.queues {
-		spec := QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+		spec := queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
 		if name == "small" {
 			spec.Attributes["MaximumMessageSize"] = "1024"
 		}
@@ -109,17 +112,17 @@ func (w *turns) setup(st Options) {
 // turn has publishers of each topic go together.
 func (w *turns) turn() {
 	var all sync.WaitGroup
-	var lines []*line
+	var lines []*topics.PublishCoalescer
 	for _, a := range w.topics {
-		l := &w.engine.shardOf(a).line
-		l.mu.Lock()
-		l.busy = true
-		l.mu.Unlock()
+		l := &w.engine.shardOf(a).Publishers
+		l.Mu.Lock()
+		l.Busy = true
+		l.Mu.Unlock()
 		lines = append(lines, l)
 		for n := range 2 + w.rand.IntN(6) {
-			ps, size := make([]Publication, 1), []int{10, 900, 3000, 200_000}[w.rand.IntN(4)]
+			ps, size := make([]topics.Publication, 1), []int{10, 900, 3000, 200_000}[w.rand.IntN(4)]
 			if size < 3000 && w.rand.IntN(3) == 0 {
-				ps = make([]Publication, 10)
+				ps = make([]topics.Publication, 10)
 			}
 			bodies := make([]string, len(ps))
 			w.mu.Lock()
@@ -127,7 +130,7 @@ func (w *turns) turn() {
 				id := w.nextID()
 				bodies[i] = a.Resource + "/" + string(id[:])
 				w.answers[bodies[i]] = false
-				ps[i] = Publication{ID: id, Body: []byte(bodies[i] + " " + strings.Repeat("x", w.rand.IntN(size)))}
+				ps[i] = topics.Publication{ID: id, Body: []byte(bodies[i] + " " + strings.Repeat("x", w.rand.IntN(size)))}
 			}
 			w.mu.Unlock()
 			all.Go(func() {
@@ -142,9 +145,9 @@ func (w *turns) turn() {
 				}
 			})
 			for waiting := 0; waiting <= n; runtime.Gosched() {
-				l.mu.Lock()
-				waiting = len(l.waiting)
-				l.mu.Unlock()
+				l.Mu.Lock()
+				waiting = len(l.Waiting)
+				l.Mu.Unlock()
 			}
 		}
 	}
@@ -152,7 +155,7 @@ func (w *turns) turn() {
 	w.taking, w.writes = true, 0
 	w.mu.Unlock()
 	for i, l := range lines {
-		all.Go(func() { l.leave(w.topics[i], 0) }) // so little that all come along
+		all.Go(func() { l.Leave(w.topics[i], 0) }) // so little that all come along
 	}
 	all.Wait()
 	w.mu.Lock()
@@ -174,7 +177,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	defer s.Close()
 	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
 	defer e.Close()
-	e.background.Wait()
+	e.Background.Wait()
 	found := map[string]map[string]int{}
 	note := func(to string, body []byte) {
 		name, _, _ := bytes.Cut(body, []byte(" "))
@@ -184,15 +187,15 @@ func (w *turns) verify(c turnCrash) (lost int) {
 		found[string(name)][to]++
 	}
 	p := &pump{engine: e, newID: w.nextID, every: true}
-	p.decide = func(d *Delivery) {
+	p.decide = func(d *backlog.Delivery) {
 		to := "hook"
 		if d.Subscription.Protocol == topic.SQS {
-			to = queueOf(&d.Subscription).Resource
+			to = topics.QueueOf(&d.Subscription).Resource
 		}
 		if d.Message.Notice.Kind == message.Notification {
 			note(to, d.Message.Body)
 		}
-		e.Drop(d, Attempt{}, "")
+		e.Drop(d, backlog.Attempt{}, "")
 	}
 	e.SetConsumer("sns", p)
 	p.run(t)

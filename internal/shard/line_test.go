@@ -17,6 +17,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -24,27 +27,27 @@ import (
 // lineWorld is a directWorld whose line is held up, so that publishers gather.
 type lineWorld struct {
 	*directWorld
-	line *line
+	line *topics.PublishCoalescer
 	all  sync.WaitGroup
 }
 
 func newLineWorld(t *testing.T, o Options) *lineWorld {
 	w := &lineWorld{directWorld: newDirectWorld(t, o)}
-	w.line = &w.shardOf(topicARN("direct")).line
-	w.line.busy = true
+	w.line = &w.shardOf(topicARN("direct")).Publishers
+	w.line.Busy = true
 	return w
 }
 
 // publishLater puts a publisher into the line and calls done with its answer.
-func (w *lineWorld) publishLater(t arn.ARN, done func([]SendResult, error), ps ...Publication) {
-	w.line.mu.Lock()
-	n := len(w.line.waiting)
-	w.line.mu.Unlock()
+func (w *lineWorld) publishLater(t arn.ARN, done func([]queues.SendResult, error), ps ...topics.Publication) {
+	w.line.Mu.Lock()
+	n := len(w.line.Waiting)
+	w.line.Mu.Unlock()
 	w.all.Go(func() { done(w.Publish(context.Background(), t, ps...)) })
 	for waiting := n; waiting == n; runtime.Gosched() {
-		w.line.mu.Lock()
-		waiting = len(w.line.waiting)
-		w.line.mu.Unlock()
+		w.line.Mu.Lock()
+		waiting = len(w.line.Waiting)
+		w.line.Mu.Unlock()
 	}
 }
 
@@ -65,37 +68,37 @@ func TestPublishersGoTogether(t *testing.T) {
 	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Journal: journalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	gone := w.neighbour("gone-%d")
-	w.journal.Flush()
+	w.Journal.Flush()
 	before := commits.Load()
-	accepted := func(id int) func([]SendResult, error) {
-		return func(got []SendResult, err error) {
+	accepted := func(id int) func([]queues.SendResult, error) {
+		return func(got []queues.SendResult, err error) {
 			if err != nil || len(got) == 0 || got[0].ID != messageID(id) {
 				t.Errorf("publisher %d got %v, %v", id, got, err)
 			}
 		}
 	}
-	publication := func(id int) Publication {
-		return Publication{ID: messageID(id), Body: []byte{byte('a' + id)}}
+	publication := func(id int) topics.Publication {
+		return topics.Publication{ID: messageID(id), Body: []byte{byte('a' + id)}}
 	}
 	w.publishLater(topicARN("direct"), accepted(0), publication(0))
-	w.publishLater(gone, func(_ []SendResult, err error) {
+	w.publishLater(gone, func(_ []queues.SendResult, err error) {
 		if !errors.Is(err, topic.ErrNoTopic) {
 			t.Error("publish to no topic:", err)
 		}
 	}, publication(9))
 	w.publishLater(topicARN("direct"), accepted(1), publication(1), publication(2))
-	w.publishLater(topicARN("direct"), func(got []SendResult, err error) {
+	w.publishLater(topicARN("direct"), func(got []queues.SendResult, err error) {
 		if err != nil || len(got) != 0 {
 			t.Errorf("publisher of nothing got %v, %v", got, err)
 		}
 	})
 	w.publishLater(topicARN("direct"), accepted(3), publication(3))
-	w.line.leave(topicARN("direct"), 1)
+	w.line.Leave(topicARN("direct"), 1)
 	w.all.Wait()
 	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
-	got, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10})
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,7 @@ func TestPublishersGoTogether(t *testing.T) {
 	if order != "abcd" {
 		t.Errorf("received %q", order)
 	}
-	if w.line.busy || len(w.line.waiting) != 0 {
+	if w.line.Busy || len(w.line.Waiting) != 0 {
 		t.Error("somebody still has the turn")
 	}
 }
@@ -120,28 +123,28 @@ func TestCompanyIsBounded(t *testing.T) {
 		size  int // of a body
 		want  int
 	}{
-		{"publications", 1, 10, companyMost},
-		{"deliveries", fanoutStep / 5, 10, 5},
-		{"bytes", 1, fanoutBytes / 4, 3}, // with what surrounds them
+		{"publications", 1, 10, topics.MaxCoalesced},
+		{"deliveries", topics.FanoutStep / 5, 10, 5},
+		{"bytes", 1, topics.FanoutBytes / 4, 3}, // with what surrounds them
 		{"reach unknown", -1, 10, 1},
-		{"too many subscriptions", fanoutStep, 10, 1},
+		{"too many subscriptions", topics.FanoutStep, 10, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			l := &line{busy: true}
-			for range companyMost + 1 {
-				l.waiting = append(l.waiting, &publisher{
-					topic: topicARN("t"), turn: make(chan []*publisher, 1), publications: []Publication{{Body: make([]byte, c.size)}},
+			l := &topics.PublishCoalescer{Busy: true}
+			for range topics.MaxCoalesced + 1 {
+				l.Waiting = append(l.Waiting, &topics.Publisher{
+					Topic: topicARN("t"), Turn: make(chan []*topics.Publisher, 1), Publications: []topics.Publication{{Body: make([]byte, c.size)}},
 				})
 			}
-			next, waiting := l.waiting[0], l.waiting
+			next, waiting := l.Waiting[0], l.Waiting
 			if c.reach < 0 {
-				l.leave(topicARN("other"), 1)
+				l.Leave(topicARN("other"), 1)
 			} else {
-				l.leave(topicARN("t"), c.reach)
+				l.Leave(topicARN("t"), c.reach)
 			}
-			if n := len(<-next.turn); n != c.want || len(l.waiting) != companyMost+1-n {
-				t.Errorf("%d in the turn, %d left", n, len(l.waiting))
+			if n := len(<-next.Turn); n != c.want || len(l.Waiting) != topics.MaxCoalesced+1-n {
+				t.Errorf("%d in the turn, %d left", n, len(l.Waiting))
 			}
 			if waiting[0] != nil || waiting[len(waiting)-1] != nil && c.want > 1 {
 				t.Error("the line keeps who has left it")
@@ -152,26 +155,26 @@ func TestCompanyIsBounded(t *testing.T) {
 
 // TestFewTopicsAreKnown: the reach of topics takes bounded memory.
 func TestFewTopicsAreKnown(t *testing.T) {
-	l := &line{}
-	for i := range 3 * reachMost {
-		l.leave(topicARN(fmt.Sprint(i)), i)
-		if got := l.reach[topicARN(fmt.Sprint(i))]; got == nil || *got != i {
+	l := &topics.PublishCoalescer{}
+	for i := range 3 * topics.MaxReachKnown {
+		l.Leave(topicARN(fmt.Sprint(i)), i)
+		if got := l.Reach[topicARN(fmt.Sprint(i))]; got == nil || *got != i {
 			t.Fatalf("the reach of topic %d is %v", i, got)
 		}
 	}
-	if len(l.reach) > reachMost {
-		t.Errorf("%d topics are known", len(l.reach))
+	if len(l.Reach) > topics.MaxReachKnown {
+		t.Errorf("%d topics are known", len(l.Reach))
 	}
 }
 
 // TestLineKeepsNoRequest: a topic's name is a piece of a request, all of which the
 // line would keep in memory.
 func TestLineKeepsNoRequest(t *testing.T) {
-	l := &line{}
+	l := &topics.PublishCoalescer{}
 	for i := range 3 {
 		request := strings.Repeat("a", 10) + fmt.Sprint(i)
-		l.leave(topicARN(request[:10]), i)
-		for name, reach := range l.reach {
+		l.Leave(topicARN(request[:10]), i)
+		for name, reach := range l.Reach {
 			if unsafe.StringData(name.Resource) == unsafe.StringData(request) {
 				t.Errorf("the line keeps request %d", i)
 			}
@@ -189,38 +192,38 @@ func TestCutPlan(t *testing.T) {
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
-	const queues = 40
-	for i := range queues {
+	const queueCount = 40
+	for i := range queueCount {
 		q := queueARN(fmt.Sprint("many-", i))
-		if err := w.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+		if err := w.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
 		subscribe(t, w.Engine, "direct", q.Resource, subscriptionID(10+i))
 	}
 	sh := w.shardOf(topicARN("direct"))
-	fs := make([]fanout, 20)
+	fs := make([]topics.Fanout, 20)
 	for i := range fs {
-		fs[i] = fanout{topic: topicARN("direct"), p: Publication{ID: messageID(i), Body: []byte("a")}}
+		fs[i] = topics.Fanout{Topic: topicARN("direct"), P: topics.Publication{ID: messageID(i), Body: []byte("a")}}
 	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	p := sh.plan(fs)
-	if want := fanoutStep / (queues + 1); p.publications != want || len(p.deliveries) != want*(queues+1) {
-		t.Errorf("%d publications with %d deliveries", p.publications, len(p.deliveries))
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	p := sh.Plan(fs)
+	if want := topics.FanoutStep / (queueCount + 1); p.Publications != want || len(p.Deliveries) != want*(queueCount+1) {
+		t.Errorf("%d publications with %d deliveries", p.Publications, len(p.Deliveries))
 	}
-	if !slices.IsSortedFunc(p.shards, func(a, b *shard) int { return cmp.Compare(a.id, b.id) }) {
+	if !slices.IsSortedFunc(p.Shards, func(a, b *kernel.Shard) int { return cmp.Compare(a.ID, b.ID) }) {
 		t.Error("the shards are not in the order of locking")
 	}
 	changes := 0
-	for i := range p.deliveries[1:] {
-		a, b := p.deliveries[i], p.deliveries[i+1]
-		if a.sub != b.sub {
+	for i := range p.Deliveries[1:] {
+		a, b := p.Deliveries[i], p.Deliveries[i+1]
+		if a.Sub != b.Sub {
 			changes++
-		} else if a.n >= b.n {
-			t.Fatalf("publication %d comes before %d", a.n, b.n)
+		} else if a.N >= b.N {
+			t.Fatalf("publication %d comes before %d", a.N, b.N)
 		}
 	}
-	if changes != queues {
+	if changes != queueCount {
 		t.Errorf("from queue to queue %d times", changes)
 	}
 }
@@ -236,13 +239,13 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 	var mu sync.Mutex
 	answers := make([]string, 3)
 	for i, dedup := range []string{"x", "", "x"} {
-		w.publishLater(fifo, func(got []SendResult, err error) {
+		w.publishLater(fifo, func(got []queues.SendResult, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = fmt.Sprint(err != nil, len(got) > 0 && got[0].ID == messageID(1))
-		}, Publication{ID: messageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
+		}, topics.Publication{ID: messageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
 	}
-	w.line.leave(fifo, 1)
+	w.line.Leave(fifo, 1)
 	w.all.Wait()
 	// The third is a duplicate of the first, and gets its answer.
 	if got := strings.Join(answers, ", "); got != "false true, true false, false true" {
@@ -253,16 +256,16 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 // TestPublishersTogetherLoseNothing: whatever changes meanwhile, each message
 // arrives once in each queue that was subscribed all the time.
 func TestPublishersTogetherLoseNothing(t *testing.T) {
-	const publishers, each, queues, batch = 12, 120, 10, 60
+	const publishers, each, queueCount, batch = 12, 120, 10, 60
 	ctx := context.Background()
 	w := newDirectWorld(t, Options{Clock: clock.System})
 	defer w.Close()
-	pump := &pump{engine: w.Engine, newID: w.options.NewID}
+	pump := &pump{engine: w.Engine, newID: w.Options.NewID}
 	w.SetConsumer("sns", pump)
 	var all []arn.ARN
-	for i := range queues {
+	for i := range queueCount {
 		q := queueARN(fmt.Sprint("all-", i))
-		if err := w.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+		if err := w.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, q)
@@ -292,9 +295,9 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 				size = batch
 			}
 			for i := 0; i < each; i += size {
-				ms := make([]Publication, size)
+				ms := make([]topics.Publication, size)
 				for n := range ms {
-					ms[n] = Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
+					ms[n] = topics.Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
 				}
 				got, err := w.Publish(ctx, topicARN("direct"), ms...)
 				if err != nil || len(got) != size || got[0].ID != ms[0].ID || got[size-1].ID != ms[size-1].ID {

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -23,7 +24,7 @@ type poll struct {
 
 func newPoll(t *testing.T, c clock.Clock) poll {
 	p := poll{t: t, Engine: openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c})}
-	if err := p.CreateQueue(context.Background(), QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := p.CreateQueue(context.Background(), queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -43,7 +44,7 @@ func (a *answer) text() string {
 func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration) (got *answer) {
 	got = &answer{}
 	go func() {
-		received, err := p.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: most, Visibility: visibility, Wait: wait})
+		received, err := p.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: most, Visibility: visibility, Wait: wait})
 		bodies := []string{}
 		for _, m := range received {
 			bodies = append(bodies, fmt.Sprintf("%s×%d", m.Body, m.Receives))
@@ -57,9 +58,9 @@ func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration
 
 func (p poll) send(delay time.Duration, bodies ...string) {
 	p.t.Helper()
-	var msgs []Outgoing
+	var msgs []queues.Outgoing
 	for _, body := range bodies {
-		msgs = append(msgs, Outgoing{Message: newMessage(1, body), Delay: delay})
+		msgs = append(msgs, queues.Outgoing{Message: newMessage(1, body), Delay: delay})
 	}
 	if _, err := p.Send(context.Background(), queueARN("q"), msgs); err != nil {
 		p.t.Fatal(err)
@@ -203,7 +204,7 @@ func TestLongPollTellsWhetherItWaits(t *testing.T) {
 		}
 		poll := func(ctx context.Context) {
 			go func() {
-				_, _ = p.Receive(ctx, ReceiveRequest{
+				_, _ = p.Receive(ctx, queues.ReceiveRequest{
 					Queue: queueARN("q"), Max: 1, Visibility: time.Minute, Wait: 20 * time.Second, Waiting: waits.Store,
 				})
 			}()
@@ -211,7 +212,7 @@ func TestLongPollTellsWhetherItWaits(t *testing.T) {
 		}
 		poll(t.Context())
 		expect("an empty queue", true)
-		if _, err := p.Send(t.Context(), queueARN("q"), []Outgoing{{Message: newMessage(1, "a")}}); err != nil {
+		if _, err := p.Send(t.Context(), queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "a")}}); err != nil {
 			t.Fatal(err)
 		}
 		expect("sent", false)
@@ -242,13 +243,13 @@ func TestLongPollWakesByItsLikes(t *testing.T) {
 		defer p.Close()
 		ctx := context.Background()
 		p.send(0, "a")
-		held, err := p.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
+		held, err := p.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
 		if err != nil || len(held) != 1 {
 			t.Fatal(held, err)
 		}
 		got := p.wait(ctx, 1, 20*time.Second, time.Minute)
 		p.expect("while it is held", got, "")
-		if _, err := p.ChangeVisibility(ctx, queueARN("q"), []VisibilityChange{{Handle: held[0].ReceiptHandle}}); err != nil {
+		if _, err := p.ChangeVisibility(ctx, queueARN("q"), []queues.VisibilityChange{{Handle: held[0].ReceiptHandle}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -288,23 +289,23 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
 				p := poll{t: t, Engine: w.Engine}
-				if err := p.CreateQueue(t.Context(), QueueSpec{ARN: queueARN("q")}); err != nil {
+				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
 				w.store.shut()
 				sh := p.shardOf(queueARN("q"))
-				sh.mu.Lock()
+				sh.Mu.Lock()
 				if before { // it notices, but does not come to leave the line
 					cancel()
 				}
-				qs := sh.queues[queueARN("q")]
-				now := sh.now()
-				sh.accept(qs, now, queue.Arrival{Record: newMessage(1, "a").AppendRecord(nil), Sent: now})
-				sh.commit(true)
-				leased := qs.machine.Counts(now).InFlight
-				sh.mu.Unlock()
+				qs := sh.Queues[queueARN("q")]
+				now := sh.Now()
+				sh.Accept(qs, now, queue.Arrival{Record: newMessage(1, "a").AppendRecord(nil), Sent: now})
+				sh.Commit(true)
+				leased := qs.Machine.Counts(now).InFlight
+				sh.Mu.Unlock()
 				synctest.Wait()
 				cancel()
 				w.store.open()

@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -27,7 +29,7 @@ func (s *script) operate() {
 		s.say("purge %s: %v", q.Resource, s.engine.PurgeQueue(ctx, q))
 	case 1, 2:
 		s.ids++
-		spec := MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: queueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
+		spec := transfer.MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: queueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
 		if s.rand.IntN(4) > 0 {
 			spec.Destination = queueARN([]string{"a", "b"}[s.rand.IntN(2)])
 		}
@@ -53,18 +55,18 @@ func died(t *testing.T, e *Engine, n int) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("dead")}))
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q"), Attributes: map[string]string{
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dead")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q"), Attributes: map[string]string{
 		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN("dead")),
 	}}))
 	for i := range n {
-		_, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(i, fmt.Sprint("m", i))}})
+		_, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(i, fmt.Sprint("m", i))}})
 		must(err)
 	}
 	for range 2 * (n/10 + 1) {
-		_, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		_, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10})
 		must(err)
-		e.background.Wait()
+		e.Background.Wait()
 	}
 	if got := visible(t, e, "dead"); got != int64(n) {
 		t.Fatalf("%d dead letters", got)
@@ -80,7 +82,7 @@ func visible(t *testing.T, e *Engine, name string) int64 {
 	return info.Counts.Visible
 }
 
-func lastTask(t *testing.T, e *Engine) (task MoveTask) {
+func lastTask(t *testing.T, e *Engine) (task transfer.MoveTask) {
 	t.Helper()
 	tasks, err := e.MoveTasks(context.Background(), queueARN("dead"), 1)
 	if err != nil {
@@ -96,7 +98,7 @@ func lastTask(t *testing.T, e *Engine) (task MoveTask) {
 func take(t *testing.T, e *Engine, name string) (bodies []string) {
 	t.Helper()
 	for {
-		got, err := e.Receive(context.Background(), ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Hour})
+		got, err := e.Receive(context.Background(), queues.ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,13 +142,13 @@ func TestCrashInMoveTask(t *testing.T) {
 			mu.Lock()
 			moving = true
 			mu.Unlock()
-			if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err != nil {
+			if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err != nil {
 				t.Fatal(err)
 			}
 			mu.Lock()
 			unacknowledged := len(disks)
 			mu.Unlock()
-			e.background.Wait()
+			e.Background.Wait()
 			e.Close()
 			s.Close()
 
@@ -154,11 +156,11 @@ func TestCrashInMoveTask(t *testing.T) {
 			for i, disk := range disks {
 				s := openStore(t, disk)
 				e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
-				e.background.Wait()
+				e.Background.Wait()
 				task := lastTask(t, e)
 				dead, back := take(t, e, "dead"), take(t, e, "q")
 				switch {
-				case task.Status == MoveCompleted && len(back) == messages && len(dead) == 0:
+				case task.Status == transfer.MoveCompleted && len(back) == messages && len(dead) == 0:
 				case task.Status == "" && i < unacknowledged && len(back) == 0 && len(dead) == messages:
 				default:
 					t.Errorf("seed %d: crash %d: task %+v, %d dead letters, %d moved", seed, i, task, len(dead), len(back))
@@ -168,7 +170,7 @@ func TestCrashInMoveTask(t *testing.T) {
 				if n := len(slices.Compact(all)); n != messages {
 					t.Errorf("seed %d: crash %d: %d messages", seed, i, n)
 				}
-				if task.Status == MoveCompleted && task.Moved != messages {
+				if task.Status == transfer.MoveCompleted && task.Moved != messages {
 					t.Errorf("seed %d: crash %d: %d counted", seed, i, task.Moved)
 				}
 				if n := countKeys(t, s, 'X', 0); n > 0 {
@@ -200,13 +202,13 @@ func TestMoveTaskInTransit(t *testing.T) {
 				e := openEngine(t, o)
 				died(t, e, 3)
 				sh := e.shardOf(queueARN("dead"))
-				sh.mu.Lock()
-				tk := &moveTask{source: queueARN("dead"), number: 1, moveRecord: moveRecord{ID: "x", Status: MoveRunning, ToMove: 3}, working: true}
-				sh.addMove(tk)
-				sh.writeMove(tk)
-				sh.commit(true)
-				sh.mu.Unlock()
-				qs, leases := sh.nextStep(tk)
+				sh.Mu.Lock()
+				tk := &transfer.RunningMove{From: queueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
+				sh.AddMove(tk)
+				sh.WriteMove(tk)
+				sh.Commit(true)
+				sh.Mu.Unlock()
+				qs, leases := sh.NextStep(tk)
 				if len(leases) != 3 {
 					t.Fatalf("%d messages are taken", len(leases))
 				}
@@ -216,7 +218,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				if info, err := e.QueueInfo(ctx, queueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
 					t.Errorf("counts on the way: %+v %v", info.Counts, err)
 				}
-				if _, err := e.moveOne(sh, tk, qs, leases[0]); err != nil {
+				if _, err := e.MoveOne(sh.OfTransfers(), tk, qs, leases[0]); err != nil {
 					t.Fatal(err)
 				}
 				want, left := "[m0 m1 m2]", "[]"
@@ -241,14 +243,14 @@ func TestMoveTaskInTransit(t *testing.T) {
 						t.Fatal(err)
 					}
 					e = openEngine(t, o)
-					e.background.Wait()
-					if task := lastTask(t, e); task.Status != MoveCancelled || task.Moved != 1 {
+					e.Background.Wait()
+					if task := lastTask(t, e); task.Status != transfer.MoveCancelled || task.Moved != 1 {
 						t.Errorf("%+v", task)
 					}
 				}
 				if meanwhile != "cancel" {
 					for _, l := range leases[1:] {
-						if _, err := e.moveOne(sh, tk, qs, l); (err == nil) != (meanwhile == "nothing") {
+						if _, err := e.MoveOne(sh.OfTransfers(), tk, qs, l); (err == nil) != (meanwhile == "nothing") {
 							t.Error(err)
 						}
 					}
@@ -263,7 +265,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				} else if n := countKeys(t, s, 'V', 0); n != 0 {
 					t.Errorf("%d records of tasks of a queue that is gone", n)
 				}
-				e.journal.Flush()
+				e.Journal.Flush()
 				if n := countKeys(t, s, 'X', 0); n > 0 {
 					t.Errorf("%d marks are left", n)
 				}
@@ -293,7 +295,7 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 			t.Errorf("%s: %+v, moved %d, left %d; want %d", what, task, visible(t, e, "q"), visible(t, e, "dead"), moved)
 		}
 	}
-	if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead"), Rate: 3}); err != nil {
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead"), Rate: 3}); err != nil {
 		t.Fatal(err)
 	}
 	expect("at once", 0)
@@ -305,20 +307,20 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	expect("after 2 s", 6)
 	e.Close()
 	e = openEngine(t, o)
-	e.background.Wait()
+	e.Background.Wait()
 	expect("after a restart", 6)
 	advance(time.Second)
 	expect("a second later", 9)
 	e.Close()
 	advance(time.Hour)
 	e = openEngine(t, o)
-	e.background.Wait()
+	e.Background.Wait()
 	expect("an hour without the process later", 9)
 	advance(time.Second)
 	expect("and a second later", 12)
 	advance(time.Minute)
 	expect("at the end", 50)
-	if task := lastTask(t, e); task.Status != MoveCompleted || task.Started != start {
+	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Started != start {
 		t.Errorf("%+v", task)
 	}
 	e.Close()
@@ -330,16 +332,16 @@ func TestMoveTaskRefused(t *testing.T) {
 	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
 	e := openEngine(t, o)
 	died(t, e, 10)
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("other")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("other")}); err != nil {
 		t.Fatal(err)
 	}
-	e.options.Full = func() bool { return true }
-	if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err == nil {
+	e.Config.Full = func() bool { return true }
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err == nil {
 		t.Error("a task began on a full disk")
 	}
-	e.options.Full = nil
+	e.Config.Full = nil
 	for _, source := range []string{"q", "none"} {
-		if err := e.StartMoveTask(ctx, MoveTaskSpec{ID: "x", Source: queueARN(source)}); err == nil {
+		if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN(source)}); err == nil {
 			t.Errorf("a task began on %s", source)
 		}
 	}
@@ -348,13 +350,13 @@ func TestMoveTaskRefused(t *testing.T) {
 	}
 	// The destination goes between the check and the first move.
 	sh := e.shardOf(queueARN("dead"))
-	sh.mu.Lock()
-	tk := &moveTask{source: queueARN("dead"), destination: queueARN("none"), number: 1, moveRecord: moveRecord{ID: "x", Status: MoveRunning, ToMove: 10}}
-	sh.addMove(tk)
-	sh.workOn(tk)
-	sh.mu.Unlock()
-	e.background.Wait()
-	if task := lastTask(t, e); task.Status != MoveFailed || task.Reason != reasonNoQueue || visible(t, e, "dead") != 10 {
+	sh.Mu.Lock()
+	tk := &transfer.RunningMove{From: queueARN("dead"), To: queueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
+	sh.AddMove(tk)
+	sh.WorkOn(tk)
+	sh.Mu.Unlock()
+	e.Background.Wait()
+	if task := lastTask(t, e); task.Status != transfer.MoveFailed || task.Reason != transfer.ReasonNoQueue || visible(t, e, "dead") != 10 {
 		t.Errorf("%+v, %d messages", task, visible(t, e, "dead"))
 	}
 	e.Close()
@@ -369,7 +371,7 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 	e := openEngine(t, o)
 	want := map[string]string{} // source → dead-letter queue
 	for _, name := range []string{"d0", "d1"} {
-		if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name)}); err != nil {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -382,7 +384,7 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 		var err error
 		switch {
 		case !there:
-			err = e.CreateQueue(ctx, QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"RedrivePolicy": policy(dlq)}})
+			err = e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"RedrivePolicy": policy(dlq)}})
 			want[name] = dlq
 		case r.IntN(3) == 0:
 			err = e.DeleteQueue(ctx, queueARN(name))
@@ -437,15 +439,15 @@ func TestMoveTaskTimerWhileWorking(t *testing.T) {
 	defer e.Close()
 	died(t, e, 1)
 	sh := e.shardOf(queueARN("dead"))
-	tk := &moveTask{source: queueARN("dead"), working: true, tries: 1, moveRecord: moveRecord{Status: MoveRunning, ToMove: 1}}
-	sh.mu.Lock()
-	sh.addMove(tk)
-	sh.retryMove(tk, sh.now())
-	sh.mu.Unlock()
+	tk := &transfer.RunningMove{From: queueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
+	sh.Mu.Lock()
+	sh.AddMove(tk)
+	sh.RetryMove(tk, sh.Now())
+	sh.Mu.Unlock()
 	if _, err := now.Advance(context.Background(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, leases := sh.nextStep(tk); len(leases) != 1 {
+	if _, leases := sh.NextStep(tk); len(leases) != 1 {
 		t.Errorf("%d messages to move", len(leases))
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -38,7 +41,7 @@ func (s *script) togglePause() {
 // dead-letter queue, or nowhere.
 func (s *script) evict(sub, dlq arn.ARN) {
 	ctx := context.Background()
-	ids, err := s.engine.Next(ctx, &Waiting{Subscription: sub})
+	ids, err := s.engine.Next(ctx, &backlog.Waiting{Subscription: sub})
 	// Not their ids: what a publish delivers itself has no sequence in the backlog.
 	s.say("waiting: %d %v", len(ids), err)
 	if len(ids) == 0 {
@@ -48,10 +51,10 @@ func (s *script) evict(sub, dlq arn.ARN) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	state := DeliveryDeadLetter
+	state := backlog.DeliveryDeadLetter
 	m, _ := s.pump.render(d.Message)
 	if s.rand.IntN(2) == 0 {
-		dlq, m, state = arn.ARN{}, nil, DeliveryDropped
+		dlq, m, state = arn.ARN{}, nil, backlog.DeliveryDropped
 	}
 	wait, err := s.engine.Remove(ctx, d, dlq, m, state, "a test")
 	wait()
@@ -79,16 +82,16 @@ func newOperatorWorld(t *testing.T) *operatorWorld {
 		w.Close()
 		w.store.Close()
 	})
-	w.pump = &pump{decide: func(d *Delivery) {
+	w.pump = &pump{decide: func(d *backlog.Delivery) {
 		w.attempts = append(w.attempts, fmt.Sprintf("%s %d", d.Message.Body, d.Attempt))
 		if !w.fail {
-			w.Delivered(d, Attempt{At: w.clock.Now(), Outcome: "success"})
+			w.Delivered(d, backlog.Attempt{At: w.clock.Now(), Outcome: "success"})
 			return
 		}
-		w.Retry(d, Attempt{At: w.clock.Now(), Outcome: "server-error"}, w.clock.Now().Add(time.Minute))
+		w.Retry(d, backlog.Attempt{At: w.clock.Now(), Outcome: "server-error"}, w.clock.Now().Add(time.Minute))
 	}}
 	w.open()
-	w.check(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("dlq")}))
+	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
 	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 	sub, err := w.Subscribe(ctx, topic.Subscribe{
 		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x", ID: subscriptionID(1), Token: "secret",
@@ -125,7 +128,7 @@ func (w *operatorWorld) reopen() {
 func (w *operatorWorld) publish(n int) {
 	for range n {
 		w.ids++
-		_, err := w.Publish(context.Background(), topicARN("t"), Publication{ID: messageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
+		_, err := w.Publish(context.Background(), topicARN("t"), topics.Publication{ID: messageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
 		w.check(err)
 	}
 }
@@ -170,7 +173,7 @@ func TestBacklogCounts(t *testing.T) {
 	taken, _, err := w.Take(w.sub, 1)
 	w.check(err)
 	w.expect("one taken", w.backlog(), "2 due, 0 waiting, 1 in flight, oldest 10s, paused false")
-	w.Retry(taken[0], Attempt{Outcome: "server-error"}, w.clock.Now().Add(time.Hour))
+	w.Retry(taken[0], backlog.Attempt{Outcome: "server-error"}, w.clock.Now().Add(time.Hour))
 	w.expect("one failed", w.backlog(), "2 due, 1 waiting, 0 in flight, oldest 10s, paused false")
 	w.reopen()
 	w.expect("after a restart", w.backlog(), "2 due, 1 waiting, 0 in flight, oldest 10s, paused false")
@@ -291,7 +294,7 @@ func TestRetryNow(t *testing.T) {
 // holds, in order.
 func TestRetryAllTakesSteps(t *testing.T) {
 	w := newOperatorWorld(t)
-	const n = 5*operatorStep + 7
+	const n = 5*backlog.OperatorStep + 7
 	w.publish(n)
 	w.made()
 	w.advance(time.Second)
@@ -311,15 +314,15 @@ func TestRetryAllOfGroups(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
-	w.check(w.CreateQueue(ctx, QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
 	w.sub = subscribe(t, w.Engine, "t.fifo", "q.fifo", subscriptionID(2))
 	w.pump.every = true
 	w.check(w.SetFault(queueARN("q.fifo"), "unavailable"))
-	n := unraced(4, 2)*operatorStep + 7
+	n := unraced(4, 2)*backlog.OperatorStep + 7
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++
-			_, err := w.Publish(ctx, topicARN("t.fifo"), Publication{
+			_, err := w.Publish(ctx, topicARN("t.fifo"), topics.Publication{
 				ID: messageID(w.ids), Body: []byte("x"), Group: fmt.Sprint(i), Dedup: fmt.Sprint(w.ids),
 			})
 			w.check(err)
@@ -334,7 +337,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 		t.Fatalf("retried %d of %d, %v", got, n, err)
 	}
 	w.expect("the backlog", w.backlog(), fmt.Sprintf("%d due, 0 waiting, 0 in flight, oldest 1s, paused false", w.ids))
-	walk, listed := &Waiting{Subscription: w.sub}, 0
+	walk, listed := &backlog.Waiting{Subscription: w.sub}, 0
 	for {
 		ids, err := w.Next(ctx, walk)
 		w.check(err)
@@ -370,12 +373,12 @@ func TestRemove(t *testing.T) {
 	w.made()
 	w.check(w.Pause(ctx, w.sub))
 	w.publish(2) // fresh, beside those that have failed once
-	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
+	ids, err := w.Next(ctx, &backlog.Waiting{Subscription: w.sub})
 	w.check(err)
 	if len(ids) != 3 {
 		t.Fatalf("first %v", ids)
 	}
-	walk := &Waiting{Subscription: w.sub}
+	walk := &backlog.Waiting{Subscription: w.sub}
 	var all []string
 	for {
 		ids, err := w.Next(ctx, walk)
@@ -389,7 +392,7 @@ func TestRemove(t *testing.T) {
 	if len(all) != 5 || slices.Contains(all[:4], all[4]) {
 		t.Fatalf("all: %v", all)
 	}
-	look := func(id string) *Delivery {
+	look := func(id string) *backlog.Delivery {
 		d, err := w.Peek(ctx, w.sub, id)
 		w.check(err)
 		return d
@@ -399,22 +402,22 @@ func TestRemove(t *testing.T) {
 		t.Errorf("attempts: %d and %d", first.Attempt, fresh.Attempt)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "unavailable"))
-	if _, err := w.Remove(ctx, first, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := w.Remove(ctx, first, queueARN("dlq"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("out of reach: %v", err)
 	}
 	w.check(w.SetFault(queueARN("dlq"), "none"))
-	if _, err := w.Remove(ctx, first, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, first, queueARN("gone"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("no such queue: %v", err)
 	}
-	for i, d := range []*Delivery{first, fresh} {
-		wait, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), DeliveryDeadLetter, "x")
+	for i, d := range []*backlog.Delivery{first, fresh} {
+		wait, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), backlog.DeliveryDeadLetter, "x")
 		w.check(err)
 		wait()
-		if _, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("again: %v", err)
 		}
 	}
-	wait, err := w.Remove(ctx, last, arn.ARN{}, nil, DeliveryDropped, "y")
+	wait, err := w.Remove(ctx, last, arn.ARN{}, nil, backlog.DeliveryDropped, "y")
 	w.check(err)
 	wait()
 	w.reopen()
@@ -427,8 +430,8 @@ func TestRemove(t *testing.T) {
 	w.advance(time.Minute)
 	taken, _, err := w.Take(w.sub, 1)
 	w.check(err)
-	under := deliveryID{taken[0].lease.Lane, taken[0].lease.Sequence}.String()
-	if _, err := w.Peek(ctx, w.sub, under); !errors.Is(err, ErrUnderWay) {
+	under := backlog.DeliveryID{Lane: taken[0].Queued.Lane, Sequence: taken[0].Queued.Sequence}.String()
+	if _, err := w.Peek(ctx, w.sub, under); !errors.Is(err, backlog.ErrUnderWay) {
 		t.Errorf("under way: %v", err)
 	}
 	w.Release(taken[0])
@@ -444,11 +447,11 @@ func TestRefusedEviction(t *testing.T) {
 	w := newOperatorWorld(t)
 	w.publish(1)
 	w.made()
-	ids, err := w.Next(ctx, &Waiting{Subscription: w.sub})
+	ids, err := w.Next(ctx, &backlog.Waiting{Subscription: w.sub})
 	w.check(err)
 	d, err := w.Peek(ctx, w.sub, ids[0])
 	w.check(err)
-	if _, err := w.Remove(ctx, d, queueARN("gone"), newMessage(100, "dead"), DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, d, queueARN("gone"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Fatalf("no such queue: %v", err)
 	}
 	w.advance(time.Minute)
@@ -466,7 +469,7 @@ func TestRefusedEviction(t *testing.T) {
 	if got := w.made(); !slices.Equal(got, []string{"m1 4"}) {
 		t.Errorf("attempts in the end %v", got)
 	}
-	w.journal.Flush()
+	w.Journal.Flush()
 	for _, kind := range []byte("mltdn") {
 		if n := countKeys(t, w.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
@@ -478,7 +481,7 @@ func TestRefusedEviction(t *testing.T) {
 func TestUnreadableMessage(t *testing.T) {
 	w := newOperatorWorld(t)
 	w.publish(3)
-	w.journal.Flush()
+	w.Journal.Flush()
 	n := 0
 	for key := range storetest.Dump(t, w.store) {
 		if key[2] != 'D' || key[11] != 'm' {

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -41,17 +42,17 @@ func TestPartsHaveCounters(t *testing.T) {
 	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), observe), Clock: clock.NewVirtual(start)})
 	defer e.Close()
 	q := queueARN("q.fifo")
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}}); err != nil {
 		t.Fatal(err)
 	}
 	receive := func(n int) string {
 		t.Helper()
 		m := newMessage(n, "x")
 		m.Group, m.Dedup = "g", m.ID.String()
-		if _, err := e.Send(ctx, q, []Outgoing{{Message: m}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: q, Max: 1, Visibility: 30 * time.Second})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 1, Visibility: 30 * time.Second})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -63,14 +64,14 @@ func TestPartsHaveCounters(t *testing.T) {
 	}
 	receive(2)
 	sh := e.shardOf(q)
-	sh.mu.Lock()
-	sh.meta.Now += 60_000 // the lease has run out, and no timer has come yet
-	sh.mu.Unlock()
+	sh.Mu.Lock()
+	sh.Meta.Now += 60_000 // the lease has run out, and no timer has come yet
+	sh.Mu.Unlock()
 	watched = true
 	if _, err := e.DeleteMessages(ctx, q, []string{handle}); err != nil { // it is gone, which only the store knows
 		t.Fatal(err)
 	}
-	e.journal.Flush()
+	e.Journal.Flush()
 	watched = false
 	if without > 0 {
 		t.Errorf("%d commits changed leases and not the counters", without)

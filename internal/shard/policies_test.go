@@ -14,6 +14,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // admitting is a queue's policy that lets one topic in.
@@ -33,9 +35,9 @@ func setPolicy(t testing.TB, e *Engine, q arn.ARN, doc string) {
 func admitted(t testing.TB, e *Engine, q, from arn.ARN) bool {
 	t.Helper()
 	sh := e.shardOf(q)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	err := sh.queues[q].admits(from, sh.now())
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	err := sh.Queues[q].Admits(from, sh.Now())
 	if err != nil && !errors.Is(err, fault.New(fault.AccessDenied, "")) {
 		t.Errorf("refused with %v", err)
 	}
@@ -70,7 +72,7 @@ func TestPolicyIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(e.CreateQueue(ctx, QueueSpec{ARN: q, Attributes: map[string]string{"Policy": admitting(q, one)}}))
+	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"Policy": admitting(q, one)}}))
 	check("created with it", "0one")
 	do(e.SetQueueAttributes(ctx, q, map[string]string{"DelaySeconds": "1"}))
 	check("another attribute changed", "0one")
@@ -79,13 +81,13 @@ func TestPolicyIsKept(t *testing.T) {
 	do(e.Close())
 	e = openEngine(t, o)
 	check("loaded", "0one")
-	do(e.AddPermission(ctx, q, Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	do(e.AddPermission(ctx, q, queues.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("a permission added", "0one")
 	setPolicy(t, e, q, admitting(q, foreign))
 	check("changed", "1one")
 	do(e.RemovePermission(ctx, q, "own"))
 	check("its last statement removed", "0one 0other")
-	do(e.AddPermission(ctx, q, Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	do(e.AddPermission(ctx, q, queues.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("nothing but a permission", "")
 	setPolicy(t, e, q, "")
 	check("removed", "0one 0other")
@@ -104,17 +106,17 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 	e := openEngine(t, o)
 	q := queueARN("q")
-	if err := e.CreateQueue(context.Background(), QueueSpec{ARN: q}); err != nil {
+	if err := e.CreateQueue(context.Background(), queues.QueueSpec{ARN: q}); err != nil {
 		t.Fatal(err)
 	}
 	sh := e.shardOf(q)
-	sh.mu.Lock()
-	sh.queues[q].record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
-	if err := sh.writeQueue(sh.queues[q]); err != nil {
+	sh.Mu.Lock()
+	sh.Queues[q].Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
+	if err := sh.WriteQueue(sh.Queues[q]); err != nil {
 		t.Fatal(err)
 	}
-	g := sh.commit(true)
-	sh.mu.Unlock()
+	g := sh.Commit(true)
+	sh.Mu.Unlock()
 	g.Wait()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -144,7 +146,7 @@ func TestForbiddenTransfer(t *testing.T) {
 		transfer := func() error {
 			m := &message.Message{ID: messageID(7), Body: []byte("a")}
 			m.Seal()
-			return w.Transfer(ctx, ds[0], Attempt{Outcome: "success"}, w.queue, m, DeliveryDelivered, "")
+			return w.Transfer(ctx, ds[0], backlog.Attempt{Outcome: "success"}, w.queue, m, backlog.DeliveryDelivered, "")
 		}
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("two steps %t: %v", twoStep, err)
@@ -165,26 +167,26 @@ func TestForbiddenTransfer(t *testing.T) {
 
 // A queue without a policy costs a delivery nothing.
 func TestNoPolicyCostsNothing(t *testing.T) {
-	qs := &queueState{arn: queueARN("q"), record: &queueRecord{}}
+	qs := &queues.Queue{ARN: queueARN("q"), Record: &queues.QueueRecord{}}
 	from := topicARN("t")
-	if n := testing.AllocsPerRun(100, func() { _ = qs.admits(from, 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = qs.Admits(from, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkAdmits(b *testing.B) {
 	q, from := queueARN("q"), topicARN("t")
-	p, err := parseQueuePolicy(admitting(q, from))
+	p, err := queues.ParseQueuePolicy(admitting(q, from))
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, qs := range map[string]*queueState{
-		"none": {arn: q, record: &queueRecord{}}, "one topic": {arn: q, record: &queueRecord{}, policy: p},
+	for name, qs := range map[string]*queues.Queue{
+		"none": {ARN: q, Record: &queues.QueueRecord{}}, "one topic": {ARN: q, Record: &queues.QueueRecord{}, Policy: p},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if qs.admits(from, 1) != nil {
+				if qs.Admits(from, 1) != nil {
 					b.Fatal("refused")
 				}
 			}

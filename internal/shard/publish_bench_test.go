@@ -11,14 +11,16 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
 )
 
 // BenchmarkPublish publishes 1 KiB to raw queues, 16 at once, on a disk.
 func BenchmarkPublish(b *testing.B) {
-	for _, queues := range []int{1, 10, 100} {
-		b.Run(fmt.Sprint(queues), func(b *testing.B) {
+	for _, queueCount := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(queueCount), func(b *testing.B) {
 			ctx := context.Background()
 			s, err := pebble.Open(b.TempDir(), pebble.Options{})
 			if err != nil {
@@ -28,7 +30,7 @@ func BenchmarkPublish(b *testing.B) {
 			var ids atomic.Int64
 			newID := func() message.ID { return messageID(int(ids.Add(1))) }
 			e := openEngine(b, Options{
-				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*Published) {}, Events: func(QueueEvent) {},
+				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
 				Render: func(n *message.Message) (*message.Message, error) {
 					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
 					m.Seal()
@@ -39,9 +41,9 @@ func BenchmarkPublish(b *testing.B) {
 			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
 				b.Fatal(err)
 			}
-			for i := range queues {
+			for i := range queueCount {
 				q := queueARN(fmt.Sprint("q", i))
-				if err := e.CreateQueue(ctx, QueueSpec{ARN: q}); err != nil {
+				if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := e.Subscribe(ctx, topic.Subscribe{
@@ -57,7 +59,7 @@ func BenchmarkPublish(b *testing.B) {
 			before := processorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+					if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -10,6 +10,8 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -17,16 +19,16 @@ import (
 // witness keeps what publishes were told.
 type witness struct {
 	mu  sync.Mutex
-	all []Published
+	all []topics.Published
 }
 
-func (w *witness) see(p *Published) {
+func (w *witness) see(p *topics.Published) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, *p)
 }
 
-func (w *witness) take() []Published {
+func (w *witness) take() []topics.Published {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := w.all
@@ -60,7 +62,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := w.Publish(ctx, topicARN("direct"), Publication{ID: messageID(2), Body: []byte("a")}, Publication{
+	_, err := w.Publish(ctx, topicARN("direct"), topics.Publication{ID: messageID(2), Body: []byte("a")}, topics.Publication{
 		ID: messageID(3), Body: []byte("b"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
@@ -76,7 +78,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Errorf("event %+v", p)
 		}
 	}
-	received, err := w.Receive(ctx, ReceiveRequest{Queue: w.queue, Max: 10, Visibility: -1})
+	received, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10, Visibility: -1})
 	if err != nil || len(received) != 3 {
 		t.Fatalf("received %v, %v", received, err)
 	}
@@ -85,7 +87,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Errorf("the event names message %s, the queue has %s", p.Direct[0].MessageID, m.ID)
 		}
 	}
-	if _, err := w.Publish(ctx, topicARN("gone"), Publication{ID: messageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
+	if _, err := w.Publish(ctx, topicARN("gone"), topics.Publication{ID: messageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
 		t.Errorf("a publish to no topic: %v", err)
 	}
 }
@@ -102,22 +104,22 @@ func TestPublishedInSteps(t *testing.T) {
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * fanoutStep {
+	for i := range 3 * topics.FanoutStep {
 		sub := subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
 		policy := map[int]string{0: `{"a":["x"]}`, 1: `{"a":["y"]}`, 2: ""}[i%3]
 		if err := e.SetSubscriptionAttribute(ctx, sub, "FilterPolicy", policy); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := e.Publish(ctx, topicARN("wide"), Publication{
+	_, err := e.Publish(ctx, topicARN("wide"), topics.Publication{
 		ID: messageID(1), Body: []byte("to many"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	var want [filter.Verdicts]int
-	want[filter.AttributesMismatch] = fanoutStep
+	want[filter.AttributesMismatch] = topics.FanoutStep
 	got := seen.take()
 	if len(got) != 2 {
 		t.Fatalf("events %+v", got)

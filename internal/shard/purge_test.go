@@ -13,6 +13,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -30,22 +32,22 @@ func TestPurgeCostsTheSame(t *testing.T) {
 					last = append(last, c.Batch.Len())
 				}
 			}), Clock: clock.System})
-			if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range n / 10 {
-				var msgs []Outgoing
+				var msgs []queues.Outgoing
 				for j := range 10 {
-					msgs = append(msgs, Outgoing{Message: newMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
+					msgs = append(msgs, queues.Outgoing{Message: newMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
 				}
 				if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
+			if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
-			e.journal.Sync()
+			e.Journal.Sync()
 			last = nil
 			var err error
 			if what == "purge" {
@@ -118,7 +120,7 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed, err := e.ChangeVisibility(ctx, queueARN("q"), []VisibilityChange{{Handle: handle, Timeout: time.Second}})
+		changed, err := e.ChangeVisibility(ctx, queueARN("q"), []queues.VisibilityChange{{Handle: handle, Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,10 +130,10 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 	}
 	held := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -143,9 +145,9 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
 	old := held()
-	for i := range formerKept {
+	for i := range queues.FormerKept {
 		must(e.PurgeQueue(ctx, queueARN("q")))
 		e.Close()
 		e = openEngine(t, o)
@@ -155,7 +157,7 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 	try("after very many purges", old, fault.ReceiptHandleIsInvalid)
 	old = held()
 	must(e.DeleteQueue(ctx, queueARN("q")))
-	must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
 	try("after a deletion", old, fault.ReceiptHandleIsInvalid)
 	e.Close()
 }
@@ -166,7 +168,7 @@ func TestPurgeCooldown(t *testing.T) {
 	now := clock.NewVirtual(start)
 	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: now, Cooldowns: true}
 	e := openEngine(t, o)
-	if err := e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -194,10 +196,10 @@ func TestPurgeInTransfer(t *testing.T) {
 		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		died(t, e, 1)
 		from, to := e.shardOf(queueARN("dead")), e.shardOf(queueARN("q"))
-		from.mu.Lock()
-		qs := from.queues[queueARN("dead")]
-		leases, err := from.leaseForMove(qs, from.now(), 1)
-		from.mu.Unlock()
+		from.Mu.Lock()
+		qs := from.Queues[queueARN("dead")]
+		leases, err := from.LeaseForMove(qs, from.Now(), 1)
+		from.Mu.Unlock()
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
@@ -206,19 +208,19 @@ func TestPurgeInTransfer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		tk := &moveTask{source: queueARN("dead"), destination: queueARN("q")}
+		tk := &transfer.RunningMove{From: queueARN("dead"), To: queueARN("q")}
 		if arrived { // after the first step, before the second
-			to.mu.Lock()
-			id := transferID{shard: from.id, incarnation: qs.incarnation, sequence: leases[0].Sequence}
-			now := to.now()
-			to.accept(to.queues[queueARN("q")], now, arrivalOfBody("m0", now))
-			to.accepted = map[transferID]struct{}{id: {}}
-			to.batch.Set(id.key(to.id), []byte{0, 0, 0, 2})
-			to.commit(true)
-			to.mu.Unlock()
+			to.Mu.Lock()
+			id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
+			now := to.Now()
+			to.Accept(to.Queues[queueARN("q")], now, arrivalOfBody("m0", now))
+			to.Accepted = map[transfer.TransferID]struct{}{id: {}}
+			to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
+			to.Commit(true)
+			to.Mu.Unlock()
 		}
 		purge()
-		if _, err := e.moveOne(from, tk, qs, leases[0]); err == nil {
+		if _, err := e.MoveOne(from.OfTransfers(), tk, qs, leases[0]); err == nil {
 			t.Error("a message that was purged was moved")
 		}
 		e.Close()

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -24,7 +25,7 @@ func TestReceiveWithLittleMemory(t *testing.T) {
 				e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System})
 				defer e.Close()
 				q := queueARN(name)
-				spec := QueueSpec{ARN: q}
+				spec := queues.QueueSpec{ARN: q}
 				if q.FIFO() {
 					spec.Attributes = map[string]string{"FifoQueue": "true"}
 				}
@@ -35,20 +36,20 @@ func TestReceiveWithLittleMemory(t *testing.T) {
 					sendBody(t, e, q, i, bytes.Repeat([]byte{byte('a' + i)}, size))
 				}
 				budget := limit.NewBudget("b", 2<<20, 2*time.Second)
-				receive := func(r *limit.Reservation) ([]Received, error) {
+				receive := func(r *limit.Reservation) ([]queues.Received, error) {
 					r.Of(budget)
-					return e.Receive(t.Context(), ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour, Memory: r})
+					return e.Receive(t.Context(), queues.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour, Memory: r})
 				}
 				var first, second, third limit.Reservation
 				got, err := receive(&first)
-				if err != nil || len(got) == 0 || len(got) > (2<<20)/(recordWeight*size) {
+				if err != nil || len(got) == 0 || len(got) > (2<<20)/(queues.RecordWeight*size) {
 					t.Fatalf("%d messages, %v", len(got), err)
 				}
-				if used := budget.Stats().Used; used < int64(len(got)*recordWeight*size) {
+				if used := budget.Stats().Used; used < int64(len(got)*queues.RecordWeight*size) {
 					t.Errorf("%d messages, but %d bytes are reserved", len(got), used)
 				}
 				next := byte('a')
-				check := func(got []Received) {
+				check := func(got []queues.Received) {
 					t.Helper()
 					for _, m := range got {
 						if m.Body[0] != next || m.Receives != 1 {
@@ -104,7 +105,7 @@ func sendBody(t *testing.T, e *Engine, q arn.ARN, id int, body []byte) {
 	if q.FIFO() {
 		m.Group, m.Dedup = "g", string(body[:1])
 	}
-	if _, err := e.Send(t.Context(), q, []Outgoing{{Message: m}}); err != nil {
+	if _, err := e.Send(t.Context(), q, []queues.Outgoing{{Message: m}}); err != nil {
 		t.Fatal(err)
 	}
 }

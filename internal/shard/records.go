@@ -2,14 +2,16 @@ package shard
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/transfer"
 )
 
 // CheckRecord reports whether the value of one of this package's own records can be
@@ -17,32 +19,32 @@ import (
 func CheckRecord(id keyspace.ID, value []byte) error {
 	switch id {
 	case keyspace.KindQueue:
-		record, err := decodeQueueRecord(value)
+		record, err := queues.DecodeQueueRecord(value)
 		if err == nil {
 			_, err = attribute.Config(record.Attributes)
 		}
 		return err
 	case keyspace.KindMoveTask:
-		_, err := decodeMove(value)
+		_, err := transfer.DecodeMove(value)
 		return err
 	case keyspace.KindFanout, keyspace.KindArchive:
-		_, err := decodeFanout(bytes.Clone(value))
+		_, err := topics.DecodeFanout(bytes.Clone(value))
 		return err
 	case keyspace.KindDelivered:
-		_, err := decodeIncarnations(value)
+		_, err := topics.DecodeIncarnations(value)
 		return err
 	case keyspace.KindHistory:
-		if _, err := decodeHistory(value); err == nil {
+		if _, err := backlog.DecodeHistory(value); err == nil {
 			return nil
 		}
 		_, err := function.DecodeProgress(value)
 		return err
 	case keyspace.KindDuplicate:
-		return sized(value, duplicateSize)
+		return sized(value, queues.DuplicateSize)
 	case keyspace.KindReplay:
-		return sized(value, archivePlaceSize)
+		return sized(value, topics.ArchivePlaceSize)
 	case keyspace.KindHandleKey:
-		return sized(value, handleKeySize)
+		return sized(value, queues.HandleKeySize)
 	case keyspace.KindTransfer:
 		if len(value) == 0 { // the main lane, as versions before have written it
 			return nil
@@ -51,7 +53,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindTopicSequence, keyspace.KindDeletedTopics:
 		return sized(value, 8)
 	case keyspace.KindCode:
-		if len(value) == 0 || len(value) > codeChunk {
+		if len(value) == 0 || len(value) > functions.CodeChunk {
 			return errRecord(value)
 		}
 	default:
@@ -68,25 +70,4 @@ func sized(value []byte, size int) error {
 		return errRecord(value)
 	}
 	return nil
-}
-
-// decodeMove reads a move task's record.
-func decodeMove(value []byte) (r moveRecord, err error) {
-	if len(value) == 0 || value[0] != moveRecordVersion {
-		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
-	}
-	return r, json.Unmarshal(value[1:], &r)
-}
-
-// decodeIncarnations reads the subscriptions that got a publication already.
-func decodeIncarnations(value []byte) (map[uint64]struct{}, error) {
-	all := map[uint64]struct{}{}
-	for len(value) > 0 {
-		inc, w := binary.Uvarint(value)
-		if w <= 0 {
-			return nil, errRecord(value)
-		}
-		all[inc], value = struct{}{}, value[w:]
-	}
-	return all, nil
 }

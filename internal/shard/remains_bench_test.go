@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -46,11 +47,11 @@ func BenchmarkDeleteTopic(b *testing.B) {
 						subscribe(b, e, name.Resource, fmt.Sprint("q", i), subscriptionID(i))
 					}
 				}
-				if _, err := e.Publish(ctx, large, Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+				if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 					b.Fatal(err)
 				}
-				e.background.Wait()
-				e.journal.Flush()
+				e.Background.Wait()
+				e.Journal.Flush()
 				before := heapInUse()
 				largest = 0
 				over, waited := make(chan struct{}), make(chan time.Duration)
@@ -60,10 +61,10 @@ func BenchmarkDeleteTopic(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				e.background.Wait()
+				e.Background.Wait()
 				close(over)
 				b.ReportMetric(float64((<-waited).Microseconds()), "µs-waited")
-				e.journal.Flush()
+				e.Journal.Flush()
 				b.ReportMetric(float64(largest), "B-commit")
 				b.ReportMetric(float64(before-heapInUse()), "B-freed")
 				if err := e.Close(); err != nil {
@@ -80,7 +81,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 
 // longestWait reads from a shard again and again, as commands do, and returns how
 // long that took at most.
-func longestWait(sh *shard, over <-chan struct{}) (longest time.Duration) {
+func longestWait(sh *topics.Shard, over <-chan struct{}) (longest time.Duration) {
 	next := make(chan struct{})
 	for {
 		clock.System.AfterFunc(100*time.Microsecond, func() { next <- struct{}{} })
@@ -91,10 +92,10 @@ func longestWait(sh *shard, over <-chan struct{}) (longest time.Duration) {
 		default:
 		}
 		began := clock.System.Now()
-		sh.mu.Lock()
-		sh.readable()
-		_, _, _ = sh.engine.store.Get(nil, remainsKey(sh.id))
-		sh.mu.Unlock()
+		sh.Mu.Lock()
+		sh.Readable()
+		_, _, _ = sh.Engine.Store.Get(nil, topics.RemainsKey(sh.ID))
+		sh.Mu.Unlock()
 		longest = max(longest, clock.System.Now().Sub(began))
 	}
 }

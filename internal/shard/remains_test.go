@@ -21,6 +21,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -40,24 +43,24 @@ func besideTopic(e *Engine, t arn.ARN) arn.ARN {
 // subscription or topic that there is.
 func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
 	t.Helper()
-	e.journal.Flush()
+	e.Journal.Flush()
 	live := map[layoutPlace]bool{}
 	subscriptions := 0
-	for _, sh := range e.shards {
-		sh.mu.Lock()
-		for sub := range sh.topics.AllDeliverable() {
-			live[layoutPlace{sh.id, sub.Incarnation}] = true
+	for _, sh := range e.Topics.Shards {
+		sh.Mu.Lock()
+		for sub := range sh.Topics.AllDeliverable() {
+			live[layoutPlace{sh.ID, sub.Incarnation}] = true
 			subscriptions++
 		}
-		for inc := range sh.backlogs {
-			if !live[layoutPlace{sh.id, uint64(inc)}] {
+		for inc := range sh.Backlogs {
+			if !live[layoutPlace{sh.ID, uint64(inc)}] {
 				t.Errorf("backlog %d is left in memory", inc)
 			}
 		}
-		for _, qs := range sh.queues {
-			live[layoutPlace{sh.id, uint64(qs.incarnation)}] = true
+		for _, qs := range sh.Queues {
+			live[layoutPlace{sh.ID, uint64(qs.Incarnation)}] = true
 		}
-		sh.mu.Unlock()
+		sh.Mu.Unlock()
 	}
 	records := map[string]int{}
 	for key := range storetest.Dump(t, s) {
@@ -87,7 +90,7 @@ type layoutPlace struct {
 // all of what was not synced. The topic is there as it was, or it is not; nothing
 // of it comes back, nothing of others goes, and in the end nothing is left of it.
 func TestCrashWhileDeletingTopic(t *testing.T) {
-	const subscriptions = 2*remainsStep + 100
+	const subscriptions = 2*topics.CollectStep + 100
 	ctx := context.Background()
 	seed := seeds(t, 1)[0]
 	r := rand.New(rand.NewPCG(seed, 4))
@@ -139,22 +142,22 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		}
 	}
 	for i, name := range []arn.ARN{large, other} {
-		if _, err := e.Publish(ctx, name, Publication{ID: messageID(i), Body: []byte(name.Resource)}); err != nil {
+		if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(i), Body: []byte(name.Resource)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	crash()
 	now(&deleting)
 	must(e.DeleteTopic(ctx, large))
 	now(&deleted)
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
 	subscribe(t, e, large.Resource, "q0", subscriptionID(0))
-	if _, err := e.Publish(ctx, large, Publication{ID: messageID(3), Body: []byte("again")}); err != nil {
+	if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(3), Body: []byte("again")}); err != nil {
 		t.Fatal(err)
 	}
 	now(&recreated)
-	e.background.Wait()
+	e.Background.Wait()
 	crash()
 	checkNothingLeft(t, e, s)
 	must(e.Close())
@@ -181,7 +184,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 			}
 		}
 		take(large, subscriptions) // also while it is being reclaimed
-		e.background.Wait()
+		e.Background.Wait()
 		take(large, subscriptions)
 		take(other, others)
 		_, gone := e.TopicAttributes(ctx, large)
@@ -222,11 +225,11 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 			}
 		}
 		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
-		must(e.CreateQueue(ctx, QueueSpec{ARN: queueARN("q")}))
+		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
 		sub := subscribe(t, e, "t", "q", subscriptionID(1))
 		publish := func(body string) {
 			t.Helper()
-			if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+			if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,39 +237,39 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 			publish("old")
 		}
 		ds := takeAll(t, e, sub)[:5]
-		e.Retry(ds[0], Attempt{Outcome: "server-error"}, start.Add(time.Second))
+		e.Retry(ds[0], backlog.Attempt{Outcome: "server-error"}, start.Add(time.Second))
 
 		sh := e.shardOf(topicARN("t"))
-		sh.mu.Lock()
-		sh.reclaiming = true // the steps wait for us
-		sh.mu.Unlock()
+		sh.Mu.Lock()
+		sh.Reclaiming = true // the steps wait for us
+		sh.Mu.Unlock()
 		must(e.DeleteTopic(ctx, topicARN("t")))
 		if _, err := e.TopicAttributes(ctx, topicARN("t")); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("the attributes of what was deleted: %v", err)
 		}
-		if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a publish to what was deleted: %v", err)
 		}
 		p := &pump{engine: e, newID: func() message.ID { return messageID(9) }}
 		e.SetConsumer("sns", p)
 		m := newMessage(7, "old")
-		must(e.Transfer(ctx, ds[1], Attempt{}, queueARN("q"), m, DeliveryDelivered, ""))
+		must(e.Transfer(ctx, ds[1], backlog.Attempt{}, queueARN("q"), m, backlog.DeliveryDelivered, ""))
 		if info, err := e.QueueInfo(ctx, queueARN("q")); err != nil || info.Counts.Visible != 0 {
 			t.Errorf("a message of what was deleted is in a queue: %+v, %v", info.Counts, err)
 		}
 		e.Release(ds[2])
-		e.Delivered(ds[3], Attempt{Outcome: "success"})
+		e.Delivered(ds[3], backlog.Attempt{Outcome: "success"})
 		if e.Current(ds[4]) {
 			t.Error("a delivery of what was deleted is to be made")
 		}
-		if _, err := e.Remove(ctx, ds[4], queueARN("q"), m, DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Remove(ctx, ds[4], queueARN("q"), m, backlog.DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a delivery of what was deleted is evicted: %v", err)
 		}
 		if _, err := c.Advance(ctx, 30*24*time.Hour); err != nil { // retries, leases, retention
 			t.Fatal(err)
 		}
-		if ds := takeAll(t, e, sub); len(ds) > 0 || p.run(t) > 0 || len(sh.timers) > 0 {
-			t.Errorf("%d messages come out of what was deleted, %d timers run", len(ds), len(sh.timers))
+		if ds := takeAll(t, e, sub); len(ds) > 0 || p.run(t) > 0 || len(sh.Timers) > 0 {
+			t.Errorf("%d messages come out of what was deleted, %d timers run", len(ds), len(sh.Timers))
 		}
 		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 		if subs, _, err := e.ListSubscriptionsByTopic(ctx, topicARN("t"), "", 10); err != nil || len(subs) > 0 {
@@ -276,19 +279,19 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		publish("new")
 		p.run(t)
 		left := countKeys(t, s, 'C', 0)
-		sh.mu.Lock()
-		sh.reclaiming = false
-		sh.reclaim()
-		sh.mu.Unlock()
-		e.background.Wait()
-		e.journal.Flush()
+		sh.Mu.Lock()
+		sh.Reclaiming = false
+		sh.Reclaim()
+		sh.Mu.Unlock()
+		e.Background.Wait()
+		e.Journal.Flush()
 		if n := countKeys(t, s, 'C', 0); n != left-1 {
 			t.Errorf("of %d backlogs and queues %d are left", left, n)
 		}
 		checkNothingLeft(t, e, s)
 		publish("newer")
 		p.run(t)
-		got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10})
 		if err != nil || len(got) != 2 || string(got[0].Body) != "new" || string(got[1].Body) != "newer" {
 			t.Errorf("the queue has got %d messages, %v", len(got), err)
 		}
@@ -318,16 +321,16 @@ func TestDeleteLargeTopic(t *testing.T) {
 			subscribe(t, e, other.Resource, fmt.Sprint("q", i), subscriptionID(i))
 		}
 	}
-	if _, err := e.Publish(ctx, large, Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
-	e.background.Wait()
-	e.journal.Flush()
+	e.Background.Wait()
+	e.Journal.Flush()
 	largest = 0
 	if err := e.DeleteTopic(ctx, large); err != nil {
 		t.Fatal(err)
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	checkNothingLeft(t, e, s)
 	if largest > 256<<10 {
 		t.Errorf("the largest commit has %d bytes", largest)
@@ -352,23 +355,23 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
 	before := subscribe(t, e, "t", "q1", subscriptionID(1))
 	subscribe(t, e, "t", "q2", subscriptionID(2))
-	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range takeAll(t, e, before) {
-		e.Delivered(d, Attempt{Outcome: "success"})
+		e.Delivered(d, backlog.Attempt{Outcome: "success"})
 	}
 	find := func() weak.Pointer[topic.Topic] {
 		sh := e.shardOf(topicARN("t"))
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		found, _ := sh.topics.Topic(topicARN("t"))
+		sh.Mu.Lock()
+		defer sh.Mu.Unlock()
+		found, _ := sh.Topics.Topic(topicARN("t"))
 		return weak.Make(found)
 	}
 	deleted := find()
 	must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: before, Authenticated: true}))
 	must(e.DeleteTopic(ctx, topicARN("t")))
-	e.background.Wait()
+	e.Background.Wait()
 	runtime.GC()
 	if deleted.Value() != nil {
 		t.Error("a topic that was deleted is still in memory")
@@ -389,7 +392,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 	names := []arn.ARN{topicARN("t0")}
 	names = append(names, besideTopic(e, names[0]))
 	var ids, deletions atomic.Int64
-	take := func(sub arn.ARN) (ds []*Delivery) {
+	take := func(sub arn.ARN) (ds []*backlog.Delivery) {
 		ds, _, err := e.Take(sub, 1000)
 		if err != nil {
 			t.Error(err)
@@ -412,7 +415,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 					}
 					messages := 1 + r.IntN(5)
 					for range messages {
-						if _, err := e.Publish(ctx, name, Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+						if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -422,12 +425,12 @@ func TestTopicsComeAndGo(t *testing.T) {
 							if string(d.Message.Body) == "x" {
 								own++
 							}
-							e.Delivered(d, Attempt{Outcome: "success"})
+							e.Delivered(d, backlog.Attempt{Outcome: "success"})
 						}
 						if own != messages {
 							t.Errorf("%s has %d messages of %d", sub, own, messages)
 						}
-						if _, err := e.Publish(ctx, name, Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+						if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -450,7 +453,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 			clients.Go(func() { // whose publishes and subscriptions come at any moment
 				r := rand.New(rand.NewPCG(seed, uint64(10*round+i+5)))
 				for before := deletions.Load(); deletions.Load() < before+30; {
-					_, err := e.Publish(ctx, names[r.IntN(len(names))], Publication{ID: messageID(2), Body: []byte("beside")})
+					_, err := e.Publish(ctx, names[r.IntN(len(names))], topics.Publication{ID: messageID(2), Body: []byte("beside")})
 					if err != nil && fault.KindOf(err) != fault.NotFound {
 						t.Error(err)
 					}
@@ -463,7 +466,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		e = openEngine(t, o)
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	checkNothingLeft(t, e, s)
 	for _, space := range []byte("CDST") {
 		if n := countKeys(t, s, space, 0); n > 0 {
@@ -486,7 +489,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	subscribe(t, e, "t", "q", subscriptionID(1))
-	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	sh := e.shardOf(topicARN("t"))
@@ -507,7 +510,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 			}
 		}
 		if c.mark != "" {
-			b.Set(remainsKey(sh.id), []byte(c.mark))
+			b.Set(topics.RemainsKey(sh.ID), []byte(c.mark))
 		}
 		if err := s.Apply(true, &b); err != nil {
 			t.Fatal(err)
@@ -517,7 +520,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 			t.Errorf("with the mark %q: %v", c.mark, err)
 		}
 		if err == nil {
-			e.background.Wait()
+			e.Background.Wait()
 			checkNothingLeft(t, e, s)
 			e.Close()
 		}

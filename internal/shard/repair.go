@@ -15,6 +15,8 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // sequenceGap is how far the next sequence of a queue is put behind the last one that
@@ -315,7 +317,7 @@ func (r *Repair) adopt() {
 		}
 	}
 	for _, o := range r.orphans {
-		record := queueRecord{
+		record := queues.QueueRecord{
 			Incarnation: o.incarnation, Created: o.created, Modified: o.created,
 			Attributes: map[string]string{attribute.MessageRetentionPeriod: salvagedRetention},
 		}
@@ -324,14 +326,12 @@ func (r *Repair) adopt() {
 			end, record.Attributes[attribute.FifoQueue] = ".fifo", "true"
 		}
 		name := arn.ARN{}
-		for n := 1; n == 1 || shardNumber(name) != o.shard; n++ { // a name decides on the shard
+		for n := 1; n == 1 || kernel.ShardNumber(name) != o.shard; n++ { // a name decides on the shard
 			name = arn.Queue(at.region, at.account, fmt.Sprintf("salvaged-%d-%d-%d%s", o.shard, o.incarnation, n, end))
 		}
-		value, err := json.Marshal(&record)
-		if err != nil {
+		if err := record.Put(&r.out, o.shard, name); err != nil {
 			continue // it is of numbers and texts
 		}
-		r.out.Set(catalogKey(o.shard, name), append([]byte{queueRecordVersion}, value...))
 		r.lost = append(r.lost, fmt.Sprintf("the name, attributes and tags of a queue, whose %d messages are in %s now", o.messages, name))
 	}
 	r.orphans = nil
@@ -344,7 +344,7 @@ func (r *Repair) Lost() []string { return r.lost }
 // seeName makes counters for a queue of which nothing else is left.
 func (r *Repair) seeName(value []byte) {
 	r.endQueue()
-	record, err := decodeQueueRecord(value)
+	record, err := queues.DecodeQueueRecord(value)
 	if err != nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -28,7 +29,7 @@ func TestReplay(t *testing.T) {
 			checkStream(t, commits)
 			inOrder := replay(t, commits)
 			var byShard []*mutation.Commit
-			for id := range uint16(Shards) {
+			for id := range uint16(kernel.Shards) {
 				byShard = append(byShard, ofShard(commits, id)...)
 			}
 			if !storetest.Equal(t, original, inOrder) || !storetest.Equal(t, original, replay(t, byShard)) {
@@ -86,7 +87,7 @@ func ofShard(commits []*mutation.Commit, id uint16) (of []*mutation.Commit) {
 // write none but its own keys, and tell its own sequence and epoch.
 func checkStream(t *testing.T, commits []*mutation.Commit) {
 	t.Helper()
-	for id := range uint16(Shards) {
+	for id := range uint16(kernel.Shards) {
 		var sequence uint64
 		var epoch uint32
 		var latest int64

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -34,15 +36,15 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 		subscribe(t, e, "wide.fifo", fmt.Sprintf("q%d.fifo", i), subscriptionID(i))
 	}
 	for i, size := range []int{200_000, 10, 200_000, 10, 10} {
-		p := Publication{ID: messageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
+		p := topics.Publication{ID: messageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
 		if r, err := e.Publish(ctx, topicARN("wide.fifo"), p); err != nil || r[0].Sequence != uint64(i+1) {
 			t.Fatal(r, err)
 		}
 	}
-	e.background.Wait()
+	e.Background.Wait()
 	sh := e.shardOf(topicARN("wide.fifo"))
-	if len(sh.spreading) != 0 || len(sh.fanouts) != 0 {
-		t.Errorf("still spreading %v, %v", sh.spreading, sh.fanouts)
+	if len(sh.Spreading) != 0 || len(sh.Fanouts) != 0 {
+		t.Errorf("still spreading %v, %v", sh.Spreading, sh.Fanouts)
 	}
 	for i := range subscribers {
 		for want := uint64(1); want <= 5; want++ {
@@ -50,7 +52,7 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 			if err != nil || len(ds) != 1 || ds[0].Message.Notice.Sequence != want {
 				t.Fatalf("subscriber %d: not message %d alone: %d, %v", i, want, len(ds), err)
 			}
-			e.Delivered(ds[0], Attempt{Outcome: "success"})
+			e.Delivered(ds[0], backlog.Attempt{Outcome: "success"})
 		}
 	}
 }
@@ -63,11 +65,11 @@ func TestArchiveIsShortened(t *testing.T) {
 	createFIFOTopic(t, e, "old.fifo", map[string]string{"ArchivePolicy": `{"MessageRetentionPeriod":"1"}`})
 	kept := func() int {
 		t.Helper()
-		e.journal.Flush()
+		e.Journal.Flush()
 		return countKeys(t, s, 'A', 0)
 	}
 	for i := range 10 {
-		p := Publication{ID: messageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
+		p := topics.Publication{ID: messageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
 		if _, err := e.Publish(ctx, topicARN("old.fifo"), p); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"log/slog"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -85,7 +87,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 			a.receive(from, 10, 0)
 		}
 	}
-	a.engine.journal.Flush()
+	a.engine.Journal.Flush()
 	var key, second []byte
 	for k, record := range storetest.Dump(t, a.store) {
 		if k[2] == 'D' && k[11] == 'm' && bytes.HasSuffix(record, []byte("2")) {
@@ -110,14 +112,14 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 		}
 	}
 	aged()
-	bodies := func(got []Received) (bodies []string) {
+	bodies := func(got []queues.Received) (bodies []string) {
 		for _, m := range got {
 			bodies = append(bodies, string(m.Body))
 		}
 		slices.Sort(bodies)
 		return bodies
 	}
-	expect := func(most int, want ...string) []Received {
+	expect := func(most int, want ...string) []queues.Received {
 		t.Helper()
 		got := a.receive(q, most, time.Minute)
 		if !slices.Equal(bodies(got), want) {
@@ -132,7 +134,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 		t.Errorf("it is told %d times:\n%s", n, &log)
 	}
 	errs, err := a.engine.DeleteMessages(t.Context(), queueARN(q), []string{first[0].ReceiptHandle})
-	a.must(errorsFirst(append(errs, err)...))
+	a.must(cmp.Or(append(errs, err)...))
 	aged() // of the third
 	a.pass(2 * time.Minute)
 	expect(10, "3")
@@ -146,7 +148,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	set(damaged(second))
 	expect(10, "3")
 	a.pass(time.Hour)
-	a.engine.journal.Flush()
+	a.engine.Journal.Flush()
 	for _, kind := range []byte("mltdengrh") {
 		if n := countKeys(t, a.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
@@ -164,7 +166,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 	defer func() { a.engine.Close(); a.store.Close() }()
 	a.create("q", map[string]string{"MessageRetentionPeriod": "600"})
 	a.send("q", "", many)
-	a.engine.journal.Flush()
+	a.engine.Journal.Flush()
 	var b mutation.Batch
 	for k := range storetest.Dump(t, a.store) {
 		if k[2] == 'D' && k[11] == 'm' {
@@ -177,11 +179,11 @@ func TestManyUnreadableRecords(t *testing.T) {
 	if got := a.receive("q", 1, time.Minute); len(got) != 0 {
 		t.Errorf("received %v", got)
 	}
-	if n := strings.Count(log.String(), "set aside"); n != receiveRounds {
+	if n := strings.Count(log.String(), "set aside"); n != queues.ReceiveRounds {
 		t.Errorf("%d are set aside by one receive", n)
 	}
 	a.pass(2 * time.Hour)
-	a.engine.journal.Flush()
+	a.engine.Journal.Flush()
 	if n := countKeys(t, a.store, 'D', 'm'); n > 0 {
 		t.Errorf("%d records are left", n)
 	}

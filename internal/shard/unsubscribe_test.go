@@ -12,6 +12,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -37,8 +40,8 @@ func hookEngine(t *testing.T, o Options) (*Engine, topic.Unsubscribe) {
 	if err != nil || len(ds) != 1 {
 		t.Fatalf("took %d confirmations: %v", len(ds), err)
 	}
-	e.Delivered(ds[0], Attempt{})
-	if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+	e.Delivered(ds[0], backlog.Attempt{})
+	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
 		t.Fatal(err)
 	}
 	return e, topic.Unsubscribe{Subscription: sub.ARN, Token: "regret"}
@@ -172,11 +175,11 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 	if _, err := c.Advance(ctx, topic.TokenLife); err != nil {
 		t.Fatal(err)
 	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.readable()
-	if got := countKeys(t, s, 'S', 0); got != before-1 || len(sh.backlogs) != 0 {
-		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.backlogs))
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	sh.Readable()
+	if got := countKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
+		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
 	}
 }
 
@@ -211,7 +214,7 @@ func TestSignedWhenReceived(t *testing.T) {
 		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
 			t.Fatal(err)
 		}
-		for _, spec := range []QueueSpec{
+		for _, spec := range []queues.QueueSpec{
 			{ARN: queueARN("dead")},
 			{ARN: queueARN("q"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead").String() + `","maxReceiveCount":2}`}},
 		} {
@@ -223,22 +226,22 @@ func TestSignedWhenReceived(t *testing.T) {
 		e.SetConsumer("sns", p)
 		sub := subscribe(t, e, "t", "q", subscriptionID(1))
 		for i := range 3 {
-			if _, err := e.Publish(ctx, topicARN("t"), Publication{ID: messageID(i), Body: []byte("text")}); err != nil {
+			if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(i), Body: []byte("text")}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if twoStep {
 			for _, d := range takeAll(t, e, sub) {
 				m, _ := o.Render(d.Message)
-				if err := e.Transfer(ctx, d, Attempt{}, queueARN("q"), m, DeliveryDelivered, ""); err != nil {
+				if err := e.Transfer(ctx, d, backlog.Attempt{}, queueARN("q"), m, backlog.DeliveryDelivered, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		publishing = false
 		for round, name := range []string{"q", "q", "q", "dead"} {
-			got, err := e.Receive(ctx, ReceiveRequest{Queue: queueARN(name), Max: 10})
-			e.background.Wait()
+			got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN(name), Max: 10})
+			e.Background.Wait()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +266,7 @@ func TestSignedWhenReceived(t *testing.T) {
 	}
 }
 
-func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*Delivery {
+func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*backlog.Delivery {
 	t.Helper()
 	ds, more, err := e.Take(sub, 10)
 	if err != nil || more {
@@ -306,7 +309,7 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Full: func() bool { return full }}
 	e := openEngine(t, o)
 	name := topicARN("0.fifo")
-	for i := 1; e.shardOf(name).id != 0; i++ {
+	for i := 1; e.shardOf(name).ID != 0; i++ {
 		name = topicARN(fmt.Sprint(i, ".fifo"))
 	}
 	check := func(err error) {
@@ -337,7 +340,7 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 	s, c := memory.New(), clock.NewVirtual(start)
 	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
-	take := func() *Delivery {
+	take := func() *backlog.Delivery {
 		t.Helper()
 		ds, _, err := e.Take(cmd.Subscription, 1)
 		if err != nil || len(ds) != 1 {
@@ -347,20 +350,20 @@ func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 	}
 	for _, want := range []string{"", "signed", "signed"} {
 		d := take()
-		if string(d.Signature) != want || d.history.total != d.Attempt-1 {
-			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Signature, d.history.total)
+		if string(d.Signature) != want || d.History.Total != d.Attempt-1 {
+			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Signature, d.History.Total)
 		}
 		d.Signature = []byte("signed")
-		e.Retry(d, Attempt{At: start, Outcome: "server-error"}, start)
+		e.Retry(d, backlog.Attempt{At: start, Outcome: "server-error"}, start)
 		e.Close()
 		e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
 	}
 	e.Close()
 
-	h := history{total: 1, first: []Attempt{{At: start, Outcome: "success"}}}
-	record := h.encode()
+	h := backlog.History{Total: 1, First: []backlog.Attempt{{At: start, Outcome: "success"}}}
+	record := h.Encode()
 	first := append([]byte{1}, record[2:]...) // which had no signature, not even its length
-	if got, err := decodeHistory(first); err != nil || got.total != 1 || len(got.first) != 1 || got.signature != nil {
+	if got, err := backlog.DecodeHistory(first); err != nil || got.Total != 1 || len(got.First) != 1 || got.Signature != nil {
 		t.Errorf("the first version is read as %+v", got)
 	}
 }

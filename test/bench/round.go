@@ -114,7 +114,7 @@ func (b *bench) profileAll(ctx context.Context, name string, contenders []conten
 			continue
 		}
 		file := name
-		if c.name != c.server.name {
+		if c.name != c.server.name || c.server.role == earlier {
 			file += " " + c.name
 		}
 		fetched := make(chan error, len(profileKinds))

@@ -16,6 +16,7 @@ const (
 	policyStart   = 5.0     // s
 	policyBytes   = 255_000 // of a policy
 	policyMany    = 80
+	policyTries   = 5
 	policyLevels  = 140
 )
 
@@ -40,7 +41,7 @@ func runPolicies(ctx context.Context, b *bench) error {
 	}
 	t := &table{
 		title:  "Hard filter policies",
-		note:   fmt.Sprintf("Policies of %d bytes: one call each, in ms, with all that a request takes. Then %d of them on one topic.", policyBytes, policyMany),
+		note:   fmt.Sprintf("Policies of %d bytes: a call each, the one of %d with the least CPU, in ms, with all that a request takes. Then %d of them on one topic.", policyBytes, policyTries, policyMany),
 		header: []string{"", "ms", "CPU ms"},
 	}
 	b.report.tables = append(b.report.tables, t)
@@ -48,8 +49,12 @@ func runPolicies(ctx context.Context, b *bench) error {
 	for _, one := range hardPolicies() {
 		var took, cpu float64
 		var refused error
-		for n := range 3 { // the last one counts: a fresh server has grown to its work by then
-			took, cpu, refused = s.timed(func() error { return setPolicy(c, topic, 1000+n, one.policy) })
+		for n := range policyTries { // the least counts: a fresh server has yet to grow, and others only add
+			t, spent, err := s.timed(func() error { return setPolicy(c, topic, 1000+n, one.policy) })
+			if n == 0 || spent < cpu {
+				took, cpu = t, spent
+			}
+			refused = err
 			c.close()
 		}
 		what := "taken"

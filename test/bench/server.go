@@ -79,7 +79,7 @@ func startAll(ctx context.Context, specs []spec, dir string) (all []*server, sto
 }
 
 const (
-	readyWithin = time.Minute
+	readyWithin = 3 * time.Minute // with much to read, on a busy machine
 	stopWithin  = 15 * time.Second
 )
 

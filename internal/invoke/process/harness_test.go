@@ -69,9 +69,10 @@ const bare = "GODWIT_TEST_BARE"
 
 // lab runs functions for a test.
 type lab struct {
-	t    testing.TB
-	pool *invoke.Pool
-	dir  string
+	t      testing.TB
+	pool   *invoke.Pool
+	runner *process.Runner
+	dir    string
 
 	mu    sync.Mutex
 	zips  map[[sha256.Size]byte][]byte
@@ -113,6 +114,7 @@ func newLabWith(t testing.TB, o process.Options) *lab {
 	if os.Getenv(bare) == "" && !o.Plain && runner.Refusal() != nil {
 		t.Skip(runner.Refusal())
 	}
+	l.runner = runner
 	l.pool = invoke.New(invoke.Options{Process: runner, Log: l, Logger: logger, Clock: clock.System})
 	t.Cleanup(func() {
 		if err := l.pool.Stop(context.Background()); err != nil {

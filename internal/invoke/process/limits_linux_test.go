@@ -118,4 +118,7 @@ func TestStorageOfAll(t *testing.T) {
 	l.want(t, f, `{"fill":90,"sleep":"1h"}`, "Unhandled", failure("Runtime.ExitError", "Runtime exited with error: signal: killed"))
 	<-ended
 	l.want(t, f, `{"fill":50}`, "", `{"fill":50}`)
+	if s := l.runner.Storage(); s.Name != "function_storage_bytes" || s.Limit != 60<<20 || s.Used < 50<<20 || s.Cut < 1 {
+		t.Errorf("metrics show %+v", s)
+	}
 }

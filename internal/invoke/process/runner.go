@@ -133,6 +133,10 @@ func (r *Runner) Close() error { return os.RemoveAll(r.Directory) }
 // NoIsolation is the setting with which functions run without isolation.
 const NoIsolation = "--function-isolation=none"
 
+// Storage is how much functions have in /tmp, and how many environments were ended
+// since all of them had too much.
+func (r *Runner) Storage() limit.Stats { return r.storage.stats() }
+
 // Refusal says why functions cannot run here; nil: they can. The first call finds
 // out, by trying. Its text names NoIsolation where that helps. It fails with
 // InvalidRuntime.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/limit"
 )
 
 // storagePause is how long passes between looks at what is in functions' /tmp.
@@ -24,6 +25,7 @@ type storage struct {
 	mu       sync.Mutex
 	all      map[*environment]struct{}
 	mayKB    int64 // what all of them may have
+	ended    int64 // environments, since the start
 	watching bool
 }
 
@@ -99,6 +101,18 @@ func (s *storage) look() {
 		s.logger.Warn("functions have more in /tmp than --function-storage lets all of them have: the one with most is ended, and its /tmp emptied",
 			"function", largest.target.Function.String(), "usedMebibytes", most>>10, "allMebibytes", sum>>10, "limitMebibytes", s.limitKB>>10)
 		largest.empty()
+		s.ended++
 	}
 	s.watch()
+}
+
+// stats are what metrics show.
+func (s *storage) stats() limit.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := limit.Stats{Name: "function_storage_bytes", Limit: s.limitKB << 10, Cut: s.ended}
+	for e := range s.all {
+		t.Used += e.memory.UsedKB() << 10
+	}
+	return t
 }

@@ -371,35 +371,24 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	}
 	s.cures.writing.Lock()
 	defer s.cures.writing.Unlock()
-	it := &iterator{s: s}
-	if it.it, err = s.db.NewIter(nil); err != nil {
-		return 0, err
-	}
-	defer func() { _ = it.it.Close() }()
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	for i := range batch {
 		c := &batch[i]
-		there := it.it.SeekPrefixGE(c.key)
-		bad := it.it.Error()
+		// A younger record is found without a look at the table.
+		value, there, bad := get(s.db, nil, c.key)
 		switch {
-		case there && c.end && bytes.Equal(it.it.Key(), c.key):
+		case there && bad == nil && c.end:
 			// The block that is to stand for the damaged one deletes this key.
-			value, err := it.it.ValueAndErr()
-			if err != nil {
-				continue
-			}
-			err = errors.Join(b.Delete(c.key, nil), b.Set(c.key, value, nil))
-			if err != nil {
+			if err := errors.Join(b.Delete(c.key, nil), b.Set(c.key, value, nil)); err != nil {
 				return 0, err
 			}
 			continue
-		case bad == nil:
+		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), valuesSuffix):
 			continue
 		case !isDamage(bad):
 			return 0, bad
 		}
-		it.fresh()
 		if err := b.Delete(c.key, nil); err != nil {
 			return 0, err
 		}

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	engine "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
@@ -100,8 +102,18 @@ func TestDamagedYoungTable(t *testing.T) {
 	var log bytes.Buffer
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
+	for n := 700; n < 1500; n += 7 { // younger ones
+		if err := s.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	flood(t, s, 200)
 	gone := missing(t, s, records)
+	for n := 700; n < 1500; n += 7 {
+		if gone[string(damagedKey(n))] {
+			t.Errorf("%q is lost, which was written after the damage", damagedKey(n))
+		}
+	}
 	if len(gone) == 0 || len(gone) > 1000 {
 		t.Errorf("%d records are lost", len(gone))
 	}
@@ -303,5 +315,76 @@ func (m *model) check() {
 		if strings.Contains(line, "stays in the way") || strings.Contains(line, "not yet out") {
 			m.t.Error(line)
 		}
+	}
+}
+
+// A crash at any operation of a cure loses nothing more, and lets nothing come back.
+func TestCrashWhileCuring(t *testing.T) {
+	const records = 3000
+	fs := vfs.NewCrashableMem()
+	old := open(t, "data", options(t, fs))
+	for n := range records {
+		if err := old.Apply(false, put(string(damagedKey(n)), "an old value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, old)
+	compactAll(t, fs)
+	o := options(t, fs)
+	o.MemTableBytes = 4 << 20
+	s := open(t, "data", o)
+	before := named(t, fs, "data", ".sst")
+	for n := range records {
+		if err := s.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	closed(t, open(t, "data", o))
+	for _, path := range named(t, fs, "data", ".sst") {
+		if !slices.Contains(before, path) {
+			flip(t, fs, path, sized(t, fs, path)/3, 3)
+		}
+	}
+	var crashes []*vfs.MemFS
+	var mu sync.Mutex
+	seen := false
+	hook := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.Contains(op.Path, "godwit-damage") {
+			seen = true
+		}
+		if seen && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && len(crashes) < 24 {
+			crashes = append(crashes, fs.CrashClone(vfs.CrashCloneCfg{}))
+		}
+		return nil
+	})
+	o.FS = errorfs.Wrap(fs, hook)
+	var log lockedBuffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s = open(t, "data", o)
+	for n := 700; n < 1500; n += 7 { // younger ones
+		if err := s.Apply(true, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := missing(t, s, records)
+	flood(t, s, 20)
+	if again := missing(t, s, records); len(gone) == 0 || len(again) > len(gone) || len(gone) > 1000 {
+		t.Errorf("%d records are lost, and then %d", len(gone), len(again))
+	}
+	closed(t, s)
+	if len(crashes) < 12 || !strings.Contains(log.String(), "out of the way") {
+		t.Fatalf("%d crashes:\n%s", len(crashes), log.String())
+	}
+	for i, disk := range crashes {
+		o := options(t, disk)
+		o.Logger = slog.New(slog.DiscardHandler)
+		s := open(t, "data", o)
+		if again := missing(t, s, records); len(again) > len(gone)+115 { // a crash may be before the younger ones
+			t.Errorf("crash %d: %d records are lost, not %d", i, len(again), len(gone))
+		}
+		closed(t, s)
 	}
 }

@@ -32,8 +32,9 @@ func records(last []byte, length int) ([]byte, error) {
 			setTrailer(&k.Trailer, trailer)
 			e.Add(k, value, block.InPlaceValuePrefix(compared.PrefixEqual()), compared, false)
 		}
-		add(1<<8|uint64(pebble.InternalKeyKindDelete), nil)
-		add(uint64(pebble.InternalKeyKindSet), filler) // which is deleted
+		// Not of sequence 0, behind which Pebble expects no other write of the key.
+		add(2<<8|uint64(pebble.InternalKeyKindDelete), nil)
+		add(1<<8|uint64(pebble.InternalKeyKindSet), filler) // which is deleted
 		data, _ := e.Finish(e.Rows(), e.Size())
 		return data
 	})

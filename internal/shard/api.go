@@ -1,0 +1,134 @@
+package shard
+
+// What callers use of the modules, by the names that they know it by. Each is explained
+// where it is.
+
+import (
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/transfer"
+)
+
+type (
+	// Attempt is that of backlog.
+	Attempt = backlog.Attempt
+	// BacklogInfo is that of backlog.
+	BacklogInfo = backlog.BacklogInfo
+	// Cause is that of backlog.
+	Cause = backlog.Cause
+	// Consumer is that of backlog.
+	Consumer = backlog.Consumer
+	// Delivery is that of backlog.
+	Delivery = backlog.Delivery
+	// DeliveryInfo is that of backlog.
+	DeliveryInfo = backlog.DeliveryInfo
+	// DeliveryState is that of backlog.
+	DeliveryState = backlog.DeliveryState
+	// Direct is that of backlog.
+	Direct = backlog.Direct
+	// Waiting is that of backlog.
+	Waiting = backlog.Waiting
+	// EventsInfo is that of functions.
+	EventsInfo = functions.EventsInfo
+	// FunctionInfo is that of functions.
+	FunctionInfo = functions.FunctionInfo
+	// FunctionLimits is that of functions.
+	FunctionLimits = functions.FunctionLimits
+	// QueuedEvent is that of functions.
+	QueuedEvent = functions.QueuedEvent
+	// Outgoing is that of queues.
+	Outgoing = queues.Outgoing
+	// Permission is that of queues.
+	Permission = queues.Permission
+	// QueueEvent is that of queues.
+	QueueEvent = queues.QueueEvent
+	// QueueEventKind is that of queues.
+	QueueEventKind = queues.QueueEventKind
+	// QueueGauges is that of queues.
+	QueueGauges = queues.QueueGauges
+	// QueueInfo is that of queues.
+	QueueInfo = queues.QueueInfo
+	// QueueSpec is that of queues.
+	QueueSpec = queues.QueueSpec
+	// ReceiveRequest is that of queues.
+	ReceiveRequest = queues.ReceiveRequest
+	// Received is that of queues.
+	Received = queues.Received
+	// SendResult is that of queues.
+	SendResult = queues.SendResult
+	// Slot is that of queues.
+	Slot = queues.Slot
+	// VisibilityChange is that of queues.
+	VisibilityChange = queues.VisibilityChange
+	// DirectDelivery is that of topics.
+	DirectDelivery = topics.DirectDelivery
+	// Publication is that of topics.
+	Publication = topics.Publication
+	// Published is that of topics.
+	Published = topics.Published
+	// Renderer is that of topics.
+	Renderer = topics.Renderer
+	// MoveStatus is that of transfer.
+	MoveStatus = transfer.MoveStatus
+	// MoveTask is that of transfer.
+	MoveTask = transfer.MoveTask
+	// MoveTaskSpec is that of transfer.
+	MoveTaskSpec = transfer.MoveTaskSpec
+)
+
+const (
+	// DeliveryDeadLetter is that of backlog.
+	DeliveryDeadLetter = backlog.DeliveryDeadLetter
+	// DeliveryDelivered is that of backlog.
+	DeliveryDelivered = backlog.DeliveryDelivered
+	// DeliveryDropped is that of backlog.
+	DeliveryDropped = backlog.DeliveryDropped
+	// DeliveryInFlight is that of backlog.
+	DeliveryInFlight = backlog.DeliveryInFlight
+	// DeliveryPending is that of backlog.
+	DeliveryPending = backlog.DeliveryPending
+	// Shards is that of kernel.
+	Shards = kernel.Shards
+	// AllResources is that of queues.
+	AllResources = queues.AllResources
+	// MaxTags is that of queues.
+	MaxTags = queues.MaxTags
+	// MessagesDeadLettered is that of queues.
+	MessagesDeadLettered = queues.MessagesDeadLettered
+	// MessagesDeduplicated is that of queues.
+	MessagesDeduplicated = queues.MessagesDeduplicated
+	// MessagesDeleted is that of queues.
+	MessagesDeleted = queues.MessagesDeleted
+	// MessagesDeletedAgain is that of queues.
+	MessagesDeletedAgain = queues.MessagesDeletedAgain
+	// MessagesExpired is that of queues.
+	MessagesExpired = queues.MessagesExpired
+	// MessagesMovedIn is that of queues.
+	MessagesMovedIn = queues.MessagesMovedIn
+	// MessagesReceived is that of queues.
+	MessagesReceived = queues.MessagesReceived
+	// MessagesSent is that of queues.
+	MessagesSent = queues.MessagesSent
+	// QueueDeleted is that of queues.
+	QueueDeleted = queues.QueueDeleted
+	// MoveCancelled is that of transfer.
+	MoveCancelled = transfer.MoveCancelled
+	// MoveCancelling is that of transfer.
+	MoveCancelling = transfer.MoveCancelling
+	// MoveCompleted is that of transfer.
+	MoveCompleted = transfer.MoveCompleted
+	// MoveFailed is that of transfer.
+	MoveFailed = transfer.MoveFailed
+	// MoveRunning is that of transfer.
+	MoveRunning = transfer.MoveRunning
+	// MoveTasksKept is that of transfer.
+	MoveTasksKept = transfer.MoveTasksKept
+	// RedriveWait is that of transfer.
+	RedriveWait = transfer.RedriveWait
+)
+
+// ErrUnderWay is that of backlog.
+var ErrUnderWay = backlog.ErrUnderWay

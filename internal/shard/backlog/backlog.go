@@ -1,0 +1,593 @@
+// Package backlog is the module of what waits for one of Godwit's own consumers: the
+// deliveries of subscriptions, and the events of functions. A consumer leases what is
+// due, and says what became of it.
+package backlog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// Delivery is one message of a subscription's backlog, leased to the consumer
+// until it says what became of it.
+type Delivery struct {
+	Subscription topic.Subscription // as it is now
+	Retry        retry.Policy       // in effect now
+	ContentType  string             // of notifications over HTTP
+	Throttle     int                // deliveries a second; 0: no limit
+	Feedback     topic.Feedback     // what the topic's delivery status log wants
+	Message      *message.Message
+	Attempt      int // the number of the attempt to be made, from 1
+	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
+	// cause is not attempted any more, and waits for its dead-letter queue only.
+	Cause Cause
+	// Signature is the consumer's, of what it sends; nil: it has made none. It is
+	// kept with the attempts.
+	Signature []byte
+
+	History History
+	Lease
+}
+
+// Lease is a message of a backlog that the consumer has.
+type Lease struct {
+	Shard      *Shard
+	Queue      *queues.Queue
+	Queued     queue.Lease
+	generation uint64 // of the shard's catalog then; see Current
+}
+
+// SetConsumer says who takes what is due in the backlogs of a service, "sns" or
+// "lambda", and tells it what is.
+func (e *Backlogs) SetConsumer(service string, c Consumer) {
+	e.consumersMu.Lock()
+	consumers := map[string]Consumer{}
+	if old := e.consumers.Load(); old != nil {
+		maps.Copy(consumers, *old)
+	}
+	consumers[service] = c
+	e.consumers.Store(&consumers)
+	e.consumersMu.Unlock()
+	for _, sh := range e.Shards {
+		sh.View(func() {
+			for _, qs := range sh.Backlogs {
+				sh.Reconcile(qs)
+			}
+			sh.Arm()
+		})
+	}
+}
+
+// ready tells the consumer of a backlog, if there is one, that something in it is due.
+func (e *Backlogs) ready(qs *queues.Queue) {
+	all := e.consumers.Load()
+	if all == nil {
+		return
+	}
+	if consumer := (*all)[qs.ARN.Service]; consumer != nil && qs.Shard.Available(qs, qs.Shard.Now()) {
+		qs.Consumption.Readied = true
+		consumer.Ready(qs.ARN)
+	}
+}
+
+// topicFIFO reports that the queue is the backlog of a FIFO topic's subscription.
+func topicFIFO(qs *queues.Queue) bool {
+	t, _, ok := qs.ARN.SplitSubscription()
+	return ok && t.FIFO()
+}
+
+// BacklogOf finds the backlog of a subscription, nil if nothing was ever in it.
+func (sh *Shard) BacklogOf(sub *topic.Subscription) *queues.Queue {
+	return sh.Backlogs[layout.Incarnation(sub.Incarnation)]
+}
+
+// OpenBacklog finds or begins the backlog of a subscription.
+func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
+	inc := layout.Incarnation(sub.Incarnation)
+	qs, ok := sh.Backlogs[inc]
+	if !ok {
+		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.PausedAt != 0}}
+		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
+		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
+		sh.Backlogs[inc] = qs
+	}
+	return qs
+}
+
+// DropBacklog removes the backlog of a subscription that is gone.
+func (sh *Shard) DropBacklog(inc layout.Incarnation) {
+	if qs, ok := sh.Backlogs[inc]; ok {
+		sh.Drop(qs)
+		delete(sh.Backlogs, inc)
+	}
+}
+
+// shardOfSubscription finds the shard of a subscription: its topic's.
+func (e *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
+	if t, _, ok := sub.SplitSubscription(); ok {
+		return e.ShardOf(t)
+	}
+	return e.ShardOf(sub)
+}
+
+// Take leases up to most messages that are due in a subscription's backlog.
+// What it returns is durable. more says that there are others due. A
+// subscription that is gone has none. A message that cannot be read is not among
+// them, stays leased until the next start, and is the error.
+func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
+	sh := e.shardOfSubscription(sub)
+	var qs *queues.Queue
+	var durable func(before bool)
+	sh.View(func() {
+		s, ok := sh.Topics.Deliverable(sub)
+		if ok {
+			qs = sh.BacklogOf(s)
+		}
+		if qs != nil && qs.Consumption.Paused {
+			qs.Consumption.Readied, qs = false, nil
+		}
+		if qs == nil {
+			return
+		}
+		var leases []Lease
+		leases, more, durable = sh.LeaseDue(qs, most)
+		all := make([]Delivery, len(leases))
+		taken = make([]*Delivery, len(leases))
+		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
+		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
+		one.Throttle, _ = s.Throttle()
+		for i, l := range leases {
+			all[i], taken[i] = one, &all[i]
+			all[i].Attempt, all[i].Lease = int(l.Queued.Receives), l
+		}
+	})
+	if qs == nil {
+		return nil, false, nil
+	}
+
+	// An immediate retry rests on the outcome of the attempt before it: else a crash
+	// could bring that one back, and the endpoint would get more requests than the
+	// policy has attempts. Before any other retry the outcome is long durable.
+	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
+	keys := layout.NewKeys(sh.ID, qs.Incarnation)
+	var failed error
+	for _, d := range taken {
+		record, ok, err := e.ReadRecord(keys.Record(d.Queued.Lane, d.Queued.Sequence))
+		if err != nil {
+			e.Fatal(err)
+			return nil, false, err
+		}
+		if !ok {
+			continue // the subscription was deleted meanwhile
+		}
+		m, unreadable := message.DecodeRecord(record)
+		if unreadable != nil {
+			failed = cmp.Or(failed, unreadable)
+			continue
+		}
+		d.Message = m
+		if d.Queued.Receives > 1 {
+			value, _, err := e.Store.Get(nil, keys.History(d.Queued.Sequence))
+			if err != nil {
+				e.Fatal(err)
+				return nil, false, err
+			}
+			d.History, _ = DecodeHistory(value)
+			d.Signature = d.History.Signature
+			if d.Cause = d.History.Cause; !d.Cause.IsZero() {
+				d.Attempt = d.Cause.Attempt // leases since then were no attempts
+			}
+		}
+	}
+	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
+}
+
+// immediate reports that the attempt follows the one before it at once.
+func (d *Delivery) immediate() bool {
+	if d.Attempt < 2 {
+		return false
+	}
+	delay, ok := d.Retry.Delay(d.Attempt - 2)
+	return ok && delay == 0
+}
+
+// LeaseDue leases up to most messages that are due in a backlog to its consumer.
+// durable waits, without the lock, until they are, and with before until the
+// outcomes of the attempts before them are too. more says that there are others due.
+func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool, durable func(before bool)) {
+	qs.Consumption.Readied = false
+	former := sh.Log.Last()
+	found := sh.Receive(qs, most, 0, "")
+	leases = make([]Lease, len(found.Leases))
+	retries := false
+	for i, l := range found.Leases {
+		leases[i] = Lease{Shard: sh, Queue: qs, Queued: l, generation: sh.Generation.Load()}
+		retries = retries || l.Receives > 1
+	}
+	more = found.Err == nil && sh.Available(qs, sh.Now())
+	qs.Consumption.Readied = more // it knows; no need to tell it again
+	if retries {
+		sh.Readable() // for the histories
+	}
+	return leases, more, func(before bool) {
+		found.Commit.Wait()
+		if before {
+			former.Wait()
+		}
+	}
+}
+
+// Conclude runs a command on the backlog of a lease, unless that is gone. With sync it
+// is durable on return.
+func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int64)) {
+	c, _ := l.Shard.Run(sync, func(*kernel.Tx) error {
+		if !l.Queue.Ended() {
+			f(l.Shard, l.Queue, l.Shard.Now())
+			l.Shard.Touch(l.Queue)
+		}
+		return nil
+	})
+	if sync {
+		c.Wait()
+	}
+}
+
+// Current reports whether there is still somebody to make a delivery to: that its
+// subscription has not been deleted since it was taken.
+func (e *Backlogs) Current(d *Delivery) (current bool) {
+	if d.Shard.Generation.Load() == d.generation {
+		return true // nothing has been deleted; the lock may be another's for a while
+	}
+	d.Shard.View(func() { current = !d.Queue.Ended() })
+	return current
+}
+
+// Delivered ends a delivery that succeeded.
+func (e *Backlogs) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
+
+// Drop ends a delivery that failed for good and that no dead-letter queue takes.
+func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
+	e.end(d, a, DeliveryDropped, reason)
+}
+
+func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, d.Queued) })
+	e.Finish(d, a, state, reason)
+}
+
+// Retry notes a failed attempt, if a is one, and makes the message due again. With
+// a cause that is durable on return.
+func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
+	if a.Outcome != "" {
+		d.History.add(a)
+	}
+	d.History.Signature, d.History.Cause = d.Signature, d.Cause
+	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
+		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
+		// Leased by nobody else: it fails only where the subscription was deleted.
+		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: due.UnixMilli(), History: true})
+	})
+}
+
+// Release gives a delivery back unattempted, due now. One that was never
+// attempted keeps its place before what was published later.
+func (e *Backlogs) Release(d *Delivery) {
+	d.Conclude(false, func(sh *Shard, qs *queues.Queue, now int64) {
+		due := now
+		if d.Attempt == 1 {
+			due = min(d.Message.Sent, now)
+		}
+		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: due, Uncounted: true}) // as above
+	})
+}
+
+// Finish notes for those who look that a delivery has ended, after an attempt if a is one.
+func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
+	if a.Outcome != "" {
+		d.History.add(a)
+	}
+	now := e.Clock.Now().UnixMilli()
+	f := Finished{
+		id: d.Message.ID, State: state, published: d.Message.Sent, At: now, Total: d.History.Total, Attempts: d.History.attempts(),
+		reason: reason,
+	}
+	e.Finished.Add(d.Subscription.ARN, &f)
+}
+
+// Deliveries lists what waits in a subscription's backlog, next due first, and
+// then what was finished of late, latest first: at most limit in all. Errors: NotFound.
+func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+	var infos []DeliveryInfo
+	ok := false
+	sh := e.shardOfSubscription(sub)
+	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
+		tx.RestOn(sh.Log.Last())
+		s, found := sh.Topics.Deliverable(sub)
+		if ok = found; ok {
+			if qs := sh.BacklogOf(s); qs != nil {
+				infos, err = e.pendingDeliveries(sh, qs, limit)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	infos = append(infos, e.Finished.Of(e.Clock.Now(), sub, limit-len(infos))...)
+	if !ok && len(infos) == 0 {
+		return nil, fault.New(fault.NotFound, "Subscription does not exist")
+	}
+	return infos, ctx.Err()
+}
+
+func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]DeliveryInfo, error) {
+	sh.Readable()
+	keys := layout.NewKeys(sh.ID, qs.Incarnation)
+	var infos []DeliveryInfo
+	add := func(p layout.State, leased bool) error {
+		record, ok, err := e.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
+		if err != nil || !ok {
+			return err
+		}
+		m, err := message.DecodeRecord(record)
+		if err != nil {
+			return err
+		}
+		value, _, err := e.Store.Get(nil, keys.History(p.Sequence))
+		if err != nil {
+			return err
+		}
+		h, _ := DecodeHistory(value)
+		info := DeliveryInfo{
+			ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
+			Attempts: h.Total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
+			Reason: h.Cause.Reason,
+		}
+		if leased {
+			info.State = DeliveryInFlight
+		} else {
+			info.NextAttemptAt = time.UnixMilli(max(p.Due, m.Sent)).UTC()
+		}
+		infos = append(infos, info)
+		return nil
+	}
+	leases := qs.Machine.Leases()
+	for _, l := range leases[:min(limit, len(leases))] {
+		if err := add(layout.State{Sequence: l.Sequence, Lane: l.Lane}, true); err != nil {
+			return nil, err
+		}
+	}
+	var failed error
+	walk := func(span layout.Span, peek func(key, value []byte) (layout.State, error)) {
+		if failed != nil || len(infos) >= limit {
+			return
+		}
+		err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+			p, err := peek(key, value)
+			if _, leased := qs.Machine.Leased(p.Sequence); err == nil && !leased {
+				err = add(p, false)
+			}
+			failed = err
+			return err == nil && len(infos) < limit
+		})
+		failed = cmp.Or(failed, err)
+	}
+	walk(qs.Machine.Keys().Of(layout.KindDue), layout.DecodeState)
+	walk(qs.Machine.HeadSpan(), freshState)
+	if topicFIFO(qs) { // group by group
+		walk(qs.Machine.Keys().Of(layout.KindRecord), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(&keys, key) })
+	}
+	return infos, failed
+}
+
+// freshState is that of a message that was never received, by the key of its record.
+func freshState(key, _ []byte) (layout.State, error) {
+	return layout.State{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}, nil
+}
+
+// peekGrouped reads what waits of a FIFO topic's message at the key of its record.
+func (e *Backlogs) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
+	p, _ := freshState(key, nil)
+	state, returned, err := e.Store.Get(nil, keys.HeldState(p.Lane, p.Sequence))
+	if err != nil || !returned {
+		return p, err
+	}
+	return layout.DecodeState(keys.HeldState(p.Lane, p.Sequence), state)
+}
+
+// Transfer moves a delivery into a queue, as message m, which the caller made
+// and sealed; it is durable on return. The delivery is finished with the given
+// state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
+// for good, Unavailable and Throttled for now.
+func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	moved, err := e.MoveOut(ctx, &d.Lease, m, e.incoming(d, dest, m, state))
+	if moved {
+		e.Finish(d, a, state, reason)
+	}
+	return err
+}
+
+// MoveOut moves a leased message of a backlog to where in says, as m; it is
+// durable on return. moved is false, without an error, if the backlog was deleted
+// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
+// ended before anything was moved.
+func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in transfer.Incoming) (moved bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	g, err := e.Move(transfer.Source{Shard: l.Shard.Shard, Queue: l.Queue, Lease: l.Queued}, in)
+	g.Wait()
+	switch {
+	case errors.Is(err, transfer.ErrNotLeased):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	e.SinkOf(in.To).Arrived(in.To, m)
+	return true, nil
+}
+
+// ErrLonger refuses a message that is longer than a queue's messages may be.
+func ErrLonger(cfg queue.Config) error {
+	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
+}
+
+// freshOf is m where a FIFO queue must tell it from those that it has accepted;
+// of two dead letters with one id none is lost. A standard queue has no use for
+// the id.
+func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
+	if m != nil && !dest.FIFO() {
+		m.Dedup = ""
+	}
+	if state == DeliveryDeadLetter {
+		return nil
+	}
+	return m
+}
+
+// incoming is m as it enters a queue for a delivery, which ends in a state.
+func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
+	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
+}
+
+// newArrival makes m, which another queue held as the message of d, enter the
+// queue dest, if its policy lets the topic send to it.
+func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Arrival {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		// Under the lock of the destination, which was just found there.
+		if err := e.ShardOf(dest).Queues[dest].Admits(topic, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		if m.Size() > cfg.MaxMessageSize {
+			return queue.Arrival{}, ErrLonger(cfg)
+		}
+		m.Sent = now
+		if state == DeliveryDeadLetter {
+			m.Origin = d.Message.AppendRecord(nil)
+		}
+		return transfer.ArrivalOf(m, now, cfg), nil
+	}
+}
+
+// WithSubscription is withCatalog for the shard of a subscription.
+func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	if t, _, ok := sub.SplitSubscription(); ok {
+		sub = t
+	}
+	return e.WithCatalog(ctx, sub, f)
+}
+
+// Backlogs is the module of what waits for somebody of ours to take it: the
+// backlogs of subscriptions, and the queues of functions' events.
+type Backlogs struct {
+	*transfer.Transfers
+	kernel.Parts[*Shard]
+	consumers   atomic.Pointer[map[string]Consumer] // by service
+	consumersMu sync.Mutex                          // held while they are replaced
+	Finished    *finishedCache
+}
+
+// Shard is the module's part in a shard.
+type Shard struct {
+	*transfer.Shard
+	engine *Backlogs
+	Topics *topic.State // whose subscriptions have backlogs
+}
+
+// Consumer takes the messages of backlogs.
+type Consumer interface {
+	// Ready says that the backlog of a subscription or a function has something
+	// due. It is called under a shard's lock and must not block; it is not called
+	// again for the same backlog until the consumer has taken from it.
+	Ready(owner arn.ARN)
+}
+
+// New adds the module to the shards, above that of transfers. history is how long
+// finished deliveries stay visible; limits are those of every topic.
+func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
+	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
+	for id, sh := range below.Shards {
+		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits)}
+		e.Shards[id] = s
+		sh.Add(module{sh: s})
+	}
+	below.Hooks.Ready = e.ready
+	below.Sinks["sns"] = sink{e}
+	below.TakesOthers = e.takesDeadLetters
+	return e
+}
+
+// takesDeadLetters reports whether a queue is a subscription's dead-letter queue.
+// It looks at all of them: move tasks are begun by hand.
+func (e *Backlogs) takesDeadLetters(a arn.ARN) (found bool) {
+	for _, sh := range e.Shards {
+		sh.View(func() {
+			for sub := range sh.Topics.AllDeliverable() {
+				if found = sub.DeadLetters() == a; found {
+					break
+				}
+			}
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// sink moves messages to the backlogs of subscriptions.
+type sink struct{ e *Backlogs }
+
+func (s sink) Home(dest arn.ARN) *transfer.Shard {
+	return s.e.shardOfSubscription(dest).Shard
+}
+
+func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
+	sh := s.e.shardOfSubscription(dest)
+	sub, ok := sh.Topics.Subscription(dest)
+	if !ok {
+		return nil, transfer.ErrNoSubscription
+	}
+	return sh.OpenBacklog(sub), nil
+}
+
+func (sink) Arrived(arn.ARN, *message.Message) {}
+
+// module is the module of a shard.
+type module struct {
+	kernel.NopModule
+	sh *Shard
+}
+
+func (m module) Resume() {
+	sh := m.sh
+	for _, qs := range sh.Backlogs {
+		// Whether these attempts reached anybody is unknown: they are made again.
+		for _, l := range qs.Machine.Leases() {
+			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
+			sh.CommitMuch()
+		}
+		if !qs.Machine.Empty() {
+			sh.Touch(qs)
+			sh.CommitMuch()
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package backlog
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Bounds of the finished deliveries that stay visible, in memory.
+const (
+	FinishedPerSubscription = 100
+	finishedSubscriptions   = 1000
+	FinishedAttempts        = 200_000 // of deliveries with several, in all
+)
+
+// Finished is a delivery that has ended. There may be a hundred thousand of them.
+type Finished struct {
+	id            message.ID
+	published, At int64 // epoch milliseconds
+	Total         int
+	Attempts      []Attempt // nil: the only one succeeded when it ended
+	reason        string
+	State         DeliveryState
+}
+
+// bulk is how many attempts count against finishedAttempts.
+func (f *Finished) bulk() int {
+	if len(f.Attempts) == 1 {
+		return 0
+	}
+	return len(f.Attempts)
+}
+
+func (f *Finished) info(sub arn.ARN) DeliveryInfo {
+	d := DeliveryInfo{
+		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.State, Attempts: f.Total,
+		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.At).UTC(),
+		History: f.Attempts, Reason: f.reason,
+	}
+	if f.Attempts == nil {
+		d.History = []Attempt{{At: d.FinishedAt, Outcome: "success"}}
+	}
+	return d
+}
+
+// finishedCache keeps the latest finished deliveries of the subscriptions that
+// had one of late.
+type finishedCache struct {
+	life time.Duration
+
+	mu       sync.Mutex
+	rings    *simplelru.LRU[arn.ARN, *ring]
+	Attempts int // of deliveries with several
+}
+
+// ring is the last finished deliveries of one subscription.
+type ring struct {
+	entries []Finished // full: a circle that begins at next
+	next    int
+}
+
+// newFinishedCache keeps deliveries visible for a while after their end.
+func newFinishedCache(life time.Duration) *finishedCache {
+	c := &finishedCache{life: life}
+	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
+		for i := range g.entries {
+			c.Attempts -= g.entries[i].bulk()
+		}
+	})
+	if err != nil {
+		panic(err) // it has a size
+	}
+	c.rings = rings
+	return c
+}
+
+func (c *finishedCache) Add(sub arn.ARN, f *Finished) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(c.latest(sub), f)
+	for c.Attempts > FinishedAttempts {
+		c.rings.RemoveOldest()
+	}
+}
+
+// Direct is a delivery that was made by a publish's own commit.
+type Direct struct {
+	Subscription *topic.Subscription
+	Message      message.ID
+	Published    int64 // epoch milliseconds
+}
+
+// AddDirect adds deliveries that were made at once.
+func (c *finishedCache) AddDirect(all iter.Seq[Direct], now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var g *ring
+	var of *topic.Subscription
+	for d := range all {
+		if d.Subscription != of {
+			of, g = d.Subscription, c.latest(d.Subscription.ARN)
+		}
+		c.put(g, &Finished{id: d.Message, published: d.Published, At: now, Total: 1, State: DeliveryDelivered})
+	}
+}
+
+func (c *finishedCache) put(g *ring, f *Finished) {
+	c.Attempts += f.bulk()
+	if len(g.entries) < FinishedPerSubscription {
+		g.entries = append(g.entries, *f)
+		return
+	}
+	c.Attempts -= g.entries[g.next].bulk()
+	g.entries[g.next] = *f
+	g.next = (g.next + 1) % FinishedPerSubscription
+}
+
+// latest makes the ring of a subscription the one that had news last.
+func (c *finishedCache) latest(sub arn.ARN) *ring {
+	g, ok := c.rings.Get(sub)
+	if !ok {
+		g = &ring{}
+		c.rings.Add(sub, g)
+	}
+	return g
+}
+
+// Of lists a subscription's finished deliveries, latest first.
+func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, ok := c.rings.Peek(sub)
+	if !ok {
+		return nil
+	}
+	var out []DeliveryInfo
+	for i := range g.entries {
+		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
+		if len(out) == limit || now.UnixMilli()-f.At > c.life.Milliseconds() {
+			break
+		}
+		out = append(out, f.info(sub))
+	}
+	return out
+}

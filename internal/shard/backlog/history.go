@@ -1,0 +1,150 @@
+package backlog
+
+import (
+	"encoding/binary"
+	"time"
+
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// Cause is why a delivery has failed for good. It is kept with the attempts until
+// the dead-letter queue has taken the message. The zero value is that of a delivery
+// that has not failed.
+type Cause struct {
+	Reason  string
+	Attempt int // Delivery.Attempt of when it failed
+}
+
+// IsZero reports that the delivery has not failed.
+func (c Cause) IsZero() bool { return c == Cause{} }
+
+// The attempts of a delivery that are kept: the first and the last ones.
+const (
+	HistoryFirst = 20
+	HistoryLast  = 80
+)
+
+// History is the bounded record of a delivery's attempts.
+type History struct {
+	Total int
+	First []Attempt
+	last  []Attempt // oldest first
+	// Signature and cause go with the record, and are nothing to the history itself.
+	Signature []byte
+	Cause     Cause
+}
+
+func (h *History) add(a Attempt) {
+	h.Total++
+	if len(h.First) < HistoryFirst {
+		h.First = append(h.First, a)
+		return
+	}
+	if len(h.last) == HistoryLast {
+		h.last = append(h.last[:0:0], h.last[1:]...)
+	}
+	h.last = append(h.last, a)
+}
+
+func (h *History) attempts() []Attempt {
+	return append(append(make([]Attempt, 0, len(h.First)+len(h.last)), h.First...), h.last...)
+}
+
+// Versions of a history's record: the first had no signature. The latest is written
+// where there is a cause, so that versions of Godwit that know none read all others.
+const (
+	historySigned = 2
+	historyCaused = 3
+)
+
+// Encode is the record of the history.
+func (h *History) Encode() []byte {
+	version := byte(historySigned)
+	if !h.Cause.IsZero() {
+		version = historyCaused
+	}
+	buf := kernel.AppendText([]byte{version}, string(h.Signature))
+	if version == historyCaused {
+		buf = kernel.AppendText(buf, h.Cause.Reason)
+		buf = binary.AppendUvarint(buf, uint64(h.Cause.Attempt))
+	}
+	buf = binary.AppendUvarint(buf, uint64(h.Total))
+	for _, a := range h.attempts() {
+		buf = binary.AppendVarint(buf, a.At.UnixMilli())
+		buf = kernel.AppendText(buf, a.Outcome)
+		buf = binary.AppendUvarint(buf, uint64(a.Status))
+		buf = kernel.AppendText(buf, a.Detail)
+		buf = binary.AppendUvarint(buf, uint64(a.Latency.Microseconds()))
+	}
+	return buf
+}
+
+// DecodeHistory reads what encode wrote. Of a damaged one h is what could be read,
+// and goes on: a history is for people, and no delivery must fail for it.
+func DecodeHistory(p []byte) (h History, err error) {
+	if len(p) == 0 {
+		return h, nil
+	}
+	version := p[0]
+	if version == 0 || version > historyCaused {
+		return h, message.ErrCorrupt
+	}
+	p = p[1:]
+	if version >= historySigned {
+		signature, rest, ok := kernel.TakeText(p)
+		if !ok {
+			return h, message.ErrCorrupt
+		}
+		if p = rest; signature != "" {
+			h.Signature = []byte(signature)
+		}
+	}
+	if version >= historyCaused {
+		reason, rest, ok := kernel.TakeText(p)
+		attempt, w := binary.Uvarint(rest)
+		if !ok || w <= 0 {
+			return h, message.ErrCorrupt
+		}
+		h.Cause, p = Cause{Reason: reason, Attempt: int(attempt)}, rest[w:]
+	}
+	total, w := binary.Uvarint(p)
+	if w <= 0 {
+		return h, message.ErrCorrupt
+	}
+	for p = p[w:]; len(p) > 0; {
+		var a Attempt
+		if a, p, err = takeAttempt(p); err != nil {
+			break
+		}
+		h.add(a)
+	}
+	h.Total = int(total)
+	return h, err
+}
+
+func takeAttempt(p []byte) (a Attempt, rest []byte, err error) {
+	err = message.ErrCorrupt
+	at, w := binary.Varint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	var ok bool
+	if a.Outcome, p, ok = kernel.TakeText(p[w:]); !ok {
+		return a, nil, err
+	}
+	status, w := binary.Uvarint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	if a.Detail, p, ok = kernel.TakeText(p[w:]); !ok {
+		return a, nil, err
+	}
+	latency, w := binary.Uvarint(p)
+	if w <= 0 {
+		return a, nil, err
+	}
+	a.At, a.Status = time.UnixMilli(at).UTC(), int(status)
+	a.Latency = time.Duration(latency) * time.Microsecond
+	return a, p[w:], nil
+}

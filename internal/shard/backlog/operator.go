@@ -1,0 +1,451 @@
+package backlog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// What an operator can do about a subscription's backlog. Each command is
+// durable when it returns, and may be repeated.
+
+// ErrUnderWay refuses to touch a delivery that the consumer has.
+var ErrUnderWay = errors.New("shard: an attempt at the delivery is under way")
+
+var errNoDelivery = fault.New(fault.NotFound, "Delivery does not exist")
+
+// DeliveryID names a message of a backlog: its lane and sequence.
+type DeliveryID struct {
+	Lane     layout.Lane
+	Sequence uint64
+}
+
+func (id DeliveryID) String() string {
+	return strconv.FormatUint(uint64(id.Lane), 10) + "-" + strconv.FormatUint(id.Sequence, 10)
+}
+
+func parseDeliveryID(s string) (id DeliveryID, err error) {
+	lane, sequence, _ := strings.Cut(s, "-")
+	l, err := strconv.ParseUint(lane, 10, 64)
+	if err == nil {
+		id.Sequence, err = strconv.ParseUint(sequence, 10, 64)
+	}
+	if id.Lane = layout.Lane(l); err != nil || id.String() != s {
+		return DeliveryID{}, errNoDelivery
+	}
+	return id, nil
+}
+
+// Pause stops the deliveries of a subscription: what is in its backlog, and what
+// comes, waits there. Attempts under way go on, and the consumer gives back what
+// it has not begun. Errors: NotFound.
+func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
+	return e.setPaused(ctx, sub, (*topic.State).Pause)
+}
+
+// Resume ends a Pause. Errors: NotFound.
+func (e *Backlogs) Resume(ctx context.Context, sub arn.ARN) error {
+	return e.setPaused(ctx, sub, (*topic.State).Resume)
+}
+
+func (e *Backlogs) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
+	return e.WithSubscription(ctx, name, func(sh *Shard) error {
+		sub, err := set(sh.Topics, sh.Time(), name, &sh.Batch)
+		if err != nil {
+			return err
+		}
+		if qs := sh.BacklogOf(sub); qs != nil {
+			qs.Consumption.Paused, qs.Consumption.Readied = sub.PausedAt != 0, false
+			sh.Touch(qs) // so that the consumer is told
+		}
+		return nil
+	})
+}
+
+// Backlog counts what a subscription is owed. Errors: NotFound.
+func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
+	var low uint64
+	var leased int64
+	var qs *queues.Queue
+	sh := e.shardOfSubscription(sub)
+	err = e.WithSubscription(ctx, sub, func(sh *Shard) error {
+		s, ok := sh.Topics.Subscription(sub)
+		if !ok {
+			return topic.ErrNoSubscription
+		}
+		info.Subscription, info.Now = *s, sh.Time()
+		if qs = sh.BacklogOf(s); qs == nil {
+			return nil
+		}
+		c := sh.Counts(qs, sh.Now())
+		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
+		sh.Readable()
+		low = qs.Consumption.Low
+		if topicFIFO(qs) {
+			for _, l := range qs.Machine.Leases() {
+				if leased == 0 || l.Sent < leased {
+					leased = l.Sent
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
+		return info, err
+	}
+	info.Oldest, err = e.OldestOf(sh, qs, low, leased)
+	return info, err
+}
+
+// OldestOf is when the oldest message of a backlog was accepted, zero if it is
+// empty. No message of it has a lower sequence than low; leased is when the oldest
+// of those was accepted that the search does not find, 0 if there is none.
+func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int64) (at time.Time, err error) {
+	oldest, low, err := e.oldest(sh, qs, low)
+	if err != nil {
+		e.Fatal(err)
+		return at, err
+	}
+	rest, _ := sh.Run(false, func(tx *kernel.Tx) error {
+		qs.Consumption.Low = max(qs.Consumption.Low, low)
+		tx.RestOn(sh.Log.Last())
+		return nil
+	})
+	if leased != 0 && (oldest == 0 || leased < oldest) {
+		oldest = leased
+	}
+	if oldest != 0 {
+		at = time.UnixMilli(oldest).UTC()
+	}
+	rest.Wait()
+	return at, nil
+}
+
+// oldest finds when the oldest message of a backlog was published, 0 if it is
+// empty; of groups that are blocked it does not know. The search in the main lane
+// begins at low; next is where the next can.
+func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, next uint64, err error) {
+	next = low
+	keys := layout.NewKeys(sh.ID, qs.Incarnation)
+	for _, lane := range []layout.Lane{layout.MainLane, layout.DelayedLane, layout.MovedLane} {
+		from := uint64(0)
+		if lane == layout.MainLane {
+			from = low
+		}
+		err := kernel.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) bool {
+			at, ok := message.RecordSent(value)
+			if ok && (sent == 0 || at < sent) {
+				sent = at
+			}
+			if lane == layout.MainLane {
+				next = layout.KeySequence(key)
+			}
+			return false
+		})
+		if err != nil {
+			return 0, low, err
+		}
+	}
+	var failed error
+	err = kernel.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) bool {
+		var record []byte
+		listing, err := layout.DecodeListing(value)
+		if failed = err; failed != nil {
+			return false
+		}
+		record, _, failed = e.Store.Get(nil, keys.Record(listing.Lane, layout.KeySequence(key)))
+		if at, ok := message.RecordSent(record); ok && (sent == 0 || at < sent) {
+			sent = at
+		}
+		return false
+	})
+	return sent, next, cmp.Or(failed, err)
+}
+
+// withBacklog runs f under the lock of a subscription's shard and returns once
+// all that f saw and did is durable. Without a backlog f is not run. Errors:
+// NotFound, f's.
+func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
+	sh := e.shardOfSubscription(name)
+	return sh.RunDurable(func(tx *kernel.Tx) error {
+		sub, ok := sh.Topics.Subscription(name)
+		if !ok {
+			return topic.ErrNoSubscription
+		}
+		qs := sh.BacklogOf(sub)
+		if qs == nil {
+			tx.RestOn(sh.Log.Last())
+			return nil
+		}
+		sh.Readable()
+		err := f(sh, sub, qs)
+		tx.RestOn(sh.Log.Last()) // with what f has handed over already
+		return err
+	})
+}
+
+// RetryNow makes a delivery that waits for its next attempt due now; changed is
+// false if it is due already or under way. Errors: NotFound.
+func (e *Backlogs) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bool, err error) {
+	name, err := parseDeliveryID(id)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+		found = true
+		r, err := sh.Do(qs, sh.Now(), queue.MakeDueNow{Lane: name.Lane, Sequence: name.Sequence})
+		changed = r.Changed
+		return err
+	})
+	if errors.Is(err, queue.ErrGone) || err == nil && !found {
+		return false, errNoDelivery
+	}
+	return changed, err
+}
+
+// OperatorStep bounds the deliveries that one commit of an operator's command
+// changes, and those that one look lists.
+const OperatorStep = 512
+
+// RetryAllNow makes every delivery that waits for its next attempt due now and
+// returns how many those were. It takes one commit for each 512 of them; if it
+// fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
+func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
+	var began int64
+	var last layout.State // how far it has come
+	for more := true; more && err == nil; {
+		more = false
+		err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+			now, keys := sh.Now(), qs.Machine.Keys()
+			if began == 0 {
+				began, last.Due = now, now+1
+			}
+			span := keys.DueFrom(last.Due, last.Sequence)
+			if topicFIFO(qs) {
+				span = keys.HeldFrom(last.Lane, last.Sequence)
+			}
+			var found []layout.State
+			var values [][]byte
+			var failed error
+			seen := 0
+			err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+				var p layout.State
+				if p, failed = layout.DecodeState(key, value); failed != nil {
+					return false
+				}
+				if seen++; seen > OperatorStep {
+					more = true
+					return false
+				}
+				if p.Due > now && p.Received <= began { // else it has had its turn since
+					found = append(found, p)
+					if !topicFIFO(qs) {
+						values = append(values, bytes.Clone(value))
+					}
+				}
+				p.Sequence++
+				last = p
+				return true
+			})
+			if err := cmp.Or(failed, err); err != nil {
+				return err
+			}
+			for i, p := range found {
+				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
+				if len(values) > 0 { // of a group the machine knows it, or reads it
+					c.State = values[i]
+				}
+				r, err := sh.Do(qs, now, c)
+				if err != nil {
+					return err
+				}
+				if r.Changed {
+					n++
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	return n, err
+}
+
+// Waiting lists, a step at a time, the deliveries of a subscription that wait
+// and were published before the first step. The zero value of all but
+// Subscription begins.
+type Waiting struct {
+	Subscription arn.ARN
+
+	begun bool
+	fresh bool // those that were attempted are through, or stand among the others
+	below uint64
+	last  layout.State // how far it has come
+}
+
+// Next lists up to 512 deliveries; none is the end. Errors: NotFound.
+func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
+	for more := true; more && len(ids) == 0 && err == nil; {
+		more = false
+		err = e.withBacklog(w.Subscription, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) error {
+			fifo := topicFIFO(qs) // then it goes group by group
+			if !w.begun {
+				w.begun, w.below, w.fresh = true, qs.Machine.NextSequence(), fifo
+			}
+			span, peek := w.span(&qs.Machine, fifo), freshState
+			if !w.fresh {
+				peek = layout.DecodeState
+			}
+			seen := 0
+			var failed error
+			err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+				var p layout.State
+				if p, failed = peek(key, value); failed != nil {
+					return false
+				}
+				if w.fresh && !fifo && p.Sequence >= w.below {
+					return false
+				}
+				if seen++; seen > OperatorStep {
+					more = true
+					return false
+				}
+				if _, leased := qs.Machine.Leased(p.Sequence); !leased && p.Sequence < w.below {
+					ids = append(ids, DeliveryID{p.Lane, p.Sequence}.String())
+				}
+				p.Sequence++
+				w.last = p
+				return true
+			})
+			if !more && !w.fresh {
+				more, w.fresh, w.last = true, true, layout.State{}
+			}
+			return cmp.Or(failed, err)
+		})
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	return ids, err
+}
+
+// span is what comes next.
+func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
+	keys := m.Keys()
+	switch {
+	case fifo:
+		return keys.RecordsFrom(w.last.Lane, w.last.Sequence)
+	case !w.fresh:
+		return keys.DueFrom(w.last.Due, w.last.Sequence)
+	}
+	span := m.HeadSpan()
+	if from := keys.Lane(layout.MainLane, w.last.Sequence); bytes.Compare(from.Lower, span.Lower) > 0 {
+		return from
+	}
+	return span
+}
+
+// Peek reads a delivery that waits, without taking it: Attempt is how many were
+// made. Errors: NotFound, ErrUnderWay.
+func (e *Backlogs) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+	name, err := parseDeliveryID(id)
+	if err != nil {
+		return nil, err
+	}
+	var d *Delivery
+	err = e.withBacklog(sub, func(sh *Shard, s *topic.Subscription, qs *queues.Queue) error {
+		d = &Delivery{Subscription: *s, Lease: Lease{Shard: sh, Queue: qs, Queued: queue.Lease{Lane: name.Lane, Sequence: name.Sequence}}}
+		d.Feedback = s.Topic().Feedback(s.Protocol)
+		record, err := sh.waitingRecord(qs, name)
+		if err != nil {
+			return err
+		}
+		if d.Message, err = message.DecodeRecord(record); err != nil {
+			return err
+		}
+		value, _, err := e.Store.Get(nil, qs.Machine.Keys().History(name.Sequence))
+		if err != nil {
+			return err
+		}
+		d.History, _ = DecodeHistory(value)
+		d.Attempt, d.Cause = d.History.Total, d.History.Cause
+		return nil
+	})
+	if err == nil && d == nil {
+		err = errNoDelivery
+	}
+	return d, err
+}
+
+// waitingRecord reads the record of a message that nobody has.
+func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) {
+	if _, leased := qs.Machine.Leased(id.Sequence); leased {
+		return nil, ErrUnderWay
+	}
+	record, ok, err := sh.engine.Store.Get(nil, qs.Machine.Keys().Record(id.Lane, id.Sequence))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errNoDelivery
+	}
+	return record, nil
+}
+
+// Remove ends a delivery that Peek has found, without an attempt: in one commit
+// it leaves its backlog and m, if that is not nil, enters the queue dest. It is
+// durable once wait, which is never nil, returns. Errors: those of Transfer,
+// which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
+func (e *Backlogs) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+	from := d.Shard
+	var c *journal.Commit
+	if m != nil {
+		source := transfer.Source{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
+		c, err = e.Move(source, e.incoming(d, dest, m, state))
+	} else {
+		c, err = from.Run(true, func(*kernel.Tx) error {
+			if err := from.removable(d); err != nil {
+				return err
+			}
+			_, err := from.DoAtOnce(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
+			return err
+		})
+	}
+	if err != nil {
+		c.Wait() // the refusal may rest on it
+		return func() {}, err
+	}
+	e.Finish(d, Attempt{}, state, reason)
+	if m != nil {
+		e.SinkOf(dest).Arrived(dest, m)
+	}
+	return c.Wait, nil
+}
+
+// removable refuses a delivery that does not wait any more.
+func (sh *Shard) removable(d *Delivery) error {
+	if d.Queue.Ended() {
+		return topic.ErrNoSubscription
+	}
+	sh.Readable()
+	_, err := sh.waitingRecord(d.Queue, DeliveryID{d.Queued.Lane, d.Queued.Sequence})
+	return err
+}

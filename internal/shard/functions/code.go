@@ -1,0 +1,149 @@
+package functions
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// A function's zip is kept in chunks, under a name that no other upload to its
+// shard has ever had. The chunks are durable before the commit that makes a
+// version of them. What a crash or a refusal leaves without a version goes: at
+// once, or when the shard is loaded.
+
+const (
+	// CodeChunk is the size of a chunk, in bytes: little to read for who only passes by.
+	CodeChunk = 64 << 10
+	// CodeStep is how many chunks one commit has.
+	CodeStep = 16
+)
+
+// CodePrefix begins the keys of a shard's code.
+func CodePrefix(shard uint16) []byte {
+	return []byte{keyspace.CodeSpace, byte(shard >> 8), byte(shard)}
+}
+
+func uploadPrefix(shard uint16, upload uint64) []byte {
+	return binary.BigEndian.AppendUint64(CodePrefix(shard), upload)
+}
+
+// upload makes a zip durable and returns its name.
+func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
+	var name uint64
+	sh.View(func() {
+		sh.Meta.Incarnation++
+		name = sh.Meta.Incarnation
+	})
+	prefix := uploadPrefix(sh.ID, name)
+	for i := uint32(0); len(zip) > 0; {
+		// Durable one after the other, so that the memory of commits under way stays small.
+		_ = sh.RunDurable(func(*kernel.Tx) error {
+			for range CodeStep {
+				n := min(len(zip), CodeChunk)
+				sh.Batch.Set(binary.BigEndian.AppendUint32(prefix, i), zip[:n])
+				zip = zip[n:]
+				if i++; len(zip) == 0 {
+					break
+				}
+			}
+			return nil
+		})
+	}
+	return name
+}
+
+// dropUploads removes zips, as part of the command under way.
+func (sh *Shard) dropUploads(names ...uint64) {
+	for _, name := range names {
+		all := keyspace.Prefix(uploadPrefix(sh.ID, name))
+		sh.Batch.DeleteRange(all.Lower, all.Upper)
+	}
+}
+
+// FunctionCode reads the zip that a target runs. Errors: ResourceNotFound if the
+// version it was resolved from is gone, whose function should be resolved anew.
+func (e *Functions) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
+	return e.code(ctx, e.ShardOf(t.Function), t.Code)
+}
+
+func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sh.View(sh.Readable)
+	zip := make([]byte, 0, c.Size)
+	err := kernel.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) bool {
+		zip = append(zip, value...)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(zip)) != c.Size || c.Upload == 0 {
+		return nil, errNoCode
+	}
+	return zip, nil
+}
+
+// loadFunctions reads the catalog of functions, and removes code that no version
+// has.
+func (sh *Shard) loadFunctions() error {
+	for _, prefix := range function.Prefixes(sh.ID) {
+		var failed error
+		err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+			failed = sh.Functions.Load(key, value)
+			return failed == nil
+		})
+		if err := cmp.Or(failed, err); err != nil {
+			return err
+		}
+	}
+	for _, f := range sh.Functions.Reserving() {
+		sh.engine.reserve(f.ARN, *f.Reserved)
+	}
+	used := sh.Functions.Uploads()
+	span := keyspace.Prefix(CodePrefix(sh.ID))
+	it, err := sh.engine.Store.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	// One step for each upload, however many chunks it has.
+	for ok := it.Next(); ok; {
+		name := binary.BigEndian.Uint64(it.Key()[len(CodePrefix(sh.ID)):])
+		if !used[name] && sh.Batch.Size() < mutation.StepBytes { // else the next start does
+			sh.dropUploads(name)
+		}
+		ok = it.Seek(uploadPrefix(sh.ID, name+1))
+	}
+	return it.Close()
+}
+
+// FunctionUpload reads the zip of a function by its name. Errors: ResourceNotFound
+// if no version of the function has it.
+func (e *Functions) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) (zip []byte, err error) {
+	var c function.Code
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		f, ok := sh.Functions.Function(fn)
+		if !ok {
+			return errNoCode
+		}
+		c, ok = f.Code(upload)
+		if !ok {
+			return errNoCode
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.code(ctx, e.ShardOf(fn), c)
+}
+
+var errNoCode = fault.New(fault.ResourceNotFound, "The function's code is not there any more.")

@@ -1,0 +1,137 @@
+package functions
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/shard/queues"
+)
+
+// A function's policy says which services may invoke it, and there is one for
+// each version and alias. What a qualifier names is invoked by that one's policy
+// alone; without a policy no service is let in.
+
+const invokeFunction = "lambda:InvokeFunction"
+
+// PermitFunction adds a statement to a function's policy. Errors: those of
+// function.State.Permit, and InvalidParameter for what no policy can hold.
+func (e *Functions) PermitFunction(ctx context.Context, cmd function.Permit) error {
+	doc := `{"Version":"2012-10-17","Statement":[` + cmd.Permission.String() + `]}`
+	if _, err := policy.Parse(doc); err != nil {
+		return fault.New(fault.InvalidParameter, "The provided principal was invalid. Please check the principal and try again.")
+	}
+	return e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
+		delete(sh.functionPolicies, cmd.Function)
+		return sh.Functions.Permit(cmd, &sh.Batch)
+	})
+}
+
+// ForbidFunction removes a statement from a function's policy. Errors: those of
+// function.State.Forbid.
+func (e *Functions) ForbidFunction(ctx context.Context, cmd function.Forbid) error {
+	return e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
+		delete(sh.functionPolicies, cmd.Function)
+		return sh.Functions.Forbid(cmd, &sh.Batch)
+	})
+}
+
+// FunctionPolicy is the policy of a function, or of what the qualifier names, with
+// its revision. Errors: ResourceNotFound, also for no policy.
+func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		doc, revision, err = sh.Functions.ShowPolicy(fn, qualifier)
+		return err
+	})
+	return doc, revision, err
+}
+
+// AdmitFunction says whether a service may invoke a function, which may be named
+// with a qualifier, for a resource of its own. service is its principal, as
+// "sns.amazonaws.com". Errors: ResourceNotFound, AccessDenied.
+func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
+	name, qualifier, ok := fn.SplitFunction()
+	if !ok {
+		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+	}
+	return e.WithCatalog(ctx, name, func(sh *Shard) error {
+		return sh.admitsService(name, qualifier, service, sourceARN, sourceAccount, sh.Now())
+	})
+}
+
+// admitsService is AdmitFunction under the lock of the function's shard.
+func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, sourceAccount string, now int64) error {
+	f, _, _, err := sh.Functions.Find(fn, qualifier)
+	if err != nil {
+		return err
+	}
+	target := fn.Qualify(qualifier)
+	r := policy.Request{
+		Principal: policy.Principal{Services: []string{service}},
+		Action:    invokeFunction, Resource: target.String(),
+		Context: &invoking{function: target, service: service, source: sourceARN, account: sourceAccount, now: now},
+	}
+	if sh.functionPolicy(f, qualifier).Evaluate(&r) != policy.Allow {
+		return fault.Newf(fault.AccessDenied, "%s is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
+			service, invokeFunction, target, invokeFunction)
+	}
+	return nil
+}
+
+// functionPolicy is the policy of what a qualifier names, compiled when it is
+// first asked for.
+func (sh *Shard) functionPolicy(f *function.Function, qualifier string) *policy.Policy {
+	known := sh.functionPolicies[f.ARN]
+	if p, ok := known[qualifier]; ok {
+		return p
+	}
+	p, err := policy.Parse(f.Policy(qualifier))
+	if err != nil { // there is none
+		p = queues.DenyAll
+	}
+	if known == nil {
+		if sh.functionPolicies == nil {
+			sh.functionPolicies = map[arn.ARN]map[string]*policy.Policy{}
+		}
+		known = map[string]*policy.Policy{}
+		sh.functionPolicies[f.ARN] = known
+	}
+	known[qualifier] = p
+	return p
+}
+
+// invoking is what a policy can ask about an invocation by a service.
+type invoking struct {
+	function                 arn.ARN
+	service, source, account string
+	now                      int64 // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (i *invoking) Values(key string) []string {
+	switch key {
+	case "aws:sourcearn":
+		return nonEmpty(i.source)
+	case "aws:sourceaccount":
+		return nonEmpty(i.account)
+	case "aws:principalservicename":
+		return []string{i.service}
+	case "aws:principalservicenameslist":
+		return []string{i.service}
+	case "aws:principalisawsservice", "aws:securetransport":
+		return []string{"true"}
+	case "aws:viaawsservice":
+		return []string{"false"}
+	default:
+		return queues.CommonValues(key, i.function, i.now)
+	}
+}
+
+func nonEmpty(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}

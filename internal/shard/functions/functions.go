@@ -1,0 +1,521 @@
+// Package functions is the module of functions: their code, versions and policies, the
+// events that wait for them, and the event-source mappings.
+package functions
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+)
+
+// FunctionLimits are quotas of an account in a region.
+type FunctionLimits struct {
+	// CodeBytes is how much code all versions of all functions may have; 0: any.
+	CodeBytes int64
+	// Executions is how many run at once, of which Unreserved cannot be reserved.
+	Executions, Unreserved int
+}
+
+// FunctionInfo is what a version of a function tells about itself.
+type FunctionInfo struct {
+	ARN      arn.ARN // of the function, without a qualifier
+	Version  string
+	Config   *function.Config // read only
+	Code     function.Code
+	Revision string
+	Modified time.Time
+	Pending  bool // it is being created
+	Updating bool // an update is under way: this is what it leads to
+	Tags     map[string]string
+	Reserved *int // concurrent executions of the function
+}
+
+func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
+	return FunctionInfo{
+		ARN: f.ARN, Version: v.Name(), Config: v.Config, Code: v.Code, Revision: v.Revision, Modified: v.Modified,
+		Pending: v.Pending, Updating: v.Number == 0 && f.Updating(), Tags: f.Tags, Reserved: f.Reserved,
+	}
+}
+
+// Function finds what an invocation of a function runs now; the empty qualifier is
+// the latest version. Errors: ResourceNotFound, ResourceConflict while the
+// version is being created, and the faults that were set.
+func (e *Functions) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
+	var draw float64
+	if qualifier != "" && e.options.Draw != nil {
+		draw = e.options.Draw()
+	}
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		t, err = sh.Functions.Resolve(fn, qualifier, draw)
+		return cmp.Or(err, e.Injected(fn))
+	})
+	return t, err
+}
+
+// FunctionInfo tells about the version that a qualifier names; the empty one is
+// the latest. Errors: ResourceNotFound.
+func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		f, v, _, err := sh.Functions.Find(fn, qualifier)
+		if err == nil {
+			info = functionInfo(f, v)
+		}
+		return err
+	})
+	return info, err
+}
+
+// CreateFunction makes a function of a zip, or of none if its code is a URL. Its
+// incarnation and the time at which it settles are given by the shard. Errors:
+// ResourceConflict, CodeStorageExceeded, InsufficientStorage.
+func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
+	check := func(sh *Shard) error { return sh.Functions.CheckCreate(cmd.ARN) }
+	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
+		sh.Meta.Incarnation++
+		cmd.Incarnation, cmd.SettleAt = sh.Meta.Incarnation, sh.settleAt()
+		f, v, err := sh.Functions.Create(sh.Time(), cmd, &sh.Batch)
+		if err != nil {
+			return FunctionInfo{}, err
+		}
+		info := functionInfo(f, v)
+		sh.settleAtOnce()
+		return info, nil
+	})
+	return info, e.TellCreation(cmd.ARN, err)
+}
+
+// UpdateFunctionCode replaces the code of a function's latest version. Errors:
+// those of function.State.CheckUpdate, CodeStorageExceeded, InsufficientStorage.
+func (e *Functions) UpdateFunctionCode(ctx context.Context, cmd function.Update, zip []byte) (FunctionInfo, error) {
+	check := func(sh *Shard) error {
+		_, err := sh.Functions.CheckUpdate(cmd.ARN, cmd.RevisionID)
+		return err
+	}
+	return e.withCode(ctx, cmd.ARN, cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) { return sh.updateFunction(cmd) })
+}
+
+// UpdateFunctionConfiguration changes the configuration of a function's latest
+// version. Errors: those of function.State.Update.
+func (e *Functions) UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (info FunctionInfo, err error) {
+	err = e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) (err error) {
+		info, err = sh.updateFunction(cmd)
+		return err
+	})
+	return info, err
+}
+
+func (sh *Shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
+	cmd.SettleAt = sh.settleAt()
+	f, v, err := sh.Functions.Update(sh.Time(), cmd, &sh.Batch)
+	if err != nil {
+		return FunctionInfo{}, err
+	}
+	info := functionInfo(f, v)
+	sh.settleAtOnce()
+	return info, nil
+}
+
+// withCode runs a command that takes new code in. What would be refused is
+// refused before the zip is written, and again after that, since others may have
+// come first.
+func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*Shard) error,
+	command func(*Shard) (FunctionInfo, error),
+) (info FunctionInfo, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		return check(sh)
+	})
+	if err != nil {
+		return info, err
+	}
+	if len(zip) > 0 {
+		code.Upload, code.Size = e.upload(e.ShardOf(fn), zip), int64(len(zip))
+	}
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used := e.FunctionUsage(fn.Account, fn.Region)
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
+			err = fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+		} else {
+			info, err = command(sh)
+		}
+		if err != nil && code.Upload != 0 {
+			sh.dropUploads(code.Upload)
+		}
+		return err
+	})
+	return info, err
+}
+
+// settleAt is when what begins now settles.
+func (sh *Shard) settleAt() time.Time {
+	return sh.Time().Add(sh.engine.options.Updates)
+}
+
+// settleAtOnce finishes, where changes take no time, what the command under way has
+// begun: who has its answer can rely on it.
+func (sh *Shard) settleAtOnce() {
+	if sh.engine.options.Updates == 0 {
+		sh.dropUploads(sh.Functions.Settle(sh.Time(), settleStep, &sh.Batch)...)
+	}
+}
+
+// settleStep bounds how many functions one command settles.
+const settleStep = 256
+
+// settleFunctions finishes the creations and updates that are due.
+func (sh *Shard) settleFunctions() {
+	if at, ok := sh.Functions.NextSettle(); !ok || at.After(sh.Time()) {
+		return
+	}
+	sh.dropUploads(sh.Functions.Settle(sh.Time(), settleStep, &sh.Batch)...)
+	sh.CatalogChanged(sh.Commit(true))
+}
+
+// FunctionUsage is what the functions of an account in a region take.
+func (e *Functions) FunctionUsage(account, region string) (u function.Usage) {
+	for _, sh := range e.Shards {
+		sh.View(func() { u.Add(sh.Functions.Usage(account, region)) })
+	}
+	return u
+}
+
+// ReservedExecutions is how many concurrent executions the functions of an account
+// in a region have reserved. It costs the same however many functions there are.
+func (e *Functions) ReservedExecutions(account, region string) int {
+	if n, ok := e.reserved.Load([2]string{account, region}); ok {
+		return int(n.(*atomic.Int64).Load())
+	}
+	return 0
+}
+
+// countReserved runs a command that may change what a function reserves.
+func (sh *Shard) countReserved(fn arn.ARN, command func() error) error {
+	before := sh.Functions.Usage(fn.Account, fn.Region).Reserved
+	err := command()
+	if change := sh.Functions.Usage(fn.Account, fn.Region).Reserved - before; change != 0 {
+		sh.engine.reserve(fn, change)
+	}
+	return err
+}
+
+func (e *Functions) reserve(fn arn.ARN, change int) {
+	n, _ := e.reserved.LoadOrStore([2]string{fn.Account, fn.Region}, new(atomic.Int64))
+	n.(*atomic.Int64).Add(int64(change))
+}
+
+// DeleteFunction removes a function with all that it has, or, if the qualifier is
+// not empty, a version. Errors: ResourceNotFound, InvalidParameter,
+// ResourceConflict.
+func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		delete(sh.functionPolicies, fn)
+		if qualifier != "" {
+			gone, err := sh.Functions.DeleteVersion(fn, qualifier, &sh.Batch)
+			sh.dropUploads(gone...)
+			return err
+		}
+		var f *function.Function
+		err := sh.countReserved(fn, func() (err error) {
+			f, err = sh.Functions.Delete(fn, &sh.Batch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		sh.DropBacklog(layout.Incarnation(f.Incarnation))
+		for _, upload := range f.Uploads() {
+			sh.CommitMuch() // after a crash the next start drops the rest
+			sh.dropUploads(upload)
+		}
+		return nil
+	})
+}
+
+// PublishVersion makes a version of the latest one. Errors: those of
+// function.State.Publish, and CodeStorageExceeded.
+func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (info FunctionInfo, err error) {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
+	err = e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
+		if f, ok := sh.Functions.Function(cmd.ARN); ok {
+			if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
+				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+			}
+		}
+		cmd.SettleAt = sh.settleAt()
+		f, v, err := sh.Functions.Publish(sh.Time(), cmd, &sh.Batch)
+		if err == nil {
+			info = functionInfo(f, v)
+			sh.settleAtOnce()
+		}
+		return err
+	})
+	return info, err
+}
+
+// ListFunctions lists an account's functions in a region by name, up to limit of
+// them behind the name after.
+func (e *Functions) ListFunctions(ctx context.Context, region, account, after string, limit int) ([]FunctionInfo, bool, error) {
+	return kernel.MergePages(ctx, &e.Shards, limit, compareInfo, func(sh *Shard) ([]FunctionInfo, bool) {
+		page, more := sh.Functions.Functions(account, region, after, limit)
+		return functionInfos(page), more
+	})
+}
+
+// ListFunctionVersions is like ListFunctions, with every version of each function:
+// those behind the version number of the function after.
+func (e *Functions) ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]FunctionInfo, bool, error) {
+	return kernel.MergePages(ctx, &e.Shards, limit, compareInfo, func(sh *Shard) ([]FunctionInfo, bool) {
+		page, more := sh.Functions.AllVersions(account, region, after, number, limit)
+		return functionInfos(page), more
+	})
+}
+
+// ListVersions lists the versions of a function, the latest first: all if first is
+// true, else those behind a number. Errors: ResourceNotFound.
+func (e *Functions) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		page, rest, err := sh.Functions.Versions(fn, first, after, limit)
+		infos, more = functionInfos(page), rest
+		return err
+	})
+	return infos, more, err
+}
+
+func functionInfos(page []function.Listed) []FunctionInfo {
+	infos := make([]FunctionInfo, len(page))
+	for i, l := range page {
+		infos[i] = functionInfo(l.Function, l.Version)
+	}
+	return infos
+}
+
+// compareInfo orders versions by their functions' names and their numbers, the
+// latest first.
+func compareInfo(a, b FunctionInfo) int {
+	return cmp.Or(strings.Compare(a.ARN.Resource, b.ARN.Resource), cmp.Compare(versionOrder(a.Version), versionOrder(b.Version)),
+		strings.Compare(a.Version, b.Version))
+}
+
+// versionOrder is how long the name of a version is: of two numbers the longer is
+// the greater one.
+func versionOrder(name string) int {
+	if name == function.Latest {
+		return 0
+	}
+	return len(name)
+}
+
+// CreateAlias makes an alias. Errors: those of function.State.CreateAlias.
+func (e *Functions) CreateAlias(ctx context.Context, cmd function.CreateAlias) (a function.Alias, err error) {
+	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
+		made, err := sh.Functions.CreateAlias(cmd, &sh.Batch)
+		if err == nil {
+			a = *made
+		}
+		return err
+	})
+	return a, e.TellCreation(cmd.Function, err)
+}
+
+// UpdateAlias changes an alias. Errors: those of function.State.UpdateAlias.
+func (e *Functions) UpdateAlias(ctx context.Context, cmd function.UpdateAlias) (a function.Alias, err error) {
+	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
+		changed, err := sh.Functions.UpdateAlias(cmd, &sh.Batch)
+		if err == nil {
+			a = *changed
+		}
+		return err
+	})
+	return a, err
+}
+
+// Alias finds an alias. Errors: ResourceNotFound.
+func (e *Functions) Alias(ctx context.Context, fn arn.ARN, name string) (a function.Alias, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		_, found, err := sh.Functions.FindAlias(fn, name)
+		if err == nil {
+			a = *found
+		}
+		return err
+	})
+	return a, err
+}
+
+// ListAliases lists the aliases of a function by name, up to limit of them behind
+// the name after; those that lead to a version if that is not empty. Errors:
+// ResourceNotFound.
+func (e *Functions) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		page, more, err = sh.Functions.Aliases(fn, version, after, limit)
+		return err
+	})
+	return page, more, err
+}
+
+// DeleteAlias removes an alias; that there is none is no error. Errors:
+// ResourceNotFound for no function.
+func (e *Functions) DeleteAlias(ctx context.Context, fn arn.ARN, name string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		delete(sh.functionPolicies, fn)
+		return sh.Functions.DeleteAlias(fn, name, &sh.Batch)
+	})
+}
+
+// TagFunction adds tags to a function. Errors: ResourceNotFound, InvalidParameter.
+func (e *Functions) TagFunction(ctx context.Context, fn arn.ARN, tags map[string]string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Tag(fn, tags, &sh.Batch) })
+}
+
+// UntagFunction removes tags from a function. Errors: ResourceNotFound.
+func (e *Functions) UntagFunction(ctx context.Context, fn arn.ARN, keys []string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error { return sh.Functions.Untag(fn, keys, &sh.Batch) })
+}
+
+// FunctionTags are the tags of a function. Errors: ResourceNotFound.
+func (e *Functions) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]string, error) {
+	info, err := e.FunctionInfo(ctx, fn, "")
+	return maps.Clone(info.Tags), err
+}
+
+// ReserveExecutions sets how many concurrent executions are a function's alone;
+// nil is none. Errors: ResourceNotFound; InvalidParameter if the account would
+// keep too few.
+func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	used, limits := e.FunctionUsage(fn.Account, fn.Region), e.options.Limits
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		if f, ok := sh.Functions.Function(fn); ok && executions != nil {
+			others := used.Reserved
+			if f.Reserved != nil {
+				others -= *f.Reserved
+			}
+			if *executions > limits.Executions-limits.Unreserved-others {
+				return fault.Newf(fault.InvalidParameter, "Specified ReservedConcurrentExecutions for function decreases account's "+
+					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved)
+			}
+		}
+		return sh.countReserved(fn, func() error { return sh.Functions.Reserve(fn, executions, &sh.Batch) })
+	})
+}
+
+// Options are what the module is made of.
+type Options struct {
+	// Accepted is told of every event that a function is to be run with, if it is
+	// not nil. It may be called concurrently, and must be quick.
+	Accepted func(function arn.ARN, qualifier string, at time.Time)
+	// Limits are the quotas of functions.
+	Limits FunctionLimits
+	// Updates is how long the creation or an update of a function takes.
+	Updates time.Duration
+	// Draw gives random numbers in [0, 1), which share invocations out between
+	// versions. Without it the first version gets all.
+	Draw func() float64
+	// Sign puts into the body of a message that is Unsigned what it lacks.
+	Sign func(body []byte, u *message.Unsigned) error
+}
+
+// Functions is the module of functions: their code, their events, and what is
+// mapped to them.
+type Functions struct {
+	*backlog.Backlogs
+	kernel.Parts[*Shard]
+	options        Options
+	mappingWatcher atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
+	reserved       sync.Map   // [account, region] → *atomic.Int64: executions that are reserved
+	quotas         sync.Mutex // held while what a quota counts may grow
+}
+
+// Shard is the module's part in a shard.
+type Shard struct {
+	*backlog.Shard
+	engine    *Functions
+	Functions *function.State
+	mappings  *mapping.State
+	// functionPolicies are those that were asked for, by function and qualifier.
+	functionPolicies map[arn.ARN]map[string]*policy.Policy
+}
+
+// New adds the module to the shards, above that of backlogs.
+func New(below *backlog.Backlogs, o Options) *Functions {
+	e := &Functions{Backlogs: below, options: o}
+	for id, sh := range below.Shards {
+		s := &Shard{Shard: sh, engine: e, Functions: function.New(uint16(id)), mappings: mapping.New(uint16(id))}
+		e.Shards[id] = s
+		sh.Add(module{sh: s})
+	}
+	below.Sinks["lambda"] = sink{e}
+	return e
+}
+
+// sink moves messages to the queues of functions' events.
+type sink struct{ e *Functions }
+
+func (s sink) Home(dest arn.ARN) *transfer.Shard {
+	fn, _, _ := dest.SplitFunction()
+	return s.e.ShardOf(fn).OfTransfers()
+}
+
+func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
+	fn, qualifier, _ := dest.SplitFunction()
+	sh := s.e.ShardOf(fn)
+	f, err := sh.invokable(fn, qualifier)
+	if err != nil {
+		return nil, err
+	}
+	return sh.openEvents(f), nil
+}
+
+func (s sink) Arrived(dest arn.ARN, m *message.Message) {
+	if accepted := s.e.options.Accepted; accepted != nil {
+		fn, qualifier, _ := dest.SplitFunction()
+		accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
+	}
+}
+
+// module is the module of a shard.
+type module struct {
+	kernel.NopModule
+	sh *Shard
+}
+
+func (m module) Load() error {
+	return cmp.Or(m.sh.loadMappings(), m.sh.loadFunctions(), m.sh.loadEvents())
+}
+
+func (m module) NextDue() (at int64) {
+	if settle, ok := m.sh.mappings.NextSettle(); ok {
+		at = settle.UnixMilli()
+	}
+	if settle, ok := m.sh.Functions.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
+		at = settle.UnixMilli()
+	}
+	return at
+}
+
+func (m module) Tick(int64) {
+	m.sh.settleFunctions()
+	m.sh.settleMappings()
+}

@@ -1,0 +1,394 @@
+package functions
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+)
+
+// The asynchronous invocations of a function wait in a queue of its own, in the
+// function's shard. It is a backlog, like a subscription's: "ready again" is the
+// next attempt, and what is known of the attempts so far is the history beside
+// the message. Whoever runs functions is its consumer.
+
+// QueuedEvent is an event of a function's queue, leased to the consumer until it
+// says what became of it.
+type QueuedEvent struct {
+	function.Event
+	Function arn.ARN   // without a qualifier
+	Accepted time.Time // when it was accepted
+	// Progress is what is known of the attempts so far. The consumer changes it,
+	// and RetryEvent keeps it.
+	Progress function.Progress
+
+	backlog.Lease
+}
+
+// qualifierName is the attribute of a queued message that holds the qualifier.
+const qualifierName = "Qualifier"
+
+// EventMessage is the event as it stands in the function's queue.
+func EventMessage(ev function.Event) *message.Message {
+	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
+	if ev.Qualifier != "" {
+		m.Attributes = []message.Attribute{{Name: qualifierName, Type: "String", Value: []byte(ev.Qualifier)}}
+	}
+	return m
+}
+
+// eventsOf finds the queue of a function's events, nil if nothing was ever in it.
+func (sh *Shard) eventsOf(f *function.Function) *queues.Queue {
+	return sh.Backlogs[layout.Incarnation(f.Incarnation)]
+}
+
+// openEvents finds or begins the queue of a function's events.
+func (sh *Shard) openEvents(f *function.Function) *queues.Queue {
+	inc := layout.Incarnation(f.Incarnation)
+	qs, ok := sh.Backlogs[inc]
+	if !ok {
+		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: f.ARN, Incarnation: inc, Backlog: true}
+		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, queue.Kind{Backlog: true})
+		sh.Backlogs[inc] = qs
+	}
+	return qs
+}
+
+// loadEvents opens the queues of functions that have something in them.
+func (sh *Shard) loadEvents() error {
+	for _, f := range sh.Functions.All() {
+		if _, ok := sh.Counters[layout.Incarnation(f.Incarnation)]; ok {
+			if err := sh.LoadMachine(sh.openEvents(f)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// InvokeAsync puts an event into a function's queue; it is durable on return.
+// Errors: ResourceNotFound for a function or qualifier that is not there,
+// ResourceConflict for one that cannot be invoked yet, InsufficientStorage.
+func (e *Functions) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) error {
+	if e.Full() {
+		return kernel.ErrFull
+	}
+	sh := e.ShardOf(fn)
+	return sh.RunDurable(func(*kernel.Tx) error {
+		f, err := sh.invokable(fn, ev.Qualifier)
+		if err != nil {
+			return err
+		}
+		now := sh.Now()
+		m := EventMessage(ev)
+		m.Sent = now
+		m.Seal()
+		sh.AcceptEvent(f, now, m, ev.Qualifier)
+		return nil
+	})
+}
+
+// invokable finds a function that takes events for a qualifier.
+func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
+	if _, err := sh.Functions.Resolve(fn, qualifier, 0); err != nil {
+		return nil, err
+	}
+	if err := sh.engine.Injected(fn); err != nil {
+		return nil, err
+	}
+	f, _ := sh.Functions.Function(fn)
+	return f, nil
+}
+
+// AcceptEvent adds a message to a function's queue, as part of the command under way.
+func (sh *Shard) AcceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
+	sh.Accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+	if accepted := sh.engine.options.Accepted; accepted != nil {
+		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
+	}
+}
+
+// acceptedEvent tells that a function is to be run with an event.
+type acceptedEvent struct {
+	tell      func(function arn.ARN, qualifier string, at time.Time)
+	function  arn.ARN
+	qualifier string
+	at        time.Time
+}
+
+// Emit implements Emitter.
+func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
+
+// TakeEvents leases up to most events that are due in a function's queue. What
+// it returns is durable. more says that there are others due. A function that is
+// gone has none. An event that cannot be read or signed is not among them, stays
+// leased until the next start, and is the error.
+func (e *Functions) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
+	sh := e.ShardOf(fn)
+	var leases []backlog.Lease
+	var durable func(before bool)
+	sh.View(func() {
+		if f, ok := sh.Functions.Function(fn); ok {
+			if qs := sh.eventsOf(f); qs != nil {
+				leases, more, durable = sh.LeaseDue(qs, most)
+			}
+		}
+	})
+	if durable == nil {
+		return nil, false, nil
+	}
+	durable(false) // no retry is immediate
+
+	for _, l := range leases {
+		ev, failed := e.queuedEvent(fn, l)
+		err = cmp.Or(err, failed)
+		if ev != nil {
+			taken = append(taken, ev)
+		}
+	}
+	return taken, more, err
+}
+
+// queuedEvent reads the event of a lease; nil if its function was deleted
+// meanwhile.
+func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, error) {
+	keys := layout.NewKeys(l.Shard.ID, l.Queue.Incarnation)
+	record, ok, err := e.ReadRecord(keys.Record(l.Queued.Lane, l.Queued.Sequence))
+	if err != nil {
+		e.Fatal(err)
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	m, err := message.DecodeRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	if m.Unsigned != nil {
+		if err := e.options.Sign(m.Body, m.Unsigned); err != nil {
+			return nil, err
+		}
+	}
+	ev := &QueuedEvent{
+		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
+		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), Lease: l,
+	}
+	for _, a := range m.Attributes {
+		if a.Name == qualifierName {
+			ev.Qualifier = string(a.Value)
+		}
+	}
+	var value []byte
+	if l.Queued.Receives > 1 {
+		if value, _, err = e.Store.Get(nil, keys.History(l.Queued.Sequence)); err != nil {
+			e.Fatal(err)
+			return nil, err
+		}
+	}
+	if ev.Progress, err = function.DecodeProgress(value); err != nil {
+		return nil, err
+	}
+	return ev, nil
+}
+
+// EventDone removes an event that is through.
+func (e *Functions) EventDone(ev *QueuedEvent) {
+	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, ev.Queued) })
+}
+
+// RetryEvent keeps the progress of an event, which is due again at a moment.
+func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
+	progress := ev.Progress.Encode()
+	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
+		sh.Batch.Set(qs.Machine.Keys().History(ev.Queued.Sequence), progress)
+		// Leased by nobody else: it fails only where the function was deleted.
+		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: due.UnixMilli(), History: true})
+	})
+}
+
+// ReleaseEvent gives an event back unattempted, due now.
+func (e *Functions) ReleaseEvent(ev *QueuedEvent) {
+	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
+		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: now, Uncounted: true}) // as above
+	})
+}
+
+// MoveEvent ends an event by putting a message into a queue, or another event
+// into the queue of a function, in one step: it is durable on return. An event
+// whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
+// ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
+// Unavailable, Throttled. They leave the event leased as it was.
+func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
+	var enter transfer.Arrival
+	if fn, qualifier, ok := dest.SplitFunction(); ok {
+		to := e.ShardOf(fn)
+		m = EventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
+		m.Seal()
+		enter = func(now int64, _ queue.Config) (queue.Arrival, error) {
+			_, err := to.invokable(fn, qualifier)
+			return eventArrival(m, now), err
+		}
+	} else {
+		enter = func(now int64, cfg queue.Config) (queue.Arrival, error) {
+			if dest.FIFO() {
+				return queue.Arrival{}, fault.New(fault.InvalidParameter, "The queue is a FIFO queue.")
+			}
+			if m.Size() > cfg.MaxMessageSize {
+				return queue.Arrival{}, backlog.ErrLonger(cfg)
+			}
+			m.Sent = now
+			return transfer.ArrivalOf(m, now, cfg), nil
+		}
+	}
+	_, err := e.MoveOut(ctx, &ev.Lease, m, transfer.Incoming{To: dest, Enter: enter})
+	return err
+}
+
+// eventArrival is an event as it enters the queue of a function.
+func eventArrival(m *message.Message, now int64) queue.Arrival {
+	m.Sent = now
+	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
+}
+
+// TransferEvent moves a delivery into the queue of a function, as an event, which
+// may be unsigned; it is durable on return, and the delivery has succeeded.
+// Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
+// the function's policy does not let the topic invoke it, for good; Unavailable
+// and Throttled for now.
+func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a backlog.Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
+	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	ev.Qualifier = qualifier
+	m := EventMessage(ev)
+	if m.Unsigned = unsigned; unsigned == nil {
+		m.Seal()
+	}
+	to := e.ShardOf(fn)
+	enter := func(now int64, _ queue.Config) (queue.Arrival, error) {
+		if _, err := to.invokable(fn, qualifier); err != nil {
+			return queue.Arrival{}, err
+		}
+		if err := to.admitsService(fn, qualifier, queues.SnsService, topic.String(), topic.Account, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		return eventArrival(m, now), nil
+	}
+	moved, err := e.MoveOut(ctx, &d.Lease, m, transfer.Incoming{To: dest, Enter: enter})
+	if moved {
+		e.Finish(d, a, backlog.DeliveryDelivered, "")
+	}
+	return err
+}
+
+// EventsInfo is an operator's view of the events that wait for a function.
+type EventsInfo struct {
+	Due      int64     // could be tried now
+	Waiting  int64     // for the time of their next attempt
+	InFlight int64     // given to the consumer
+	Oldest   time.Time // acceptance of the oldest event; zero: there is none
+	Now      time.Time // by the server's clock
+}
+
+// Events counts what waits for a function. Errors: ResourceNotFound.
+func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err error) {
+	var qs *queues.Queue
+	var low uint64
+	sh := e.ShardOf(fn)
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		if info, qs, err = sh.countEvents(fn); qs != nil {
+			sh.Readable()
+			low = qs.Consumption.Low
+		}
+		return err
+	})
+	if err != nil || info.Due+info.Waiting+info.InFlight == 0 {
+		return info, err
+	}
+	info.Oldest, err = e.OldestOf(sh.Shard, qs, low, 0)
+	return info, err
+}
+
+// countEvents is Events without the oldest, with the queue they are in; nil: there
+// is none.
+func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err error) {
+	f, ok := sh.Functions.Function(fn)
+	if !ok {
+		return info, nil, fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+	}
+	info.Now = sh.Time()
+	if qs = sh.eventsOf(f); qs != nil {
+		c := sh.Counts(qs, sh.Now())
+		sh.Commit(false) // seconds that are over are no change of the catalog
+		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
+	}
+	return info, qs, nil
+}
+
+// SetEventInvoke says how a function's events are tried. Errors: those of
+// function.State.SetEventInvoke.
+func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
+		c, err = sh.Functions.SetEventInvoke(sh.Time(), cmd, &sh.Batch)
+		return err
+	})
+	return c, err
+}
+
+// EventInvoke is how the events of a function, version or alias are tried: the
+// zero value, which is all defaults, where nothing was said.
+func (e *Functions) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		if f, ok := sh.Functions.Function(fn); ok {
+			c, _ = f.EventInvoke(qualifier)
+		}
+		return nil
+	})
+	return c, err
+}
+
+// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+func (e *Functions) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		c, err = sh.Functions.ShowEventInvoke(fn, qualifier)
+		return err
+	})
+	return c, err
+}
+
+// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound.
+func (e *Functions) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
+	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
+		return sh.Functions.DeleteEventInvoke(fn, qualifier, &sh.Batch)
+	})
+}
+
+// EventInvokes lists those of a function by qualifier, up to limit behind after.
+// Errors: ResourceNotFound.
+func (e *Functions) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
+	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
+		page, more, err = sh.Functions.EventInvokes(fn, after, limit)
+		return err
+	})
+	return page, more, err
+}
+
+// SampleEvents is Events for statistics, as SampleQueue is, and without the oldest.
+func (e *Functions) SampleEvents(fn arn.ARN) (EventsInfo, error) {
+	sh := e.ShardOf(fn)
+	var info EventsInfo
+	_, err := sh.Run(false, func(*kernel.Tx) (err error) {
+		info, _, err = sh.countEvents(fn)
+		return err
+	})
+	return info, err
+}

@@ -1,0 +1,216 @@
+package functions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// SetMappingWatcher has changed called with each mapping that becomes another one
+// from now on, and with what it becomes: nil when it is gone. It is called under a
+// shard's lock: it must be quick, not call the engine, and not keep the mapping.
+func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping)) {
+	e.mappingWatcher.Store(&changed)
+}
+
+// mappingChanged tells of a change, which is finished if changes take no time: who
+// has its answer can rely on it.
+func (sh *Shard) mappingChanged(a arn.ARN) {
+	if sh.engine.options.Updates == 0 {
+		sh.mappings.Settle(sh.Time(), settleStep, &sh.Batch)
+	}
+	sh.tellMapping(a)
+}
+
+func (sh *Shard) tellMapping(a arn.ARN) {
+	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
+		m, _ := sh.mappings.Mapping(a) // nil if it is gone
+		(*changed)(a, m)
+	}
+}
+
+// CreateMapping makes an event-source mapping; its state is given by the shard.
+// Errors: InvalidParameter for a function or a queue that is not there, or a
+// queue whose visibility timeout is shorter than the function's; ResourceConflict
+// for a mapping of the same queue and function.
+func (e *Functions) CreateMapping(ctx context.Context, m mapping.Mapping) (made mapping.Mapping, err error) {
+	e.quotas.Lock()
+	defer e.quotas.Unlock()
+	if err := e.checkMapping(ctx, m.Queue, m.Function, m.Settings); err != nil {
+		return made, err
+	}
+	if err := e.checkUnique(ctx, m.ARN, m.Queue, m.Function); err != nil {
+		return made, err
+	}
+	err = e.WithCatalog(ctx, m.ARN, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		made = *sh.mappings.Create(sh.Time(), sh.settleAt(), m, &sh.Batch)
+		sh.mappingChanged(m.ARN)
+		return nil
+	})
+	return made, err
+}
+
+// checkMapping refuses a mapping that cannot work. Errors: InvalidParameter.
+func (e *Functions) checkMapping(ctx context.Context, queue, fn arn.ARN, set mapping.Settings) error {
+	whole, qualifier, _ := fn.SplitFunction()
+	info, err := e.FunctionInfo(ctx, whole, qualifier)
+	if fault.KindOf(err) == fault.ResourceNotFound {
+		return fault.New(fault.InvalidParameter, "Function does not exist")
+	}
+	if err != nil {
+		return err
+	}
+	q, err := e.QueueConfig(ctx, queue)
+	if fault.KindOf(err) == fault.QueueDoesNotExist {
+		return fault.New(fault.InvalidParameter, "Error occurred while ReceiveMessage. SQS Error Code: AWS.SimpleQueueService.NonExistentQueue. "+
+			"SQS Error Message: The specified queue does not exist.")
+	}
+	if err != nil {
+		return err
+	}
+	if timeout := time.Duration(info.Config.TimeoutS) * time.Second; q.Visibility < timeout {
+		return fault.Newf(fault.InvalidParameter, "Queue visibility timeout: %d seconds is less than Function timeout: %d seconds",
+			int64(q.Visibility/time.Second), int64(timeout/time.Second))
+	}
+	if fifo := queue.FIFO(); fifo && set.Window > 0 {
+		return fault.New(fault.InvalidParameter, "Batching window is not supported for FIFO queues")
+	}
+	if most := 10; set.BatchSize > most && set.Window == 0 {
+		return fault.Newf(fault.InvalidParameter, "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than %d", most)
+	}
+	return nil
+}
+
+// checkUnique refuses a second mapping of a queue and a function.
+func (e *Functions) checkUnique(ctx context.Context, self, queue, fn arn.ARN) error {
+	all, err := e.Mappings(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if m := &all[i]; m.ARN != self && m.Queue == queue && m.Function == fn {
+			whole, _, _ := fn.SplitFunction()
+			return fault.Newf(fault.ResourceConflict, "An event source mapping with SQS arn (\" %s \") and function (\" %s \") already exists. "+
+				"Please update or delete the existing mapping with UUID %s", queue, whole.FunctionName(), m.UUID())
+		}
+	}
+	return nil
+}
+
+// UpdateMapping changes an event-source mapping: edit makes of the mapping as it is
+// what it is to be. Errors: those of CreateMapping and mapping.State.Update, and
+// what edit refuses.
+func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (made mapping.Mapping, err error) {
+	e.quotas.Lock() // which other changes of mappings take too
+	defer e.quotas.Unlock()
+	before, err := e.Mapping(ctx, a)
+	if err != nil {
+		return made, err
+	}
+	cmd, err := edit(before)
+	if err != nil {
+		return made, err
+	}
+	fn := cmp.Or(cmd.Function, before.Function)
+	if err := e.checkMapping(ctx, before.Queue, fn, cmd.Settings); err != nil {
+		return made, err
+	}
+	if err := e.checkUnique(ctx, a, before.Queue, fn); err != nil {
+		return made, err
+	}
+	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
+		return sh.mappings.Update(sh.Time(), sh.settleAt(), cmd, &sh.Batch)
+	})
+}
+
+// DeleteMapping removes an event-source mapping. Errors: ResourceNotFound,
+// ResourceInUse.
+func (e *Functions) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
+	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
+		return sh.mappings.Delete(sh.Time(), sh.settleAt(), a, &sh.Batch)
+	})
+}
+
+func (e *Functions) changeMapping(ctx context.Context, a arn.ARN, change func(*Shard) (*mapping.Mapping, error)) (made mapping.Mapping, err error) {
+	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+		m, err := change(sh)
+		if err == nil {
+			made = *m
+			sh.mappingChanged(a)
+		}
+		return err
+	})
+	return made, err
+}
+
+// Mapping finds an event-source mapping. Errors: ResourceNotFound.
+func (e *Functions) Mapping(ctx context.Context, a arn.ARN) (found mapping.Mapping, err error) {
+	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+		m, err := sh.mappings.Mapping(a)
+		if err == nil {
+			found = *m
+		}
+		return err
+	})
+	return found, err
+}
+
+// TagMapping sets and removes tags of an event-source mapping. Errors:
+// ResourceNotFound, InvalidParameter.
+func (e *Functions) TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error {
+	return e.WithCatalog(ctx, a, func(sh *Shard) error { return sh.mappings.Tag(a, set, remove, &sh.Batch) })
+}
+
+// Mappings are all event-source mappings in the order of their UUIDs.
+func (e *Functions) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
+	for _, sh := range e.Shards {
+		sh.View(func() {
+			for m := range sh.mappings.All {
+				all = append(all, *m)
+			}
+		})
+		sh.AwaitCatalog()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b mapping.Mapping) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) })
+	return all, nil
+}
+
+// settleMappings finishes the changes of mappings that are due.
+func (sh *Shard) settleMappings() {
+	if at, ok := sh.mappings.NextSettle(); !ok || at.After(sh.Time()) {
+		return
+	}
+	settled := sh.mappings.Settle(sh.Time(), settleStep, &sh.Batch)
+	sh.CatalogChanged(sh.Commit(true))
+	for _, a := range settled {
+		sh.tellMapping(a)
+	}
+}
+
+// loadMappings reads the event-source mappings of the shard.
+func (sh *Shard) loadMappings() error {
+	var failed error
+	err := kernel.Each(sh.engine.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
+		failed = sh.mappings.Load(key, value)
+		return failed == nil
+	})
+	if err := cmp.Or(failed, err); err != nil {
+		return fmt.Errorf("event-source mappings: %w", err)
+	}
+	return nil
+}

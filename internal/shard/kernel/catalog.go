@@ -1,0 +1,94 @@
+package kernel
+
+import (
+	"bytes"
+	"container/heap"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/store"
+)
+
+// MergeNames walks the names under a prefix of each shard's keys, in ascending
+// order over all shards, from the first one behind after, until f returns
+// false. Its cost grows with the shards and the names walked, not with what
+// there is. What it shows is durable when it returns.
+func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
+	var heads nameHeap
+	defer func() {
+		for _, h := range heads {
+			_ = h.it.Close() // the walk ended early, by choice or by another error
+		}
+		for _, sh := range e.All {
+			sh.AwaitCatalog()
+		}
+	}()
+	for _, sh := range e.All {
+		p := prefix(sh.ID)
+		span := keyspace.Prefix(append(bytes.Clone(p), begins...))
+		if after >= begins {
+			if from := append(append(bytes.Clone(p), after...), 0); bytes.Compare(from, span.Lower) > 0 {
+				span.Lower = from
+			}
+		}
+		if bytes.Compare(span.Lower, span.Upper) >= 0 {
+			continue
+		}
+		it, err := e.Store.Iter(span.Lower, span.Upper)
+		if err != nil {
+			return err
+		}
+		h := &nameHead{it: it, skip: len(p)}
+		if !h.next() {
+			if err := it.Close(); err != nil {
+				return err
+			}
+			continue
+		}
+		heads = append(heads, h)
+	}
+	heap.Init(&heads)
+	for len(heads) > 0 {
+		h := heads[0]
+		if !f(h.name, h.it.Value()) {
+			return nil
+		}
+		if h.next() {
+			heap.Fix(&heads, 0)
+			continue
+		}
+		heap.Pop(&heads)
+		if err := h.it.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameHead is the next name of one shard.
+type nameHead struct {
+	it   store.Iterator
+	skip int
+	name string
+}
+
+func (h *nameHead) next() bool {
+	if !h.it.Next() {
+		return false
+	}
+	h.name = string(h.it.Key()[h.skip:])
+	return true
+}
+
+type nameHeap []*nameHead
+
+func (h nameHeap) Len() int           { return len(h) }
+func (h nameHeap) Less(i, j int) bool { return h[i].name < h[j].name }
+func (h nameHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *nameHeap) Push(x any)        { *h = append(*h, x.(*nameHead)) }
+
+func (h *nameHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,319 @@
+// Package kernel runs the shards of a node: the state is cut into them, each runs its
+// commands one after the other in transactions, and many callers' commands share one
+// commit. What the state is, the modules know that are added to the shards.
+//
+// Invariants:
+//   - What an answer tells is durable when it is given: the change itself, and
+//     every commit that the command read from.
+//   - A command's changes are one atomic unit in the journal, over all of its shards.
+//   - A failed commit ends the process, and so does a command that panics; the store is
+//     the truth at the next start.
+package kernel
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Shards is how many shards the state is split into.
+const Shards = keyspace.Shards
+
+// Options are what a core is made of.
+type Options struct {
+	Journal *journal.Journal
+	Clock   clock.Clock
+	Logger  *slog.Logger
+	// Full reports that the disk is short of space. Nil means never.
+	Full func() bool
+	// Fatal ends the process after a failure of the store. It must not return
+	// to a caller that could answer a request.
+	Fatal func(error)
+}
+
+// Kernel is all shards of a node, and what runs in their background.
+type Kernel struct {
+	Store   store.Reader
+	Clock   clock.Clock
+	Logger  *slog.Logger
+	Config  Options
+	Journal *journal.Journal
+	All     [Shards]*Shard
+
+	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
+	Background sync.WaitGroup
+	Draining   chan struct{}
+	drainOnce  sync.Once
+	Stopping   chan struct{}
+	stopOnce   sync.Once
+}
+
+// New makes the shards of a node, which have no modules yet.
+func New(o Options) *Kernel {
+	e := &Kernel{
+		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
+		Draining: make(chan struct{}), Stopping: make(chan struct{}),
+	}
+	for id := range e.All {
+		e.All[id] = &Shard{ID: uint16(id), engine: e}
+	}
+	return e
+}
+
+// Drain answers the receives that wait, and lets no further one wait.
+func (e *Kernel) Drain() { e.drainOnce.Do(func() { close(e.Draining) }) }
+
+// Latest is the latest time that a command has seen. A virtual clock must not
+// start before it.
+func (e *Kernel) Latest() time.Time {
+	var latest int64
+	for _, sh := range e.All {
+		sh.View(func() { latest = max(latest, sh.Meta.Now) })
+	}
+	return time.UnixMilli(latest).UTC()
+}
+
+// Close lets no further command in, makes everything durable and ends what runs
+// in the background. Waiting receivers get an empty answer.
+func (e *Kernel) Close() error {
+	e.Drain()
+	e.stopOnce.Do(func() {
+		e.beginning.Lock()
+		close(e.Stopping)
+		e.beginning.Unlock()
+		e.Background.Wait()
+		for _, sh := range e.All {
+			sh.close()
+		}
+		e.Journal.Sync()
+	})
+	return nil
+}
+
+// Fatal logs a failure of the store and ends the process.
+func (e *Kernel) Fatal(err error) {
+	if s, ok := e.Store.(store.Damaged); ok && s.DamageIn(nil, nil) != nil {
+		e.Logger.Error("the process ends, as it cannot go around damage in the store; to see what is lost run: godwit check",
+			"error", err, "damage", s.DamageIn(nil, nil))
+	} else {
+		e.Logger.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
+	}
+	e.Config.Fatal(err)
+}
+
+// ShardNumber finds the shard that a queue, topic or function belongs to: FNV-1a
+// over its name.
+func ShardNumber(a arn.ARN) uint16 {
+	h := uint64(14695981039346656037)
+	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * 1099511628211
+		}
+		h = (h ^ ':') * 1099511628211
+	}
+	return uint16((h ^ h>>32) % Shards)
+}
+
+// GoBackground runs f in the background, holding the clock, unless the engine
+// is stopping.
+func (e *Kernel) GoBackground(f func()) {
+	e.beginning.Lock()
+	defer e.beginning.Unlock()
+	select {
+	case <-e.Stopping:
+		return
+	default:
+	}
+	release := e.Clock.Hold()
+	e.Background.Go(func() {
+		defer release()
+		f()
+	})
+}
+
+// InSteps calls step in the background until it returns false or the engine is
+// stopping.
+func (e *Kernel) InSteps(step func() bool) {
+	e.GoBackground(func() {
+		for step() {
+			select {
+			case <-e.Stopping:
+				return
+			default:
+			}
+		}
+	})
+}
+
+// change runs f for commands that read or change which queues, topics and functions
+// there are. It returns once all that f saw and did is durable.
+func (sh *Shard) change(ctx context.Context, f func() error) error {
+	err := sh.RunDurable(func(tx *Tx) error {
+		err := f()
+		changed := sh.Batch.Len() > 0
+		if c := tx.Commit(); c != nil && changed {
+			sh.CatalogChanged(c)
+		}
+		tx.RestOn(sh.LastCatalogCommit)
+		return err
+	})
+	return cmp.Or(err, ctx.Err())
+}
+
+// CatalogChanged notes that the catalog has changed with a commit.
+func (sh *Shard) CatalogChanged(c *journal.Commit) {
+	sh.LastCatalogCommit = c
+	sh.Generation.Add(1)
+}
+
+// close lets no further command change anything.
+func (sh *Shard) close() {
+	sh.Mu.Lock() // also of a shard that is poisoned
+	defer sh.Mu.Unlock()
+	sh.Closed = true
+	if sh.timer != nil {
+		sh.timer.Stop()
+	}
+	for _, m := range sh.modules {
+		m.Close()
+	}
+}
+
+// ErrFull refuses what would take space on a disk that is short of it.
+var ErrFull = fault.New(fault.InsufficientStorage,
+	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
+
+// Now is the present in epoch milliseconds. It never goes back.
+func (sh *Shard) Now() int64 {
+	sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+	return sh.Meta.Now
+}
+
+// Arm sets the shard's one timer to the earliest moment.
+func (sh *Shard) Arm() {
+	at := sh.nextTimer()
+	if sh.Closed || at == 0 {
+		return
+	}
+	if sh.timer != nil {
+		if sh.timerAt <= at {
+			return
+		}
+		sh.timer.Stop()
+	}
+	sh.timerAt = at
+	d := time.UnixMilli(at).Sub(sh.engine.Clock.Now()) // to the very moment, not to within a millisecond
+	sh.timer = sh.engine.Clock.AfterFunc(max(d, 0), sh.Tick)
+}
+
+// Tick runs what has become due.
+func (sh *Shard) Tick() {
+	_, _ = sh.Run(false, func(*Tx) error {
+		if !sh.Closed {
+			sh.runDue()
+		}
+		return nil
+	})
+}
+
+func (sh *Shard) runDue() {
+	sh.timer = nil
+	now := sh.Now()
+	for _, m := range sh.modules {
+		m.Tick(now)
+	}
+	sh.Arm()
+}
+
+// Time is now as the topics' machine takes it.
+func (sh *Shard) Time() time.Time { return time.UnixMilli(sh.Now()).UTC() }
+
+// nextTimer is when the shard has something to do, in epoch milliseconds; 0 is never.
+func (sh *Shard) nextTimer() (at int64) {
+	for _, m := range sh.modules {
+		if due := m.NextDue(); due != 0 && (at == 0 || due < at) {
+			at = due
+		}
+	}
+	return at
+}
+
+// MergePages makes one page out of a page of each shard. What it returns is durable.
+func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int, compare func(a, b T) int, page func(sh S) ([]T, bool)) ([]T, bool, error) {
+	var all []T
+	more := false
+	for _, s := range shards {
+		sh := s.Base()
+		sh.View(func() {
+			items, rest := page(s)
+			all = append(all, items...)
+			more = more || rest
+		})
+		sh.AwaitCatalog()
+	}
+	slices.SortFunc(all, compare)
+	if len(all) > limit {
+		all, more = all[:limit], true
+	}
+	return all, more, ctx.Err()
+}
+
+// Full reports that the disk is short of space.
+func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
+
+// Readable makes what the shard has appended so far visible in the store. It
+// must not be called while a command has unappended changes.
+func (sh *Shard) Readable() {
+	if !sh.Log.Last().Applied() {
+		sh.engine.Journal.Flush()
+	}
+}
+
+// Each walks a span until f returns false.
+func Each(r store.Reader, span keyspace.Span, f func(key, value []byte) bool) error {
+	it, err := r.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if !f(it.Key(), it.Value()) {
+			break
+		}
+	}
+	return it.Close()
+}
+
+// ReadRecord reads a record that an earlier command of the shard has written.
+func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
+	if value, ok, err := e.Store.Get(nil, key); err != nil || ok {
+		return value, ok, err
+	}
+	e.Journal.Flush()
+	return e.Store.Get(nil, key)
+}
+
+// AppendText appends a text behind its length, as a varint.
+func AppendText(buf []byte, s string) []byte {
+	buf = binary.AppendUvarint(buf, uint64(len(s)))
+	return append(buf, s...)
+}
+
+// TakeText takes a text that AppendText has written from the beginning of p; rest is what follows.
+func TakeText(p []byte) (s string, rest []byte, ok bool) {
+	n, w := binary.Uvarint(p)
+	if w <= 0 || n > uint64(len(p)-w) {
+		return "", nil, false
+	}
+	return string(p[w : w+int(n)]), p[w+int(n):], true
+}

@@ -1,0 +1,92 @@
+package kernel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Load reads the state: what exists, counters and leases, but no messages. It
+// then takes over: each shard gets a new epoch, transfers that a crash
+// interrupted are settled, and deliveries that were under way are due again.
+func (e *Kernel) Load() error {
+	for _, sh := range e.All {
+		if err := sh.load(); err != nil {
+			if s, ok := e.Store.(store.Damaged); ok {
+				err = errors.Join(err, s.DamageIn(nil, nil))
+			}
+			return fmt.Errorf("shard %d: %w", sh.ID, err)
+		}
+	}
+	if err := e.loadedWhole(); err != nil {
+		return err
+	}
+	for _, sh := range e.All {
+		sh.View(func() {
+			sh.Meta.Epoch++
+			sh.Now()
+		})
+	}
+	e.beginEpoch().Wait()
+	for _, sh := range e.All {
+		for _, m := range sh.modules {
+			if err := m.Recover(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, sh := range e.All {
+		for _, m := range sh.modules {
+			sh.View(m.Resume)
+		}
+		sh.View(sh.Arm) // also for what nothing was resumed of
+	}
+	return nil
+}
+
+func (sh *Shard) load() (err error) {
+	if sh.Log, sh.Meta, err = sh.engine.Journal.Stream(sh.ID, sh.finish); err != nil {
+		return err
+	}
+	for _, m := range sh.modules {
+		if err := m.Load(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadedWhole fails if damage in the store hides some of what was loaded, but for
+// what belongs to single queues: to go on would be to take queues, topics and
+// functions for deleted, and to give numbers twice.
+func (e *Kernel) loadedWhole() error {
+	s, ok := e.Store.(store.Damaged)
+	if !ok {
+		return nil
+	}
+	for _, sh := range e.All {
+		data := keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Data))
+		all := keyspace.Prefix([]byte{byte(sh.ID >> 8), byte(sh.ID)})
+		if err := cmp.Or(s.DamageIn(all.Lower, data.Lower), s.DamageIn(data.Upper, all.Upper)); err != nil {
+			return fmt.Errorf("records that tell which queues, topics and functions there are cannot be read: %w", err)
+		}
+	}
+	return nil
+}
+
+// beginEpoch makes the shards' new epochs durable before anything is answered.
+func (e *Kernel) beginEpoch() *journal.Commit {
+	var g *journal.Commit
+	for _, sh := range e.All {
+		_, _ = sh.Run(false, func(*Tx) error {
+			g = e.Journal.Append(sh.ID == Shards-1, sh.seal())
+			sh.appended(g)
+			return nil
+		})
+	}
+	return g
+}

@@ -1,0 +1,83 @@
+package kernel
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Module is the part of a module in one shard. It owns some kinds of records, and what
+// is in memory of them, guarded by the shard's lock. The modules of a shard are called
+// in the order in which they were added, of which each may lean on those before.
+type Module interface {
+	// Load reads its state: what exists, but not what is in it. Nothing else runs yet.
+	Load() error
+	// Recover brings to an end what a crash has interrupted between two shards, before
+	// anything else goes on. All shards are loaded. It takes the locks that it needs.
+	Recover() error
+	// Resume goes on where the process before left off. It is called in a transaction.
+	Resume()
+	// NextDue is when it has something to do, in epoch milliseconds; 0: never.
+	NextDue() int64
+	// Tick does what is due, within bounds: what it leaves is due in the next moment. It
+	// is called in a transaction.
+	Tick(now int64)
+	// Close ends its timers. It is called with the shard's lock held.
+	Close()
+}
+
+// NopModule is a module that has nothing to do; for embedding.
+type NopModule struct{}
+
+// Load implements Module.
+func (NopModule) Load() error { return nil }
+
+// Recover implements Module.
+func (NopModule) Recover() error { return nil }
+
+// Resume implements Module.
+func (NopModule) Resume() {}
+
+// NextDue implements Module.
+func (NopModule) NextDue() int64 { return 0 }
+
+// Tick implements Module.
+func (NopModule) Tick(int64) {}
+
+// Close implements Module.
+func (NopModule) Close() {}
+
+// Touched is what a command has changed, and which has to do something for it when the
+// command is committed.
+type Touched interface {
+	// Room bounds what finish writes, in bytes.
+	Room() int
+	// Finish writes what a commit tells once, however many of its commands have changed
+	// it. Its caller is the journal, with the shard's lock held.
+	Finish(commit uint64, b *mutation.Batch)
+	// Appended notes with which commit the command becomes durable.
+	Appended(c *journal.Commit)
+	// Clean notes that the command is over: the next may touch it again.
+	Clean()
+	// Committed does what the change asks for. It runs between commands.
+	Committed()
+}
+
+// Part is a module's part in a shard.
+type Part interface{ Base() *Shard }
+
+// Parts are the parts of a module in all shards.
+type Parts[S Part] struct{ Shards [Shards]S }
+
+// ShardOf is the part in the shard of a queue, topic or function.
+func (p *Parts[S]) ShardOf(a arn.ARN) S { return p.Shards[ShardNumber(a)] }
+
+// WithCatalog runs f under the lock of a's shard, for commands that read or
+// change which queues, topics and functions there are. It returns once all
+// that f saw and did is durable.
+func (p *Parts[S]) WithCatalog(ctx context.Context, a arn.ARN, f func(sh S) error) error {
+	s := p.ShardOf(a)
+	return s.Base().change(ctx, func() error { return f(s) })
+}

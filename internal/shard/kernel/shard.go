@@ -1,0 +1,43 @@
+package kernel
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Shard owns a slice of the state. Its commands run one after the other, under
+// mu, in the goroutines of their callers; a command reads and changes what the modules
+// have in memory, collects what to write in a batch and appends it to the shard's stream
+// of the journal before mu is released, so that its order is the order of the commands.
+type Shard struct {
+	ID      uint16
+	engine  *Kernel
+	modules []Module
+
+	Mu                sync.Mutex
+	poisoned          bool            // a command has panicked half-way
+	Closed            bool            // no further command changes anything
+	Log               *journal.Stream // what its commands write
+	Meta              journal.State   // what the log remembers
+	LastCatalogCommit *journal.Commit // the latest that changed which queues, topics and functions there are
+	// Generation counts the changes of the catalog. It changes under mu only.
+	Generation atomic.Uint64
+
+	// Of the command under way.
+	Batch mutation.Batch
+	Dirty []Touched
+	Emits []Emitter // what it has to tell
+
+	timer   clock.Timer
+	timerAt int64
+}
+
+// Base implements shardPart.
+func (sh *Shard) Base() *Shard { return sh }
+
+// Add adds a module.
+func (sh *Shard) Add(m Module) { sh.modules = append(sh.modules, m) }

@@ -1,0 +1,322 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Tx is a command on one or several shards, from the moment it has their locks until
+// what it has changed is appended to the journal, as one atomic unit, and the locks
+// are released. What it has to tell is told after that. A command that panics leaves
+// memory ahead of the disk: its shards take no other, and the process ends.
+type Tx struct {
+	Shards []*Shard // locked, in the order of their ids; nil: none is
+	own    [1]*Shard
+	sync   bool            // the commit is made durable at once; else within 10 ms
+	rest   *journal.Commit // that an answer without a commit of its own rests on
+	done   bool
+}
+
+// Emitter tells somebody of what a command did, after its commit and outside of the
+// locks. It may be called while other commands run, and before those that came earlier.
+type Emitter interface{ Emit() }
+
+// Emit has something told once the command under way is over.
+func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
+
+// ErrPoisoned is why a shard takes no more commands.
+var ErrPoisoned = errors.New("shard: a command has panicked half-way, and memory may be ahead of the disk")
+
+// Run runs a command on a shard and returns the commit that its answer rests on:
+// its own; if it has changed nothing, what it asked for with restOn, or, for a
+// refusal, the latest change of the catalog. With durable its commit is made so at
+// once, else within 10 ms. The error is the command's, whose changes count all the same.
+func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
+	sh.lock()
+	tx := txs.Get().(*Tx)
+	tx.own[0] = sh
+	tx.Shards, tx.sync = tx.own[:], durable
+	defer tx.end()
+	return tx.run(command)
+}
+
+var txs = sync.Pool{New: func() any { return new(Tx) }}
+
+// RunAll is run for a command on several shards, in any order, which may be the same.
+// A refusal rests on what changed the catalog of the last one, which it is about.
+func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
+	last := shards[len(shards)-1]
+	slices.SortFunc(shards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
+	shards = slices.Compact(shards)
+	lockAll(shards)
+	tx := txs.Get().(*Tx)
+	tx.Shards, tx.sync = shards, durable
+	defer tx.end()
+	return tx.run(func(tx *Tx) error {
+		err := command(tx)
+		if err != nil && tx.rest == nil {
+			tx.rest = last.LastCatalogCommit
+		}
+		return err
+	})
+}
+
+func (tx *Tx) run(command func(tx *Tx) error) (*journal.Commit, error) {
+	err := command(tx)
+	if err != nil && tx.rest == nil {
+		tx.rest = tx.Shards[0].LastCatalogCommit
+	}
+	c := tx.Commit()
+	if c == nil {
+		c = tx.rest
+	}
+	tx.done = true
+	return c, err
+}
+
+// RunDurable runs a command on a shard and returns once its answer is durable.
+func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
+	c, err := sh.Run(true, command)
+	c.Wait()
+	return err
+}
+
+// View looks at a shard.
+func (sh *Shard) View(look func()) {
+	_, _ = sh.Run(false, func(*Tx) error {
+		look()
+		return nil
+	})
+}
+
+// AwaitCatalog returns once the catalog is durable as it is.
+func (sh *Shard) AwaitCatalog() {
+	var c *journal.Commit
+	sh.View(func() { c = sh.LastCatalogCommit })
+	c.Wait()
+}
+
+// RestOn says what the answer rests on if the command changes nothing.
+func (tx *Tx) RestOn(c *journal.Commit) { tx.rest = c }
+
+// Commit appends what the command has changed so far, as one atomic unit, and sees
+// to what follows from it; nil if that is nothing.
+func (tx *Tx) Commit() *journal.Commit {
+	if len(tx.Shards) == 1 {
+		return tx.Shards[0].Commit(tx.sync)
+	}
+	return commitAll(tx.sync, tx.Shards)
+}
+
+// Yield commits what there is, runs f while others may have the locks, and goes on.
+func (tx *Tx) Yield(f func()) {
+	tx.relock(nil, f)
+}
+
+// Widen commits what there is and goes on with the locks of other shards, the first
+// one's among them, in the order of their ids. Others may have had the locks in between.
+func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
+
+// Narrow commits what there is and goes on with some of the locks only, which it
+// keeps all the while.
+func (tx *Tx) Narrow(keep []*Shard) {
+	tx.Commit()
+	all := tx.Shards
+	tx.Shards = slices.DeleteFunc(slices.Clone(all), func(sh *Shard) bool { return slices.Contains(keep, sh) })
+	tx.release()
+	tx.Shards = keep
+}
+
+func (tx *Tx) relock(shards []*Shard, between func()) {
+	tx.Commit()
+	if shards == nil {
+		shards = tx.Shards
+	}
+	tx.release()
+	if between != nil {
+		between()
+	}
+	lockAll(shards)
+	tx.Shards = shards
+}
+
+// release opens the locks and tells what there is to tell.
+func (tx *Tx) release() {
+	var room [4]Emitter
+	told := room[:0]
+	shards := tx.Shards
+	tx.Shards = nil
+	for _, sh := range shards {
+		if len(sh.Emits) > 0 {
+			told = append(told, sh.Emits...)
+			clear(sh.Emits)
+			sh.Emits = sh.Emits[:0]
+		}
+	}
+	for _, sh := range shards {
+		sh.Mu.Unlock()
+	}
+	for _, e := range told {
+		e.Emit()
+	}
+}
+
+// end releases the locks after a command, or poisons them if it has panicked. To be
+// deferred.
+func (tx *Tx) end() {
+	if tx.done {
+		tx.release()
+		*tx = Tx{}
+		txs.Put(tx)
+		return
+	}
+	shards := tx.Shards
+	if len(shards) == 0 {
+		return // while others could have the locks
+	}
+	cause := recover() // nil also where the goroutine ends without a panic
+	for _, sh := range shards {
+		sh.poisoned = true
+	}
+	e := shards[0].engine
+	for _, sh := range shards {
+		sh.Mu.Unlock()
+	}
+	if cause == nil {
+		return
+	}
+	e.Logger.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
+	e.Config.Fatal(fmt.Errorf("%w: %v", ErrPoisoned, cause))
+	panic(cause)
+}
+
+// lock waits for the shard's turn. It panics where a command has before.
+func (sh *Shard) lock() {
+	sh.Mu.Lock()
+	if sh.poisoned {
+		sh.Mu.Unlock()
+		panic(ErrPoisoned)
+	}
+}
+
+// lockAll locks shards, which are in the order of their ids.
+func lockAll(shards []*Shard) {
+	for i, sh := range shards {
+		sh.Mu.Lock()
+		if sh.poisoned {
+			for _, locked := range shards[:i+1] {
+				locked.Mu.Unlock()
+			}
+			panic(ErrPoisoned)
+		}
+	}
+}
+
+// Commit hands what the command changed to the journal and sees to what follows
+// from it: waiting receivers, the consumer, timers. The commit is nil when the
+// command changed nothing.
+func (sh *Shard) Commit(sync bool) *journal.Commit {
+	if sh.Batch.Len() == 0 && len(sh.Dirty) == 0 {
+		return nil
+	}
+	c := sh.engine.Journal.Append(sync, sh.seal())
+	sh.appended(c)
+	sh.afterCommit()
+	return c
+}
+
+// CommitMuch commits what a command has changed so far of many queues, if that is
+// much.
+func (sh *Shard) CommitMuch() {
+	if sh.Batch.Size()+sh.room() > mutation.StepBytes {
+		sh.Commit(false)
+	}
+}
+
+// CommitPart hands over what the command changed so far, so that the store can
+// show it; the command goes on.
+func (sh *Shard) CommitPart(sync bool) {
+	if sh.Batch.Len() == 0 && len(sh.Dirty) == 0 {
+		return
+	}
+	sh.appended(sh.engine.Journal.Append(sync, sh.seal()))
+}
+
+// commitAll is commit for a command that changed several shards at once.
+func commitAll(sync bool, shards []*Shard) *journal.Commit {
+	parts := make([]journal.Part, 0, len(shards))
+	changed := make([]*Shard, 0, len(shards))
+	for _, sh := range shards {
+		if sh.Batch.Len() > 0 || len(sh.Dirty) > 0 {
+			parts, changed = append(parts, sh.seal()), append(changed, sh)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	c := changed[0].engine.Journal.Append(sync, parts...)
+	for _, sh := range changed {
+		sh.appended(c)
+	}
+	for _, sh := range changed {
+		sh.afterCommit()
+	}
+	return c
+}
+
+// appended notes with which commit the command under way becomes durable.
+func (sh *Shard) appended(c *journal.Commit) {
+	for _, t := range sh.Dirty {
+		t.Appended(c)
+	}
+}
+
+func (sh *Shard) afterCommit() {
+	touched := sh.Dirty
+	sh.Dirty = nil
+	for _, t := range touched {
+		t.Clean()
+	}
+	for _, t := range touched {
+		t.Committed()
+	}
+	if sh.Dirty == nil {
+		sh.Dirty = touched[:0]
+	}
+	sh.Arm()
+}
+
+// seal ends the writing of a command: what it changed is the part of a commit.
+func (sh *Shard) seal() journal.Part {
+	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, Room: sh.room()}
+}
+
+// room bounds what finish writes for the command under way.
+func (sh *Shard) room() (n int) {
+	for _, t := range sh.Dirty {
+		n += t.Room()
+	}
+	return n
+}
+
+// finish writes what stands once in a commit behind what the command under way wrote.
+func (sh *Shard) finish(commit uint64, b *mutation.Batch) {
+	for _, t := range sh.Dirty {
+		t.Finish(commit, b)
+	}
+}
+
+// Untouch forgets what was touched, after it was finished.
+func (sh *Shard) Untouch() {
+	for _, t := range sh.Dirty {
+		t.Clean()
+	}
+	clear(sh.Dirty)
+	sh.Dirty = sh.Dirty[:0]
+}

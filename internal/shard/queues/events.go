@@ -1,0 +1,117 @@
+package queues
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// QueueEvent is something that happened to messages of an SQS queue: what
+// metrics are made of.
+type QueueEvent struct {
+	Queue    arn.ARN
+	Slot     *Slot // of the queue; nil where it was not at hand
+	Kind     QueueEventKind
+	At       int64 // epoch milliseconds
+	Messages int   // 0 for a receive that found nothing, and the end of a queue
+	Bytes    int   // MessagesSent: the size of all messages, as MaximumMessageSize counts it
+	// Sizes are those of several messages that were sent at once, and nil of a single
+	// one. They are not to be kept.
+	Sizes []int
+}
+
+// Slot is room beside a queue for what the listener keeps about it, which it then
+// need not look for at each event. It is the listener's alone, empty at first, and
+// goes with the queue; a purge begins with an empty one.
+type Slot struct{ atomic.Value }
+
+// QueueEventKind says what happened.
+type QueueEventKind byte
+
+// The kinds of event. MessagesSent is of what a client or a topic
+// sent, dead letters of subscriptions included; what a maxReceiveCount or a move
+// task moves is not sent, as in SQS's own metrics.
+const (
+	MessagesSent         QueueEventKind = iota + 1
+	MessagesDeduplicated                // sent again within five minutes: nothing was added
+	MessagesReceived
+	MessagesDeleted
+	MessagesDeadLettered // moved to the dead-letter queue by the queue's maxReceiveCount
+	MessagesExpired      // dropped by a sweep at the end of their retention
+	MessagesDeletedAgain // deleted by a handle of what was gone already
+	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
+	QueueDeleted         // the queue is gone; what ends just now may still be told of after it
+)
+
+// queueEvents are those of one command.
+type queueEvents struct {
+	tell  func(QueueEvent)
+	list  []QueueEvent
+	sizes []int
+}
+
+var eventLists = sync.Pool{New: func() any { return new(queueEvents) }}
+
+// Emit implements Emitter.
+func (l *queueEvents) Emit() {
+	for i := range l.list {
+		l.tell(l.list[i])
+	}
+	clear(l.list)
+	l.list, l.sizes = l.list[:0], l.sizes[:0]
+	eventLists.Put(l)
+}
+
+// Tell tells the listener, if there is one, of what was not done by a command under way.
+func (e *Queues) Tell(ev QueueEvent) {
+	if e.options.Events != nil {
+		e.options.Events(ev)
+	}
+}
+
+// Event has the listener told, if there is one, once the command under way is over.
+func (sh *Shard) Event(ev QueueEvent) {
+	if tell := sh.engine.options.Events; tell != nil {
+		l := sh.eventList()
+		l.tell, l.list = tell, append(l.list, ev)
+	}
+}
+
+// eventList is where the events of the command under way go.
+func (sh *Shard) eventList() *queueEvents {
+	if n := len(sh.Emits); n > 0 {
+		if l, ok := sh.Emits[n-1].(*queueEvents); ok {
+			return l
+		}
+	}
+	l := eventLists.Get().(*queueEvents)
+	sh.Emit(l)
+	return l
+}
+
+// EmitMessages has told what happened to n messages of a queue, if it did.
+func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
+	if n > 0 || kind == QueueDeleted {
+		sh.Event(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
+	}
+}
+
+// Sent makes one event of what was put into a queue at once, by the messages' sizes,
+// which are not kept.
+func (sh *Shard) Sent(qs *Queue, at int64, sizes []int) {
+	if len(sizes) == 0 || sh.engine.options.Events == nil {
+		return
+	}
+	ev := QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesSent, At: at, Messages: len(sizes)}
+	for _, size := range sizes {
+		ev.Bytes += size
+	}
+	if len(sizes) > 1 {
+		l := sh.eventList()
+		from := len(l.sizes)
+		l.sizes = append(l.sizes, sizes...)
+		ev.Sizes = l.sizes[from:]
+	}
+	sh.Event(ev)
+}

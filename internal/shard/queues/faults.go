@@ -1,0 +1,104 @@
+package queues
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Faults are the outages that were asked for.
+type Faults struct {
+	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu sync.Mutex // held while they are replaced
+}
+
+// AllResources stands, in the place of a resource's name, for the whole service
+// of an account and region.
+const AllResources = "*"
+
+// SetFault makes a resource refuse commands and deliveries as if its owner were
+// in trouble: "unavailable", "throttled", or "none" to end it. The resource is a
+// queue or a function, or AllResources of a service; that may also be "internal",
+// where every call fails inside the service, or "denied", where no policy allows
+// any. It fails with InvalidParameter.
+func (e *Faults) SetFault(a arn.ARN, name string) error {
+	kind := fault.Internal
+	switch {
+	case name == "none":
+	case name == "unavailable":
+		kind = fault.Unavailable
+	case name == "throttled":
+		kind = fault.Throttled
+	case name == "internal" && a.Resource == AllResources:
+	case name == "denied" && a.Resource == AllResources:
+		kind = fault.AccessDenied
+	default:
+		return fault.Newf(fault.InvalidParameter, "fault must be unavailable, throttled or none, or, for all of a service, internal or denied, not %q", name)
+	}
+	e.faultMu.Lock()
+	defer e.faultMu.Unlock()
+	faults := map[arn.ARN]fault.Kind{}
+	if old := e.faults.Load(); old != nil {
+		maps.Copy(faults, *old)
+	}
+	delete(faults, a)
+	if name != "none" {
+		faults[a] = kind
+	}
+	if len(faults) == 0 {
+		e.faults.Store(nil)
+		return nil
+	}
+	e.faults.Store(&faults)
+	return nil
+}
+
+// Injected is the outage of a queue or function, or of its service, that SetFault
+// asked for, if any.
+func (e *Faults) Injected(a arn.ARN) error {
+	faults := e.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	kind, ok := (*faults)[a]
+	if !ok {
+		a.Resource = AllResources
+		kind = (*faults)[a]
+	}
+	switch kind {
+	case fault.Unavailable, fault.Throttled:
+		return refusal(kind)
+	default:
+		return nil
+	}
+}
+
+// ServiceFault is the refusal of every call to a service of an account and
+// region that SetFault asked for, if any.
+func (e *Faults) ServiceFault(service, region, account string) error {
+	faults := e.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	kind, ok := (*faults)[arn.ARN{Service: service, Region: region, Account: account, Resource: AllResources}]
+	if !ok {
+		return nil
+	}
+	return refusal(kind)
+}
+
+func refusal(kind fault.Kind) error {
+	switch kind {
+	case fault.Unavailable:
+		return fault.New(kind, "The service is unavailable.")
+	case fault.Throttled:
+		return fault.New(kind, "Rate exceeded.")
+	case fault.AccessDenied:
+		return fault.New(kind, "The caller is not authorized to perform this action, because no identity-based policy allows it.")
+	default:
+		return fault.New(kind, "a fault that was set")
+	}
+}

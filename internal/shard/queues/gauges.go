@@ -1,0 +1,81 @@
+package queues
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// QueueGauges are what a queue holds at a moment.
+type QueueGauges struct {
+	queue.Counts
+	// OldestAge is that of the message that came first, by its send or by the move
+	// that made it a dead letter; 0: there is none. Messages of a standard queue that
+	// were received three times do not count.
+	OldestAge      time.Duration
+	GroupsInFlight int // groups that have messages in flight, or tenants that do
+	NoisyGroups    int // tenants that are noisy
+
+	// Quiet and QuietOldestAge are those of what does not belong to noisy tenants.
+	Quiet          queue.Counts
+	QuietOldestAge time.Duration
+}
+
+// QueueGauges measures a queue, at a cost that does not depend on how much is in
+// it. Errors: QueueDoesNotExist.
+func (e *Queues) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
+	g, rest, err := e.measure(a)
+	rest.Wait()
+	return g, err
+}
+
+// SampleQueue is QueueGauges for statistics: it does not wait until what it tells
+// is durable, and so tells it also while the disk hangs.
+func (e *Queues) SampleQueue(a arn.ARN) (QueueGauges, error) {
+	g, _, err := e.measure(a)
+	return g, err
+}
+
+// HoldingQueues are the queues that have messages.
+func (e *Queues) HoldingQueues() (all []arn.ARN) {
+	for _, sh := range e.Shards {
+		sh.View(func() {
+			now := sh.Now()
+			for a, qs := range sh.Queues {
+				if c := qs.Machine.Counts(now); c.Visible+c.InFlight+c.Delayed > 0 {
+					all = append(all, a)
+				}
+			}
+		})
+	}
+	return all
+}
+
+// measure is QueueGauges without the wait until what it tells is durable, with
+// the commit.
+func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
+	sh := e.ShardOf(a)
+	rest, err = sh.Run(false, func(tx *kernel.Tx) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		now := sh.Now()
+		g.Counts = sh.Counts(qs, now)
+		tx.Commit()
+		groups := qs.Machine.Groups(now)
+		g.GroupsInFlight, g.NoisyGroups, g.Quiet = groups.InFlight, len(groups.Noisy), groups.Quiet
+		g.OldestAge = sh.oldestAge(qs, now, nil)
+		g.QuietOldestAge = g.OldestAge
+		if len(groups.Noisy) > 0 {
+			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
+		}
+		tx.RestOn(sh.Log.Last())
+		return nil
+	})
+	return g, rest, err
+}

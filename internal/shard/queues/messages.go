@@ -1,0 +1,593 @@
+package queues
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
+)
+
+// recordOverhead is what a record usually has besides what counts as its size, in
+// bytes.
+const recordOverhead = 256
+
+// Send adds messages to a queue, all of them or none, and returns once they are
+// durable. Errors: QueueDoesNotExist, InsufficientStorage.
+func (e *Queues) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+	if e.Full() {
+		return nil, kernel.ErrFull
+	}
+	sh := e.ShardOf(a)
+	var results []SendResult
+	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
+		tx.RestOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
+		results, err = sh.send(a, msgs)
+		return err
+	})
+	return results, err
+}
+
+func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+	qs, err := sh.Lookup(a)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]SendResult, len(msgs))
+	now := sh.Now()
+	original := sh.originals(qs, now, msgs)
+	most := 0
+	for i := range msgs {
+		most = max(most, msgs[i].Message.Size())
+	}
+	record := make([]byte, 0, most+recordOverhead)
+	duplicates := 0
+	sh.sizes = sh.sizes[:0]
+	for i, out := range msgs {
+		if results[i] = original(i); results[i].Duplicate {
+			duplicates++
+			continue
+		}
+		out.Message.Sent = now
+		record = out.Message.AppendRecord(record[:0])
+		delay := out.Delay
+		if delay < 0 {
+			delay = qs.Machine.Config().Delay
+		}
+		results[i].ID = out.Message.ID
+		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
+			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
+		})
+		sh.Remember(qs, now, out.Message, results[i])
+		sh.sizes = append(sh.sizes, out.Message.Size())
+	}
+	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
+	sh.Sent(qs, now, sh.sizes)
+	return results, nil
+}
+
+// await remembers that the messages up to a sequence are durable with a commit.
+func (qs *Queue) await(sequence uint64, g *journal.Commit) {
+	qs.forgetDurable()
+	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == g {
+		qs.unsynced.pending[n-1].sequence = sequence
+		return
+	}
+	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: g})
+}
+
+// forgetDurable forgets the commits that are durable.
+func (qs *Queue) forgetDurable() {
+	i := 0
+	for i < len(qs.unsynced.pending) && qs.unsynced.pending[i].commit.Durable() {
+		i++
+	}
+	if qs.unsynced.pending = slices.Delete(qs.unsynced.pending, 0, i); len(qs.unsynced.pending) == 0 && !qs.Emptied {
+		qs.unsynced.pending = nil
+	}
+}
+
+// Unsynced is how many commits of its messages are kept in memory, as they may not be
+// durable yet.
+func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
+
+// awaited is the commit that a message becomes durable with; nil if it is.
+func (qs *Queue) awaited(sequence uint64) *journal.Commit {
+	for i := range qs.unsynced.pending {
+		if p := &qs.unsynced.pending[i]; p.sequence >= sequence {
+			if p.commit.Durable() {
+				return nil
+			}
+			return p.commit
+		}
+	}
+	return nil
+}
+
+// waiter is a receive that waits for a message.
+type waiter struct {
+	queue      *Queue // at which it waits; a purge puts another in its place
+	next, prev *waiter
+	listed     bool
+	max        int
+	visibility time.Duration
+	attempt    string
+	result     chan Found    // capacity 1
+	waiting    func(is bool) // told when it is listed, and no longer; may be nil
+}
+
+// Found is what a receive found.
+type Found struct {
+	queue  *Queue // that they are of; nil without any
+	Leases []queue.Lease
+	Commit *journal.Commit // with which the messages become durable
+	Err    error
+}
+
+// waiterList is the line of receives that wait at a queue.
+type waiterList struct{ first, last *waiter }
+
+func (l *waiterList) push(w *waiter) {
+	w.listed, w.prev = true, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+	if w.waiting != nil {
+		w.waiting(true)
+	}
+}
+
+func (l *waiterList) remove(w *waiter) {
+	if !w.listed {
+		return
+	}
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev, w.listed = nil, nil, false
+	if w.waiting != nil {
+		w.waiting(false)
+	}
+}
+
+// Receive leases messages of a queue. With a wait it returns as soon as there
+// is at least one; when ctx ends first, nothing stays leased. Errors:
+// QueueDoesNotExist, OverLimit when the queue has too many messages in flight
+// and the receive does not wait.
+func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
+	var qs *Queue
+	var received []Received
+	for range ReceiveRounds {
+		var again bool
+		var err error
+		if qs, received, again, err = e.receiveOnce(ctx, &req); err != nil {
+			return nil, err
+		}
+		if !again {
+			break
+		}
+		req.Wait = 0
+	}
+	e.Tell(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesReceived, At: e.Clock.Now().UnixMilli(), Messages: len(received)})
+	return received, nil
+}
+
+// receiveOnce is Receive, unless there was nothing but what cannot be read: then
+// again says that what comes behind that need not wait for the next receive. qs is
+// the queue as it was found.
+func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
+	sh := e.ShardOf(req.Queue)
+	var found Found
+	var w *waiter
+	rest, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
+		qs, found, w, err = sh.receiveOrWait(req)
+		tx.RestOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
+		return err
+	})
+	if err != nil {
+		if qs == nil {
+			rest.Wait()
+		}
+		return nil, nil, false, err
+	}
+	if w != nil {
+		if found = e.waitFor(ctx, sh, w, req.Wait); len(found.Leases) == 0 {
+			sh.AwaitCatalog()
+		}
+	} else if len(found.Leases) == 0 {
+		rest.Wait()
+	}
+	found.Commit.Wait()
+	if err := ctx.Err(); err != nil {
+		sh.requeue(found.queue, found.Leases)
+		return nil, nil, false, err
+	}
+	if found.Err != nil {
+		return nil, nil, false, found.Err
+	}
+	received, unreadable, err := e.deliverable(ctx, sh, found, req.Memory)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if len(unreadable) > 0 {
+		sh.quarantine(found.queue, unreadable)
+	}
+	return qs, received, len(unreadable) > 0 && len(received) == 0, nil
+}
+
+// receiveOrWait runs a receive, and lines it up to wait if it finds nothing and may.
+func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *waiter, err error) {
+	if qs, err = sh.Lookup(req.Queue); err != nil {
+		return nil, found, nil, err
+	}
+	cfg := qs.Machine.Config()
+	if req.Visibility < 0 {
+		req.Visibility = cfg.Visibility
+	}
+	if req.Wait < 0 {
+		req.Wait = cfg.Wait
+	}
+	found = sh.Receive(qs, req.Max, req.Visibility, req.Attempt)
+	if errors.Is(found.Err, queue.ErrInFlight) && (req.Wait > 0 || req.Queue.FIFO()) {
+		found.Err = nil
+	}
+	if found.Err != nil {
+		return qs, found, nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+	}
+	if len(found.Leases) == 0 && req.Wait > 0 {
+		w = &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan Found, 1), waiting: req.Waiting}
+		qs.waiters.push(w)
+	}
+	return qs, found, w, nil
+}
+
+// ReceiveRounds bounds how long one receive goes on past expired messages, dead
+// letters and what cannot be read. What it leaves is swept, or found by the next.
+const ReceiveRounds = 4
+
+// Receive runs one receive on a queue, under the shard's lock.
+func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
+	fifo := qs.ARN.FIFO() && !qs.Backlog // what it tells of is durable first
+	for round := 1; ; round++ {
+		now := sh.Now()
+		r, err := sh.ask(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
+		if sh.Batch.Len() > 0 {
+			sh.Touch(qs)
+			sh.CommitPart(fifo)
+			sh.Untouch()
+			sh.rearm(qs, now)
+		}
+		if len(r.Moves) > 0 {
+			sh.engine.Hooks.DeadLetters(qs, r.Moves)
+		}
+		if err != nil {
+			return Found{Err: err}
+		}
+		if len(r.Leases) > 0 {
+			if fifo {
+				return Found{queue: qs, Leases: r.Leases, Commit: sh.Log.Last()}
+			}
+			var newest uint64
+			for i := range r.Leases {
+				newest = max(newest, r.Leases[i].Sequence)
+			}
+			return Found{queue: qs, Leases: r.Leases, Commit: qs.awaited(newest)}
+		}
+		if !sh.Available(qs, now) {
+			return Found{}
+		}
+		if round == ReceiveRounds {
+			sh.timerBy(qs, now+1) // whoever waits is served by the next tick
+			sh.Arm()
+			return Found{}
+		}
+	}
+}
+
+// rearm sees to it that the queue's next moment is not missed.
+func (sh *Shard) rearm(qs *Queue, now int64) {
+	sh.timerBy(qs, qs.Machine.NextTimer(now))
+	sh.Arm()
+}
+
+// serve gives messages to the receives that wait at a queue, in their order.
+func (sh *Shard) serve(qs *Queue, now int64) {
+	for qs.waiters.first != nil && sh.Available(qs, now) {
+		w := qs.waiters.first
+		found := sh.Receive(qs, w.max, w.visibility, w.attempt)
+		if found.Err != nil || len(found.Leases) == 0 {
+			return
+		}
+		qs.waiters.remove(w)
+		w.result <- found
+	}
+}
+
+// refuse answers every receive that waits at a queue with an error.
+func (sh *Shard) refuse(qs *Queue, err error) {
+	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
+		qs.waiters.remove(w)
+		w.result <- Found{Err: err}
+	}
+}
+
+// waitFor waits for a waiter to be served. A long poll waits in real time.
+func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
+	timeout := make(chan struct{})
+	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
+	defer timer.Stop()
+	select {
+	case found := <-w.result:
+		return found
+	case <-timeout:
+	case <-e.Draining:
+	case <-ctx.Done():
+	}
+	sh.View(func() { w.queue.waiters.remove(w) })
+	select {
+	case found := <-w.result:
+		return found
+	default:
+		return Found{Err: ctx.Err()}
+	}
+}
+
+// requeue undoes leases that nobody saw.
+func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
+	if len(leases) == 0 {
+		return
+	}
+	sh.View(func() {
+		if qs.Gone {
+			return
+		}
+		now := sh.Now()
+		for _, l := range leases {
+			// The message may be gone already; then there is nothing to undo.
+			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
+		}
+		sh.Touch(qs)
+	})
+}
+
+// unreadable is a leased message that nobody can be given, and why.
+type unreadable struct {
+	lease queue.Lease
+	err   error
+}
+
+// quarantine keeps messages that cannot be read or signed leased until the next start,
+// so that they are in nobody's way.
+func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
+	gone := false
+	sh.View(func() {
+		if gone = qs.Gone; gone {
+			return
+		}
+		for _, u := range all {
+			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
+		}
+		sh.Touch(qs)
+	})
+	for _, u := range all {
+		if !gone {
+			sh.engine.Logger.Error("a message cannot be read, and is set aside until the next start",
+				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
+		}
+	}
+}
+
+// deliverable reads the messages of leases, as far as there is room for them; they are
+// durable.
+func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
+	if len(found.Leases) == 0 {
+		return nil, nil, nil
+	}
+	qs := found.queue
+	names := layout.NewKeys(sh.ID, qs.Incarnation)
+	keys := make([][]byte, len(found.Leases))
+	for i, l := range found.Leases {
+		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
+	}
+	records, rest, err := e.readRecords(ctx, keys, memory)
+	if err != nil {
+		sh.requeue(qs, found.Leases)
+		return nil, nil, err
+	}
+	if len(rest) > 0 {
+		back := make([]queue.Lease, len(rest))
+		for i, at := range rest {
+			back[i] = found.Leases[at]
+		}
+		sh.requeue(qs, back)
+	}
+	out = make([]Received, 0, len(found.Leases))
+	damaged, _ := e.Store.(store.Damaged)
+	for i, l := range found.Leases {
+		if records[i] == nil {
+			if damaged != nil {
+				if err := damaged.DamageIn(keys[i], append(keys[i], 0)); err != nil {
+					bad = append(bad, unreadable{l, err})
+				}
+			}
+			continue
+		}
+		m, err := message.DecodeRecord(records[i])
+		if err != nil {
+			bad = append(bad, unreadable{l, err})
+			continue
+		}
+		out = append(out, Received{
+			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
+			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
+		})
+		if m.FirstReceived != 0 {
+			out[len(out)-1].FirstReceived = m.FirstReceived
+		}
+	}
+	for i, err := range slices.Backward(e.sign(out)) {
+		if err != nil {
+			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
+			bad = append(bad, unreadable{found.Leases[at], err})
+			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out, bad, nil
+}
+
+// ErrHandle refuses a receipt handle that is not the queue's.
+var ErrHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
+
+// DeleteMessages deletes received messages by their handles. Deleting what is
+// deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
+func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+	deleted, again := 0, 0
+	return e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
+		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
+		if !ok && sh.purged(qs, handles[i]) {
+			again++
+			return nil
+		}
+		if !ok {
+			return ErrHandle
+		}
+		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
+		if errors.Is(err, queue.ErrExpired) {
+			return errExpiredHandle(handles[i])
+		}
+		if errors.Is(err, queue.ErrGone) {
+			again++
+			return nil
+		}
+		if err == nil {
+			deleted++
+		}
+		return err
+	}, func(sh *Shard, qs *Queue) {
+		sh.EmitMessages(qs, MessagesDeleted, sh.Meta.Now, deleted)
+		sh.EmitMessages(qs, MessagesDeletedAgain, sh.Meta.Now, again)
+	})
+}
+
+// VisibilityChange hides a received message for a time from now; zero returns it.
+type VisibilityChange struct {
+	Handle  string
+	Timeout time.Duration // 0–12 h
+}
+
+// ChangeVisibility changes when received messages can be received again. Per
+// change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
+// way to another queue, OverLimit, or InvalidParameter with SQS's text.
+func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
+		c := changes[i]
+		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)
+		if !ok && sh.purged(qs, c.Handle) {
+			return errGoneVisibility(c.Handle)
+		}
+		if !ok {
+			return ErrHandle
+		}
+		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
+		switch {
+		case errors.Is(err, queue.ErrGone):
+			return errGoneVisibility(c.Handle)
+		case errors.Is(err, queue.ErrExpired):
+			return errExpiredHandle(c.Handle)
+		case errors.Is(err, queue.ErrNotLeased):
+			return fault.New(fault.MessageNotInflight, "")
+		case errors.Is(err, queue.ErrVisibility):
+			return fault.Newf(fault.InvalidParameter, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int64(c.Timeout/time.Second))
+		case errors.Is(err, queue.ErrInFlight):
+			return fault.New(fault.OverLimit, "Too many messages in flight.")
+		}
+		return err
+	}, nil)
+}
+
+func errGoneVisibility(handle string) error {
+	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", handle)
+}
+
+func errExpiredHandle(handle string) error {
+	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", handle)
+}
+
+// byHandle runs a command for each of n receipt handles, and then tell, if it is not
+// nil, all under the shard's lock. On a standard queue they need not be durable when
+// it returns: they are within 10 ms.
+func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
+	sh := e.ShardOf(a)
+	var errs []error
+	var catalog *journal.Commit
+	fifo := a.FIFO()
+	lazy, err := sh.Run(fifo, func(tx *kernel.Tx) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		catalog = sh.LastCatalogCommit
+		if fifo { // that nothing changes may rest on what somebody else did
+			tx.RestOn(sh.Log.Last())
+		}
+		sh.Now()
+		errs = make([]error, n)
+		for i := range errs {
+			errs[i] = f(sh, qs, i)
+		}
+		if tell != nil {
+			tell(sh, qs)
+		}
+		return nil
+	})
+	catalog.Wait()
+	if fifo || err != nil {
+		lazy.Wait()
+		return errs, err
+	}
+	e.Journal.AwaitUnlessQuick(lazy)
+	return errs, nil
+}
+
+// sign completes received messages, those of one receive at the same time. It
+// returns an error for each, nil for those that are complete.
+func (e *Queues) sign(received []Received) []error {
+	errs := make([]error, len(received))
+	var wg sync.WaitGroup
+	for i := range received {
+		m := received[i].Message
+		if m.Unsigned == nil {
+			continue
+		}
+		wg.Go(func() {
+			if errs[i] = e.options.Sign(m.Body, m.Unsigned); errs[i] == nil {
+				m.Unsigned = nil
+				m.Seal()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}

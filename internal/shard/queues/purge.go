@@ -1,0 +1,66 @@
+package queues
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+const (
+	// purgeCooldown is how long after a purge a queue cannot be purged again,
+	// in milliseconds.
+	purgeCooldown = int64(60 * time.Second / time.Millisecond)
+	// FormerKept is how many purges a receipt handle outlives: to its holder
+	// the message is then gone, and the handle is not a wrong one.
+	FormerKept = 8
+)
+
+// PurgeQueue removes all messages of a queue, those in flight included, at a
+// cost that does not depend on how many there are: the queue begins a new
+// incarnation and the records of the old one are dropped by range. Receives
+// that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
+func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
+	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+		old, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		now := sh.Now()
+		if e.options.Cooldowns && old.Record.Purged != 0 && now-old.Record.Purged < purgeCooldown {
+			return fault.Newf(fault.PurgeQueueInProgress, "Only one PurgeQueue operation on %s is allowed every 60 seconds.", a.Resource)
+		}
+		sh.Meta.Incarnation++
+		record := *old.Record
+		if record.First == 0 {
+			record.First = record.Incarnation
+		}
+		record.Incarnation, record.Purged = layout.Incarnation(sh.Meta.Incarnation), now
+		former := record.Former[max(0, len(record.Former)-FormerKept+1):]
+		record.Former = append(slices.Clone(former), old.Incarnation)
+
+		waiters := old.waiters
+		old.waiters = waiterList{}
+		sh.Drop(old)
+		qs := sh.newQueue(a, &record, old.Machine.Config())
+		qs.Machine.ContinueFrom(&old.Machine)
+		qs.waiters, qs.dedup = waiters, old.dedup
+		for w := waiters.first; w != nil; w = w.next {
+			w.queue = qs
+		}
+		e.Hooks.Purged(a)
+		return sh.WriteQueue(qs)
+	})
+}
+
+// purged reports whether a receipt handle is of a message that a purge of the
+// queue has removed.
+func (sh *Shard) purged(qs *Queue, handle string) bool {
+	return slices.ContainsFunc(qs.Record.Former, func(inc layout.Incarnation) bool {
+		_, ok := sh.engine.handles.Open(handle, sh.ID, inc)
+		return ok
+	})
+}

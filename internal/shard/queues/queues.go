@@ -1,0 +1,413 @@
+package queues
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// deletionCooldown is how long after its deletion a queue cannot be created again.
+const deletionCooldown = int64(60 * time.Second / time.Millisecond)
+
+// QueueSpec describes a queue to be created: only what the request names, in
+// canonical form.
+type QueueSpec struct {
+	ARN        arn.ARN
+	Attributes map[string]string
+	Tags       map[string]string
+}
+
+// QueueRecord is what is stored about a queue, as JSON behind a version byte.
+type QueueRecord struct {
+	Incarnation layout.Incarnation `json:"incarnation"`
+	Attributes  map[string]string  `json:"attributes,omitempty"`
+	Tags        map[string]string  `json:"tags,omitempty"`
+	Created     int64              `json:"created"`  // epoch milliseconds
+	Modified    int64              `json:"modified"` // epoch milliseconds
+	// Purged is when the queue was last purged, and Former are the incarnations
+	// that purges ended, the latest last.
+	Purged int64                `json:"purged,omitempty"` // epoch milliseconds
+	Former []layout.Incarnation `json:"former,omitempty"`
+	// First is the first incarnation of a queue that was purged: deduplication
+	// goes on across purges.
+	First layout.Incarnation `json:"first,omitempty"`
+}
+
+const queueRecordVersion = 1
+
+// catalogKey orders the queues of a shard by account, region and name.
+func catalogKey(shard uint16, a arn.ARN) []byte {
+	return append(catalogPrefix(shard, a.Account, a.Region), a.Resource...)
+}
+
+func catalogPrefix(shard uint16, account, region string) []byte {
+	key := keyspace.Shard(shard, keyspace.Queues)
+	key = append(append(key, account...), 0)
+	return append(append(key, region...), 0)
+}
+
+// Put writes the record of a queue.
+func (r *QueueRecord) Put(b *mutation.Batch, shard uint16, a arn.ARN) error {
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	b.Set(catalogKey(shard, a), append([]byte{queueRecordVersion}, value...))
+	return nil
+}
+
+// WriteQueue writes the record of a queue, as part of the command under way.
+func (sh *Shard) WriteQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
+
+// CreateQueue creates a queue. A queue of that name with the same values of the
+// attributes that the request names is left as it is. Errors: QueueNameExists,
+// QueueDeletedRecently, and those of the attributes.
+func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
+	if _, err := ParseQueuePolicy(spec.Attributes[attribute.Policy]); err != nil {
+		return err
+	}
+	err := e.WithCatalog(ctx, spec.ARN, func(sh *Shard) error {
+		if qs, ok := sh.Queues[spec.ARN]; ok {
+			return sameQueue(qs.Record, spec)
+		}
+		now := sh.Now()
+		if at, ok := sh.deletions[spec.ARN]; ok {
+			if e.options.Cooldowns && now-at < deletionCooldown {
+				return fault.New(fault.QueueDeletedRecently, "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
+			}
+			delete(sh.deletions, spec.ARN)
+		}
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		if err := attribute.Check(spec.ARN, spec.Attributes); err != nil {
+			return err
+		}
+		cfg, err := attribute.Config(spec.Attributes)
+		if err != nil {
+			return err
+		}
+		sh.Meta.Incarnation++
+		qs := sh.newQueue(spec.ARN.Own(), &QueueRecord{
+			Incarnation: layout.Incarnation(sh.Meta.Incarnation),
+			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
+		}, cfg)
+		return sh.WriteQueue(qs)
+	})
+	return e.TellCreation(spec.ARN, err)
+}
+
+// fitted copies a map that is to be kept into no more room than it needs.
+func fitted(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	kept := make(map[string]string, len(m))
+	for k, v := range m {
+		kept[strings.Clone(k)] = strings.Clone(v)
+	}
+	return kept
+}
+
+func (sh *Shard) newQueue(a arn.ARN, r *QueueRecord, cfg queue.Config) *Queue {
+	qs := &Queue{Shard: sh, ARN: a, Incarnation: r.Incarnation, Record: r}
+	qs.loadPolicy(sh.engine)
+	qs.Machine = *queue.New(layout.NewKeys(sh.ID, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+	sh.Queues[a] = qs
+	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
+	sh.Touch(qs)
+	return qs
+}
+
+// sameQueue compares an existing queue with a request to create it.
+func sameQueue(r *QueueRecord, spec QueueSpec) error {
+	for _, name := range slices.Sorted(maps.Keys(spec.Attributes)) {
+		have, ok := r.Attributes[name]
+		if !ok {
+			have, _ = attribute.Default(name)
+		}
+		if have != spec.Attributes[name] {
+			return fault.Newf(fault.QueueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
+		}
+	}
+	return nil
+}
+
+// DeleteQueue deletes a queue and all its messages, at a cost that does not
+// depend on how many there are. Errors: QueueDoesNotExist.
+func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
+	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		sh.Drop(qs)
+		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, arn.ARN{})
+		e.Hooks.Deleted(a)
+		sh.Batch.Delete(catalogKey(sh.ID, a))
+		delete(sh.Queues, a)
+		now := sh.Now()
+		if sh.deletions == nil {
+			sh.deletions = map[arn.ARN]int64{}
+		}
+		for old, at := range sh.deletions {
+			if now-at >= deletionCooldown {
+				delete(sh.deletions, old)
+			}
+		}
+		sh.deletions[a] = now
+		sh.EmitMessages(qs, QueueDeleted, now, 0)
+		return nil
+	})
+}
+
+// Drop removes all records of a queue or backlog.
+func (sh *Shard) Drop(qs *Queue) {
+	span := qs.Machine.Keys().All()
+	sh.Batch.DeleteRange(span.Lower, span.Upper)
+	sh.Batch.Delete(qs.Machine.Keys().Counters())
+	qs.Gone, qs.Owner = true, nil // of what is gone some are kept for a while
+	sh.refuse(qs, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist."))
+	sh.Touch(qs)
+}
+
+// Counts counts the messages of a queue or backlog, after the leases that have
+// run out by now, as part of the command under way.
+func (sh *Shard) Counts(qs *Queue, now int64) queue.Counts {
+	r, _ := sh.ask(qs, now, queue.Count{})
+	if sh.Batch.Len() > 0 {
+		sh.Touch(qs)
+	}
+	return r.Counts
+}
+
+// QueueInfo describes a queue. Errors: QueueDoesNotExist.
+func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err error) {
+	var counted *journal.Commit
+	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		now := sh.Now()
+		counts := sh.Counts(qs, now)
+		sh.Commit(false) // leases that ran out are no change of the catalog
+		info = QueueInfo{
+			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
+			Created: time.UnixMilli(qs.Record.Created).UTC(), Modified: time.UnixMilli(qs.Record.Modified).UTC(),
+			Counts: counts,
+		}
+		counted = sh.Log.Last()
+		return nil
+	})
+	counted.Wait()
+	return info, err
+}
+
+// QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
+// QueueDoesNotExist.
+func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
+	sh := e.ShardOf(a)
+	var cfg queue.Config
+	err := sh.RunDurable(func(tx *kernel.Tx) error {
+		qs, err := sh.Lookup(a)
+		if err == nil {
+			cfg = qs.Machine.Config()
+		}
+		tx.RestOn(sh.LastCatalogCommit)
+		return err
+	})
+	return cfg, err
+}
+
+// SetQueueAttributes changes attributes of a queue; the empty string removes
+// one. Errors: QueueDoesNotExist, and those of the attributes.
+func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[string]string) error {
+	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		merged := maps.Clone(qs.Record.Attributes)
+		if merged == nil {
+			merged = map[string]string{}
+		}
+		for name, value := range set {
+			if value == "" {
+				delete(merged, name)
+			} else {
+				merged[name] = value
+			}
+		}
+		if err := attribute.Check(a, merged); err != nil {
+			return err
+		}
+		cfg, err := attribute.Config(merged)
+		if err != nil {
+			return err
+		}
+		compiled := qs.Policy
+		if doc, named := set[attribute.Policy]; named {
+			if compiled, err = ParseQueuePolicy(doc); err != nil {
+				return err
+			}
+		}
+		record := *qs.Record
+		record.Attributes, record.Modified = merged, sh.Now()
+		qs.Record, qs.Policy = &record, compiled
+		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, cfg.DeadLetter)
+		if _, err := sh.Do(qs, sh.Meta.Now, queue.Configure{Config: cfg}); err != nil {
+			return err
+		}
+		return sh.WriteQueue(qs)
+	})
+}
+
+// ListQueues lists the names of an account's queues in a region that begin with
+// prefix, in ascending order, from the first one behind after.
+func (e *Queues) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+	err = e.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
+		if len(names) == limit {
+			more = true
+			return false
+		}
+		names = append(names, name)
+		return true
+	})
+	return names, more, err
+}
+
+// DecodeQueueRecord reads the record of a queue.
+func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
+	if len(value) == 0 || value[0] != queueRecordVersion {
+		return nil, fmt.Errorf("a queue's record has an unknown version; it was written by a newer godwit")
+	}
+	r := &QueueRecord{}
+	return r, json.Unmarshal(value[1:], r)
+}
+
+// SetCreationWatcher has created called with each queue and each function, also one
+// with the name of an alias, that is made from now on: a mapping may wait for it. It
+// must be quick.
+func (e *Queues) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
+
+// TellCreation tells of what was made, if it was.
+func (e *Queues) TellCreation(a arn.ARN, err error) error {
+	if created := e.creationWatcher.Load(); created != nil && err == nil {
+		(*created)(a)
+	}
+	return err
+}
+
+// Ended reports that the queue is gone, or of what it is the backlog.
+func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
+
+// ForgetBacklog gives back what a backlog takes in memory; false if there is none.
+func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
+	qs, ok := sh.Backlogs[inc]
+	if ok {
+		sh.setTimer(qs, 0)
+		delete(sh.Backlogs, inc)
+		qs.Gone, qs.Owner = true, nil
+	}
+	return ok
+}
+
+func (sh *Shard) loadQueues() error {
+	var failed error
+	prefix := catalogPrefix(sh.ID, "", "")[:3]
+	err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+		parts := bytes.SplitN(key[3:], []byte{0}, 3)
+		if len(parts) != 3 {
+			failed = fmt.Errorf("a queue has the unreadable key %q", key)
+			return false
+		}
+		a := arn.Queue(string(parts[1]), string(parts[0]), string(parts[2]))
+		var record *QueueRecord
+		if record, failed = DecodeQueueRecord(value); failed != nil {
+			return false
+		}
+		cfg, err := attribute.Config(record.Attributes)
+		if err != nil {
+			failed = fmt.Errorf("queue %s: %w", a, err)
+			return false
+		}
+		qs := &Queue{Shard: sh, ARN: a, Incarnation: record.Incarnation, Record: record}
+		qs.loadPolicy(sh.engine)
+		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+		sh.Queues[a] = qs
+		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
+		failed = sh.LoadMachine(qs)
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// LoadMachine sets a machine to its counters and gives it its leases.
+func (sh *Shard) LoadMachine(qs *Queue) error {
+	value, ok := sh.Counters[qs.Incarnation]
+	if !ok {
+		return fmt.Errorf("%s has no counters", qs.ARN)
+	}
+	delete(sh.Counters, qs.Incarnation)
+	corrected, err := qs.Machine.Load((*atOnce)(sh), value, sh.Meta.Now)
+	if corrected {
+		sh.engine.inconsistent(qs)
+	}
+	return err
+}
+
+// loadSecret reads that key. An empty store gets one with shard 0's next
+// commit, so that the stream of its commits is complete.
+func (e *Queues) loadSecret() error {
+	key, ok, err := e.Store.Get(nil, secretKey)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		key = make([]byte, HandleKeySize)
+		if _, err := rand.Read(key); err != nil {
+			return err
+		}
+		e.All[0].Batch.Set(secretKey, key)
+	}
+	e.handles = newHandleSealer(key)
+	return nil
+}
+
+// ByIncarnation finds a queue or backlog; nil: there is none.
+func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
+	if qs, ok := sh.Backlogs[inc]; ok {
+		return qs
+	}
+	for _, qs := range sh.Queues {
+		if qs.Incarnation == inc {
+			return qs
+		}
+	}
+	return nil
+}
+
+// HandleKeySize is the size of the key that receipt handles are authenticated with.
+const HandleKeySize = 32 // bytes
+
+// secretKey holds the key that receipt handles are authenticated with, among
+// the keys of shard 0.
+var secretKey = keyspace.Shard(0, keyspace.HandleKey)

@@ -1,0 +1,59 @@
+package queues
+
+import (
+	"context"
+	"maps"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// MaxTags is how many tags a queue can have. Source: the SQS quotas.
+const MaxTags = 50
+
+// TagQueue adds tags to a queue; one with the key of another replaces it.
+// Errors: QueueDoesNotExist; InvalidParameter for more than MaxTags in all.
+func (e *Queues) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
+	return e.retag(ctx, a, func(all map[string]string) { maps.Copy(all, tags) })
+}
+
+// UntagQueue removes tags from a queue by their keys; those that it does not
+// have are ignored. Errors: QueueDoesNotExist.
+func (e *Queues) UntagQueue(ctx context.Context, a arn.ARN, keys []string) error {
+	return e.retag(ctx, a, func(all map[string]string) {
+		for _, key := range keys {
+			delete(all, key)
+		}
+	})
+}
+
+func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[string]string)) error {
+	return e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		tags := make(map[string]string, len(qs.Record.Tags))
+		maps.Copy(tags, qs.Record.Tags)
+		change(tags)
+		if len(tags) > MaxTags {
+			return fault.Newf(fault.InvalidParameter, "Too many tags added for queue %s.", a.Resource)
+		}
+		record := *qs.Record
+		record.Tags = tags
+		qs.Record = &record
+		return sh.WriteQueue(qs)
+	})
+}
+
+// QueueTags are the tags of a queue. Errors: QueueDoesNotExist.
+func (e *Queues) QueueTags(ctx context.Context, a arn.ARN) (tags map[string]string, err error) {
+	err = e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err == nil {
+			tags = maps.Clone(qs.Record.Tags)
+		}
+		return err
+	})
+	return tags, err
+}

@@ -1,0 +1,69 @@
+package queues
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/message"
+)
+
+// QueueInfo is what a queue tells about itself.
+type QueueInfo struct {
+	ARN        arn.ARN
+	Attributes map[string]string // as given by the owner, canonical; defaults are not in it
+	Tags       map[string]string
+	Created    time.Time
+	Modified   time.Time
+	Counts     queue.Counts
+}
+
+// SendResult is the outcome of one accepted message.
+type SendResult struct {
+	ID       message.ID // the message's, or, of a duplicate, the original's
+	Sequence uint64
+	// Duplicate: a message with the same deduplication id was accepted before.
+	// Nothing was added.
+	Duplicate bool
+}
+
+// Outgoing is a message to be accepted by a queue.
+type Outgoing struct {
+	Message *message.Message // Sent is filled in by the shard, the rest by the caller; sealed
+	// Delay hides the message at first. Negative means the queue's own delay.
+	Delay time.Duration
+}
+
+// ReceiveRequest asks for messages of a queue.
+type ReceiveRequest struct {
+	Queue arn.ARN
+	Max   int // 1–10
+	// Visibility hides what is received. Negative means the queue's own.
+	Visibility time.Duration
+	// Wait is how long to wait, in real time, for a first message. Negative
+	// means the queue's own.
+	Wait time.Duration
+	// Attempt is the ReceiveRequestAttemptId, or empty; FIFO queues only.
+	Attempt string
+	// Memory is what the messages, and all that is made of them, are reserved from
+	// before they are read: three times their size. Where there is no room for all,
+	// those come that fit, and the others stay; where there is none for the first,
+	// the receive waits for some, and then fails with limit.ErrFull. A receive that
+	// waits for a message reserves nothing. Nil: they take any amount.
+	Memory *limit.Reservation
+	// Waiting is told that the receive begins to wait for a message, and that it does
+	// no longer, in that very moment. It is called under a shard's lock: it must be
+	// quick, and not call the engine. Nil: nobody wants to know.
+	Waiting func(is bool)
+}
+
+// Received is a message leased to a client.
+type Received struct {
+	*message.Message
+	Sequence      uint64
+	ReceiptHandle string
+	Receives      int   // including this one, and those in queues that it was moved here from
+	FirstReceived int64 // epoch milliseconds
+	FIFO          bool  // the queue is one
+}

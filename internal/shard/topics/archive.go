@@ -1,0 +1,146 @@
+package topics
+
+import (
+	"encoding/binary"
+	"time"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// A FIFO topic with an archive policy keeps what is published to it, in the
+// order of time and sequence, as a fan-out that has not begun. What is too old
+// goes as one range, an hour late at most; until then nobody is shown it.
+
+const (
+	archiveRest = int64(time.Hour / time.Millisecond) // between two looks for what is too old
+	archiveStep = 64                                  // topics whose archives one look shortens
+)
+
+func archivePrefix(shard uint16, inc layout.Incarnation) []byte {
+	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Archives), uint64(inc))
+}
+
+// archivePlace is a place in an archive: a time in epoch milliseconds, and a
+// sequence.
+type archivePlace struct {
+	sent     int64
+	sequence uint64
+}
+
+// ArchivePlaceSize is the size of a place in an archive.
+const ArchivePlaceSize = 8 + 8
+
+func (p archivePlace) appendTo(buf []byte) []byte {
+	buf = binary.BigEndian.AppendUint64(buf, uint64(p.sent))
+	return binary.BigEndian.AppendUint64(buf, p.sequence)
+}
+
+// archivePlaceOf reads the place that a key or a cursor ends in.
+func archivePlaceOf(p []byte) archivePlace {
+	p = p[len(p)-ArchivePlaceSize:]
+	return archivePlace{sent: int64(binary.BigEndian.Uint64(p)), sequence: binary.BigEndian.Uint64(p[8:])}
+}
+
+func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
+	return at.appendTo(archivePrefix(shard, inc))
+}
+
+// archive keeps a message that its topic accepts, as part of the command under way.
+func (sh *Shard) archive(t *topic.Topic, s *stream, f *Fanout) {
+	if t.Retention == 0 {
+		return
+	}
+	sh.Batch.Set(archiveKey(sh.ID, s.incarnation, archivePlace{f.sent, f.sequence}), f.encode())
+	if s.oldest == 0 {
+		s.oldest = f.sent
+		sh.archivesBy(f.sent + t.Retention.Milliseconds())
+	}
+}
+
+// archivesBy has the archives looked at by a moment.
+func (sh *Shard) archivesBy(at int64) {
+	if sh.archivesAt == 0 || at < sh.archivesAt {
+		sh.archivesAt = at
+	}
+}
+
+// policyChanged does what a change of a topic's archive policy asks for.
+func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
+	switch s := sh.stream(t); {
+	case t.Retention == 0 && before > 0:
+		span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
+		sh.Batch.DeleteRange(span.Lower, span.Upper)
+		s.oldest = 0
+		for _, sub := range sh.Topics.FailReplays(t, s.next, &sh.Batch) {
+			sh.dropReplay(layout.Incarnation(sub.Incarnation))
+		}
+	case t.Retention < before:
+		sh.archivesBy(sh.Now())
+	}
+}
+
+// loadArchives finds out how far the archives go back.
+func (sh *Shard) loadArchives() error {
+	for t := range sh.Topics.Archives() {
+		s := sh.stream(t)
+		err := kernel.Each(sh.Engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
+			s.oldest = archivePlaceOf(key).sent
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		if s.oldest != 0 {
+			sh.archivesBy(s.oldest + t.Retention.Milliseconds())
+		}
+	}
+	return nil
+}
+
+// sweepArchives drops what has been in archives for too long.
+func (sh *Shard) sweepArchives() {
+	now := sh.Now()
+	if sh.archivesAt == 0 || now < sh.archivesAt {
+		return
+	}
+	sh.archivesAt = 0
+	shortened := 0
+	for t := range sh.Topics.Archives() {
+		s := sh.stream(t)
+		begins, _ := t.ArchiveBegins(sh.Time())
+		cutoff := begins.UnixMilli()
+		switch {
+		case s.oldest == 0:
+			continue
+		case s.oldest < cutoff && shortened == archiveStep:
+			sh.archivesBy(now + 1) // others come first
+			return
+		case s.oldest < cutoff:
+			shortened++
+			sh.shorten(s, cutoff)
+		}
+		if s.oldest != 0 {
+			sh.archivesBy(max(s.oldest+t.Retention.Milliseconds()+1, now+archiveRest))
+		}
+	}
+}
+
+// shorten drops what is in an archive from before a time.
+func (sh *Shard) shorten(s *stream, cutoff int64) {
+	sh.Readable()
+	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
+	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
+	s.oldest = 0
+	err := kernel.Each(sh.Engine.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+		s.oldest = archivePlaceOf(key).sent
+		return false
+	})
+	if err != nil {
+		sh.Engine.Fatal(err)
+	}
+	sh.Batch.DeleteRange(span.Lower, from)
+	sh.Commit(false)
+}

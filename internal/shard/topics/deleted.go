@@ -1,0 +1,211 @@
+package topics
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// The deletion of a topic is one small commit, however many subscriptions it has:
+// its record, those of its subscriptions as one range, and a mark. Nothing of the
+// topic is found from then on, and its backlogs stand still. What these take in
+// memory and in the store is given back in the background, a bounded step at a
+// time, and the mark goes with the last of it. A start that finds the mark goes on
+// with what has counters and no owner: no incarnation is given out twice, so that
+// nothing of a topic that was created since is among that.
+
+const (
+	// CollectStep is how many backlogs one step drops.
+	CollectStep = 512
+	eraseFew    = 64 // keys that are removed one by one
+)
+
+// deletedTopic are the backlogs of a topic that was deleted.
+type deletedTopic struct {
+	topic  *topic.Topic // nil: all is known
+	all    []uint64     // their incarnations, in ascending order
+	stored bool         // each has records; else those that are in memory
+
+	next  int  // those before it are gone from memory
+	run   int  // those before it are gone from the store, those from it on are consecutive ones
+	holds bool // the store has some of these
+}
+
+// RemainsKey is that of the mark, which tells the shard's latest incarnation when
+// a topic was deleted last.
+func RemainsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
+
+// leaveToGC has the backlogs of a topic dropped that the command under way
+// deletes.
+func (sh *Shard) leaveToGC(t *topic.Topic) {
+	if !t.HasBacklogs() {
+		return
+	}
+	sh.Batch.Set(RemainsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
+	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
+	sh.DeletedTopics = append(sh.DeletedTopics, &deletedTopic{topic: t})
+	sh.Reclaim()
+}
+
+// loadDeleted finds what a process before left of deleted topics: of the counters
+// those that nobody has claimed.
+func (sh *Shard) loadDeleted() error {
+	counters := sh.Counters
+	sh.Counters = nil
+
+	value, marked, err := sh.Engine.Store.Get(nil, RemainsKey(sh.ID))
+	if err != nil {
+		return err
+	}
+	latest, r := uint64(0), &deletedTopic{stored: true}
+	if marked {
+		if len(value) != 8 {
+			return fmt.Errorf("the mark of deleted topics is unreadable: %q", value)
+		}
+		latest = binary.BigEndian.Uint64(value)
+		sh.DeletedTopics = append(sh.DeletedTopics, r)
+	}
+	for _, inc := range slices.Sorted(maps.Keys(counters)) {
+		if uint64(inc) > latest {
+			return fmt.Errorf("%d queues have counters but nobody owns them", len(counters)-len(r.all))
+		}
+		r.all = append(r.all, uint64(inc))
+	}
+	return nil
+}
+
+// Reclaim drops what is left of deleted topics in the background, one step at a
+// time.
+func (sh *Shard) Reclaim() {
+	if sh.Reclaiming || len(sh.DeletedTopics) == 0 {
+		return
+	}
+	sh.Reclaiming = true
+	sh.Engine.InSteps(sh.reclaimOnce)
+}
+
+// reclaimOnce makes a step, and returns when it is durable: so the disk paces it;
+// false when nothing is left.
+func (sh *Shard) reclaimOnce() bool {
+	var r *deletedTopic
+	sh.View(func() {
+		if len(sh.DeletedTopics) == 0 || sh.Closed {
+			sh.Reclaiming = false
+			return
+		}
+		r = sh.DeletedTopics[0]
+	})
+	if r == nil {
+		return false
+	}
+
+	// Nobody changes any more what is read without the lock.
+	if r.topic != nil {
+		r.all, r.topic = r.topic.Backlogs(), nil
+		sh.Engine.Journal.Flush()
+	}
+	var runs []run
+	sh.View(func() { runs = sh.forgetBacklogs(r) })
+	var b mutation.Batch
+	if err := sh.Engine.eraseRuns(&b, sh.ID, runs); err != nil {
+		sh.Engine.Fatal(err)
+		return false
+	}
+
+	_ = sh.RunDurable(func(*kernel.Tx) error {
+		sh.Batch.Append(&b)
+		if r.next == len(r.all) {
+			sh.DeletedTopics[0] = nil
+			if sh.DeletedTopics = sh.DeletedTopics[1:]; len(sh.DeletedTopics) == 0 {
+				sh.Batch.Delete(RemainsKey(sh.ID))
+			}
+		}
+		return nil
+	})
+	return true
+}
+
+// forgetBacklogs gives back what the next backlogs take in memory, and returns the
+// runs that end there.
+func (sh *Shard) forgetBacklogs(r *deletedTopic) (runs []run) {
+	for end := min(r.next+CollectStep, len(r.all)); r.next < end; r.next++ {
+		inc := r.all[r.next]
+		if sh.ForgetBacklog(layout.Incarnation(inc)) || r.stored {
+			r.holds = true
+		}
+		if next := r.next + 1; next < len(r.all) && r.all[next] == inc+1 {
+			continue
+		}
+		if r.holds {
+			runs = append(runs, run{layout.Incarnation(r.all[r.run]), layout.Incarnation(inc)})
+		}
+		r.run, r.holds = r.next+1, false
+	}
+	return runs
+}
+
+// run is a run of incarnations that follow each other.
+type run struct{ first, last layout.Incarnation }
+
+// eraseRuns removes the records and counters of runs, which are in ascending order.
+func (e *Topics) eraseRuns(b *mutation.Batch, shard uint16, runs []run) error {
+	records, counters := make([]layout.Span, len(runs)), make([]layout.Span, len(runs))
+	for i, r := range runs {
+		first, last := layout.NewKeys(shard, r.first), layout.NewKeys(shard, r.last)
+		records[i] = layout.Span{Lower: first.All().Lower, Upper: last.All().Upper}
+		counters[i] = layout.Span{Lower: bytes.Clone(first.Counters()), Upper: keyspace.Prefix(last.Counters()).Upper}
+	}
+	return cmp.Or(e.erase(b, records), e.erase(b, counters))
+}
+
+// erase removes the keys in spans, which are in ascending order. Few go one by one:
+// every range that is removed slows down all reads until the store has been
+// compacted.
+func (e *Topics) erase(b *mutation.Batch, spans []layout.Span) error {
+	if len(spans) == 0 {
+		return nil
+	}
+	it, err := e.Store.Iter(spans[0].Lower, spans[len(spans)-1].Upper)
+	if err != nil {
+		return err
+	}
+	var few mutation.Batch
+	for _, span := range spans {
+		few.Reset()
+		for more := it.Seek(span.Lower); more && few.Len() <= eraseFew && bytes.Compare(it.Key(), span.Upper) < 0; more = it.Next() {
+			few.Delete(it.Key())
+		}
+		if few.Len() <= eraseFew {
+			b.Append(&few)
+		} else {
+			b.DeleteRange(span.Lower, span.Upper)
+		}
+	}
+	return it.Close()
+}
+
+// NewDeletedTopicGC adds the module that drops what is left of deleted topics, after
+// all modules that have queues.
+func NewDeletedTopicGC(e *Topics) {
+	for _, sh := range e.Shards {
+		sh.Add(deletedTopicGC{sh: sh})
+	}
+}
+
+// deletedTopicGC is the module of a shard.
+type deletedTopicGC struct {
+	kernel.NopModule
+	sh *Shard
+}
+
+func (m deletedTopicGC) Load() error { return m.sh.loadDeleted() }
+func (m deletedTopicGC) Resume()     { m.sh.Reclaim() }

@@ -1,0 +1,364 @@
+package topics
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// A publish to queues whose shards share this one's store need not go through
+// the backlogs: the commit that accepts the publish delivers it, too. That is
+// the short way of what a backlog and a transfer do in three commits, and is
+// taken only where these would succeed at once; anything else (a queue that is
+// gone, too small or at fault, a backlog that holds earlier messages, a message
+// that cannot be rendered) goes the long way, which knows what to do about it.
+
+// Renderer makes the message that a subscribed queue gets of a notification,
+// with an id of its own, sealed or Unsigned: it is called under locks, and must
+// not wait for a signature.
+type Renderer func(notification *message.Message) (*message.Message, error)
+
+// Plan is where publications go.
+type Plan struct {
+	Publications int // how many it is for
+	Deliveries   []planned
+	Shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
+	direct       bool            // a queue is among the subscribers
+	seen         uint64          // the ids of shards, by bits
+	size         int             // bytes, about
+}
+
+// planned is one publication for one subscription.
+type planned struct {
+	f   *Fanout
+	N   int // which publication it is
+	Sub *topic.Subscription
+	target
+	made bool // at once
+}
+
+// target is where a subscription's queue is.
+type target struct {
+	to    *queues.Shard // of the queue; nil: the subscriber is no queue
+	queue *queues.Queue // nil: not known, or there is none; under to's lock
+}
+
+// target finds where a subscription's queue is. It remembers that, since nearly
+// all publications go where others went.
+func (sh *Shard) target(sub *topic.Subscription) target {
+	if sh.targetsOf != sh.Generation.Load() {
+		clear(sh.targets)
+		sh.targetsOf = sh.Generation.Load()
+	}
+	t, ok := sh.targets[sub]
+	if !ok && sub.Protocol == topic.SQS {
+		t.to = sh.Engine.Queues.ShardOf(QueueOf(sub))
+		sh.targets[sub] = t
+	}
+	return t
+}
+
+// QueueOf is the name of a subscribed queue.
+func QueueOf(sub *topic.Subscription) arn.ARN {
+	a, _ := arn.Parse(sub.Endpoint) // checked when it was subscribed
+	return a
+}
+
+// Plan finds the subscriptions of as many publications, which are of one topic,
+// as fit into one commit. If the first alone is for too many, these get it later
+// where they may, and else the plan is for none. It may be used while the
+// generation of the shard's catalog is the same.
+func (sh *Shard) Plan(fs []Fanout) Plan {
+	p := Plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
+	p.seen = 1 << sh.ID
+	patient := !fs[0].Topic.FIFO() // some may get it later than others
+	room := LaterMost - sh.Spreading[fs[0].Topic]
+	var slow []*topic.Subscription
+	for i := range fs {
+		f := &fs[i]
+		each, before, slowOnes := f.P.size(), len(p.Deliveries), 0
+		f.reached, f.Later, slow = topic.Reached{}, false, slow[:0]
+		for sub := range sh.Topics.Match(f.Topic, "", f.message(), nil) {
+			if f.Later = p.full() || slowOnes == PassedMost; f.Later {
+				break
+			}
+			if f.Topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
+				continue
+			}
+			if !patient || !sh.slow(sub) {
+				p.add(sh, f, i, sub, each)
+			} else if slowOnes++; slowOnes <= SlowMost {
+				slow = append(slow, sub)
+			}
+		}
+		f.Later = f.Later || slowOnes > SlowMost
+		for n := 0; n < len(slow) && !f.Later; n++ {
+			if f.Later = p.full(); !f.Later {
+				p.add(sh, f, i, slow[n], each)
+			}
+		}
+		if f.Later && (!patient || i > 0 && (p.full() || room <= 0)) {
+			f.Later, p.Deliveries = false, p.Deliveries[:before]
+			if i == 0 {
+				sh.Planned = FanoutStep
+			}
+			break
+		}
+		p.Publications++
+		sh.Planned = len(p.Deliveries) - before
+		if f.Later { // it is kept in the same commit
+			room--
+			p.size += max(each, f.published()) // with all bodies
+			sh.Planned++
+		}
+	}
+	p.order()
+	return p
+}
+
+// made are the deliveries that were made at once.
+func (p *Plan) made(yield func(backlog.Direct) bool) {
+	for i := range p.Deliveries {
+		d := &p.Deliveries[i]
+		if d.made && !yield(backlog.Direct{Subscription: d.Sub, Message: d.f.P.ID, Published: d.f.sent}) {
+			return
+		}
+	}
+}
+
+// full reports that there is no room for another delivery.
+func (p *Plan) full() bool { return len(p.Deliveries) == FanoutStep || p.size > FanoutBytes }
+
+// add adds a delivery of a publication, the n-th.
+func (p *Plan) add(sh *Shard, f *Fanout, n int, sub *topic.Subscription, size int) {
+	p.size += size
+	f.reached.Add(sub)
+	d := planned{f: f, N: n, Sub: sub, target: sh.target(sub)}
+	if d.to != nil {
+		p.direct = true
+		if bit := uint64(1) << d.to.ID; p.seen&bit == 0 {
+			p.seen |= bit
+			p.Shards = append(p.Shards, d.to.Base())
+		}
+	}
+	p.Deliveries = append(p.Deliveries, d)
+}
+
+// order puts the shards into the order of locking, and what is for one queue
+// together, in the order of publishing.
+func (p *Plan) order() {
+	slices.SortFunc(p.Shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
+	if p.Publications > 1 {
+		slices.SortFunc(p.Deliveries, func(a, b planned) int {
+			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.Sub.Incarnation, b.Sub.Incarnation), a.N-b.N)
+		})
+	}
+}
+
+// shard is the number of the shard that gets the message at once, or less than
+// any.
+func (d *planned) shard() int {
+	if d.to == nil {
+		return -1
+	}
+	return int(d.to.ID)
+}
+
+// publishAtOnce publishes the first n of some publications, which are of one
+// topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
+// called with the lock of the topic's shard held, and returns so.
+func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, n int) {
+	if sh.behind(fs[0].Topic) {
+		return nil, 0
+	}
+	p := sh.Plan(fs)
+	if p.Publications == 0 {
+		return nil, 0
+	}
+	fs = fs[:p.Publications]
+	if e := sh.Engine; e.Options.Render == nil || e.TwoStep || !p.direct {
+		sh.admit(fs)
+		now := sh.Now()
+		for _, d := range p.Deliveries {
+			if !d.f.result.Duplicate {
+				sh.spreadTo(d.f, d.Sub, now)
+			}
+		}
+		sh.deferFanout(fs, p)
+		return tx.Commit(), p.Publications
+	}
+	generation := sh.Generation.Load()
+	alone := tx.Shards
+	tx.Widen(p.Shards)
+	g, n = sh.publishDirect(tx, fs, p, generation)
+	tx.Narrow(alone)
+	return g, n
+}
+
+// publishDirect publishes as planned, unless the catalog is of another generation. It
+// has the locks of all the plan's shards.
+func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p Plan, generation uint64) (g *journal.Commit, n int) {
+	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
+		return nil, 0
+	}
+	now := sh.Now()
+	for _, s := range p.Shards {
+		now = max(now, s.Meta.Now)
+	}
+	for _, s := range p.Shards {
+		s.Meta.Now = now // in a queue, what was sent later is not older
+	}
+	sh.admit(fs)
+	w := directWriter{from: sh, now: now}
+	for i := range p.Deliveries {
+		d := &p.Deliveries[i]
+		if d.f.result.Duplicate {
+			continue
+		}
+		if d.made = d.to != nil && w.deliver(d); !d.made {
+			sh.spreadTo(d.f, d.Sub, now)
+			continue
+		}
+		d.f.Delivered++
+		if d.f.feedback.Success {
+			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.Sub, Body: d.f.body(d.Sub), MessageID: w.id})
+		}
+	}
+	w.emit()
+	sh.deferFanout(fs, p)
+	g = tx.Commit()
+	sh.Engine.Finished.AddDirect(p.made, now)
+	return g, len(fs)
+}
+
+// directWriter puts publications into queues, one after the other.
+type directWriter struct {
+	from      *Shard // of the topic
+	now       int64
+	written   int                 // bytes of records
+	id        message.ID          // of the last message
+	sub       *topic.Subscription // the last one
+	queue     *queues.Queue       // its queue; nil: that takes nothing at once
+	record    []byte
+	into      *queues.Queue // the queue of the messages whose sizes these are
+	intoShard *queues.Shard
+	sizes     []int
+}
+
+// rawRecord is the record of a publication that several queues get, all FIFO
+// queues or none, the same but for its id.
+type rawRecord struct {
+	record []byte // nil: not made yet
+	size   int    // of the message, as MaximumMessageSize counts
+	fifo   bool
+}
+
+// deliver puts a publication into a subscribed queue; false if that is not
+// possible at once. Then the subscription gets none of those that follow at
+// once, either.
+func (w *directWriter) deliver(d *planned) bool {
+	if w.sub != d.Sub {
+		w.sub, w.queue = d.Sub, w.open(d)
+	}
+	if w.queue == nil || !w.put(d) {
+		w.queue = nil
+		return false
+	}
+	return true
+}
+
+// open finds the queue of a subscription if a publication can go there at once.
+func (w *directWriter) open(d *planned) *queues.Queue {
+	if d.Sub.PausedAt != 0 {
+		return nil
+	}
+	if qs := w.from.BacklogOf(d.Sub); qs != nil && !qs.Machine.Empty() {
+		return nil
+	}
+	qs := d.queue
+	if qs == nil || qs.Gone {
+		qs = d.to.Queues[QueueOf(d.Sub)]
+		w.from.targets[d.Sub] = target{to: d.to, queue: qs}
+		if qs == nil {
+			return nil
+		}
+	}
+	if w.from.Engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil {
+		return nil
+	}
+	return qs
+}
+
+// put renders a publication and puts it into the queue that is open.
+func (w *directWriter) put(d *planned) bool {
+	if w.written > FanoutBytes { // rendering made so much of it that one commit might not take the rest
+		return false
+	}
+	e, f, sub, qs, raw := w.from.Engine, d.f, d.Sub, w.queue, &d.f.raw
+	fifo := qs.ARN.FIFO()
+	known := raw.record != nil && raw.fifo == fifo && sub.Raw && f.shared(sub)
+	n := &f.note // but for what differs from subscription to subscription
+	if !known {
+		n = f.notification(sub)
+	}
+	if fifo && !d.to.SurelyNew(qs, w.now, n) {
+		return false
+	}
+	var record []byte
+	var size int
+	if known {
+		record, size = raw.record, raw.size
+		w.id = e.Options.NewID()
+		message.SetRecordID(record, w.id)
+	} else {
+		m, err := e.Options.Render(n)
+		if err != nil {
+			return false
+		}
+		m.Sent, w.id = w.now, m.ID
+		if !fifo {
+			m.Dedup = ""
+		}
+		size = m.Size()
+		w.record = m.AppendRecord(w.record[:0])
+		record = w.record
+		if sub.Raw && f.shared(sub) {
+			*raw = rawRecord{record: record, size: size, fifo: fifo}
+			w.record = nil // it is kept
+		}
+	}
+	cfg := qs.Machine.Config()
+	if size > cfg.MaxMessageSize {
+		return false
+	}
+	w.written += len(record)
+	if w.into != qs {
+		w.emit()
+		w.into, w.intoShard = qs, d.to
+	}
+	w.sizes = append(w.sizes, size)
+	sequence := d.to.Accept(qs, w.now, queue.Arrival{
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(f.P.Group),
+	})
+	d.to.Remember(qs, w.now, n, queues.SendResult{ID: w.id, Sequence: sequence})
+	return true
+}
+
+// emit makes one event of what was put into a queue.
+func (w *directWriter) emit() {
+	if len(w.sizes) == 0 {
+		return
+	}
+	w.intoShard.Sent(w.into, w.now, w.sizes)
+	w.sizes = w.sizes[:0]
+}

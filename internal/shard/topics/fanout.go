@@ -1,0 +1,294 @@
+package topics
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// A fan-out step is one commit. The first is made by the publish itself. Where
+// a topic has more matching subscriptions than fit, or many that do not keep up,
+// the publication is kept with a cursor, and the steps that follow are made in
+// the background.
+const (
+	FanoutStep  = 512     // subscriptions
+	LaterStep   = 128     // of a step in the background, which others wait for
+	FanoutBytes = 1 << 20 // of messages
+	PassedMost  = 4096    // subscriptions that a step passes over
+)
+
+// Those that do not keep up get a standard topic's messages later if they are
+// many: what they cost must not delay the others.
+const (
+	SlowDepth = 4  // messages that wait for an endpoint, or are under way to it
+	SlowMost  = 64 // such subscriptions that get a publication with the others
+	LaterMost = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
+)
+
+// slow reports that a subscriber does not keep up with what is published. Queues do.
+func (sh *Shard) slow(sub *topic.Subscription) bool {
+	if sub.Protocol == topic.SQS {
+		return false
+	}
+	qs := sh.BacklogOf(sub)
+	return qs != nil && qs.Machine.Len() >= SlowDepth
+}
+
+// applyBackpressure makes steps in the place of the background for a standard topic
+// of which too much goes on there: its publishers are to be no quicker than the steps.
+// The lock is open in between.
+func (sh *Shard) applyBackpressure(tx *kernel.Tx, t arn.ARN) {
+	for more := true; more && !t.FIFO() && sh.Spreading[t] >= LaterMost; {
+		tx.Yield(func() { more = sh.fanoutOnce() })
+	}
+}
+
+// deferFanout has those get publications later for whom there is no place in the
+// plan, as part of the command that carries it out.
+func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
+	for _, d := range p.Deliveries {
+		if d.f.Later {
+			d.f.alreadyDelivered = binary.AppendUvarint(d.f.alreadyDelivered, d.Sub.Incarnation)
+		}
+	}
+	for i := range fs {
+		if f := &fs[i]; f.Later {
+			n := sh.addFanout(f.Topic)
+			sh.Batch.Set(fanoutKey(sh.ID, n), f.encode())
+			sh.Batch.Set(alreadyDeliveredKey(sh.ID, n), f.alreadyDelivered)
+			sh.Reached[n] = f.reached
+		}
+	}
+}
+
+// pendingFanout is a publication that is still being spread.
+type pendingFanout struct {
+	n     uint64 // its number, in its key
+	topic arn.ARN
+}
+
+// addFanout lines up the next publication to be spread, and returns its number.
+func (sh *Shard) addFanout(t arn.ARN) uint64 {
+	sh.nextFan++
+	sh.Fanouts = append(sh.Fanouts, pendingFanout{n: sh.nextFan, topic: t})
+	sh.Spreading[t]++
+	return sh.nextFan
+}
+
+// fanoutDone takes the oldest publication out of the line.
+func (sh *Shard) fanoutDone() {
+	t := sh.Fanouts[0].topic
+	sh.Fanouts = sh.Fanouts[1:]
+	if sh.Spreading[t]--; sh.Spreading[t] == 0 {
+		delete(sh.Spreading, t)
+	}
+	sh.resumeReplays()
+}
+
+// Spread makes one step of a fan-out: it puts the message into up to most of the
+// backlogs behind the cursor, but for those of first, which have it, and moves
+// the cursor. more says that there are others.
+func (sh *Shard) Spread(f *Fanout, most int, first map[uint64]struct{}) (more bool) {
+	now, n, passed, size := sh.Now(), 0, 0, 0
+	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.message(), nil) {
+		if n == most || passed == PassedMost || size > FanoutBytes {
+			return true
+		}
+		f.Cursor = sub.ID()
+		_, has := first[sub.Incarnation]
+		if has || sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
+			passed++ // or it subscribed after the publish, or has a replay for that
+			continue
+		}
+		f.reached.Add(sub)
+		size += sh.spreadTo(f, sub, now)
+		n++
+	}
+	return false
+}
+
+// StartFanouts goes on with fan-outs in the background, one step at a time, the
+// oldest first, once a group is durable.
+func (sh *Shard) StartFanouts(behind *journal.Commit) {
+	if sh.Fanning || len(sh.Fanouts) == 0 {
+		return
+	}
+	sh.Fanning = true
+	sh.Engine.InSteps(func() bool {
+		behind.Wait()
+		runtime.Gosched() // who waits for the lock goes first
+		return sh.fanoutOnce()
+	})
+}
+
+// fanoutOnce makes one step of the oldest fan-out; false when there is none.
+func (sh *Shard) fanoutOnce() (more bool) {
+	sh.View(func() { more = sh.stepFanout() })
+	return more
+}
+
+func (sh *Shard) stepFanout() bool {
+	if len(sh.Fanouts) == 0 || sh.Closed {
+		sh.Fanning = false
+		return false
+	}
+	number := sh.Fanouts[0].n
+	key := fanoutKey(sh.ID, number)
+	sh.Readable()
+	value, ok, err := sh.Engine.Store.Get(nil, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("a publication that is being spread has no record")
+	}
+	var f *Fanout
+	if err == nil {
+		f, err = DecodeFanout(value)
+	}
+	if err != nil {
+		sh.Engine.Fatal(err)
+		return false
+	}
+	reached, known := sh.Reached[number] // not of a fan-out that a restart interrupted
+	f.reached = reached
+	first, err := sh.readAlreadyDelivered(number)
+	if err != nil {
+		sh.Engine.Fatal(err)
+		return false
+	}
+	if sh.Spread(f, LaterStep, first) {
+		sh.Batch.Set(key, f.encode())
+		if known {
+			sh.Reached[number] = f.reached
+		}
+		sh.Commit(false)
+		return true
+	}
+	sh.Batch.Delete(key)
+	if first != nil {
+		sh.Batch.SingleDelete(alreadyDeliveredKey(sh.ID, number))
+	}
+	sh.fanoutDone()
+	delete(sh.Reached, number)
+	sh.Commit(false)
+	if p := sh.publishedEvent(f, known); p != nil && known {
+		p.Later = true
+		sh.Emit(&publishedEvent{sh.Engine.Options.Published, p})
+	}
+	return true
+}
+
+func fanoutPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Fanouts) }
+
+func fanoutKey(shard uint16, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
+}
+
+// alreadyDeliveredKey is where the incarnations stand of those subscriptions that got a
+// publication with the publish, if the others are not just those behind a cursor.
+func alreadyDeliveredKey(shard uint16, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Delivered), n)
+}
+
+// readAlreadyDelivered reads the subscriptions that got a publication with the publish; nil if
+// that was not noted.
+func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
+	value, ok, err := sh.Engine.Store.Get(nil, alreadyDeliveredKey(sh.ID, n))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return DecodeIncarnations(value)
+}
+
+// encode writes the fan-out as a message's record behind what that has no
+// place for.
+func (f *Fanout) encode() []byte {
+	buf := kernel.AppendText(nil, f.Cursor)
+	buf = binary.AppendUvarint(buf, f.incarnation)
+	buf = binary.AppendUvarint(buf, uint64(len(f.P.Bodies)))
+	for _, protocol := range slices.Sorted(maps.Keys(f.P.Bodies)) {
+		buf = kernel.AppendText(kernel.AppendText(buf, protocol), f.P.Bodies[protocol])
+	}
+	m := f.stored()
+	return m.AppendRecord(buf)
+}
+
+// DecodeFanout reads what encode wrote.
+func DecodeFanout(p []byte) (*Fanout, error) {
+	f := &Fanout{}
+	var ok bool
+	if f.Cursor, p, ok = kernel.TakeText(p); !ok {
+		return nil, message.ErrCorrupt
+	}
+	var w int
+	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
+		return nil, message.ErrCorrupt
+	}
+	p = p[w:]
+	n, w := binary.Uvarint(p)
+	if w <= 0 {
+		return nil, message.ErrCorrupt
+	}
+	p = p[w:]
+	for range n {
+		var protocol, body string
+		if protocol, p, ok = kernel.TakeText(p); !ok {
+			return nil, message.ErrCorrupt
+		}
+		if body, p, ok = kernel.TakeText(p); !ok {
+			return nil, message.ErrCorrupt
+		}
+		if f.P.Bodies == nil {
+			f.P.Bodies = map[string]string{}
+		}
+		f.P.Bodies[protocol] = body
+	}
+	m, err := message.DecodeRecord(p)
+	if err != nil {
+		return nil, err
+	}
+	if m.Notice == nil {
+		return nil, message.ErrCorrupt
+	}
+	f.Topic, err = arn.Parse(m.Notice.Topic)
+	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
+	f.P.ID, f.P.Sender, f.P.Subject, f.P.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
+	f.P.Group, f.P.Dedup = m.Group, m.Dedup
+	f.P.Attributes, f.P.Body = m.Attributes, m.Body
+	return f, err
+}
+
+// loadFanouts finds the publications that were being spread when the process before ended.
+func (sh *Shard) loadFanouts() error {
+	var failed error
+	err := kernel.Each(sh.Engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
+		var f *Fanout
+		if f, failed = DecodeFanout(value); failed == nil {
+			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
+			sh.addFanout(f.Topic)
+		}
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
+}
+
+// DecodeIncarnations reads the subscriptions that got a publication already.
+func DecodeIncarnations(value []byte) (map[uint64]struct{}, error) {
+	all := map[uint64]struct{}{}
+	for len(value) > 0 {
+		inc, w := binary.Uvarint(value)
+		if w <= 0 {
+			return nil, message.ErrCorrupt
+		}
+		all[inc], value = struct{}{}, value[w:]
+	}
+	return all, nil
+}

@@ -1,0 +1,69 @@
+package topics
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// Published tells what one publish did, and which deliveries were made in its
+// own commit. All of it is durable.
+type Published struct {
+	Topic arn.ARN
+	ID    message.ID
+	At    time.Time
+	Size  int // bytes of the body, or all bodies, and of the attributes
+	// Later says that the message itself was told of before: it went to more
+	// subscriptions than fit into one commit, and now all have been looked at.
+	Later       bool
+	FilteredOut [filter.Verdicts]int // subscriptions that do not get it, by why
+	Delivered   int                  // to queues, at once
+	// Direct are those deliveries, if the topic logs successes.
+	Direct   []DirectDelivery
+	Feedback topic.Feedback // of queues
+}
+
+// DirectDelivery is a delivery that was made in the publish's own commit.
+type DirectDelivery struct {
+	Subscription topic.Subscription
+	Body         []byte     // not to be kept or shown
+	MessageID    message.ID // of the message in the queue
+}
+
+// publishedEvent tells of a publish.
+type publishedEvent struct {
+	tell func(*Published)
+	what *Published
+}
+
+// Emit implements Emitter.
+func (p *publishedEvent) Emit() { p.tell(p.what) }
+
+// publishedEvent makes the event of a publication that has been committed; nil if nobody
+// wants it, or for a duplicate. The shard's lock is held.
+func (sh *Shard) publishedEvent(f *Fanout, done bool) *Published {
+	if sh.Engine.Options.Published == nil || f.result.Duplicate {
+		return nil
+	}
+	p := &Published{
+		Topic: f.Topic, ID: f.P.ID, At: time.UnixMilli(f.sent).UTC(), Size: f.published(),
+		Delivered: f.Delivered, Direct: f.direct, Feedback: f.feedback,
+	}
+	if done {
+		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.message, f.reached)
+	}
+	return p
+}
+
+// published is the size of what was published, as SNS bills it.
+func (f *Fanout) published() int {
+	m := message.Message{Body: f.P.Body, Attributes: f.P.Attributes}
+	size := m.Size()
+	for _, own := range f.P.Bodies {
+		size += len(own)
+	}
+	return size
+}

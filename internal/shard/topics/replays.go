@@ -1,0 +1,245 @@
+package topics
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// A replay walks the archive of its topic and puts what its subscription's
+// filter lets through into the subscription's backlog, step by step; its cursor
+// moves in the same commits. While it is under way the subscription gets nothing
+// that is published: the archive has that, too. Where the replay has come to the
+// end of the archive it ends, and the next publish goes to the subscription.
+
+const (
+	replayStep = 256 // messages of the archive that one commit looks at
+	// replayAhead bounds what a replay has put into the backlog before it is
+	// delivered. Below half of it the next step follows.
+	replayAhead = 1024
+	// replayWait is how long a replay waits for space on the disk.
+	replayWait = 20 * time.Second
+)
+
+// pendingReplay is one that is under way.
+type pendingReplay struct {
+	sub         arn.ARN
+	incarnation layout.Incarnation // of the backlog
+	next        archivePlace       // the first place of the archive that it has not looked at
+	after       uint64             // publications up to this number are spread first
+	lined       bool               // it is in line for its next step
+}
+
+func replayPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Replays) }
+
+func replayKey(shard uint16, inc layout.Incarnation) []byte {
+	return binary.BigEndian.AppendUint64(replayPrefix(shard), uint64(inc))
+}
+
+// replayChanged begins the replay that a subscription's policy asks for, in the
+// place of the one under way if there is one. It is part of the command that
+// changes the policy.
+func (sh *Shard) replayChanged(sub *topic.Subscription) {
+	inc := layout.Incarnation(sub.Incarnation)
+	sh.dropReplay(inc)
+	if !sub.Replaying() {
+		return
+	}
+	r := &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlace{sent: sub.Replay.Start.UnixMilli()}, after: sh.nextFan}
+	if sub.Replay.Start.Nanosecond()%1e6 > 0 {
+		r.next.sent++
+	}
+	sh.Batch.Set(replayKey(sh.ID, inc), r.next.appendTo(nil))
+	sh.replays[inc] = r
+	sh.lineUp(r)
+}
+
+// dropSubscription removes the backlog of a subscription that is gone, and its replay.
+func (sh *Shard) dropSubscription(inc layout.Incarnation) {
+	sh.dropReplay(inc)
+	sh.DropBacklog(inc)
+}
+
+// dropReplay forgets the replay of a subscription, if there is one.
+func (sh *Shard) dropReplay(inc layout.Incarnation) {
+	if _, ok := sh.replays[inc]; ok {
+		delete(sh.replays, inc)
+		sh.Batch.Delete(replayKey(sh.ID, inc))
+	}
+}
+
+// loadReplays finds the replays that were under way when the process before ended.
+func (sh *Shard) loadReplays() (err error) {
+	sh.Topics.Replays(func(sub *topic.Subscription) {
+		inc := layout.Incarnation(sub.Incarnation)
+		value, ok, e := sh.Engine.Store.Get(nil, replayKey(sh.ID, inc))
+		if e == nil && (!ok || len(value) != ArchivePlaceSize) {
+			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
+		}
+		if e != nil {
+			err = cmp.Or(err, e)
+			return
+		}
+		sh.replays[inc] = &pendingReplay{sub: sub.ARN, incarnation: inc, next: archivePlaceOf(value), after: sh.nextFan}
+	})
+	return err
+}
+
+// resumeReplays lines up the replays that wait for something.
+func (sh *Shard) resumeReplays() {
+	for _, inc := range slices.Sorted(maps.Keys(sh.replays)) {
+		sh.lineUp(sh.replays[inc])
+	}
+}
+
+// delivered lets the replay into a backlog go on that has been waiting for
+// deliveries.
+func (sh *Shard) delivered(qs *queues.Queue) {
+	if len(sh.replays) == 0 {
+		return
+	}
+	if r, ok := sh.replays[qs.Incarnation]; ok && !r.lined && qs.Machine.Len() <= replayAhead/2 {
+		sh.lineUp(r)
+	}
+}
+
+// lineUp has a replay go on in the background, one step at a time and in turn
+// with others.
+func (sh *Shard) lineUp(r *pendingReplay) {
+	if !r.lined {
+		r.lined = true
+		sh.replayLine = append(sh.replayLine, r)
+	}
+	if sh.replaying {
+		return
+	}
+	sh.replaying = true
+	sh.Engine.InSteps(sh.replayOnce)
+}
+
+// lineUpLater has a replay go on after a while.
+func (sh *Shard) lineUpLater(r *pendingReplay) {
+	sh.Engine.Clock.AfterFunc(replayWait, func() {
+		sh.View(func() {
+			if !sh.Closed && sh.replays[r.incarnation] == r {
+				sh.lineUp(r)
+			}
+		})
+	})
+}
+
+// replayOnce makes a step of the replay that is next in line; false if none is.
+func (sh *Shard) replayOnce() (more bool) {
+	sh.View(func() { more = sh.stepReplay() })
+	return more
+}
+
+func (sh *Shard) stepReplay() bool {
+	if len(sh.replayLine) == 0 || sh.Closed {
+		sh.replaying = false
+		return false
+	}
+	r := sh.replayLine[0]
+	sh.replayLine = sh.replayLine[1:]
+	r.lined = false
+	sub, ok := sh.Topics.Subscription(r.sub)
+	if !ok || sh.replays[r.incarnation] != r {
+		return true
+	}
+	if len(sh.Fanouts) > 0 && sh.Fanouts[0].n <= r.after {
+		return true // it goes on when these are spread
+	}
+	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
+		return true // it goes on when these are delivered
+	}
+	if sh.Engine.Full() {
+		sh.lineUpLater(r)
+		return true
+	}
+	found, over := sh.nextOfArchive(r, sub)
+	now := sh.Now()
+	for _, f := range found {
+		sh.replayTo(f, sub, now)
+	}
+	if over {
+		sh.dropReplay(r.incarnation)
+		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.Batch)
+		sh.CatalogChanged(sh.Commit(true)) // the subscription gets what is published again
+		return true
+	}
+	sh.Batch.Set(replayKey(sh.ID, r.incarnation), r.next.appendTo(nil))
+	begins := sub.Progress().Status == topic.ReplayPending
+	sh.Topics.ContinueReplay(sub, &sh.Batch)
+	if g := sh.Commit(begins); begins {
+		sh.LastCatalogCommit = g
+	}
+	sh.lineUp(r)
+	return true
+}
+
+// nextOfArchive reads what a replay's next step delivers. over says that it is
+// the last one.
+func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*Fanout, over bool) {
+	sh.Readable()
+	t := sub.Topic()
+	inc := layout.Incarnation(t.Incarnation)
+	if begins, _ := t.ArchiveBegins(sh.Time()); r.next.sent < begins.UnixMilli() {
+		r.next = archivePlace{sent: begins.UnixMilli()}
+	}
+	span := keyspace.Prefix(archivePrefix(sh.ID, inc))
+	span.Lower = archiveKey(sh.ID, inc, r.next)
+	n, size, over := 0, 0, true
+	var failed error
+	err := kernel.Each(sh.Engine.Store, span, func(key, value []byte) bool {
+		at := archivePlaceOf(key)
+		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
+			return false
+		}
+		if n == replayStep || size > FanoutBytes {
+			over = false
+			return false
+		}
+		n++
+		size += len(value)
+		r.next = archivePlace{at.sent, at.sequence + 1}
+		var f *Fanout
+		if f, failed = DecodeFanout(bytes.Clone(value)); failed != nil {
+			return false
+		}
+		if sh.Topics.Verdict(sub, f.message()) == filter.Match {
+			found = append(found, f)
+		}
+		return true
+	})
+	if err = cmp.Or(failed, err); err != nil {
+		sh.Engine.Fatal(err)
+	}
+	return found, over
+}
+
+// replayTo puts a message of the archive into a subscription's backlog. One that
+// was published before the replay is marked, and has a deduplication id of its
+// own: a queue that still remembers the first delivery takes it all the same.
+func (sh *Shard) replayTo(f *Fanout, sub *topic.Subscription, now int64) {
+	if f.sequence < sub.Progress().From {
+		f.replayed = true
+		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.sequence)
+		f.P.Dedup = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
+	}
+	sh.spreadTo(f, sub, now)
+}

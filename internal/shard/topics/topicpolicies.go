@@ -1,0 +1,202 @@
+package topics
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// topicPolicy is the attribute of a topic that holds its policy.
+const topicPolicy = "Policy"
+
+// maxTopicPolicyBytes bounds a topic's policy. Source: the quotas of SNS.
+const maxTopicPolicyBytes = 30 << 10
+
+// topicActions are what a topic's policy can be about. Source: the default
+// policy, and the actions on topics that a policy's author is offered.
+var topicActions = []string{
+	"SNS:AddPermission", "SNS:DeleteTopic", "SNS:GetTopicAttributes", "SNS:ListSubscriptionsByTopic", "SNS:Publish",
+	"SNS:Receive", "SNS:RemovePermission", "SNS:SetTopicAttributes", "SNS:Subscribe",
+}
+
+// elsewhere are actions on an account or a subscription. A pattern that takes
+// in one of them reaches beyond the topic.
+var elsewhere = []string{
+	"SNS:ConfirmSubscription", "SNS:CreateTopic", "SNS:GetSubscriptionAttributes", "SNS:ListSubscriptions", "SNS:ListTopics",
+	"SNS:SetSubscriptionAttributes", "SNS:Unsubscribe",
+}
+
+// checkTopicPolicy refuses what a topic cannot have as its policy; the empty
+// string is the default one. Errors: InvalidParameter, with a text that lacks
+// the prefix.
+func checkTopicPolicy(doc string) error {
+	if doc == "" {
+		return nil
+	}
+	if len(doc) > maxTopicPolicyBytes {
+		return fault.Newf(fault.InvalidParameter, "Policy Reason: Policy is longer than %d bytes", maxTopicPolicyBytes)
+	}
+	p, err := policy.Parse(doc)
+	if err != nil {
+		return fault.New(fault.InvalidParameter, "Policy Error: null")
+	}
+	for _, s := range p.Statements() {
+		if s.NotAction || slices.ContainsFunc(s.Actions, func(a string) bool { return !onTopic(a) }) {
+			return fault.New(fault.InvalidParameter, "Policy statement action out of service scope!")
+		}
+		if len(s.Resources) > 1 {
+			return fault.New(fault.InvalidParameter, "Policy statement must apply to a single resource!")
+		}
+	}
+	return nil
+}
+
+// onTopic reports whether a name or pattern of actions is about topics only.
+func onTopic(action string) bool {
+	matches := func(known string) bool { return policy.MatchAction(action, known) }
+	return slices.ContainsFunc(topicActions, matches) && !slices.ContainsFunc(elsewhere, matches)
+}
+
+// AddTopicPermission adds a statement to a topic's policy. Errors: NotFound;
+// InvalidParameter when the label is taken, an action is none of a topic's, or
+// the policy would grow too large.
+func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queues.Permission) error {
+	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
+		edited, err := policy.Add(doc, "", p.Grant("SNS:", t))
+		if errors.Is(err, policy.ErrTaken) {
+			return "", fault.New(fault.InvalidParameter, "Statement already exists")
+		}
+		return edited, err
+	})
+}
+
+// RemoveTopicPermission removes the statement with a label from a topic's
+// policy; that there is none is no error. Errors: NotFound; InvalidParameter for
+// the last statement, which a policy must keep.
+func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error {
+	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
+		edited, err := policy.Remove(doc, label)
+		switch {
+		case errors.Is(err, policy.ErrNoStatement):
+			return doc, nil
+		case err == nil && edited == "":
+			return "", fault.Newf(fault.InvalidParameter, "%s Reason: Policy must include at least one statement", label)
+		}
+		return edited, err
+	})
+}
+
+// AdmitsPublisher reports whether a topic's policy lets another account publish.
+// address is where the caller is, as host:port. A topic that is not there lets
+// nobody.
+func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
+	decision := policy.ImplicitDeny
+	err := e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return nil
+		}
+		r := policy.Request{
+			Principal: policy.Principal{Account: account, ARNs: []string{rootOf(account)}},
+			Action:    "sns:Publish", Resource: t.String(),
+			Context: &calling{resource: t, account: account, address: address, now: sh.Now()},
+		}
+		decision = sh.topicPolicy(found).Evaluate(&r)
+		return nil
+	})
+	return err == nil && decision == policy.Allow
+}
+
+// topicPolicy is the policy of a topic, compiled when it is first asked for:
+// few topics ever are.
+func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {
+	doc := t.Attribute(topicPolicy)
+	if c, ok := sh.topicPolicies[t.ARN]; ok && c.doc == doc {
+		return c.policy
+	}
+	p, err := policy.Parse(doc)
+	if err != nil { // an older version let it in
+		p = queues.DenyAll
+	}
+	if sh.topicPolicies == nil {
+		sh.topicPolicies = map[arn.ARN]compiledPolicy{}
+	}
+	sh.topicPolicies[t.ARN] = compiledPolicy{doc: doc, policy: p}
+	return p
+}
+
+// compiledPolicy is a policy with the document that it was made of.
+type compiledPolicy struct {
+	doc    string
+	policy *policy.Policy
+}
+
+// rootOf is an account as a principal.
+func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
+
+// calling is what a policy can ask about a client's request.
+type calling struct {
+	resource arn.ARN
+	account  string // the caller's
+	address  string // host:port
+	now      int64  // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (c *calling) Values(key string) []string {
+	switch key {
+	case "aws:principalaccount", "aws:sourceowner":
+		return []string{c.account}
+	case "aws:principalarn":
+		return []string{rootOf(c.account)}
+	case "aws:principaltype":
+		return []string{"Account"}
+	case "aws:principalisawsservice", "aws:viaawsservice":
+		return []string{"false"}
+	case "aws:sourceip":
+		host, err := netip.ParseAddrPort(c.address)
+		if err != nil {
+			return nil
+		}
+		return []string{host.Addr().Unmap().WithZone("").String()}
+	default:
+		return queues.CommonValues(key, c.resource, c.now)
+	}
+}
+
+// editTopicPolicy changes the policy of a topic, if edit does.
+func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc string) (string, error)) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return topic.ErrNoTopic
+		}
+		before := found.Attribute(topicPolicy)
+		after, err := edit(before)
+		if err == nil {
+			if after == before {
+				return nil
+			}
+			err = checkTopicPolicy(after)
+		}
+		if err != nil {
+			return topicRefusal("", err)
+		}
+		return sh.Topics.SetTopicAttribute(sh.Time(), t, topicPolicy, after, &sh.Batch)
+	})
+}
+
+// topicRefusal puts AWS's prefix before the text of a refused parameter.
+func topicRefusal(where string, err error) error {
+	if fault.KindOf(err) != fault.InvalidParameter {
+		return err
+	}
+	return fault.New(fault.InvalidParameter, "Invalid parameter: "+where+err.Error())
+}

@@ -1,0 +1,472 @@
+// Package topics is the module of topics: publishing, fan-out, archives and replays.
+package topics
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// CreateTopic creates a topic, or finds one that differs in nothing that cmd
+// names. Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
+func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
+	full := false
+	if most := e.Options.MaxTopics; most > 0 {
+		e.quotas.Lock()
+		defer e.quotas.Unlock()
+		full = e.countTopics(cmd.ARN.Account, cmd.ARN.Region) >= most
+	}
+	return e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		_, there := sh.Topics.Topic(cmd.ARN)
+		if full && !there {
+			return fault.New(fault.TopicLimitExceeded, "")
+		}
+		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
+			return topicRefusal("Attributes Reason: ", err)
+		}
+		cmd.Incarnation = sh.Meta.Incarnation + 1
+		t, err := sh.Topics.CreateTopic(sh.Time(), cmd, &sh.Batch)
+		if err == nil && !there && t.Incarnation != 0 {
+			sh.Meta.Incarnation++
+		}
+		return err
+	})
+}
+
+// countTopics counts the topics of an account and region.
+func (e *Topics) countTopics(account, region string) (n int) {
+	for _, sh := range e.Shards {
+		sh.View(func() { n += sh.Topics.CountTopics(account, region) })
+	}
+	return n
+}
+
+// TagTopic adds tags to a topic; one with the key of another replaces it.
+// Errors: ResourceNotFound, TagLimitExceeded.
+func (e *Topics) TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.Tag(t, tags, &sh.Batch) })
+}
+
+// UntagTopic removes tags from a topic by their keys; those that it does not
+// have are ignored. Errors: ResourceNotFound.
+func (e *Topics) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.Untag(t, keys, &sh.Batch) })
+}
+
+// TopicTags are the tags of a topic. Errors: ResourceNotFound.
+func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]string, err error) {
+	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return topic.ErrNoResource
+		}
+		tags = maps.Clone(found.Tags)
+		return nil
+	})
+	return tags, err
+}
+
+// LapseStep bounds how many subscriptions that nobody confirmed one command
+// removes.
+const LapseStep = 256
+
+// removeLapsed removes subscriptions that nobody confirmed in time, and what is
+// left of those that nobody restored.
+func (sh *Shard) removeLapsed() {
+	gone := sh.Topics.RemoveLapsed(sh.Time(), LapseStep, &sh.Batch)
+	if len(gone) == 0 {
+		return
+	}
+	for _, sub := range gone {
+		sh.dropSubscription(layout.Incarnation(sub.Incarnation))
+	}
+	sh.CatalogChanged(sh.Commit(true))
+}
+
+// DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that
+// does not depend on how many these are. Deleting what is not there succeeds.
+// Errors: InvalidState for one with an archive.
+func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error {
+		gone, err := sh.Topics.DeleteTopic(t, &sh.Batch)
+		if err != nil || gone == nil {
+			return err
+		}
+		delete(sh.topicPolicies, t)
+		sh.dropStream(gone)
+		sh.leaveToGC(gone)
+		return nil
+	})
+}
+
+// HasTopic reports whether there is a topic, for statistics: it does not wait until
+// what it tells is durable.
+func (e *Topics) HasTopic(t arn.ARN) (ok bool) {
+	sh := e.ShardOf(t)
+	sh.View(func() { _, ok = sh.Topics.Topic(t) })
+	return ok
+}
+
+// TopicAttributes are all attributes of a topic. Errors: NotFound.
+func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
+	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return topic.ErrNoTopic
+		}
+		attributes = found.Attributes()
+		if begins, ok := found.ArchiveBegins(sh.Time()); ok {
+			attributes["BeginningArchiveTime"] = begins.Format("2006-01-02T15:04:05.000Z")
+		}
+		return nil
+	})
+	return attributes, err
+}
+
+// SetTopicAttribute changes an attribute of a topic. Errors: NotFound,
+// InvalidParameter.
+func (e *Topics) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error {
+		if _, ok := sh.Topics.Topic(t); ok && name == topicPolicy {
+			if err := checkTopicPolicy(value); err != nil {
+				return topicRefusal("", err)
+			}
+		}
+		var before time.Duration
+		found, ok := sh.Topics.Topic(t)
+		if ok {
+			before = found.Retention
+		}
+		if err := sh.Topics.SetTopicAttribute(sh.Time(), t, name, value, &sh.Batch); err != nil {
+			return err
+		}
+		if found.Retention != before {
+			sh.policyChanged(found, before)
+		}
+		return nil
+	})
+}
+
+// Subscribe adds an endpoint to a topic; the incarnation of its backlog is
+// given by the shard. An endpoint that must confirm is sent the token. Errors:
+// NotFound, InvalidParameter.
+func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
+	cmd.Draft = topic.Draft(cmd.Attributes)
+	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
+		done, err := sh.Topics.Subscribe(sh.Time(), cmd, &sh.Batch)
+		if err != nil {
+			return err
+		}
+		if done.Created {
+			sh.Meta.Incarnation++
+			sh.replayChanged(done.Subscription)
+		}
+		if done.Confirm {
+			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token)
+		}
+		sub = *done.Subscription
+		return nil
+	})
+	return sub, err
+}
+
+// order is the sequence of a FIFO topic's next message; 0 for other topics.
+func (sh *Shard) order(t arn.ARN) uint64 {
+	found, ok := sh.Topics.Topic(t)
+	if !ok || !t.FIFO() {
+		return 0
+	}
+	return sh.stream(found).next
+}
+
+// notify queues a message of Godwit's own for a subscription's endpoint.
+func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string) {
+	now := sh.Now()
+	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
+		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
+	if kind == message.UnsubscribeConfirmation {
+		text = "You have chosen to deactivate subscription " + sub.ARN.String() +
+			".\nTo cancel this operation and restore the subscription, visit the SubscribeURL included in this message."
+	}
+	m := message.Message{
+		ID:   message.ID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(token))),
+		Sent: now, Body: []byte(text),
+		Notice: &message.Notice{
+			Kind: kind, Topic: sub.Topic().ARN.String(), Subscription: sub.ARN.String(),
+			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
+		},
+	}
+	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+}
+
+// signatureVersion is how the messages of a topic are signed; 0: not at all.
+func signatureVersion(t *topic.Topic) byte {
+	if t.ARN.FIFO() {
+		return 0
+	}
+	if t.Attribute("SignatureVersion") == "2" {
+		return 2
+	}
+	return 1
+}
+
+// ConfirmSubscription opens a pending subscription for deliveries, or restores a
+// removed one, and returns its name. Errors: NotFound, InvalidParameter,
+// AccessDenied.
+func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
+	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
+		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
+		done, err := sh.Topics.ConfirmSubscription(sh.Time(), cmd, &sh.Batch)
+		if err != nil {
+			return err
+		}
+		if done.Restored {
+			sh.Meta.Incarnation++
+			sh.dropSubscription(layout.Incarnation(done.Dropped))
+		}
+		if sh.Batch.Len() > 0 { // it was pending, or removed
+			sh.replayChanged(done.Subscription)
+		}
+		name = done.Subscription.ARN
+		return nil
+	})
+	return name, err
+}
+
+// Unsubscribe removes a subscription and its backlog; the incarnation of the
+// one for telling its endpoint is given by the shard. Errors: AccessDenied.
+func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
+	return e.withSubscription(ctx, cmd.Subscription, func(sh *Shard) error {
+		cmd.Incarnation = sh.Meta.Incarnation + 1
+		done, err := sh.Topics.Unsubscribe(sh.Time(), cmd, &sh.Batch)
+		if done.Subscription != nil {
+			sh.dropSubscription(layout.Incarnation(done.Dropped))
+		}
+		if done.Confirm {
+			sh.Meta.Incarnation++
+			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token)
+		}
+		return err
+	})
+}
+
+// withSubscription is withCatalog for the shard of a subscription.
+func (e *Topics) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
+	return e.WithSubscription(ctx, sub, func(sh *backlog.Shard) error { return f(e.Shards[sh.ID]) })
+}
+
+// SubscriptionAttributes are all attributes of a subscription. Errors: NotFound.
+func (e *Topics) SubscriptionAttributes(ctx context.Context, sub arn.ARN) (attributes map[string]string, err error) {
+	err = e.withSubscription(ctx, sub, func(sh *Shard) error {
+		found, ok := sh.Topics.Subscription(sub)
+		if !ok {
+			return topic.ErrNoSubscription
+		}
+		attributes = found.Attributes()
+		return nil
+	})
+	return attributes, err
+}
+
+// SetSubscriptionAttribute changes an attribute of a subscription. Errors:
+// NotFound, InvalidParameter.
+func (e *Topics) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error {
+	draft := topic.Draft(map[string]string{name: value})
+	return e.withSubscription(ctx, sub, func(sh *Shard) error {
+		t, _, _ := sub.SplitSubscription()
+		err := sh.Topics.SetSubscriptionAttribute(sh.Time(), sh.order(t), sub, name, value, draft, &sh.Batch)
+		if found, ok := sh.Topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
+			sh.replayChanged(found)
+		}
+		return err
+	})
+}
+
+// ListTopics lists an account's topics in a region by name, up to limit of them
+// behind the name after.
+func (e *Topics) ListTopics(ctx context.Context, region, account, after string, limit int) ([]arn.ARN, bool, error) {
+	return kernel.MergePages(ctx, &e.Shards, limit, arnCompare, func(sh *Shard) (page []arn.ARN, more bool) {
+		topics, more := sh.Topics.Topics(account, region, after, limit)
+		for _, t := range topics {
+			page = append(page, t.ARN)
+		}
+		return page, more
+	})
+}
+
+func arnCompare(a, b arn.ARN) int { return strings.Compare(a.Resource, b.Resource) }
+
+// ListSubscriptions lists the subscriptions that an account owns in a region,
+// up to limit of them behind the ARN after, which may be empty.
+func (e *Topics) ListSubscriptions(ctx context.Context, region, account, after string, limit int) ([]topic.Subscription, bool, error) {
+	from, _ := arn.Parse(after)
+	byARN := func(a, b topic.Subscription) int { return topic.CompareSubscriptions(a.ARN, b.ARN) }
+	return kernel.MergePages(ctx, &e.Shards, limit, byARN, func(sh *Shard) ([]topic.Subscription, bool) {
+		page, more := sh.Topics.Subscriptions(account, region, from, limit)
+		return copies(page), more
+	})
+}
+
+// ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them
+// behind the subscription id after. Errors: NotFound.
+func (e *Topics) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
+	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		page, rest, err := sh.Topics.SubscriptionsByTopic(t, after, limit)
+		subs, more = copies(page), rest
+		return err
+	})
+	return subs, more, err
+}
+
+func copies(page []*topic.Subscription) []topic.Subscription {
+	out := make([]topic.Subscription, len(page))
+	for i, sub := range page {
+		out[i] = *sub
+	}
+	return out
+}
+
+func (sh *Shard) loadTopics() error {
+	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
+		var failed error
+		err := kernel.Each(sh.Engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
+			failed = sh.Topics.Load(key, value)
+			return failed == nil
+		})
+		if err := cmp.Or(failed, err); err != nil {
+			return err
+		}
+	}
+	if err := sh.Topics.Loaded(); err != nil {
+		return err
+	}
+	for sub := range sh.Topics.AllDeliverable() {
+		if _, ok := sh.Counters[layout.Incarnation(sub.Incarnation)]; ok {
+			if err := sh.LoadMachine(sh.OpenBacklog(sub)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Options are what the module is made of.
+type Options struct {
+	// Render and NewID make what subscribed queues get, for publishes that are
+	// delivered by their own commit. Without them none is.
+	Render Renderer
+	NewID  func() message.ID
+	// Published is told of every publish, if it is not nil. It may be called
+	// concurrently, and must be quick.
+	Published func(*Published)
+	// MaxTopics is how many topics an account may have in a region; 0: any number.
+	MaxTopics int
+}
+
+// Topics is the module of topics: what is published goes to the backlogs of
+// their subscriptions, or into subscribed queues at once.
+type Topics struct {
+	*backlog.Backlogs
+	kernel.Parts[*Shard]
+	Options Options
+	quotas  sync.Mutex // held while what a quota counts may grow
+}
+
+// Shard is the module's part in a shard.
+type Shard struct {
+	*backlog.Shard
+	Engine *Topics
+	// topicPolicies are those that were asked for, by topic.
+	topicPolicies map[arn.ARN]compiledPolicy
+
+	Fanouts    []pendingFanout // publications that are still being spread, oldest first
+	Spreading  map[arn.ARN]int // how many of them there are of a topic
+	Fanning    bool
+	nextFan    uint64
+	Reached    map[uint64]topic.Reached       // by publications that are being spread, of this process
+	Publishers PublishCoalescer               // of publishers
+	Planned    int                            // the deliveries of the latest publication
+	targets    map[*topic.Subscription]target // of late; see target
+	targetsOf  uint64                         // the generation that targets is of
+	streams    map[layout.Incarnation]*stream // of FIFO topics
+
+	archivesAt int64 // when archives are to be looked at; 0: never
+	replays    map[layout.Incarnation]*pendingReplay
+	replayLine []*pendingReplay // those whose next step can be made
+	replaying  bool
+
+	DeletedTopics []*deletedTopic // of deleted topics
+	Reclaiming    bool
+}
+
+// New adds the module to the shards, above that of backlogs.
+func New(below *backlog.Backlogs, o Options) *Topics {
+	e := &Topics{Backlogs: below, Options: o}
+	for id, sh := range below.Shards {
+		s := &Shard{
+			Shard: sh, Engine: e, Spreading: map[arn.ARN]int{}, Reached: map[uint64]topic.Reached{},
+			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
+		}
+		s.Publishers.shard = s
+		e.Shards[id] = s
+		sh.Add(module{sh: s})
+	}
+	below.Removed = func(qs *queues.Queue) { e.Shards[qs.Shard.ID].delivered(qs) }
+	return e
+}
+
+// module is the module of a shard.
+type module struct {
+	kernel.NopModule
+	sh *Shard
+}
+
+func (m module) Load() error {
+	sh := m.sh
+	if err := cmp.Or(sh.loadTopics(), sh.loadStreams(), sh.loadArchives()); err != nil {
+		return err
+	}
+	return cmp.Or(sh.loadFanouts(), sh.loadReplays())
+}
+
+func (m module) Resume() {
+	m.sh.StartFanouts(nil)
+	m.sh.resumeReplays()
+}
+
+func (m module) NextDue() int64 {
+	sh := m.sh
+	at := sh.archivesAt
+	if lapse, ok := sh.Topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
+		at = lapse.UnixMilli()
+	}
+	return at
+}
+
+func (m module) Tick(int64) {
+	m.sh.removeLapsed()
+	m.sh.sweepArchives()
+}

@@ -1,0 +1,390 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+)
+
+// A move task carries the messages of a dead-letter queue to another queue, or
+// each to the queue that it came from. Its record stands in the shard of the
+// queue that it empties, and is written in the same commit as the removal of
+// every message that it moves: a restart goes on where it was. See moving.go
+// for the work itself.
+
+// MoveStatus says where a move task stands.
+type MoveStatus string
+
+// The states of a move task.
+const (
+	MoveRunning    MoveStatus = "RUNNING"
+	MoveCancelling MoveStatus = "CANCELLING"
+	MoveCompleted  MoveStatus = "COMPLETED"
+	MoveCancelled  MoveStatus = "CANCELLED"
+	MoveFailed     MoveStatus = "FAILED"
+)
+
+// Why a move task failed, in AWS's words.
+const (
+	ReasonNoQueue        = "AWS.SimpleQueueService.NonExistentQueue"
+	reasonNoSource       = "CouldNotDetermineMessageSource"
+	reasonNoSubscription = "SubscriptionDoesNotExist" // beyond AWS
+)
+
+// MoveTasksKept is how many of a queue's tasks, the latest, are kept.
+const MoveTasksKept = 10
+
+// MoveTaskSpec asks for a move task.
+type MoveTaskSpec struct {
+	ID          string // chosen by the caller, unique
+	Source      arn.ARN
+	Destination arn.ARN // zero: each message to the queue that it came from
+	Rate        int     // messages a second, 1–500; 0: as fast as they go
+}
+
+// MoveTask is what a move task tells about itself.
+type MoveTask struct {
+	MoveTaskSpec
+	Status  MoveStatus
+	Moved   int64
+	ToMove  int64 // messages that could be received when it started
+	Started time.Time
+	Reason  string // of a failed one
+}
+
+// MoveRecord is what is stored about a task, as JSON behind a version byte.
+type MoveRecord struct {
+	ID          string     `json:"id"`
+	Destination string     `json:"destination,omitempty"`
+	Rate        int        `json:"rate,omitempty"`
+	Status      MoveStatus `json:"status"`
+	Started     int64      `json:"started"` // epoch milliseconds
+	Moved       int64      `json:"moved"`
+	ToMove      int64      `json:"toMove"`
+	Reason      string     `json:"reason,omitempty"`
+	// The rate holds from PacedAt (epoch milliseconds) on, when PacedFrom
+	// messages had been moved.
+	PacedAt   int64 `json:"pacedAt,omitempty"`
+	PacedFrom int64 `json:"pacedFrom,omitempty"`
+}
+
+const moveRecordVersion = 1
+
+// RunningMove is a task with what its shard keeps around it, guarded by its lock.
+type RunningMove struct {
+	MoveRecord
+	Number  uint64 // grows with each task of the queue
+	From    arn.ARN
+	To      arn.ARN
+	Working bool // a goroutine is at it
+	timer   clock.Timer
+	Tries   int // since a message was last moved
+}
+
+func movePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.MoveTasks) }
+
+// movesOf begins the keys of a queue's tasks.
+func movesOf(shard uint16, a arn.ARN) []byte {
+	key := append(append(movePrefix(shard), a.Account...), 0)
+	key = append(append(key, a.Region...), 0)
+	return append(append(key, a.Resource...), 0)
+}
+
+func (sh *Shard) moveKey(t *RunningMove) []byte {
+	return binary.BigEndian.AppendUint64(movesOf(sh.ID, t.From), t.Number)
+}
+
+// WriteMove puts a task's record into the batch of the command under way.
+func (sh *Shard) WriteMove(t *RunningMove) {
+	value, err := json.Marshal(&t.MoveRecord)
+	if err != nil { // strings and numbers
+		panic(err)
+	}
+	sh.Batch.Set(sh.moveKey(t), append([]byte{moveRecordVersion}, value...))
+}
+
+// loadMoves reads the tasks of the shard's queues.
+func (sh *Shard) loadMoves() error {
+	var failed error
+	err := kernel.Each(sh.engine.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
+		t := &RunningMove{Number: layout.KeySequence(key)}
+		var parts [3]string
+		rest := string(key[3 : len(key)-8])
+		for i := range parts {
+			n := 0
+			for n < len(rest) && rest[n] != 0 {
+				n++
+			}
+			if n == len(rest) {
+				failed = fmt.Errorf("a move task has the unreadable key %q", key)
+				return false
+			}
+			parts[i], rest = rest[:n], rest[n+1:]
+		}
+		t.From = arn.Queue(parts[1], parts[0], parts[2])
+		if t.MoveRecord, failed = DecodeMove(value); failed != nil {
+			return false
+		}
+		if t.Destination != "" {
+			if t.To, failed = arn.Parse(t.Destination); failed != nil {
+				return false
+			}
+		}
+		sh.AddMove(t)
+		return true
+	})
+	return cmp.Or(failed, err)
+}
+
+// AddMove adds a task to those of its queue.
+func (sh *Shard) AddMove(t *RunningMove) {
+	if sh.moves == nil {
+		sh.moves = map[arn.ARN][]*RunningMove{}
+	}
+	sh.moves[t.From] = append(sh.moves[t.From], t)
+}
+
+// activeMove is the task that is running on a queue, or being cancelled; nil
+// if none is.
+func (sh *Shard) activeMove(a arn.ARN) *RunningMove {
+	tasks := sh.moves[a]
+	if len(tasks) == 0 {
+		return nil
+	}
+	t := tasks[len(tasks)-1]
+	if t.Status != MoveRunning && t.Status != MoveCancelling {
+		return nil
+	}
+	return t
+}
+
+func missingResource(parameter string) error {
+	return fault.Newf(fault.ResourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
+}
+
+// StartMoveTask begins to move the messages that can be received from a
+// dead-letter queue now, in their order. Errors: ResourceNotFound,
+// InvalidParameter.
+func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
+	if err := e.checkMove(ctx, spec); err != nil {
+		return err
+	}
+	return e.WithCatalog(ctx, spec.Source, func(sh *Shard) error {
+		qs, err := sh.Lookup(spec.Source)
+		switch {
+		case fault.KindOf(err) == fault.QueueDoesNotExist:
+			return missingResource("SourceArn")
+		case err != nil:
+			return err
+		case sh.activeMove(spec.Source) != nil:
+			return fault.New(fault.InvalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		case e.Full():
+			return kernel.ErrFull
+		}
+		now := sh.Now()
+		t := &RunningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
+			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
+			Started: now, PacedAt: now, ToMove: sh.Counts(qs, now).Visible,
+		}}
+		if tasks := sh.moves[spec.Source]; len(tasks) > 0 {
+			t.Number = tasks[len(tasks)-1].Number + 1
+			if len(tasks) == MoveTasksKept {
+				sh.Batch.Delete(sh.moveKey(tasks[0]))
+				sh.moves[spec.Source] = slices.Delete(tasks, 0, 1)
+			}
+		}
+		sh.AddMove(t)
+		sh.WriteMove(t)
+		sh.WorkOn(t)
+		return nil
+	})
+}
+
+// checkMove applies the rules that involve other queues than the source.
+func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
+	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
+	switch {
+	case fault.KindOf(err) == fault.QueueDoesNotExist:
+		return missingResource("SourceArn")
+	case err != nil:
+		return err
+	case len(sources) == 0 && !e.TakesOthers(spec.Source):
+		return fault.New(fault.InvalidParameter, "Source queue must be configured as a Dead Letter Queue.")
+	case spec.Destination.IsZero():
+		return nil
+	case spec.Destination == spec.Source:
+		return fault.New(fault.InvalidParameter, "Source queue arn and destination queue arn cannot be the same.")
+	}
+	_, err = e.QueueConfig(ctx, spec.Destination)
+	switch {
+	case fault.KindOf(err) == fault.QueueDoesNotExist:
+		return missingResource("DestinationArn")
+	case err != nil:
+		return err
+	case spec.Destination.FIFO() != spec.Source.FIFO():
+		return fault.New(fault.InvalidParameter, "The source queue and destination queue must be of the same queue type.")
+	}
+	return nil
+}
+
+// MoveTasks lists the latest tasks of a queue, latest first, at most limit.
+// Errors: ResourceNotFound.
+func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
+	var told *journal.Commit
+	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
+		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
+			return missingResource("SourceArn")
+		} else if err != nil {
+			return err
+		}
+		told = sh.Log.Last()
+		for _, t := range slices.Backward(sh.moves[source]) {
+			if len(tasks) == limit {
+				break
+			}
+			tasks = append(tasks, MoveTask{
+				MoveTaskSpec: MoveTaskSpec{ID: t.ID, Source: source, Destination: t.To, Rate: t.Rate},
+				Status:       t.Status, Moved: t.Moved, ToMove: t.ToMove,
+				Started: time.UnixMilli(t.Started).UTC(), Reason: t.Reason,
+			})
+		}
+		return nil
+	})
+	told.Wait()
+	return tasks, err
+}
+
+// CancelMoveTask ends a running task and returns how many messages it has
+// moved; those stay where they are. Errors: ResourceNotFound.
+func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
+	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
+		t := sh.activeMove(source)
+		if t == nil || t.ID != id || t.Status != MoveRunning {
+			return fault.New(fault.ResourceNotFound, "Task does not exist.")
+		}
+		t.Status, moved = MoveCancelling, t.Moved
+		sh.WriteMove(t)
+		sh.WorkOn(t)
+		return nil
+	})
+	return moved, err
+}
+
+// endMoves ends the running task of a queue whose messages are all gone.
+func (sh *Shard) endMoves(a arn.ARN) {
+	if t := sh.activeMove(a); t != nil {
+		t.stop()
+		t.Status = MoveCompleted
+		sh.WriteMove(t)
+	}
+}
+
+// dropMoves forgets the tasks of a queue that is deleted.
+func (sh *Shard) dropMoves(a arn.ARN) {
+	tasks := sh.moves[a]
+	if len(tasks) == 0 {
+		return
+	}
+	for _, t := range tasks {
+		t.stop()
+	}
+	delete(sh.moves, a)
+	span := keyspace.Prefix(movesOf(sh.ID, a))
+	sh.Batch.DeleteRange(span.Lower, span.Upper)
+}
+
+// stopMoves stops the timers of all tasks.
+func (sh *Shard) stopMoves() {
+	for _, tasks := range sh.moves {
+		for _, t := range tasks {
+			t.stop()
+		}
+	}
+}
+
+func (t *RunningMove) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+}
+
+// countMove notes that a task's message has arrived, as part of the command
+// that removes it here.
+func (sh *Shard) countMove(qs *queues.Queue, sequence uint64) {
+	if l, _ := qs.Machine.Leased(sequence); !l.Task {
+		return
+	}
+	if t := sh.activeMove(qs.ARN); t != nil {
+		t.Moved++
+		sh.WriteMove(t)
+	}
+}
+
+// moveRefused says what a refusal means for a task: a reason to fail for good,
+// or the empty string for one that passes.
+func moveRefused(err error) (reason string) {
+	switch {
+	case errors.Is(err, errNoMoveSource):
+		return reasonNoSource
+	case errors.Is(err, ErrNoSubscription):
+		return reasonNoSubscription
+	case fault.KindOf(err) == fault.QueueDoesNotExist:
+		return ReasonNoQueue
+	case fault.KindOf(err) == fault.AccessDenied:
+		return "AccessDenied"
+	}
+	return ""
+}
+
+var errNoMoveSource = errors.New("shard: the message does not tell which queue it came from")
+
+// The pace of a task that has a rate is kept in steps of this many milliseconds.
+const paceStep = 10
+
+// due tells how many messages may be moved now to keep the rate, at most most,
+// and when the next one may.
+func (t *RunningMove) due(now int64, most int) (n int, next int64) {
+	if t.Rate == 0 {
+		return most, now
+	}
+	rate := int64(t.Rate)
+	since := t.Moved - t.PacedFrom
+	behind := (now-t.PacedAt)/paceStep*paceStep*rate/1000 - since
+	if behind > rate { // it was held up for over a second: that is not made good
+		t.PacedAt, t.PacedFrom = now, t.Moved
+		behind, since = 0, 0
+	}
+	// The first step at which one more is due.
+	wait := ((since+1)*1000 + rate - 1) / rate
+	return int(min(behind, int64(most))), t.PacedAt + (wait+paceStep-1)/paceStep*paceStep
+}
+
+// retryIn is how long to wait after a refusal that passes, in milliseconds:
+// 1 s, doubling to five minutes.
+func (t *RunningMove) retryIn() int64 {
+	const longest = 5 * 60 * 1000
+	return min(int64(1000)<<min(t.Tries, 20), longest)
+}
+
+// DecodeMove reads a move task's record.
+func DecodeMove(value []byte) (r MoveRecord, err error) {
+	if len(value) == 0 || value[0] != moveRecordVersion {
+		return r, errors.New("a move task's record has an unknown version; it was written by a newer godwit")
+	}
+	return r, json.Unmarshal(value[1:], &r)
+}

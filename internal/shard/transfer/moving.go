@@ -1,0 +1,277 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+)
+
+// moveStep bounds the messages that a task carries at once. While they are on
+// their way they count in the source and cannot be received.
+const moveStep = 32
+
+// WorkOn has a task carried on in the background, once.
+func (sh *Shard) WorkOn(t *RunningMove) {
+	if t.Working {
+		return
+	}
+	t.stop()
+	t.Working = true
+	sh.engine.GoBackground(func() { sh.engine.carry(sh, t) })
+}
+
+// workAt has a task carried on at a moment.
+func (sh *Shard) workAt(t *RunningMove, at int64) {
+	t.stop()
+	wait := max(time.UnixMilli(at).Sub(sh.engine.Clock.Now()), 0)
+	var timer clock.Timer
+	timer = sh.engine.Clock.AfterFunc(wait, func() {
+		sh.View(func() {
+			if t.timer == timer {
+				t.timer = nil
+			}
+			if !sh.Closed && sh.activeMove(t.From) == t {
+				sh.WorkOn(t)
+			}
+		})
+	})
+	t.timer = timer
+}
+
+// carry moves what a task may move now, step by step. Between two steps
+// cancellations, deletions and the end of the process are heeded.
+func (e *Transfers) carry(sh *Shard, t *RunningMove) {
+	for {
+		qs, leases := sh.NextStep(t)
+		if len(leases) == 0 {
+			return
+		}
+		var last *journal.Commit
+		for i, l := range leases {
+			g, err := e.MoveOne(sh, t, qs, l)
+			if err == nil {
+				last = g
+				continue
+			}
+			if !errors.Is(err, ErrNotLeased) {
+				g.Wait() // the refusal may rest on it
+				sh.refused(t, qs, leases[i:], err)
+				break
+			}
+		}
+		last.Wait()
+	}
+}
+
+// NextStep takes the messages of a task's next step out of what can be
+// received. Without any, the task is over or waits for a moment.
+func (sh *Shard) NextStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lease) {
+	sh.View(func() {
+		qs, leases = sh.leaseStep(t)
+		t.Working = len(leases) > 0
+	})
+	return qs, leases
+}
+
+func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lease) {
+	select {
+	case <-sh.engine.Stopping:
+		return nil, nil
+	default:
+	}
+	qs, ok := sh.Queues[t.From]
+	if !ok || sh.activeMove(t.From) != t {
+		return nil, nil
+	}
+	now := sh.Now()
+	if t.Status == MoveCancelling {
+		sh.finishMove(t, MoveCancelled, "")
+		return nil, nil
+	}
+	if sh.engine.Injected(t.From) != nil {
+		sh.RetryMove(t, now)
+		return nil, nil
+	}
+	if t.Tries > 0 && t.timer != nil {
+		return nil, nil // it waits for better times
+	}
+	left := int(min(t.ToMove-t.Moved, moveStep))
+	if left <= 0 {
+		sh.finishMove(t, MoveCompleted, "")
+		return nil, nil
+	}
+	n, next := t.due(now, left)
+	if n <= 0 {
+		sh.workAt(t, next)
+		return nil, nil
+	}
+	leases, err := sh.LeaseForMove(qs, now, n)
+	switch {
+	case err != nil: // too many are in flight
+		sh.RetryMove(t, now)
+	case len(leases) == 0:
+		sh.finishMove(t, MoveCompleted, "")
+	}
+	return qs, leases
+}
+
+// LeaseForMove takes up to n messages for a task.
+func (sh *Shard) LeaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
+	for {
+		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
+		sh.Commit(false)
+		if err != nil || len(r.Leases) > 0 || !sh.Available(qs, now) {
+			return r.Leases, err
+		}
+	}
+}
+
+// MoveOne carries one message to its destination, where it is a new message:
+// with an id and a time of its own and without a history.
+func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
+	keys := layout.NewKeys(sh.ID, qs.Incarnation)
+	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
+	if err != nil {
+		e.Fatal(err)
+		return nil, err
+	}
+	if !ok {
+		return nil, ErrNotLeased
+	}
+	m, err := message.DecodeRecord(record)
+	if err != nil {
+		return nil, err
+	}
+	dest := t.To
+	switch {
+	case !dest.IsZero():
+	case m.Source == "" && len(m.Origin) > 0:
+		return e.deliverAnew(sh, t, qs, l, m.Origin)
+	default:
+		if dest, err = arn.Parse(m.Source); err != nil {
+			return nil, errNoMoveSource
+		}
+	}
+	// Drawn from what is moved, so that the same move gives the same id however
+	// often it is begun.
+	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
+	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
+	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
+	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		m.Sent = now
+		return ArrivalOf(m, now, cfg), nil
+	}})
+	sh.moved(t, err)
+	if err == nil {
+		e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
+	}
+	return g, err
+}
+
+// moved ends the waiting of a task whose message has arrived.
+func (sh *Shard) moved(t *RunningMove, err error) {
+	if err == nil {
+		sh.View(func() { t.Tries = 0 })
+	}
+}
+
+// deliverAnew carries a dead letter of a subscription back into its backlog, to
+// be sent to the endpoint as if it had just been published: its lifetime and its
+// retries begin anew. AWS's move tasks cannot do this.
+func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
+	m, err := message.DecodeRecord(origin)
+	if err != nil {
+		return nil, err
+	}
+	if m.Notice == nil {
+		return nil, message.ErrCorrupt
+	}
+	sub, err := arn.Parse(m.Notice.Subscription)
+	if err != nil {
+		return nil, errNoMoveSource
+	}
+	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+		m.Sent = now
+		return ArrivalOf(m, now, cfg), nil
+	}})
+	sh.moved(t, err)
+	return g, err
+}
+
+// refused gives back the messages of a step that the destination did not take,
+// and lets the task fail or try again later.
+func (sh *Shard) refused(t *RunningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+	_, _ = sh.Run(true, func(*kernel.Tx) error {
+		sh.stepRefused(t, qs, leases, refusal)
+		return nil
+	})
+}
+
+func (sh *Shard) stepRefused(t *RunningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+	now := sh.Now()
+	if !qs.Gone {
+		for _, l := range leases {
+			// One that is gone needs no return.
+			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now})
+		}
+		sh.Touch(qs)
+	}
+	if sh.activeMove(t.From) == t {
+		if reason := moveRefused(refusal); reason != "" {
+			sh.finishMove(t, MoveFailed, reason)
+		} else if t.Status == MoveRunning {
+			sh.RetryMove(t, now)
+		}
+		sh.engine.Logger.Warn("a move task is held up or has failed",
+			"queue", t.From.String(), "status", string(t.Status), "reason", refusal.Error())
+	}
+}
+
+// RetryMove has a task tried again after a while.
+func (sh *Shard) RetryMove(t *RunningMove, now int64) {
+	at := now + t.retryIn()
+	t.Tries++
+	sh.workAt(t, at)
+}
+
+func (sh *Shard) finishMove(t *RunningMove, status MoveStatus, reason string) {
+	t.stop()
+	t.Status, t.Reason = status, reason
+	sh.WriteMove(t)
+	sh.Commit(true)
+}
+
+// resumeMoves goes on with the tasks that were running when the process before
+// ended. What was on its way and has not arrived is in the source again.
+func (sh *Shard) resumeMoves() {
+	for _, qs := range sh.Queues {
+		if qs.Machine.Moving() == 0 {
+			continue
+		}
+		now := sh.Now()
+		for _, l := range qs.Machine.Leases() {
+			if l.Task {
+				_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now})
+				sh.Touch(qs)
+			}
+		}
+		sh.CommitMuch()
+	}
+	sh.Commit(false)
+	for a := range sh.moves {
+		if t := sh.activeMove(a); t != nil {
+			sh.WorkOn(t)
+		}
+	}
+}

@@ -289,6 +289,29 @@ func TestReserving(t *testing.T) {
 	})
 }
 
+// TestRoomThatIsNotUsed: what was reserved for more messages than there are is free
+// again.
+func TestRoomThatIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := ReservingPool(20)
+		s := newSource(t, clock.System, p)
+		s.plan.Limit = 15
+		proceed := make(chan struct{})
+		s.attempt = func(context.Context, *msg) Verdict {
+			<-proceed
+			return Verdict{Step: Done}
+		}
+		for i := range 5 {
+			s.add("a", fmt.Sprint(i))
+			synctest.Wait()
+			if p.inflight != i+1 {
+				t.Errorf("%d are reserved for %d attempts", p.inflight, i+1)
+			}
+		}
+		close(proceed)
+	})
+}
+
 // TestEndedNeedsNoRoom: what is only to be handed over waits for no host and no
 // throttle.
 func TestEndedNeedsNoRoom(t *testing.T) {

@@ -177,5 +177,5 @@ func (d *delivery) drop(reason string) {
 // emit tells of what has become of the delivery.
 func (d *delivery) emit(state shard.DeliveryState, reason string) {
 	d.event.State, d.event.Reason = state, reason
-	d.Dispatcher.emit(d.Delivery, d.event)
+	d.Dispatcher.emit(d.Delivery, &d.event)
 }

@@ -83,7 +83,7 @@ func loggedEndpoint(shown string) string {
 }
 
 // emit writes an event to the log and to the hook.
-func (s *Dispatcher) emit(d *shard.Delivery, e Event) {
+func (s *Dispatcher) emit(d *shard.Delivery, e *Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
 	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.DeadLetters(), s.clock.Now(), d.Feedback
@@ -95,7 +95,7 @@ func (s *Dispatcher) emit(d *shard.Delivery, e Event) {
 			e.Endpoint = shownEndpoint(&d.Subscription)
 			e.BodyMD5 = bodyMD5(d.Message.Body)
 		}
-		s.options.Events.Delivery(&e)
+		s.options.Events.Delivery(e)
 	}
 	if e.Made {
 		s.log(slog.LevelDebug, "delivery attempt", d, func() []slog.Attr {

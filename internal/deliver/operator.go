@@ -120,7 +120,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 		case Success:
 			done.DeadLettered++
 			e.State = shard.DeliveryDeadLetter
-			s.emit(d, e)
+			s.emit(d, &e)
 			return wait, nil
 		case ServerError:
 			return wait, err
@@ -131,7 +131,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 	}
 	if wait, err = o.engine.Remove(ctx, d, arn.ARN{}, nil, shard.DeliveryDropped, e.Reason); err == nil {
 		done.Dropped++
-		s.emit(d, e)
+		s.emit(d, &e)
 	}
 	return wait, err
 }

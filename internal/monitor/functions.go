@@ -12,9 +12,9 @@ import (
 
 // Functions makes metrics of what happens to functions.
 type Functions struct {
-	keeper  *metrics.Store
+	points  *metrics.Store
 	wake    func()
-	handles sync.Map // about → *atomic.Pointer[metrics.Resource], of what the keeper knows
+	handles sync.Map // about → *atomic.Pointer[metrics.Resource], of what points knows
 }
 
 // about is what a metric of functions is about: the function in whichever version,
@@ -25,10 +25,10 @@ type about struct {
 	name, resource, executed string
 }
 
-// NewFunctions makes a Functions whose metrics go to keeper; wake asks for a call of
+// NewFunctions makes a Functions whose metrics go to points; wake asks for a call of
 // Tick after the present minute.
-func NewFunctions(keeper *metrics.Store, wake func()) *Functions {
-	return &Functions{keeper: keeper, wake: wake}
+func NewFunctions(points *metrics.Store, wake func()) *Functions {
+	return &Functions{points: points, wake: wake}
 }
 
 // Datum is a value of a metric of a function, which was invoked by a qualifier, if it
@@ -97,11 +97,11 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 				dimensions = append(dimensions, d)
 			}
 		}
-		handle.Store(f.keeper.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
+		handle.Store(f.points.Resource(a.Owner, "AWS/Lambda", metrics.Dimensions(dimensions...)))
 	}
 }
 
-// Tick lets go of what the keeper has forgotten, as nothing has happened for some
+// Tick lets go of what points has forgotten, as nothing has happened for some
 // minutes.
 func (f *Functions) Tick(time.Time) (more bool, err error) {
 	f.handles.Range(func(key, value any) bool {

@@ -59,7 +59,7 @@ func adder(q *Queues, queue arn.ARN, c clock.Clock) func(kind shard.QueueEventKi
 // or found to be gone, another one.
 func TestSlots(t *testing.T) {
 	c := clock.NewVirtual(start)
-	q := NewQueues(keeper(t, c, nil), nil, func() {})
+	q := NewQueues(points(t, c, nil), nil, func() {})
 	queue := arn.Queue("us-east-1", "000000000000", "q")
 	first, second := adder(q, queue, c), adder(q, queue, c) // as before and after a purge
 	check := func(sent int64) {
@@ -106,7 +106,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 			c := clock.NewVirtual(start)
 			var k *metrics.Store
 			if measured {
-				k = keeper(t, c, nil)
+				k = points(t, c, nil)
 			}
 			woken := 0
 			q := NewQueues(k, nil, func() { woken++ })
@@ -152,7 +152,7 @@ func TestDeletedQueuesAreForgotten(t *testing.T) {
 // While a queue's owner does not answer, the queue stays active.
 func TestUnavailableQueuesStayActive(t *testing.T) {
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	q := NewQueues(k, nil, func() {})
 	queue := arn.Queue("us-east-1", "000000000000", "q")
 	adder(q, queue, c)(shard.MessagesSent)
@@ -177,7 +177,7 @@ func TestUnavailableQueuesStayActive(t *testing.T) {
 func TestEventsMakeActive(t *testing.T) {
 	for _, result := range []error{missing, nil} {
 		c := clock.NewVirtual(start)
-		q := NewQueues(keeper(t, c, nil), nil, func() {})
+		q := NewQueues(points(t, c, nil), nil, func() {})
 		queue := arn.Queue("us-east-1", "000000000000", "q")
 		add := adder(q, queue, c)
 		add(shard.MessagesSent)
@@ -206,7 +206,7 @@ func TestEventsMakeActive(t *testing.T) {
 // Topics live alike, and one that is deleted tells of nothing more.
 func TestTopicsBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	topics := NewTopics(k, func() {})
 	name := arn.Topic("us-east-1", "000000000000", "t")
 	publish := func() {
@@ -266,7 +266,7 @@ func TestTopicsBecomeIdle(t *testing.T) {
 func TestFunctionsAreForgotten(t *testing.T) {
 	c := clock.NewVirtual(start)
 	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
-	k := keeper(t, c, m.Wake)
+	k := points(t, c, m.Wake)
 	f := NewFunctions(k, m.Wake)
 	m.Start(f, TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
 	record := func(name string) {
@@ -296,7 +296,7 @@ func TestNamesAreOwned(t *testing.T) {
 	request := "us-east-1 000000000000 name function:f " + strings.Repeat("x", 1000)
 	name := arn.ARN{Service: "sqs", Region: request[:9], Account: request[10:22], Resource: request[23:27]}
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	q, topics, f := NewQueues(k, nil, func() {}), NewTopics(k, func() {}), NewFunctions(k, func() {})
 	adder(q, name, c)(shard.MessagesSent)
 	topics.Record(name, c.Now(), metrics.Datum{Name: "m", Unit: count, Value: 1})
@@ -329,7 +329,7 @@ func TestNamesAreOwned(t *testing.T) {
 // What happens often allocates nothing.
 func TestNoAllocation(t *testing.T) {
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	q, topics := NewQueues(k, nil, func() {}), NewTopics(k, func() {})
 	add, other := adder(q, queueNames[0], c), adder(q, queueNames[1], c)
 	for what, f := range map[string]func(){

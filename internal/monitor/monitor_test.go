@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
 
-func keeper(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
+func points(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
 	t.Helper()
 	return reopen(t, memory.New(), c, wake)
 }
@@ -109,7 +109,7 @@ func (g gauges) SampleQueue(queue arn.ARN) (shard.QueueGauges, error) { return g
 func TestQueuesBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
 	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
-	k := keeper(t, c, m.Wake)
+	k := points(t, c, m.Wake)
 	q := NewQueues(k, nil, m.Wake)
 	held := gauges{}
 	held["q.fifo"] = shard.QueueGauges{GroupsInFlight: 2}
@@ -137,7 +137,7 @@ func TestQueuesBecomeIdle(t *testing.T) {
 // an alias led to, and in all.
 func TestFunctions(t *testing.T) {
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	f := NewFunctions(k, func() {})
 	fn := arn.Function("us-east-1", "000000000000", "f")
 	f.Record(&Datum{Function: fn, Qualifier: "", Version: "$LATEST", Metric: "Invocations", At: c.Now(), Value: 1})
@@ -161,7 +161,7 @@ func TestFunctions(t *testing.T) {
 // What is sent or deleted at once counts by the message, and a receive once.
 func TestAtOnce(t *testing.T) {
 	c := clock.NewVirtual(start)
-	k := keeper(t, c, nil)
+	k := points(t, c, nil)
 	q := NewQueues(k, nil, func() {})
 	queue := arn.Queue("us-east-1", "000000000000", "q")
 	sizes := []int{5, 5, 7}

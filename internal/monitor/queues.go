@@ -16,7 +16,7 @@ import (
 // Queues adds up the events of queues, and makes metrics of them. A queue that
 // nothing happened to, or that is deleted, costs nothing.
 type Queues struct {
-	keeper *metrics.Store // nil: there are no metrics
+	points *metrics.Store // nil: there are no metrics
 	series QueueSeries
 	wake   func()
 
@@ -36,10 +36,10 @@ type Queues struct {
 // until they are Left.
 type QueueSeries func(queue arn.ARN) *QueueCounts
 
-// NewQueues makes a Queues whose metrics go to keeper, and whose events are counted
+// NewQueues makes a Queues whose metrics go to points, and whose events are counted
 // in series, unless they are nil; wake asks for a call of Tick after the present minute.
-func NewQueues(keeper *metrics.Store, series QueueSeries, wake func()) *Queues {
-	return &Queues{keeper: keeper, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[*counters]struct{}{}}
+func NewQueues(points *metrics.Store, series QueueSeries, wake func()) *Queues {
+	return &Queues{points: points, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[*counters]struct{}{}}
 }
 
 // counters are what is kept about a queue. The queue's slot has them, so that its
@@ -77,7 +77,7 @@ func (q *Queues) Add(e shard.QueueEvent) {
 		}
 		s.Add(&e)
 	}
-	if q.keeper != nil {
+	if q.points != nil {
 		q.measure(c, &e)
 	}
 }
@@ -112,8 +112,8 @@ func (q *Queues) forget(queue arn.ARN) {
 	defer q.mu.Unlock()
 	if c := q.totals[queue]; c != nil {
 		q.remove(c, true)
-		if q.keeper != nil {
-			q.rest(c, metrics.Minute(q.keeper.Now())-1, true)
+		if q.points != nil {
+			q.rest(c, metrics.Minute(q.points.Now())-1, true)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (q *Queues) record(c *counters, minute int64, data ...metrics.Datum) {
 }
 
 func (q *Queues) resource(queue arn.ARN) *metrics.Resource {
-	return q.keeper.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS",
+	return q.points.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS",
 		metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}))
 }
 
@@ -257,27 +257,27 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 			c.used.Store(max(c.used.Load(), minute))
 		}
 		switch {
-		case gone, failed == nil && q.keeper != nil && held == 0 && c.idle(minute):
+		case gone, failed == nil && q.points != nil && held == 0 && c.idle(minute):
 			q.rest(c, minute-1, gone)
 			q.wither(c, gone)
 			continue
 		case failed != nil: // its owner does not answer now
 			more = true
 			continue
-		case q.keeper == nil:
+		case q.points == nil:
 			q.wither(c, false)
 			continue
 		}
 		more = true
 		// A look at many takes its time.
-		since := q.keeper.Now().Sub(at)
+		since := q.points.Now().Sub(at)
 		g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
 		if p := sampleOf(c.name.FIFO(), &g, minute); !q.tell(c, minute, &p) {
 			continue
 		}
 		// What is written leaves memory, however many queues there are.
 		if n++; n%1000 == 0 {
-			if _, err := q.keeper.Flush(); err != nil {
+			if _, err := q.points.Flush(); err != nil {
 				return more, err
 			}
 		}

@@ -10,19 +10,19 @@ import (
 // recent calls f with the names of the queues, or topics, of which a metric was told
 // in the last ActiveMinutes. A metric is listed anew each quarter of an hour, while
 // there are values of it.
-func recent(keeper *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {
+func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {
 	since := metrics.Minute(at) - ActiveMinutes
-	if metrics.Minute(keeper.Latest()) < since {
+	if metrics.Minute(points.Latest()) < since {
 		return nil
 	}
-	owners, err := keeper.Owners()
+	owners, err := points.Owners()
 	if err != nil {
 		return err
 	}
 	for _, o := range owners {
 		var next []byte
 		for more := true; more; more = next != nil {
-			next, err = keeper.List(metrics.Filter{Owner: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
+			next, err = points.List(metrics.Filter{Owner: o, Namespace: namespace, Name: metric, Since: since, Points: true}, next, func(m metrics.Metric) bool {
 				if d := metrics.SplitDimensions(m.Dimensions); len(d) == 1 {
 					f(o, d[0].Value)
 				}
@@ -39,14 +39,14 @@ func recent(keeper *metrics.Store, namespace, metric string, at time.Time, f fun
 // Resume makes active what was when the process ended, for as long as after a use,
 // and the queues that hold messages since then.
 func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
-	if q.keeper == nil {
+	if q.points == nil {
 		return nil
 	}
 	for _, queue := range holding {
 		q.of(queue)
 	}
 	minute := metrics.Minute(at)
-	err := q.keeper.EachSteady(func(r *metrics.Steady) {
+	err := q.points.EachSteady(func(r *metrics.Steady) {
 		d := metrics.SplitDimensions(r.Dimensions)
 		if r.Namespace != "AWS/SQS" || len(d) != 1 {
 			return
@@ -61,14 +61,14 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return recent(q.keeper, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Owner, name string) {
+	return recent(q.points, "AWS/SQS", "ApproximateNumberOfMessagesVisible", at, func(o metrics.Owner, name string) {
 		q.of(arn.Queue(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
 	})
 }
 
 // Resume makes active what was when the process ended, for as long as after a use.
 func (t *Topics) Resume(at time.Time) error {
-	return recent(t.keeper, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Owner, name string) {
+	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Owner, name string) {
 		t.of(arn.Topic(o.Region, o.Account, name)).used.Store(metrics.Minute(at))
 	})
 }

@@ -134,7 +134,7 @@ func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample) (wrote bool)
 	if t.over {
 		return false
 	}
-	same := t.sample != "" && q.keeper.Continues(p, t.sample)
+	same := t.sample != "" && q.points.Continues(p, t.sample)
 	if same && t.since > 0 {
 		return false
 	}
@@ -152,7 +152,7 @@ func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample) (wrote bool)
 	if list {
 		t.listed = minute
 	}
-	q.keeper.BeginSteady(c.steady(), list)
+	q.points.BeginSteady(c.steady(), list)
 	return true
 }
 
@@ -172,7 +172,7 @@ func (q *Queues) endSteady(c *counters, last int64) {
 		return
 	}
 	keep := last-t.since+1 >= steadyLeast || t.over
-	q.keeper.EndSteady(c.steady(), last, keep)
+	q.points.EndSteady(c.steady(), last, keep)
 	if p, err := metrics.DecodeSample(t.sample); err == nil && !keep {
 		for minute := t.since; minute <= last; minute++ {
 			q.fill(c, minute, &p)
@@ -184,7 +184,7 @@ func (q *Queues) endSteady(c *counters, last int64) {
 // rest ends what a queue tells, whose metrics end with a minute; gone says that the
 // queue is.
 func (q *Queues) rest(c *counters, last int64, gone bool) {
-	if q.keeper == nil {
+	if q.points == nil {
 		return
 	}
 	t := &c.told
@@ -199,7 +199,7 @@ func (q *Queues) rest(c *counters, last int64, gone bool) {
 func (q *Queues) fill(c *counters, minute int64, p *metrics.Sample) {
 	var room [metrics.MaxLevels]metrics.Datum
 	data := room[:0]
-	q.keeper.Levels(p, minute, func(name, unit string, value float64) {
+	q.points.Levels(p, minute, func(name, unit string, value float64) {
 		data = append(data, metrics.Datum{Name: name, Unit: unit, Value: value})
 	})
 	for {

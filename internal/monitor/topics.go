@@ -12,7 +12,7 @@ import (
 // Topics makes metrics of what happens to topics. A topic that nothing happened
 // to costs nothing.
 type Topics struct {
-	keeper *metrics.Store
+	points *metrics.Store
 	wake   func()
 	active sync.Map // arn.ARN → *topicSeries
 }
@@ -24,10 +24,10 @@ type topicSeries struct {
 	resource atomic.Pointer[metrics.Resource]
 }
 
-// NewTopics makes a Topics whose metrics go to keeper; wake asks for a call of
+// NewTopics makes a Topics whose metrics go to points; wake asks for a call of
 // Tick after the present minute.
-func NewTopics(keeper *metrics.Store, wake func()) *Topics {
-	return &Topics{keeper: keeper, wake: wake}
+func NewTopics(points *metrics.Store, wake func()) *Topics {
+	return &Topics{points: points, wake: wake}
 }
 
 // Record adds values to metrics of a topic. It does not block.
@@ -62,7 +62,7 @@ func (t *Topics) activate(s *topicSeries) {
 }
 
 func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
-	return t.keeper.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS",
+	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS",
 		metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: topic.Resource}))
 }
 

@@ -146,8 +146,8 @@ type Result struct {
 // Step runs a command as far as memory goes, and appends to b what it changes. While
 // it returns a Need it has answered nothing: Fill the need and call Step again with
 // the same command, which goes on where it stopped. No other command comes between
-// the two.
-func (q *Machine) Step(b *mutation.Batch, now int64, c Command) (r Result, need Need, err error) {
+// the two. The result goes into r, which was zero.
+func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need Need, err error) {
 	switch c := c.(type) {
 	case Accept:
 		if need = q.needToAccept(c.Lane); need.Nothing() {
@@ -155,7 +155,7 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command) (r Result, need 
 		}
 	case Receive:
 		if need = q.needToReceive(now, c.Max); need.Nothing() {
-			err = q.receive(b, now, &c, &r)
+			err = q.receive(b, now, &c, r)
 		}
 	case Delete:
 		need, err = q.delete(b, now, c.Handle)
@@ -191,23 +191,21 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command) (r Result, need 
 	default:
 		panic("queue: unknown command") // not which: c would escape to the heap
 	}
-	return r, need, err
+	return need, err
 }
 
 // Do runs a command to its end, and reads from r what it needs. The error is one that
 // the command names, or ErrRead with its cause.
-func (q *Machine) Do(r Reader, b *mutation.Batch, now int64, c Command) (Result, error) {
-	corrected := false
+func (q *Machine) Do(r Reader, b *mutation.Batch, now int64, c Command) (result Result, err error) {
 	for {
-		result, need, err := q.Step(b, now, c)
+		need, err := q.Step(b, now, c, &result)
 		if need.Nothing() {
-			result.Corrected = corrected
 			return result, err
 		}
-		again, err := q.Fill(r, need)
+		corrected, err := q.Fill(r, need)
 		if err != nil {
 			return Result{}, err
 		}
-		corrected = corrected || again
+		result.Corrected = result.Corrected || corrected
 	}
 }

@@ -28,9 +28,11 @@
 // the same command, stepped again, goes on where it stopped. Do is that loop, and the
 // only one:
 //
-//	             ┌────────────── Need ──────────────┐
-//	             ▼                                  │
-//	Command ──▶ Step ──▶ Result, error             Fill ◀── Reader
+//	Command ──▶ Step ──▶ Result, error
+//	            │  ▲
+//	       Need │  │ again
+//	            ▼  │
+//	            Fill ◀── Reader
 //
 // In between, what the command has written already must be visible to the Reader, or
 // have nothing to do with what is read: that is what Reader.Flush is for, and why a
@@ -95,5 +97,5 @@
 // group.go, members.go, schedule.go and tenants.go the orders in which messages
 // stand; save.go what a restart reads. Packages of their own are what others use too,
 // layout (keys and records), message and dedup, and what knows nothing of queues:
-// order (windows and heaps), calendar (counts by the second) and fair (who is noisy).
+// order (windows on orders), calendar (counts by the second) and fair (who is noisy).
 package queue

@@ -122,7 +122,7 @@ func (s *leaseSet) remove(l *item) {
 // grant writes and keeps a lease that runs out at due.
 func (q *Machine) grant(b *mutation.Batch, now int64, s *item, due int64) Lease {
 	s.Due = due
-	q.known = nil // of this message it would not be true any more
+	q.lookup = nil // of this message it would not be true any more
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
 	return s.terms()

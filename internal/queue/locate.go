@@ -42,15 +42,15 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *item
 	}
 	if x != nil && x.known == knowsAll {
 		if i, found := x.find(seq); found {
-			q.known = nil
+			q.lookup = nil
 			return isHeld, x.held[i], Need{}
 		}
 	}
 	need := Need{kind: needState, sequence: seq, lane: lane}
-	if q.known == nil || q.known.need != need {
+	if q.lookup == nil || q.lookup.need != need {
 		return gone, nil, need
 	}
-	f, at := q.known, gone
+	f, at := q.lookup, gone
 	switch {
 	case !f.exists:
 	case f.scheduled:
@@ -60,11 +60,11 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *item
 	case lane.Grouped():
 		// The last message of a window stays until those behind it are known.
 		if exact && (x == nil || x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= 1) {
-			return gone, nil, q.more(q.lane(lane))
+			return gone, nil, q.needMore(q.lane(lane))
 		}
 		at = isFresh
 	}
-	q.known = nil
+	q.lookup = nil
 	return at, newItem(f.state), Need{}
 }
 

@@ -26,7 +26,7 @@ type content struct {
 	leases leaseSet
 
 	sweepAt  int64     // when the oldest message may expire; 0: never
-	known    *known    // of the message that the command under way is about
+	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
 	search   *search   // for the oldest message; nil: none is under way
 	ages     *ages     // nil: nobody has asked for it
@@ -146,7 +146,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 // second after a message has come due.
 func (q *Machine) needToCount() Need {
 	if !q.due.whole() && int(q.due.count) <= windowSize {
-		return Need{kind: needDue, limit: windowSize}
+		return Need{kind: needDue, limit: int32(windowSize)}
 	}
 	return Need{}
 }

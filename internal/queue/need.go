@@ -30,10 +30,9 @@ type Reader interface {
 // Need is what a command needs from disk before it can go on.
 type Need struct {
 	kind     needKind
+	limit    int32       // how many entries of the span are enough; 0: all are needed
 	sequence uint64      // needState
 	lane     layout.Lane // needState, needLane, needHeld, needGroup
-	limit    int         // how many entries of the span are enough; 0: all are needed
-	cutoff   int64       // needExpired
 }
 
 // Nothing reports that the command came to its end.
@@ -72,7 +71,7 @@ func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 		case needState:
 			err = q.readState(r, need)
 		case needExpired:
-			err = q.findExpired(r, need.cutoff)
+			err = q.findExpired(r)
 		case needOldest:
 			err = q.searchOldest(r)
 		default:
@@ -90,7 +89,7 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 	n, size, exhausted := 0, 0, true
 	var failed error
 	err = r.Scan(q.span(need), func(key, value []byte) bool {
-		if need.limit > 0 && (n == need.limit || size > fillBytes) {
+		if need.limit > 0 && (n == int(need.limit) || size > fillBytes) {
 			exhausted = false
 			return false
 		}
@@ -105,17 +104,17 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 	return !q.filled(need, exhausted), nil
 }
 
-// more is what must be read next to know the first messages of a group.
-func (q *Machine) more(x *group) Need {
+// needMore is what must be read next to know the first messages of a group.
+func (q *Machine) needMore(x *group) Need {
 	switch {
 	case x.lane == layout.MainLane:
-		return Need{kind: needLane, lane: x.lane, limit: windowSize / 2}
+		return Need{kind: needLane, lane: x.lane, limit: int32(windowSize / 2)}
 	case x.known == knowsNothing:
 		return Need{kind: needGroup, lane: x.lane}
 	case x.known == knowsStart && q.kind.FIFO:
 		return Need{kind: needHeld, lane: x.lane}
 	}
-	return Need{kind: needLane, lane: x.lane, limit: groupSize}
+	return Need{kind: needLane, lane: x.lane, limit: int32(groupSize)}
 }
 
 // span is where the entries stand that a need asks for.
@@ -226,8 +225,8 @@ func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
 	}
 }
 
-// known is what was read of a message for the command that is about to be repeated.
-type known struct {
+// lookup is what was read of a message for the command that is about to be repeated.
+type lookup struct {
 	need      Need
 	exists    bool
 	scheduled bool
@@ -263,6 +262,6 @@ func (q *Machine) fillState(need Need, exists bool, sent int64, scheduled []byte
 			return err
 		}
 	}
-	q.known = &known{need: need, exists: exists, scheduled: scheduled != nil, state: s}
+	q.lookup = &lookup{need: need, exists: exists, scheduled: scheduled != nil, state: s}
 	return nil
 }

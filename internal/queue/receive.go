@@ -16,16 +16,16 @@ const maxMoves = 64
 // known.
 func (q *Machine) needToReceive(now int64, most int) Need {
 	if q.due.short(now, most) {
-		return Need{kind: needDue, limit: windowSize / 2}
+		return Need{kind: needDue, limit: int32(windowSize / 2)}
 	}
 	if !q.main.fresh.Whole && q.main.fresh.Len() < most {
-		return q.more(&q.main)
+		return q.needMore(&q.main)
 	}
 	if q.g == nil {
 		return Need{}
 	}
 	if !q.g.order.Whole && q.g.order.Len() < most {
-		return Need{kind: needOrder, limit: orderSize / 2}
+		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
 	for _, x := range q.g.order.All() {
 		if most <= 0 {
@@ -35,7 +35,7 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 			continue
 		}
 		if x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= most {
-			return q.more(x)
+			return q.needMore(x)
 		}
 		if !q.noisy(x.lane) {
 			most -= q.takeable(x, now)

@@ -85,7 +85,7 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 	}
 	for _, lane := range q.g.lanes() {
 		for x := q.g.get(lane); err == nil && x.known != knowsAll; {
-			read(q.more(x))
+			read(q.needMore(x))
 		}
 	}
 	return corrected, err

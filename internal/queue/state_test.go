@@ -17,6 +17,7 @@ import (
 func FuzzLoad(f *testing.F) {
 	f.Add((&layout.Counters{Next: 9, Head: 4, Fresh: 3, LowMain: 2}).Append(nil))
 	f.Add((&layout.Counters{Next: 9, Head: 4, Grouped: 1, Listed: 1}).Append(nil))
+	f.Add((&layout.Counters{Next: 48, Leased: 48, LowMain: 48, Listed: 48}).Append(nil)) // without a lease it is empty
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{})
@@ -26,6 +27,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
+		m.Hibernate() // as Load does, once it has read the leases
 		again := New(layout.NewKeys(1, 1), Config{}, Kind{})
 		written := m.appendCounters(nil)
 		if err := again.load(written, 1); err != nil || !bytes.Equal(again.appendCounters(nil), written) {

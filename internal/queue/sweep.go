@@ -18,6 +18,7 @@ type expired struct {
 
 // sweeping is a sweep under way.
 type sweeping struct {
+	cutoff           int64 // what was sent at it or before has expired
 	found            []expired
 	removed          int
 	lowMain, lowLate uint64 // from where the next sweep of the main and the delayed lane begins
@@ -37,7 +38,8 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 		if q.sweepAt == 0 || q.sweepAt > now || q.Empty() || q.kind.Backlog || q.cfg.Value().Retention == 0 {
 			return 0, Need{}
 		}
-		return 0, Need{kind: needExpired, cutoff: now - q.cfg.Value().Retention.Milliseconds()}
+		q.sweeping = &sweeping{cutoff: now - q.cfg.Value().Retention.Milliseconds()}
+		return 0, Need{kind: needExpired}
 	}
 	s := q.sweeping
 	for ; s.removed < len(s.found); s.removed++ {
@@ -70,22 +72,21 @@ func (q *Machine) lows() (mainLane, delayed uint64) {
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 
-// findExpired begins a sweep: it walks the lanes from their lows for messages sent
-// before cutoff.
-func (q *Machine) findExpired(r Reader, cutoff int64) error {
-	s := &sweeping{}
+// findExpired begins a sweep: it walks the lanes from their lows for messages that
+// have expired.
+func (q *Machine) findExpired(r Reader) error {
+	s := q.sweeping
 	s.lowMain, s.lowLate = q.lows()
-	q.sweeping = s
-	err := s.lane(r, &q.keys, layout.MainLane, &s.lowMain, cutoff)
+	err := s.lane(r, &q.keys, layout.MainLane, &s.lowMain)
 	if err == nil && !s.more {
-		err = s.lane(r, &q.keys, layout.DelayedLane, &s.lowLate, cutoff)
+		err = s.lane(r, &q.keys, layout.DelayedLane, &s.lowLate)
 	}
 	if err != nil || s.more {
 		return err
 	}
 	return r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
 		sent := layout.KeyTime(key)
-		if sent > cutoff {
+		if sent > s.cutoff {
 			s.stays(sent)
 			return false
 		}
@@ -106,7 +107,7 @@ func (s *sweeping) stays(sent int64) {
 
 // lane finds what has expired of a lane, in the order of which messages were sent.
 // One whose record is damaged was sent before the next that is not.
-func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint64, cutoff int64) error {
+func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint64) error {
 	var damaged []expired
 	return r.Scan(keys.Lane(lane, *low), func(key, value []byte) bool {
 		sent, ok := message.RecordSent(value)
@@ -120,7 +121,7 @@ func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint
 				damaged = append(damaged, e)
 			}
 			return true
-		case sent > cutoff:
+		case sent > s.cutoff:
 			s.stays(sent)
 			return false
 		case len(s.found) >= SweepSize:

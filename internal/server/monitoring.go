@@ -20,7 +20,7 @@ import (
 type monitoring struct {
 	minutes   *monitor.Ticker
 	seconds   *monitor.Ticker // for alarms on periods below a minute
-	keeper    *metrics.Store
+	points    *metrics.Store
 	queues    *monitor.Queues
 	topics    *monitor.Topics
 	functions *monitor.Functions
@@ -39,20 +39,20 @@ func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries)
 		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),
 	}
 	var err error
-	m.keeper, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts})
+	m.points, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts})
 	if err != nil {
 		return nil, err
 	}
-	deps.OnStop("metrics", func(context.Context) error { return m.keeper.Close() })
-	source := m.keeper
+	deps.OnStop("metrics", func(context.Context) error { return m.points.Close() })
+	source := m.points
 	if !deps.Config.Metrics {
 		source = nil
 	}
 	m.queues = monitor.NewQueues(source, series, m.minutes.Wake)
-	m.topics = monitor.NewTopics(m.keeper, m.minutes.Wake)
-	m.functions = monitor.NewFunctions(m.keeper, m.minutes.Wake)
+	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
+	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Metrics: m.keeper, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
+		Journal: log, Clock: deps.Clock, Logger: deps.Log, Metrics: m.points, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
 		MaxAlarms: deps.Config.MaxAlarms,
 	})
 	return m, err
@@ -60,10 +60,10 @@ func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries)
 
 // latest is the latest time that anything was written at.
 func (m *monitoring) latest() time.Time {
-	if at := m.alarms.Latest(); at.After(m.keeper.Latest()) {
+	if at := m.alarms.Latest(); at.After(m.points.Latest()) {
 		return at
 	}
-	return m.keeper.Latest()
+	return m.points.Latest()
 }
 
 // start begins with what is due each minute: first queues and topics tell how they
@@ -75,7 +75,7 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		return fmt.Errorf("which queues were active cannot be read: %w", err)
 	}
 	if !deps.Config.Metrics {
-		if err := m.keeper.EndAllSteady(); err != nil {
+		if err := m.points.EndAllSteady(); err != nil {
 			return fmt.Errorf("the queues' metrics cannot be ended: %w", err)
 		}
 	}
@@ -88,7 +88,7 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at) }),
 		m.functions,
-		monitor.TickFunc(func(time.Time) (bool, error) { return m.keeper.Flush() }),
+		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
 		m.alarms,
 	)
 	m.seconds.Start(monitor.TickFunc(m.alarms.TickShort))

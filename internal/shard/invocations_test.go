@@ -251,7 +251,7 @@ func TestCountingEventsIsACommand(t *testing.T) {
 		if info.Due != 1 {
 			t.Errorf("%s: %+v", what, info)
 		}
-		if sh.Batch.Len() > 0 || len(sh.Dirty) > 0 || sh.Generation.Load() != generation {
+		if !sh.Unchanged() || sh.Generation.Load() != generation {
 			t.Errorf("%s leaves %d changes behind, and the catalog %d generations on", what, sh.Batch.Len(), sh.Generation.Load()-generation)
 		}
 		events, _, err = e.TakeEvents(f, 1)

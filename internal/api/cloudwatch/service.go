@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Metrics is what the handlers need of the keeper of metrics, which is
+// Metrics is what the handlers need of the store of metrics, which is
 // *metrics.Store.
 type Metrics interface {
 	Put(data ...metrics.Datapoint) error
@@ -19,7 +19,7 @@ type Metrics interface {
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
 }
 
-// Alarms is what the handlers need of the keeper of alarms, which is
+// Alarms is what the handlers need of the set of alarms, which is
 // *alarms.Engine. Refusals are of package fault.
 type Alarms interface {
 	Put(id alarms.ID, config alarm.Config, tags map[string]string) error

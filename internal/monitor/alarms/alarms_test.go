@@ -83,7 +83,7 @@ type world struct {
 	*testing.T
 	store      store.Store
 	clock      *clock.Virtual
-	keeper     *metrics.Store
+	points     *metrics.Store
 	executor   *executed
 	wokenShort int
 	woken      int
@@ -95,7 +95,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, store: memory.New(), clock: clock.NewVirtual(start), executor: &executed{}, killed: make(chan struct{})}
 	var err error
-	if w.keeper, err = metrics.Open(metrics.Options{Journal: w.journal(w.store), Clock: w.clock}); err != nil {
+	if w.points, err = metrics.Open(metrics.Options{Journal: w.journal(w.store), Clock: w.clock}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -119,7 +119,7 @@ func (w *world) open(st store.Store) *Engine {
 		w.engine.log.Sync()
 	}
 	e, err := Open(Options{
-		Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.keeper, Executor: w.executor,
+		Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.points, Executor: w.executor,
 		MaxAlarms: 3, MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *world) open(st store.Store) *Engine {
 func (w *world) pass(e *Engine, values ...float64) error {
 	w.Helper()
 	for _, value := range values {
-		err := w.keeper.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Count", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) }})
+		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Count", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(value, 1) }})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestUnits(t *testing.T) {
 		if err := e.Put(id("a"), c, nil); err != nil {
 			t.Fatal(err)
 		}
-		err := w.keeper.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Bytes", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(20, 1) }})
+		err := w.points.Put(metrics.Datapoint{Metric: metrics.Metric{Owner: owner, Namespace: "n", Name: "m"}, Unit: "Bytes", Second: w.clock.Now().Unix(), Add: func(s *metrics.Set) { s.Add(20, 1) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package order is what memory holds of orders that are longer than it: of one
-// that stands on disk a Window, of one that is all in memory a Heap.
+// Package order is what memory holds of an order that stands on disk and is longer than
+// it: a Window.
 package order
 
 import "slices"

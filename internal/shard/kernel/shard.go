@@ -29,7 +29,7 @@ type Shard struct {
 
 	// Of the command under way.
 	Batch mutation.Batch
-	Dirty []Touched
+	dirty []Touched
 	Emits []Emitter // what it has to tell
 
 	timer   clock.Timer

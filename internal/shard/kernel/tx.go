@@ -222,7 +222,7 @@ func lockAll(shards []*Shard) {
 // from it: waiting receivers, the consumer, timers. The commit is nil when the
 // command changed nothing.
 func (sh *Shard) Commit(sync bool) *journal.Commit {
-	if sh.Batch.Len() == 0 && len(sh.Dirty) == 0 {
+	if sh.Unchanged() {
 		return nil
 	}
 	c := sh.engine.Journal.Append(sync, sh.seal())
@@ -242,7 +242,7 @@ func (sh *Shard) CommitMuch() {
 // CommitPart hands over what the command changed so far, so that the store can
 // show it; the command goes on.
 func (sh *Shard) CommitPart(sync bool) {
-	if sh.Batch.Len() == 0 && len(sh.Dirty) == 0 {
+	if sh.Unchanged() {
 		return
 	}
 	sh.appended(sh.engine.Journal.Append(sync, sh.seal()))
@@ -253,7 +253,7 @@ func commitAll(sync bool, shards []*Shard) *journal.Commit {
 	parts := make([]journal.Part, 0, len(shards))
 	changed := make([]*Shard, 0, len(shards))
 	for _, sh := range shards {
-		if sh.Batch.Len() > 0 || len(sh.Dirty) > 0 {
+		if !sh.Unchanged() {
 			parts, changed = append(parts, sh.seal()), append(changed, sh)
 		}
 	}
@@ -272,25 +272,31 @@ func commitAll(sync bool, shards []*Shard) *journal.Commit {
 
 // appended notes with which commit the command under way becomes durable.
 func (sh *Shard) appended(c *journal.Commit) {
-	for _, t := range sh.Dirty {
+	for _, t := range sh.dirty {
 		t.Appended(c)
 	}
 }
 
 func (sh *Shard) afterCommit() {
-	touched := sh.Dirty
-	sh.Dirty = nil
+	touched := sh.dirty
+	sh.dirty = nil
 	for _, t := range touched {
 		t.Clean()
 	}
 	for _, t := range touched {
 		t.Committed()
 	}
-	if sh.Dirty == nil {
-		sh.Dirty = touched[:0]
+	if sh.dirty == nil {
+		sh.dirty = touched[:0]
 	}
 	sh.Arm()
 }
+
+// MarkDirty notes that the command under way has touched t, which it has not before.
+func (sh *Shard) MarkDirty(t Touched) { sh.dirty = append(sh.dirty, t) }
+
+// Unchanged reports that the command under way has nothing to commit.
+func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
 // seal ends the writing of a command: what it changed is the part of a commit.
 func (sh *Shard) seal() journal.Part {
@@ -299,7 +305,7 @@ func (sh *Shard) seal() journal.Part {
 
 // room bounds what finish writes for the command under way.
 func (sh *Shard) room() (n int) {
-	for _, t := range sh.Dirty {
+	for _, t := range sh.dirty {
 		n += t.Room()
 	}
 	return n
@@ -307,16 +313,16 @@ func (sh *Shard) room() (n int) {
 
 // finish writes what stands once in a commit behind what the command under way wrote.
 func (sh *Shard) finish(commit uint64, b *mutation.Batch) {
-	for _, t := range sh.Dirty {
+	for _, t := range sh.dirty {
 		t.Finish(commit, b)
 	}
 }
 
 // Untouch forgets what was touched, after it was finished.
 func (sh *Shard) Untouch() {
-	for _, t := range sh.Dirty {
+	for _, t := range sh.dirty {
 		t.Clean()
 	}
-	clear(sh.Dirty)
-	sh.Dirty = sh.Dirty[:0]
+	clear(sh.dirty)
+	sh.dirty = sh.dirty[:0]
 }

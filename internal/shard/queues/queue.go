@@ -210,7 +210,7 @@ type pendingAppend struct {
 func (sh *Shard) Touch(qs *Queue) {
 	if !qs.dirty {
 		qs.dirty = true
-		sh.Dirty = append(sh.Dirty, qs)
+		sh.MarkDirty(qs)
 	}
 }
 

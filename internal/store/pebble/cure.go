@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
@@ -45,7 +46,7 @@ const (
 type cures struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
-	run   delayed
+	run   pace.Delayed
 	one   sync.Mutex // held by what runs
 	notes *quarantine.Notes
 
@@ -56,7 +57,7 @@ type cures struct {
 
 	// Held while a write is applied; and alone while what damage covers is.
 	writing sync.RWMutex
-	views   views
+	views   pace.Views
 }
 
 // places are damaged blocks of a file: their lengths by their offsets, in bytes.
@@ -81,7 +82,7 @@ func (c *cures) want(file string, err error) {
 		of[b.Offset] = b.Length
 	}
 	if c.begin != nil {
-		c.run.after(0, c.begin)
+		c.run.After(0, c.begin)
 	}
 }
 
@@ -98,15 +99,15 @@ func (c *cures) opened(run func()) {
 	defer c.mu.Unlock()
 	c.begin = run
 	if len(c.wanted) > 0 {
-		c.run.after(0, run)
+		c.run.After(0, run)
 	}
 }
 
 // end stops the cures.
 func (c *cures) end() {
-	c.run.refuse()
+	c.run.Refuse()
 	c.stop()
-	c.run.end()
+	c.run.End()
 }
 
 // errStuck reports damage that cannot be taken out of the way.
@@ -160,7 +161,7 @@ func (s *Store) cure() {
 		s.merging.mended()
 	}
 	if again {
-		c.run.after(cureAgain, s.cure)
+		c.run.After(cureAgain, s.cure)
 	}
 }
 
@@ -251,7 +252,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	if err != nil {
 		return false, err
 	}
-	if err := s.cures.views.pass(s.cures.ctx); err != nil {
+	if err := s.cures.views.Pass(s.cures.ctx); err != nil {
 		return false, err
 	}
 	note.Ready = true
@@ -384,7 +385,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 				return 0, err
 			}
 			continue
-		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), valuesSuffix):
+		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), quarantine.ValuesSuffix):
 			continue
 		case !isDamage(bad):
 			return 0, bad

@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
@@ -39,7 +40,7 @@ type damage struct {
 	ranges []keyRange // in their order
 	values map[string]struct{}
 	noted  map[string][]keyRange // of files that are in quarantine
-	told   seldom
+	told   pace.Seldom
 }
 
 // keyRange is [from, to); a nil to is the end of the key space.
@@ -73,7 +74,7 @@ func damagedFile(err error) string {
 		return name
 	}
 	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
-		return m[1] + valuesSuffix // of tables it would be told otherwise
+		return m[1] + quarantine.ValuesSuffix // of tables it would be told otherwise
 	}
 	return ""
 }
@@ -271,7 +272,7 @@ type iterator struct {
 	started bool
 	key     []byte // of a value that cannot be read, at which it stands; nil: at none
 	skipped bool
-	open    *view
+	open    *pace.View
 
 	// On the way down from where it goes on behind damage: from is the key before
 	// the damage if at says so, and pending, while below says so, are keys behind it.
@@ -364,7 +365,7 @@ func (i *iterator) Value() []byte {
 }
 
 func (i *iterator) Close() error {
-	defer i.open.leave()
+	defer i.open.Leave()
 	if err := i.it.Close(); err != nil && (!i.skipped || !isDamage(err)) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 type dropped struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	tidy delayed
+	tidy pace.Delayed
 
 	mu     sync.Mutex               // guards what follows
 	ranges map[string]*droppedRange // by their lower ends
@@ -75,7 +76,7 @@ func (s *Store) dropRange(lower, upper []byte) {
 		r.upper = bytes.Clone(upper)
 	}
 	r.due = clock.System.Now().Add(droppedAfter)
-	d.tidy.after(droppedAfter, s.tidyDropped)
+	d.tidy.After(droppedAfter, s.tidyDropped)
 }
 
 // tidyDropped compacts the ranges that are due, one after the other.
@@ -104,7 +105,7 @@ func (s *Store) tidyDropped() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.ranges) > 0 {
-		d.tidy.after(next, s.tidyDropped)
+		d.tidy.After(next, s.tidyDropped)
 	}
 }
 
@@ -123,7 +124,7 @@ func (s *Store) compact(lower, upper []byte) error {
 
 // end stops the tidying.
 func (d *dropped) end() {
-	d.tidy.refuse()
+	d.tidy.Refuse()
 	d.stop()
-	d.tidy.end()
+	d.tidy.End()
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/pebble/pace"
+	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
 // logger passes Pebble's log lines and events on.
@@ -57,22 +56,10 @@ func (l logger) printf(level slog.Level, format string, args []any) {
 	}
 }
 
-// logEvery is how often a state that Pebble enters again and again is logged:
-// on a full disk it retries without a pause.
-const logEvery = 10 * time.Second
-
-// seldom is true at most once in logEvery.
-type seldom struct{ last atomic.Int64 } // Unix nanoseconds
-
-func (s *seldom) now() bool {
-	now, last := clock.System.Now().UnixNano(), s.last.Load()
-	return now-last >= int64(logEvery) && s.last.CompareAndSwap(last, now)
-}
-
 // events decides what a failure in the background means. Pebble calls most of
 // these with its lock held: none may use the store.
 func (l logger) events() *pebble.EventListener {
-	var full, stalled seldom
+	var full, stalled pace.Seldom
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if isDamage(err) {
@@ -86,12 +73,12 @@ func (l logger) events() *pebble.EventListener {
 			}
 			// A flush or compaction found no room. Nothing is lost: its input
 			// stays, and Pebble tries again. Refused tables are logged already.
-			if _, ok := errors.AsType[*noRoomError](err); !ok && full.now() {
+			if _, ok := errors.AsType[*room.Error](err); !ok && full.Now() {
 				l.log.Error("the disk is full: the store cannot tidy up", "error", err.Error())
 			}
 		},
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
-			if stalled.now() {
+			if stalled.Now() {
 				l.log.Info("writes come faster than the disk takes them, and wait", "reason", i.Reason)
 			}
 		},

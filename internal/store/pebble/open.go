@@ -18,8 +18,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/store/pebble/durable"
 	"godwit.dev/godwit/internal/store/pebble/mark"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
+	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
 // Options are how a store is opened; the zero value is good.
@@ -142,10 +144,10 @@ func Open(dir string, o Options) (*Store, error) {
 	o.defaults(f, dir)
 	s := &Store{
 		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
-		durable: watchDurable(f, dir, o.Logger), describe: o.Describe, merging: newPausing(),
+		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: newPausing(),
 	}
 	s.blocks = quarantine.New(s.durable)
-	s.room = keepRoom(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
+	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
@@ -166,9 +168,9 @@ func Open(dir string, o Options) (*Store, error) {
 		err = s.openVerified(f, dir, opts, o.AcceptLoss)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.durable.close(false), lock.Close())
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.durable.Close(false), lock.Close())
 	}
-	s.room.opened()
+	s.room.Opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
 	s.rest.ctx, s.rest.stop = context.WithCancel(context.Background())
 	s.cures.ctx, s.cures.stop = context.WithCancel(context.Background())

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 // How long no compaction begins after one that has met damage: at first, doubling,
@@ -23,7 +25,7 @@ type pausing struct {
 	pause  time.Duration
 	paused bool
 
-	ending delayed // of a pause
+	ending pace.Delayed // of a pause
 }
 
 func newPausing() *pausing {
@@ -37,7 +39,7 @@ func (p *pausing) Register(goroutines int, db pebble.DBForCompaction) {
 
 // Unregister implements pebble.CompactionScheduler.
 func (p *pausing) Unregister() {
-	p.ending.end()
+	p.ending.End()
 	p.ConcurrencyLimitScheduler.Unregister()
 }
 
@@ -50,7 +52,7 @@ func (p *pausing) failed() time.Duration {
 	}
 	p.pause = min(max(damagePause, 2*p.pause), maxDamagePause)
 	p.paused = true
-	p.ending.after(p.pause, p.resume)
+	p.ending.After(p.pause, p.resume)
 	return p.pause
 }
 
@@ -69,7 +71,7 @@ func (p *pausing) mended() {
 	p.mu.Lock()
 	p.pause = 0
 	p.mu.Unlock()
-	p.ending.now(p.resume)
+	p.ending.Now(p.resume)
 }
 
 func (p *pausing) succeeded() {
@@ -109,7 +111,7 @@ func (s *Store) compactionFailed(err error) {
 	s.damagedIn(err)
 	pause := s.merging.failed()
 	s.gate.change(func() {})
-	if s.damage.told.now() {
+	if s.damage.told.Now() {
 		s.log.Error("tables cannot be merged, as one of them is damaged: it is tried again later, and takes space until then",
 			"file", damagedFile(err), "error", reason(err), "pause", pause)
 	}

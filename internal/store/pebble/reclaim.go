@@ -30,7 +30,7 @@ func (s *Store) Reclaim() error {
 	s.reclaim.last.Store(clock.System.Now().UnixNano())
 	if applied := s.reclaim.applied.Load(); s.reclaim.flushed.Swap(applied) != applied {
 		s.reclaim.layered.Store(0)
-		s.room.compactions.retry()
+		s.room.Retry()
 	}
 	if s.reclaim.layered.Add(1) > layers+1 {
 		return nil

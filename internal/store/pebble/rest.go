@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 const (
@@ -32,7 +34,7 @@ type rest struct {
 
 	writes, deletes atomic.Int64 // all that there were
 	looking         atomic.Bool  // a timer is set, or a look under way
-	looks           delayed
+	looks           pace.Delayed
 
 	// What follows is the look's.
 	seen   int64 // writes at the last look
@@ -49,7 +51,7 @@ func (s *Store) note(writes, deletes int) {
 	}
 	r.deletes.Add(int64(deletes))
 	if !r.looking.Load() && !r.looking.Swap(true) {
-		r.looks.after(restEvery, s.look)
+		r.looks.After(restEvery, s.look)
 	}
 }
 
@@ -79,7 +81,7 @@ func (s *Store) look() {
 			r.again--
 		}
 	}
-	r.looks.after(restEvery, s.look)
+	r.looks.After(restEvery, s.look)
 }
 
 // mergeYoung puts as many layers over the youngest tables as it takes for Pebble to
@@ -115,7 +117,7 @@ func (s *Store) oneLayer() (done <-chan struct{}, err error) {
 
 // end stops the looks.
 func (r *rest) end() {
-	r.looks.refuse()
+	r.looks.Refuse()
 	r.stop()
-	r.looks.end()
+	r.looks.End()
 }

@@ -20,7 +20,10 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble/durable"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
+	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
 // Store is a store on disk. Close must come after its iterators and snapshots
@@ -29,10 +32,10 @@ type Store struct {
 	db   *pebble.DB
 	fs   vfs.FS
 	dir  string
-	room *roomFS
+	room *room.FS
 	lock *pebble.Lock
 
-	durable  *durableFS
+	durable  *durable.FS
 	blocks   *quarantine.FS
 	damage   damage
 	describe func(key []byte) string
@@ -93,7 +96,7 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	}
 	defer s.using.RUnlock()
 	if s.damage.any.Load() {
-		defer s.cures.views.enter().leave()
+		defer s.cures.views.Enter().Leave()
 	}
 	return s.get(s.db, dst, key)
 }
@@ -129,10 +132,10 @@ func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, erro
 	if s.damage.any.Load() {
 		upper = hidden(upper)
 	}
-	open := s.cures.views.enter()
+	open := s.cures.views.Enter()
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
-		open.leave()
+		open.Leave()
 		return nil, err
 	}
 	return &iterator{s: s, it: it, lower: lower, upper: upper, open: open}, nil
@@ -194,7 +197,7 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	if sync {
-		s.durable.reached(uint64(pb.SeqNum()) + uint64(count) - 1)
+		s.durable.Reached(uint64(pb.SeqNum()) + uint64(count) - 1)
 	}
 	return pb.Close()
 }
@@ -287,7 +290,7 @@ func (s *Store) sync() error {
 	if err := s.commit(pb, pebble.Sync); err != nil {
 		return err
 	}
-	s.durable.reached(uint64(pb.SeqNum()) - 1) // it has none of its own
+	s.durable.Reached(uint64(pb.SeqNum()) - 1) // it has none of its own
 	return pb.Close()
 }
 
@@ -298,14 +301,14 @@ func (s *Store) Snapshot() store.Snapshot {
 		return &snapshot{store: s}
 	}
 	defer s.using.RUnlock()
-	open := s.cures.views.enter()
+	open := s.cures.views.Enter()
 	return &snapshot{store: s, view: s.db.NewSnapshot(), open: open}
 }
 
 type snapshot struct {
 	store *Store
 	view  *pebble.Snapshot // nil: closed
-	open  *view
+	open  *pace.View
 }
 
 func (v *snapshot) enter() error {
@@ -344,7 +347,7 @@ func (v *snapshot) Close() error {
 	if view == nil {
 		return nil
 	}
-	v.open.leave()
+	v.open.Leave()
 	if v.store.closed {
 		return nil
 	}
@@ -375,7 +378,7 @@ func (s *Store) Close() error {
 	s.dropped.end()
 	s.rest.end()
 	s.cures.end()
-	s.room.close() // calls under way may wait for a flush
+	s.room.Close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()
 	if s.closed {
@@ -383,5 +386,5 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	err := s.db.Close()
-	return errors.Join(err, s.durable.close(err == nil && s.failed() == nil), s.lock.Close(), s.failed())
+	return errors.Join(err, s.durable.Close(err == nil && s.failed() == nil), s.lock.Close(), s.failed())
 }

@@ -287,12 +287,12 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 		if seen.version != nil {
 			first = seen.version.FirstLog
 		}
-		if err := s.durable.resume(seen.mark, first); err != nil {
+		if err := s.durable.Resume(seen.mark, first); err != nil {
 			return err
 		}
 		s.db, err = openEngine(dir, opts)
 		if err == nil {
-			s.durable.write(false)
+			s.durable.Write(false)
 			return nil
 		}
 		if errors.Is(err, pebble.ErrDBNotPristine) {
@@ -305,10 +305,10 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 		if l == nil {
 			return damaged("%v", err)
 		}
-		if err := errors.Join(s.accept(seen, l, accept), s.durable.close(false)); err != nil {
+		if err := errors.Join(s.accept(seen, l, accept), s.durable.Close(false)); err != nil {
 			return err
 		}
-		s.durable.soonest.renew()
+		s.durable.Renew()
 		if seen, err = look(f, dir); err != nil {
 			return err
 		}

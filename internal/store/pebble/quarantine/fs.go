@@ -48,10 +48,10 @@ func (b *FS) Unwrap() vfs.FS { return b.FS }
 // Open implements vfs.FS.
 func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := b.FS.Open(name, opts...)
-	if err == nil && (strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, valuesSuffix)) {
+	if err == nil && (strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ValuesSuffix)) {
 		f = file{f, b.of(b.PathBase(name))}
 	}
-	if strings.HasSuffix(name, valuesSuffix) {
+	if strings.HasSuffix(name, ValuesSuffix) {
 		if err == nil {
 			if damage := files.CheckValues(f); errors.Is(damage, files.ErrUnreadable) {
 				f, err = nil, errors.Join(damage, f.Close())

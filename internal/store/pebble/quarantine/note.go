@@ -74,9 +74,10 @@ type Block struct {
 type Span struct{ From, Last []byte }
 
 // Table reports whether the file has records, and not values.
-func (n *Note) Table() bool { return !strings.HasSuffix(n.File, valuesSuffix) }
+func (n *Note) Table() bool { return !strings.HasSuffix(n.File, ValuesSuffix) }
 
-const valuesSuffix = ".blob"
+// ValuesSuffix is that of the names of files of values.
+const ValuesSuffix = ".blob"
 
 // standIn is a block that stands for a damaged one, with its end.
 func (b *Block) standIn(ofValues bool) ([]byte, error) {

@@ -1,4 +1,5 @@
-package pebble
+// Package durable knows how much of each log and manifest is durable.
+package durable
 
 import (
 	"cmp"
@@ -13,17 +14,19 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/mark"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 // markDelay bounds how far the mark may be behind what is durable.
 const markDelay = 900 * time.Millisecond
 
-// durableFS is a file system that knows how much of each log and manifest is
+// FS is a file system that knows how much of each log and manifest is
 // durable, and keeps the mark of it. Commits pay for two atomic additions.
-type durableFS struct {
+type FS struct {
 	vfs.FS
-	dir string
-	log *slog.Logger
+	dir    string
+	log    *slog.Logger
+	format uint32 // of the directory
 
 	sequence atomic.Uint64 // of the latest write that is known to be durable
 	changed  atomic.Bool   // since the timer was set
@@ -32,10 +35,10 @@ type durableFS struct {
 	logs      map[uint64]*extent
 	manifests map[uint64]*extent
 
-	soonest delayed
+	soonest pace.Delayed
 	marking sync.Mutex // held while a mark is written
 	writer  *mark.Writer
-	failing seldom
+	failing pace.Seldom
 }
 
 // extent is how much of a file was written, and is durable, in bytes.
@@ -53,16 +56,17 @@ func (e *extent) synced(written int64) bool {
 	}
 }
 
-func watchDurable(f vfs.FS, dir string, log *slog.Logger) *durableFS {
-	return &durableFS{FS: f, dir: dir, log: log, logs: map[uint64]*extent{}, manifests: map[uint64]*extent{}}
+// Watch begins to watch a store in dir, whose format is noted in the marks.
+func Watch(f vfs.FS, dir string, format uint32, log *slog.Logger) *FS {
+	return &FS{FS: f, dir: dir, log: log, format: format, logs: map[uint64]*extent{}, manifests: map[uint64]*extent{}}
 }
 
 // Unwrap implements vfs.FS.
-func (d *durableFS) Unwrap() vfs.FS { return d.FS }
+func (d *FS) Unwrap() vfs.FS { return d.FS }
 
-// resume takes over what a mark of the process before says of logs from first on,
+// Resume takes over what a mark of the process before says of logs from first on,
 // and begins to write marks.
-func (d *durableFS) resume(m *mark.Mark, first uint64) error {
+func (d *FS) Resume(m *mark.Mark, first uint64) error {
 	w, err := mark.NewWriter(d.FS, d.dir)
 	if err != nil {
 		return err
@@ -90,13 +94,13 @@ func (d *durableFS) resume(m *mark.Mark, first uint64) error {
 }
 
 // Create implements vfs.FS.
-func (d *durableFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.Create(name, category)
 	return d.track(name, f), err
 }
 
 // ReuseForWrite implements vfs.FS.
-func (d *durableFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (d *FS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.ReuseForWrite(old, name, category)
 	if err == nil {
 		d.forget(old)
@@ -105,7 +109,7 @@ func (d *durableFS) ReuseForWrite(old, name string, category vfs.DiskWriteCatego
 }
 
 // Remove implements vfs.FS.
-func (d *durableFS) Remove(name string) error {
+func (d *FS) Remove(name string) error {
 	err := d.FS.Remove(name)
 	if err == nil {
 		d.forget(name)
@@ -114,14 +118,14 @@ func (d *durableFS) Remove(name string) error {
 }
 
 // own is the name of a file in the store's directory; empty: it is in another one.
-func (d *durableFS) own(name string) string {
+func (d *FS) own(name string) string {
 	if d.PathDir(name) != d.dir {
 		return ""
 	}
 	return d.PathBase(name)
 }
 
-func (d *durableFS) forget(name string) {
+func (d *FS) forget(name string) {
 	name = d.own(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +137,7 @@ func (d *durableFS) forget(name string) {
 	}
 }
 
-func (d *durableFS) track(name string, f vfs.File) vfs.File {
+func (d *FS) track(name string, f vfs.File) vfs.File {
 	if f == nil {
 		return nil
 	}
@@ -159,7 +163,7 @@ func (d *durableFS) track(name string, f vfs.File) vfs.File {
 type tracked struct {
 	vfs.File
 	extent
-	fs       *durableFS
+	fs       *FS
 	manifest bool
 }
 
@@ -190,7 +194,7 @@ func (t *tracked) ended(sync func() error) error {
 	case !t.synced(written):
 	case t.manifest:
 		// What the manifest makes superfluous goes next. Nobody's commit waits.
-		t.fs.write(false)
+		t.fs.Write(false)
 	case begun:
 		t.fs.soon()
 	default:
@@ -200,38 +204,38 @@ func (t *tracked) ended(sync func() error) error {
 }
 
 // soon has a mark written within markDelay.
-func (d *durableFS) soon() {
+func (d *FS) soon() {
 	if d.changed.Load() || !d.changed.CompareAndSwap(false, true) {
 		return
 	}
-	d.soonest.after(markDelay, d.mark)
+	d.soonest.After(markDelay, d.mark)
 }
 
 // now has a mark written as soon as can be, but not by the caller: there is a new
 // log, and the one before is whole.
-func (d *durableFS) now() {
+func (d *FS) now() {
 	d.changed.Store(true)
-	d.soonest.now(d.mark)
+	d.soonest.Now(d.mark)
 }
 
-func (d *durableFS) mark() { d.write(false) }
+func (d *FS) mark() { d.Write(false) }
 
-// write writes a mark of now.
-func (d *durableFS) write(clean bool) {
+// Write writes a mark of now.
+func (d *FS) Write(clean bool) {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	if d.writer == nil {
 		return
 	}
 	d.changed.Store(false) // what becomes durable from here on is for the next one
-	m := &mark.Mark{At: clock.System.Now(), Clean: clean, Format: format, Sequence: d.sequence.Load()}
+	m := &mark.Mark{At: clock.System.Now(), Clean: clean, Format: d.format, Sequence: d.sequence.Load()}
 	d.mu.Lock()
 	m.Logs, m.Manifests = durable(d.logs), durable(d.manifests)
 	d.mu.Unlock()
 	if n := len(m.Manifests); n > 2 {
 		m.Manifests = m.Manifests[n-2:]
 	}
-	if err := d.writer.Write(m); err != nil && d.failing.now() {
+	if err := d.writer.Write(m); err != nil && d.failing.Now() {
 		d.log.Warn("what of the log is durable cannot be noted: damage to the log may pass unseen after a crash", "file", mark.Name, "error", err.Error())
 	}
 }
@@ -247,12 +251,12 @@ func durable(of map[uint64]*extent) []mark.File {
 	return list
 }
 
-// close writes the last mark, after the store was closed; ok says that all is
+// Close writes the last mark, after the store was closed; ok says that all is
 // durable.
-func (d *durableFS) close(ok bool) error {
-	d.soonest.end()
+func (d *FS) Close(ok bool) error {
+	d.soonest.End()
 	if ok {
-		d.write(true)
+		d.Write(true)
 	}
 	d.marking.Lock()
 	defer d.marking.Unlock()
@@ -264,8 +268,11 @@ func (d *durableFS) close(ok bool) error {
 	return w.Close()
 }
 
-// reached notes that all writes up to a sequence are durable.
-func (d *durableFS) reached(sequence uint64) {
+// Renew has a closed one begin again.
+func (d *FS) Renew() { d.soonest.Renew() }
+
+// Reached notes that all writes up to a sequence are durable.
+func (d *FS) Reached(sequence uint64) {
 	for {
 		s := d.sequence.Load()
 		if sequence <= s || d.sequence.CompareAndSwap(s, sequence) {

@@ -1,4 +1,5 @@
-package pebble
+// Package pace says when what a store does in the background is done, and told.
+package pace
 
 import (
 	"sync"
@@ -7,32 +8,32 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// delayed runs a function later, once, on a goroutine of its own. The zero value is
+// Delayed runs a function later, once, on a goroutine of its own. The zero value is
 // ready. It must be ended.
-type delayed struct {
+type Delayed struct {
 	mu      sync.Mutex // guards what follows
 	timer   clock.Timer
 	ended   bool
 	running sync.WaitGroup
 }
 
-// after has f run, unless something waits to be run already, or it was ended. From the
+// After has f run, unless something waits to be run already, or it was ended. From the
 // moment in which f begins the next may be set.
-func (d *delayed) after(wait time.Duration, f func()) {
+func (d *Delayed) After(wait time.Duration, f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.set(wait, f)
 }
 
-// now has f run at once, in place of what waits.
-func (d *delayed) now(f func()) {
+// Now has f run at once, in place of what waits.
+func (d *Delayed) Now(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop()
 	d.set(0, f)
 }
 
-func (d *delayed) set(wait time.Duration, f func()) {
+func (d *Delayed) set(wait time.Duration, f func()) {
 	if d.timer != nil || d.ended {
 		return
 	}
@@ -46,29 +47,29 @@ func (d *delayed) set(wait time.Duration, f func()) {
 	})
 }
 
-func (d *delayed) stop() {
+func (d *Delayed) stop() {
 	if d.timer != nil && d.timer.Stop() {
 		d.timer = nil
 		d.running.Done()
 	}
 }
 
-// refuse has nothing run that has not begun.
-func (d *delayed) refuse() {
+// Refuse has nothing run that has not begun.
+func (d *Delayed) Refuse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = true
 	d.stop()
 }
 
-// end is refuse, and waits for what has begun.
-func (d *delayed) end() {
-	d.refuse()
+// End is Refuse, and waits for what has begun.
+func (d *Delayed) End() {
+	d.Refuse()
 	d.running.Wait()
 }
 
-// renew undoes end.
-func (d *delayed) renew() {
+// Renew undoes End.
+func (d *Delayed) Renew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended = false

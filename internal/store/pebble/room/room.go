@@ -1,4 +1,5 @@
-package pebble
+// Package room keeps tables from taking the room that the write-ahead log needs.
+package room
 
 import (
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
 // The room that is kept free for the write-ahead log, in write buffers. Pebble
@@ -44,10 +46,10 @@ const (
 	writesCompaction = "pebble-compaction"
 )
 
-// roomFS is a file system on which tables never take the room that the
+// FS is a file system on which tables never take the room that the
 // write-ahead log needs. A table that would is refused as by a full disk:
 // Pebble removes it and tries again.
-type roomFS struct {
+type FS struct {
 	vfs.FS        // for all but tables; a full disk is reported to OnDiskFull
 	plain  vfs.FS // for tables
 	dir    string
@@ -58,7 +60,7 @@ type roomFS struct {
 
 	fatal func(error) // must not return but in tests
 	log   *slog.Logger
-	full  seldom
+	full  pace.Seldom
 }
 
 // kept is the room that one kind of table leaves, and when the next table may
@@ -76,9 +78,9 @@ type kept struct {
 	again       chan struct{} // closed to end the pause
 }
 
-// keepRoom wraps f for a store in dir with write buffers of buffer bytes.
-func keepRoom(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *roomFS {
-	r := &roomFS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
+// Keep wraps f for a store in dir with write buffers of buffer bytes.
+func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *FS {
+	r := &FS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
 	if onDiskFull != nil {
 		r.FS = vfs.OnDiskFull(f, onDiskFull)
 	}
@@ -96,14 +98,18 @@ func keepRoom(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.L
 	return r
 }
 
+// Retry ends the pause of compactions: there is more to gain than when the last was
+// refused.
+func (r *FS) Retry() { r.compactions.retry() }
+
 // Unwrap implements vfs.FS.
-func (r *roomFS) Unwrap() vfs.FS { return r.plain }
+func (r *FS) Unwrap() vfs.FS { return r.plain }
 
-// opened has flushes keep room from now on.
-func (r *roomFS) opened() { r.flushes.free.Store(false) }
+// Opened has flushes keep room from now on.
+func (r *FS) Opened() { r.flushes.free.Store(false) }
 
-// close ends all waiting, for good.
-func (r *roomFS) close() {
+// Close ends all waiting, for good.
+func (r *FS) Close() {
 	r.closing.Store(true)
 	r.flushes.free.Store(true)
 	r.flushes.end()
@@ -111,7 +117,7 @@ func (r *roomFS) close() {
 }
 
 // Create implements vfs.FS.
-func (r *roomFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (r *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	var k *kept
 	switch category {
 	case writesFlush:
@@ -142,7 +148,7 @@ func (r *roomFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 // byte that comes in a block of 4 KiB.
 type table struct {
 	vfs.File
-	fs      *roomFS
+	fs      *FS
 	kept    *kept
 	name    string
 	values  bool
@@ -282,7 +288,7 @@ func (t *table) grow(n int64) error {
 		t.granted = stretch
 		return nil
 	}
-	return t.refused(&noRoomError{free: free, kept: t.kept.room, cancels: t.kept.cancels})
+	return t.refused(&Error{free: free, kept: t.kept.room, cancels: t.kept.cancels})
 }
 
 // refused has the next table wait if err says that the disk is full.
@@ -291,33 +297,33 @@ func (t *table) refused(err error) error {
 		return err
 	}
 	t.kept.refuse()
-	none, ok := errors.AsType[*noRoomError](err)
+	none, ok := errors.AsType[*Error](err)
 	if !ok {
-		none = &noRoomError{kept: t.kept.room, cancels: t.kept.cancels}
+		none = &Error{kept: t.kept.room, cancels: t.kept.cancels}
 	}
 	if t.kept.onDiskFull != nil {
 		t.kept.onDiskFull()
 	}
-	if t.fs.full.now() {
+	if t.fs.full.Now() {
 		t.fs.log.Error("the disk is full: the store cannot tidy up", "dir", t.fs.dir, "freeBytes", none.free, "keptBytes", none.kept)
 	}
 	return none
 }
 
-// noRoomError refuses a table.
-type noRoomError struct {
+// Error refuses a table.
+type Error struct {
 	free, kept int64 // bytes
 	cancels    bool
 }
 
-func (e *noRoomError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %d bytes are free and %d are kept for the log", syscall.ENOSPC, e.free, e.kept)
 }
 
 // Is makes a refusal a full disk, and that of a compaction also a compaction
 // cancelled: after any other failure Pebble leaves the range alone for 30 s,
 // in which deletes would give no space back.
-func (e *noRoomError) Is(target error) bool {
+func (e *Error) Is(target error) bool {
 	return target == syscall.ENOSPC || e.cancels && target == pebble.ErrCancelledCompaction
 }
 

@@ -1,35 +1,37 @@
-package pebble
+package pace
 
 import (
 	"context"
 	"sync"
 )
 
-// views counts the iterators, snapshots and readings that are open. The zero value is
+// Views counts the iterators, snapshots and readings that are open. The zero value is
 // ready.
-type views struct {
+type Views struct {
 	mu  sync.Mutex // guards what follows
-	now *view
+	now *View
 }
 
-// view is those of a time.
-type view struct {
-	of   *views
+// View is those of a time.
+type View struct {
+	of   *Views
 	open int
 	over chan struct{} // closed when none is left; nil: it is still that time
 }
 
-func (v *views) enter() *view {
+// Enter counts one, until it leaves.
+func (v *Views) Enter() *View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.now == nil {
-		v.now = &view{of: v}
+		v.now = &View{of: v}
 	}
 	v.now.open++
 	return v.now
 }
 
-func (w *view) leave() {
+// Leave ends what Enter began.
+func (w *View) Leave() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
 	if w.open--; w.open == 0 && w.over != nil {
@@ -37,8 +39,8 @@ func (w *view) leave() {
 	}
 }
 
-// pass waits until all that are open now are closed.
-func (v *views) pass(ctx context.Context) error {
+// Pass waits until all that are open now are closed.
+func (v *Views) Pass(ctx context.Context) error {
 	v.mu.Lock()
 	was := v.now
 	v.now = nil

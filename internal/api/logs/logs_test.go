@@ -160,7 +160,9 @@ func TestPages(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	put := func(events string) string { return `{"logGroupName":"g","logStreamName":"s","logEvents":[` + events + `]}` }
+	put := func(events string) string {
+		return `{"logGroupName":"g","logStreamName":"s","logEvents":[` + events + `]}`
+	}
 	const at = "1767225600000" // now
 	newAsker(t).run([]step{
 		{"CreateLogStream", `{"logGroupName":"g","logStreamName":"s"}`, fault.ResourceNotFound, "log group"},

@@ -1,0 +1,68 @@
+package lambda
+
+import (
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// TestParse: the ways in which a request may name a function, and what is refused.
+func TestParse(t *testing.T) {
+	const account = "000000000000"
+	call := &api.Call{Region: "us-east-1", Account: account, AccessKey: "test", Operation: "Invoke"}
+	f := arn.Function("us-east-1", account, "f")
+	for text, qualifier := range map[string]string{
+		"f": "", "f:1": "1", "f:$LATEST": "$LATEST", account + ":function:f": "", "function:f": "", account + ":function:f:live": "live",
+		f.String(): "", f.Qualify("live").String(): "live",
+	} {
+		if got, err := parse(call, text, nil, maxLongName); err != nil || got.function != f || got.qualifier != qualifier {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	live, other := "live", "other"
+	if got, err := parse(call, "f", &live, maxLongName); err != nil || got.ARN() != f.Qualify(live) {
+		t.Errorf("a qualifier beside the name: %+v, %v", got, err)
+	}
+	for _, c := range []struct {
+		text      string
+		qualifier *string
+		kind      fault.Kind
+		want      string
+	}{
+		{"", nil, fault.ValidationFailed, "greater than or equal to 1"},
+		{"f g", nil, fault.ValidationFailed, "regular expression pattern"},
+		{strings.Repeat("f", maxName+1), nil, fault.ValidationFailed, "less than or equal to 64"},
+		{strings.Repeat("f", maxLongName+1), nil, fault.ValidationFailed, "less than or equal to 256"},
+		{"f:live", &other, fault.InvalidParameter, "does not match the specified qualifier"},
+		{"arn:aws:lambda:eu-west-1:" + account + ":function:f", nil, fault.ResourceNotFound, "eu-west-1"},
+		{"111111111111:function:f", nil, fault.AccessDenied, "lambda:Invoke"},
+	} {
+		_, err := parse(call, c.text, c.qualifier, maxLongName)
+		if fault.KindOf(err) != c.kind || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40s: kind %d, %v; want kind %d, %s", c.text, fault.KindOf(err), err, c.kind, c.want)
+		}
+	}
+	if _, err := parseWhole(call, "f:1"); fault.KindOf(err) != fault.InvalidParameter {
+		t.Errorf("a version where a whole function is meant: %v", err)
+	}
+}
+
+// TestConstraints: all that is wrong with a request is told at once.
+func TestConstraints(t *testing.T) {
+	var c constraints
+	if err := c.err(); err != nil {
+		t.Error(err)
+	}
+	text, number := "long", 11
+	c.length("a", &text, 1, 3)
+	c.between("b", &number, 1, 10)
+	c.enum("c", &text, "x", "y")
+	c.length("absent", nil, 1, 3)
+	err := c.err()
+	if fault.KindOf(err) != fault.ValidationFailed || !strings.HasPrefix(err.Error(), "3 validation errors detected: Value 'long' at 'a' failed") {
+		t.Error(err)
+	}
+}

@@ -23,8 +23,8 @@ import (
 // isDamage reports whether an error tells of stored bytes that cannot be read, and
 // not of a disk that does not answer.
 func isDamage(err error) bool {
-	_, closed := errors.AsType[*quarantine.Unopenable](err)
-	return closed || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
+	_, unreadable := errors.AsType[*quarantine.Unreadable](err)
+	return unreadable || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
 }
 
 // maxDamage bounds how many damaged files, ranges and values are remembered, each.
@@ -64,7 +64,7 @@ func damagedFile(err error) string {
 	if k, ok := errors.AsType[*quarantine.Known](err); ok {
 		return k.File
 	}
-	if u, ok := errors.AsType[*quarantine.Unopenable](err); ok {
+	if u, ok := errors.AsType[*quarantine.Unreadable](err); ok {
 		return u.File
 	}
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"godwit.dev/godwit/internal/store/pebble/pace"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
 	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
@@ -23,6 +24,7 @@ type logger struct {
 	merged  func()      // told of a compaction that went well
 	layers  func()      // told that there may be more or fewer young tables
 	corrupt func(file string, err error)
+	rewrite func(file string, begins bool) // told of files of values that are rewritten
 }
 
 func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
@@ -97,10 +99,17 @@ func (l logger) events() *pebble.EventListener {
 				l.merged()
 			}
 		},
+		BlobFileRewriteBegin: func(i pebble.BlobFileRewriteInfo) { l.rewrite(valuesFile(i), true) },
 		BlobFileRewriteEnd: func(i pebble.BlobFileRewriteInfo) {
+			l.rewrite(valuesFile(i), false)
 			if i.Err != nil && isDamage(i.Err) { // which is reported nowhere else
 				l.damaged(i.Err)
 			}
 		},
 	}
+}
+
+// valuesFile is the name of the file that a rewrite reads.
+func valuesFile(i pebble.BlobFileRewriteInfo) string {
+	return fmt.Sprintf("%06d%s", uint64(i.Input.DiskFileNum), quarantine.ValuesSuffix)
 }

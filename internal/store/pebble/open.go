@@ -148,7 +148,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.blocks = quarantine.New(s.durable)
 	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile}
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)

@@ -158,24 +158,69 @@ func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, er
 	if err != nil {
 		return at, errors.Join(err, file.Close())
 	}
-	readable, err := sstable.NewSimpleReadable(file)
+	list, err := valuesList(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return at, err
+	}
+	defer guard(&err)
+	at.Damaged = !whole
+	at.Index, err = valuesIndex(list, uint64(offset))
+	return at, err
+}
+
+// valuesList is what a file of values says of where its blocks are. It fails with
+// ErrUnreadable if that is damaged.
+func valuesList(file vfs.File) (list []byte, err error) {
+	readable, err := sstable.NewSimpleReadable(unclosed{file})
 	if err != nil {
-		return at, errors.Join(err, file.Close())
+		return nil, err
 	}
 	r, err := blob.NewFileReader(context.Background(), readable, blob.FileReaderOptions{})
 	if err != nil {
-		return at, errors.Join(fmt.Errorf("%w: %w", ErrUnreadable, err), readable.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrUnreadable, err), readable.Close())
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	defer guard(&err)
 	index, err := r.ReadIndexBlock(context.Background(), block.ReadEnv{}, readable.NewReadHandle(0))
 	if err != nil {
-		return at, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	defer index.Release()
-	at.Damaged = !whole
-	at.Index, err = valuesIndex(bytes.Clone(index.BlockData()), uint64(offset))
-	return at, err
+	return bytes.Clone(index.BlockData()), nil
+}
+
+// unclosed is a file that its reader leaves open.
+type unclosed struct{ vfs.File }
+
+func (unclosed) Close() error { return nil }
+
+// CheckAllValues looks through a file of values. It fails with ErrUnreadable where a
+// block's checksum is wrong; the text says where that stands.
+func CheckAllValues(fs vfs.FS, path string) (err error) {
+	file, err := fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	list, err := valuesList(file)
+	if err != nil {
+		return err
+	}
+	var d colblk.BlockDecoder
+	d.Init(list, 4)
+	begins := colblk.DecodeColumn(&d, 1, d.Rows()+1, colblk.DataTypeUint, colblk.DecodeUnsafeUints)
+	for i := range d.Rows() {
+		offset := int64(begins.At(i))
+		length := int64(begins.At(i+1)) - offset - BlockEnd
+		whole, err := BlockWhole(file, offset, length)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			return blockDamage("checksum", offset, length)
+		}
+	}
+	return nil
 }
 
 // valuesIndex reads the list of a file's blocks: how many virtual ones there are (4),

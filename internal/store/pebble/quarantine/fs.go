@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ import (
 type FS struct {
 	vfs.FS
 
+	rewrite atomic.Pointer[rewrite] // nil: none is under way
+
 	mu    sync.Mutex // guards what follows
 	files map[string]*blocks
 	noted map[string]bool
@@ -30,6 +33,13 @@ type FS struct {
 // blocks are the damaged ones of a file, by their offsets.
 type blocks struct {
 	at atomic.Pointer[known]
+}
+
+// rewrite is a rewrite of a file of values, which is looked through before.
+type rewrite struct {
+	file   string
+	look   sync.Once
+	damage error
 }
 
 type known struct {
@@ -49,7 +59,7 @@ func (b *FS) Unwrap() vfs.FS { return b.FS }
 func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := b.FS.Open(name, opts...)
 	if err == nil && (strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ValuesSuffix)) {
-		f = file{f, b.of(b.PathBase(name))}
+		f = file{f, b, name, b.of(b.PathBase(name))}
 	}
 	if strings.HasSuffix(name, ValuesSuffix) {
 		if err == nil {
@@ -59,7 +69,7 @@ func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 		}
 		if errors.Is(err, files.ErrUnreadable) || errors.Is(err, fs.ErrNotExist) {
 			// Pebble 2.1 panics where it takes this for damage.
-			return nil, &Unopenable{b.PathBase(name), err.Error()}
+			return nil, &Unreadable{b.PathBase(name), err.Error()}
 		}
 	}
 	return f, err
@@ -93,12 +103,82 @@ func (b *FS) of(file string) *blocks {
 	return d
 }
 
+// Rewriting notes that Pebble begins, or ends, to rewrite a file of values. It does so
+// with one at a time.
+func (b *FS) Rewriting(file string, begins bool) {
+	if begins {
+		b.rewrite.Store(&rewrite{file: file})
+	} else {
+		b.rewrite.Store(nil)
+	}
+}
+
 type file struct {
 	vfs.File
+	fs     *FS
+	path   string
 	blocks *blocks
 }
 
+// ReadAt implements vfs.File. Pebble 2.1 panics where a rewrite of a file of values
+// meets damage, and at its end where one fails that has opened the file. So what the
+// rewrite reads first, of a table that refers to the file, has the file looked through,
+// and fails where there is damage.
 func (f file) ReadAt(p []byte, offset int64) (int, error) {
+	if r := f.fs.rewrite.Load(); r != nil && ofRewrite() {
+		r.look.Do(func() { r.damage = f.fs.damaged(f.fs.PathJoin(f.fs.PathDir(f.path), r.file)) })
+		if r.damage != nil {
+			return 0, r.damage
+		}
+	}
+	return f.readAt(p, offset)
+}
+
+// ofRewrite reports whether its caller is Pebble's rewrite of a file of values, and not
+// somebody else who reads the file meanwhile: by the stack, as nothing else says so.
+func ofRewrite() bool {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, "blobFileRewriter") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// damaged says what damage there is in a file of values that blocks do not stand for.
+func (b *FS) damaged(path string) error {
+	err := files.CheckAllValues(patched{b}, path)
+	known, ok := errors.AsType[*Known](err)
+	switch {
+	case ok:
+		return &Unreadable{known.File, known.Reason}
+	case errors.Is(err, files.ErrUnreadable):
+		return &Unreadable{b.PathBase(path), err.Error()}
+	}
+	return err
+}
+
+// patched shows files as they are for Pebble, to who looks through them for it.
+type patched struct{ *FS }
+
+func (b patched) Open(name string, _ ...vfs.OpenOption) (vfs.File, error) {
+	f, err := b.FS.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return patchedFile{file{f, b.FS, name, b.of(b.PathBase(name))}}, nil
+}
+
+type patchedFile struct{ file }
+
+func (f patchedFile) ReadAt(p []byte, offset int64) (int, error) { return f.readAt(p, offset) }
+
+func (f file) readAt(p []byte, offset int64) (int, error) {
 	k := f.blocks.at.Load()
 	if k == nil {
 		return f.File.ReadAt(p, offset)
@@ -119,10 +199,11 @@ func (f file) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// Unopenable is the error of a file that cannot be opened because of its damage.
-type Unopenable struct{ File, Reason string }
+// Unreadable is the error of a file that cannot be opened, or rewritten, because of its
+// damage. Pebble does not take it for damage.
+type Unreadable struct{ File, Reason string }
 
-func (u *Unopenable) Error() string { return u.File + ": " + u.Reason }
+func (u *Unreadable) Error() string { return u.File + ": " + u.Reason }
 
 // Known is the error of a block that was found to be damaged before.
 type Known struct{ File, Reason string }

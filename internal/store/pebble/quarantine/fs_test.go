@@ -1,0 +1,141 @@
+package quarantine_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
+)
+
+type noLog struct{}
+
+func (noLog) Infof(string, ...any)      {}
+func (noLog) Errorf(string, ...any)     {}
+func (noLog) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// A rewrite of a file of values that is the first to meet damage fails, and nothing else.
+func TestRewriteMeetsDamage(t *testing.T) {
+	disk := vfs.NewMem()
+	b := quarantine.New(disk)
+	ended := make(chan error, 100)
+	name := func(i pebble.BlobFileRewriteInfo) string {
+		return fmt.Sprintf("%06d.blob", uint64(i.Input.DiskFileNum))
+	}
+	// Only the rewrites of a store that has waste begin.
+	opened := func(waste float64) *pebble.DB {
+		o := &pebble.Options{
+			FS: b, FormatMajorVersion: pebble.FormatValueSeparation, Logger: noLog{}, MemTableSize: 4 << 20,
+			EventListener: &pebble.EventListener{
+				BackgroundError:      func(error) {},
+				DataCorruption:       func(pebble.DataCorruptionInfo) {},
+				BlobFileRewriteBegin: func(i pebble.BlobFileRewriteInfo) { b.Rewriting(name(i), true) },
+				BlobFileRewriteEnd: func(i pebble.BlobFileRewriteInfo) {
+					b.Rewriting(name(i), false)
+					select {
+					case ended <- i.Err:
+					default:
+					}
+				},
+			},
+		}
+		o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+			return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: 512, MaxBlobReferenceDepth: 10, TargetGarbageRatio: waste}
+		}
+		db, err := pebble.Open("data", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	const records = 40
+	key := func(n int) []byte { return fmt.Appendf(nil, "key %02d", n) }
+	db := opened(1)
+	r, value := rand.New(rand.NewPCG(1, 2)), make([]byte, 20<<10)
+	for n := range records {
+		for i := range value {
+			value[i] = byte(r.Uint32())
+		}
+		if err := db.Set(key(n), value, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range records {
+		if n%4 == 0 { // the others are waste
+			continue
+		}
+		if n == 1 {
+			if err := db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Delete(key(n), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.Flush(), db.Compact(t.Context(), []byte("a"), []byte("z"), false), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := 0
+	for _, name := range names {
+		if path.Ext(name) != ".blob" {
+			continue
+		}
+		f, err := disk.OpenReadWrite("data/"+name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, one := info.Size()*5/8, make([]byte, 1) // not in the first block that it reads
+		if _, err := f.ReadAt(one, at); err != nil {
+			t.Fatal(err)
+		}
+		one[0] ^= 8
+		if _, err := f.WriteAt(one, at); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		flipped++
+	}
+	if flipped == 0 {
+		t.Fatal("no values stand apart")
+	}
+	db = opened(0.1)
+	if err := errors.Join(db.Set([]byte("zz"), []byte("1"), nil), db.Flush()); err != nil { // after which it looks for waste
+		t.Fatal(err)
+	}
+	err = <-ended
+	if _, ok := errors.AsType[*quarantine.Unreadable](err); !ok {
+		t.Errorf("the rewrite ended with %v", err)
+	}
+	if _, ok := quarantine.Place(err); !ok {
+		t.Errorf("%v does not say where", err)
+	}
+	read := 0
+	for n := 0; n < records; n += 4 {
+		if _, closer, err := db.Get(key(n)); err == nil {
+			read++
+			_ = closer.Close()
+		}
+	}
+	if read < records/4-flipped {
+		t.Errorf("%d of %d records can be read", read, records/4)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}

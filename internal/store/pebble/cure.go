@@ -213,10 +213,15 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 		return false, nil // and blocks stand for them
 	}
 	level := -1
+	var smallest []byte
 	for _, t := range v.Tables {
-		if t.File == number {
-			level = t.Level
+		if t.File != number {
+			continue
 		}
+		if level < 0 || bytes.Compare(t.Smallest, smallest) < 0 {
+			smallest = t.Smallest
+		}
+		level = t.Level
 	}
 	if level < 0 {
 		return false, nil // it is no part of the store any more
@@ -235,7 +240,11 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	}
 	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
-		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Last: b.Last})
+		key := b.From // between those before and its first, and so a key that the table may have
+		if len(key) == 0 {
+			key = smallest
+		}
+		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key})
 		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})
 	}
 	note.Reason = damageOf(&note)
@@ -248,7 +257,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	if err := s.quarantine(&note); err != nil {
 		return false, err
 	}
-	covered, err := s.cover(v, number, level, note.Spans)
+	covered, err := s.cover(v, number, level, &note)
 	if err != nil {
 		return false, err
 	}
@@ -288,7 +297,7 @@ func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err erro
 type covering struct {
 	key, value []byte
 	stored     bool // it has a value that can be read
-	end        bool // it may be the key that ends a block
+	standIn    bool // it is the key of a block that is to stand for a damaged one
 }
 
 // errEnough ends a reading.
@@ -297,7 +306,7 @@ var errEnough = errors.New("enough")
 // cover deletes what lies below a damaged table and would come to light without it,
 // and keeps it aside. It is known by that it cannot be read now. It returns how much
 // that was.
-func (s *Store) cover(v *files.Version, number uint64, level int, spans []quarantine.Span) (covered int, err error) {
+func (s *Store) cover(v *files.Version, number uint64, level int, note *quarantine.Note) (covered int, err error) {
 	below := slices.DeleteFunc(slices.Collect(maps.Values(v.Tables)), func(t files.Table) bool {
 		return t.File == number || t.Level < level || t.Level == level && level > 0
 	})
@@ -314,7 +323,7 @@ func (s *Store) cover(v *files.Version, number uint64, level int, spans []quaran
 	}
 	for i := range below {
 		t := &below[i]
-		for _, span := range spans {
+		for _, span := range note.Spans {
 			if bytes.Compare(t.Smallest, span.Last) > 0 || bytes.Compare(t.Largest, span.From) < 0 {
 				continue
 			}
@@ -336,8 +345,8 @@ func (s *Store) cover(v *files.Version, number uint64, level int, spans []quaran
 			return covered, err
 		}
 	}
-	for _, span := range spans {
-		batch = append(batch, covering{key: span.Last, end: true})
+	for _, block := range note.Blocks {
+		batch = append(batch, covering{key: block.Key, standIn: true})
 	}
 	return covered, flush()
 }
@@ -379,7 +388,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 		// A younger record is found without a look at the table.
 		value, there, bad := get(s.db, nil, c.key)
 		switch {
-		case there && bad == nil && c.end:
+		case there && bad == nil && c.standIn:
 			// The block that is to stand for the damaged one deletes this key.
 			if err := errors.Join(b.Delete(c.key, nil), b.Set(c.key, value, nil)); err != nil {
 				return 0, err

@@ -222,9 +222,29 @@ func damage(t *testing.T, fs vfs.FS, suffix string, r *rand.Rand) {
 		return
 	}
 	path := paths[r.IntN(len(paths))]
-	info, err := fs.Stat(path)
-	if err != nil || info.Size() == 0 {
-		return // merged, or not yet written
+	was, err := fs.Open(path) // which stays, also if it is merged meanwhile
+	if err != nil {
+		return
+	}
+	info, err := was.Stat()
+	if err := errors.Join(err, was.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() == 0 {
+		return // not yet written
+	}
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := f.Stat(); err != nil || now.Size() == 0 { // it has been, and this is a new one
+		if err := errors.Join(err, f.Close(), fs.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
 	}
 	flip(t, fs, path, r.Int64N(info.Size()), uint(r.IntN(8)))
 }

@@ -19,16 +19,15 @@ import (
 var errNoBlock = errors.New("no block of this length can stand for it")
 
 // records is a block of a table, length bytes without its end, that holds no record:
-// the key last, which ends the block in the table's index, is deleted there, below
-// any other write of it.
-func records(last []byte, length int) ([]byte, error) {
+// a key is deleted there, below any other write of it.
+func records(key []byte, length int) ([]byte, error) {
 	return fit(length, func(filler []byte) []byte {
 		schema := colblk.DefaultKeySchema(pebble.DefaultComparer, 16)
 		var e colblk.DataBlockEncoder
 		e.Init(&schema)
 		add := func(trailer uint64, value []byte) {
-			compared := e.KeyWriter.ComparePrev(last)
-			k := pebble.InternalKey{UserKey: last}
+			compared := e.KeyWriter.ComparePrev(key)
+			k := pebble.InternalKey{UserKey: key}
 			setTrailer(&k.Trailer, trailer)
 			e.Add(k, value, block.InPlaceValuePrefix(compared.PrefixEqual()), compared, false)
 		}

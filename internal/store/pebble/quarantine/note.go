@@ -64,8 +64,9 @@ type Note struct {
 // Block is a damaged block of a file.
 type Block struct {
 	Offset, Length int64 // bytes, without the end of the block
-	// Of a table: the key that ends it.
-	Last []byte `json:",omitempty"`
+	// Of a table: the key that the block which stands for it deletes, one of those that
+	// the damaged one may hold, and within the bounds of the table.
+	Key []byte `json:",omitempty"`
 	// Of a file of values: their sizes in bytes, as far as they are in use.
 	Values []uint32 `json:",omitempty"`
 }
@@ -84,7 +85,7 @@ func (b *Block) standIn(ofValues bool) ([]byte, error) {
 	if ofValues {
 		return values(b.Values, int(b.Length))
 	}
-	return records(b.Last, int(b.Length))
+	return records(b.Key, int(b.Length))
 }
 
 // Notes are those of a store.

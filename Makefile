@@ -15,7 +15,7 @@ MODULES   = ./examples/durable-job ./test/clients
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
 # itself at great length.
-FULL      = ./internal/shard/...
+FULL      = ./internal/shard/... ./internal/store/pebble
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \

@@ -153,7 +153,7 @@ func TestDamagedYoungTable(t *testing.T) {
 // what is not in the block can be read, nothing that was deleted or overwritten comes
 // back, and what cannot be read is said to be damaged; after a start, too.
 func TestCures(t *testing.T) {
-	soak.Campaign(t, 12, func(t *testing.T, seed uint64) { testCures(t, soak.Rand(seed, 0)) })
+	soak.Campaign(t, unraced(12, 3), func(t *testing.T, seed uint64) { testCures(t, soak.Rand(seed, 0)) })
 }
 
 func testCures(t *testing.T, r *rand.Rand) {
@@ -398,8 +398,8 @@ func TestCrashWhileCuring(t *testing.T) {
 	if len(crashes) < 12 || !strings.Contains(log.String(), "out of the way") {
 		t.Fatalf("%d crashes:\n%s", len(crashes), log.String())
 	}
-	for i, disk := range crashes {
-		o := options(t, disk)
+	for i := 0; i < len(crashes); i += unraced(1, 6) {
+		o := options(t, crashes[i])
 		o.Logger = slog.New(slog.DiscardHandler)
 		s := open(t, "data", o)
 		if again := missing(t, s, records); len(again) > len(gone)+115 { // a crash may be before the younger ones

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // expecting is a journal that does not run and expects some to wait.
@@ -108,7 +109,7 @@ func TestCommitDelayGivesUp(t *testing.T) {
 // while they were.
 func TestExpectedWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &gatedStore{Store: memory.New()}
+		s := &storetest.Gated{Store: memory.New()}
 		var j *Journal
 		var expected []int32 // before each commit
 		j = Open(Options{Store: s, Synced: func(time.Duration) { expected = append(expected, j.delay.expectedWaiters.Load()) }})
@@ -118,7 +119,7 @@ func TestExpectedWaiters(t *testing.T) {
 			b.Set([]byte{1}, nil)
 			go stream.Append(true, 0, &b).Wait()
 		}
-		s.shut()
+		s.Shut()
 		for range 3 {
 			send()
 		}
@@ -127,7 +128,7 @@ func TestExpectedWaiters(t *testing.T) {
 			send()
 		}
 		synctest.Wait()
-		s.open()
+		s.Open()
 		synctest.Wait()
 		j.Close()
 		if expected = append(expected, j.delay.expectedWaiters.Load()); !slices.Equal(expected, []int32{0, 5, 2}) {

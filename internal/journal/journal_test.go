@@ -29,37 +29,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// gatedStore is a store whose syncs can be held up, and fail.
-type gatedStore struct {
-	store.Store
-	mu      sync.Mutex
-	gate    chan struct{} // nil: open
-	failing error
-}
-
-func (s *gatedStore) shut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gate = make(chan struct{})
-}
-
-func (s *gatedStore) open() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.gate)
-	s.gate = nil
-}
-
-func (s *gatedStore) Sync() error {
-	s.mu.Lock()
-	gate := s.gate
-	s.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
-	return errors.Join(s.failing, s.Store.Sync())
-}
-
 func open(t testing.TB, j *Journal, id uint16) *Stream {
 	t.Helper()
 	s, _, err := j.Stream(id, nil)
@@ -92,11 +61,11 @@ func get(t testing.TB, r store.Reader, key string) string {
 // is durable when Wait returns, and no one is told before.
 func TestAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &gatedStore{Store: memory.New()}
+		s := &storetest.Gated{Store: memory.New()}
 		j := Open(Options{Store: s})
 		defer j.Close()
 		a := open(t, j, 1)
-		s.shut()
+		s.Shut()
 		c := a.Append(false, 0, set("k", "1"))
 		if got := get(t, j.Reader(), "k"); got != "nothing" || c.Applied() || c.Durable() {
 			t.Errorf("before it is applied the store shows %q", got)
@@ -111,7 +80,7 @@ func TestAppend(t *testing.T) {
 			t.Error("answered before the sync")
 		}
 		<-after(LazyDelay)
-		s.open()
+		s.Open()
 		synctest.Wait()
 		if !answered || !c.Durable() {
 			t.Errorf("not durable after %v", LazyDelay)
@@ -164,19 +133,19 @@ func TestPartsAreOneUnit(t *testing.T) {
 // Many callers share a sync.
 func TestCallersShareACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &gatedStore{Store: memory.New()}
+		s := &storetest.Gated{Store: memory.New()}
 		j := Open(Options{Store: s})
 		defer j.Close()
 		streams := make([]*Stream, keyspace.Streams)
 		for id := range streams {
 			streams[id] = open(t, j, uint16(id))
 		}
-		s.shut()
+		s.Shut()
 		for i := range 1000 {
 			go streams[i%len(streams)].Append(true, 0, set(fmt.Sprint(i), "")).Wait()
 		}
 		synctest.Wait()
-		s.open()
+		s.Open()
 		synctest.Wait()
 		if n := j.open.number; n > 3 {
 			t.Errorf("%d commits", n)
@@ -231,7 +200,7 @@ func TestReplay(t *testing.T) {
 func TestFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
-		s := &gatedStore{Store: memory.New(), failing: broken}
+		s := &storetest.Gated{Store: memory.New(), Failing: broken}
 		var failed error
 		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
 		c := open(t, j, 0).Append(true, 0, set("k", "v"))

@@ -45,7 +45,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
-	s.shut()
+	s.Shut()
 	var sending sync.WaitGroup
 	for i := range senders {
 		sending.Go(func() {
@@ -65,7 +65,7 @@ func TestCommitsAreBounded(t *testing.T) {
 		appended = sh.Queues[queueARN("q")].Machine.Counts(sh.Now()).Visible
 		sh.Mu.Unlock()
 	}
-	s.open()
+	s.Open()
 	sending.Wait()
 	if largest < 2<<20 {
 		t.Errorf("the largest commit has %d bytes: commands do not share one", largest)

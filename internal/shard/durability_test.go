@@ -182,7 +182,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
-				w.store.shut()
+				w.store.Shut()
 				caused, answered := false, false
 				var got string
 				go func() { c.cause(w); caused = true }()
@@ -194,7 +194,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 				if caused || answered {
 					t.Errorf("before the sync: caused %v, answered %v %q", caused, answered, got)
 				}
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				if !caused || !answered || got != c.want {
 					t.Errorf("after the sync: caused %v, answered %v %q, want %q", caused, answered, got, c.want)
@@ -227,7 +227,7 @@ func TestWaitingReceiveWaitsForDurability(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
-				w.store.shut()
+				w.store.Shut()
 				var got string
 				go func() { got = w.receive("empty", 20*time.Second) }()
 				synctest.Wait()
@@ -236,7 +236,7 @@ func TestWaitingReceiveWaitsForDurability(t *testing.T) {
 				if got != "" {
 					t.Errorf("answered %q before the sync", got)
 				}
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				if got != c.want {
 					t.Errorf("answered %q, want %q", got, c.want)
@@ -255,7 +255,7 @@ func TestListShowsNothingThatMayBeLost(t *testing.T) {
 		defer w.Close()
 		var shown []string
 		w.store.beforeIter = func() {
-			w.store.shut()
+			w.store.Shut()
 			visible := make(chan struct{})
 			w.store.applied = func() { close(visible); w.store.applied = nil }
 			go w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")})
@@ -266,7 +266,7 @@ func TestListShowsNothingThatMayBeLost(t *testing.T) {
 		if slices.Contains(shown, "new") {
 			t.Errorf("listed %v before the sync", shown)
 		}
-		w.store.open()
+		w.store.Open()
 		synctest.Wait()
 		if len(shown) < 2 {
 			t.Errorf("listed %v", shown)
@@ -301,7 +301,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
 				<-after(time.Second) // nothing is under way
-				w.store.shut()
+				w.store.Shut()
 				answered := false
 				go func() { w.must(command(w)); answered = true }()
 				synctest.Wait()
@@ -317,7 +317,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				}
 				<-after(journal.LazyDelay)
 				synctest.Wait()
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				if !g.Durable() {
 					t.Errorf("not durable %v after the answer", journal.LazyDelay)

@@ -6,41 +6,20 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// gatedStore is a store whose syncs can be held up.
+// gatedStore is a store whose syncs can be held up, and which tells of reads and writes.
 type gatedStore struct {
-	store.Store
-	mu   sync.Mutex
-	gate chan struct{} // nil: open
+	storetest.Gated
+	mu sync.Mutex
 	// beforeIter runs before the next walk, once; may be nil.
 	beforeIter func()
 	applied    func() // runs after each Apply; may be nil
 }
 
-func newGatedStore() *gatedStore { return &gatedStore{Store: memory.New()} }
-
-func (s *gatedStore) shut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gate = make(chan struct{})
-}
-
-func (s *gatedStore) open() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.gate)
-	s.gate = nil
-}
-
-func (s *gatedStore) Sync() error {
-	s.mu.Lock()
-	gate := s.gate
-	s.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
-	return s.Store.Sync()
+func newGatedStore() *gatedStore {
+	return &gatedStore{Gated: storetest.Gated{Store: memory.New()}}
 }
 
 func (s *gatedStore) Apply(sync bool, batches ...*mutation.Batch) error {

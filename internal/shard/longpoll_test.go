@@ -294,7 +294,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
-				w.store.shut()
+				w.store.Shut()
 				sh := p.shardOf(queueARN("q"))
 				sh.Mu.Lock()
 				if before { // it notices, but does not come to leave the line
@@ -308,7 +308,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				sh.Mu.Unlock()
 				synctest.Wait()
 				cancel()
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				if leased != 1 {
 					t.Fatal("the receive was not served")

@@ -27,7 +27,7 @@ func TestHangingSync(t *testing.T) {
 		w := newWorld(t)
 		defer w.Close()
 		<-after(time.Second) // its lease is durable
-		w.store.shut()
+		w.store.Shut()
 		go w.send("old", "third")
 		<-after(journal.SlowSync + time.Millisecond)
 		answered := startDelete(w)
@@ -36,7 +36,7 @@ func TestHangingSync(t *testing.T) {
 		if *answered {
 			t.Error("answered while the sync before its own hung")
 		}
-		w.store.open()
+		w.store.Open()
 		synctest.Wait()
 		if !*answered {
 			t.Error("never answered")
@@ -52,7 +52,7 @@ func TestSamplesWhileSyncHangs(t *testing.T) {
 		defer w.Close()
 		_, err := w.CreateFunction(context.Background(), createFunction("f", nil), nil)
 		w.must(err)
-		w.store.shut()
+		w.store.Shut()
 		go w.send("old", "third")
 		go func() {
 			w.must(w.InvokeAsync(context.Background(), functionARN("f"), function.Event{Payload: []byte("1")}))
@@ -73,7 +73,7 @@ func TestSamplesWhileSyncHangs(t *testing.T) {
 		if !told {
 			t.Error("nothing is told while a sync hangs")
 		}
-		w.store.open()
+		w.store.Open()
 		synctest.Wait()
 	})
 }
@@ -97,21 +97,21 @@ func TestSlowDisk(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
 				<-after(time.Second) // its lease is durable
-				w.store.shut()
+				w.store.Shut()
 				go w.send("old", "third")
 				<-after(c.sync)
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				<-after(c.ago)
 
-				w.store.shut()
+				w.store.Shut()
 				answered := startDelete(w)
 				<-after(time.Second)
 				synctest.Wait()
 				if *answered != c.early {
 					t.Errorf("answered before its sync: %v, want %v", *answered, c.early)
 				}
-				w.store.open()
+				w.store.Open()
 				synctest.Wait()
 				if !*answered {
 					t.Error("never answered")

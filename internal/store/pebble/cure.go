@@ -240,9 +240,12 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	}
 	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
-		key := b.From // between those before and its first, and so a key that the table may have
+		key := b.First // not behind those that it holds, and so a key that the table may have
 		if len(key) == 0 {
 			key = smallest
+		}
+		if bytes.Compare(key, b.Last) > 0 {
+			key = b.Last
 		}
 		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key})
 		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})

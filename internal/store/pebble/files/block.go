@@ -24,6 +24,10 @@ type Block struct {
 	// From and Last bound the keys that it may hold, both inclusive. With Last it ends
 	// in the table's index.
 	From, Last []byte
+	// First is the least key that the table's index has there; empty: it has no least.
+	// From may be less: behind the last key of a block, up to its end in the index,
+	// a search goes through that block.
+	First []byte
 }
 
 // blockError is the error of reading a block that is damaged.
@@ -71,9 +75,12 @@ func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	bad := map[int64]bool{}
+	bad, all := map[int64]bool{}, map[int64]bool{}
 	if err := layout(t, func(kind string, offset, length int64) error {
 		whole, err := BlockWhole(file, offset, length)
+		if kind == "data" {
+			all[offset] = true
+		}
 		switch {
 		case err != nil:
 			return err
@@ -91,12 +98,17 @@ func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 	if len(damaged) == 0 {
 		return nil, nil
 	}
-	t2, err := openTable(without{fs, bad}, path)
+	rest, err := openTable(without{fs, bad}, path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = t2.Close() }()
-	return damaged, bound(t2, damaged)
+	defer func() { _ = rest.Close() }()
+	index, err := openTable(without{fs, all}, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = index.Close() }()
+	return damaged, bound(rest, index, damaged)
 }
 
 // layout calls f for each block that a table is read by.
@@ -136,8 +148,9 @@ func BlockWhole(file io.ReaderAt, offset, length int64) (bool, error) {
 	return Checksum(p[:length+1]) == binary.LittleEndian.Uint32(p[length+1:]), nil
 }
 
-// bound finds the keys of damaged blocks.
-func bound(t *sstable.Reader, damaged []Block) error {
+// bound finds the keys of damaged blocks. Of t, these cannot be read, and of index no
+// block of records.
+func bound(t, index *sstable.Reader, damaged []Block) error {
 	handles := sstable.DebugHandlesBlobContext
 	at := []byte{}
 	for i := range damaged {
@@ -153,15 +166,21 @@ func bound(t *sstable.Reader, damaged []Block) error {
 		if at, ok := errors.AsType[*blockError](damage); !ok || at.offset != b.Offset {
 			return fmt.Errorf("%w: it is damaged at byte %d, and a reading says %w", ErrUnreadable, b.Offset, damage)
 		}
-		b.Last = largest(longestEnd, func(key []byte) bool {
-			if bytes.Compare(key, b.From) <= 0 {
-				return true
-			}
-			met, ok := errors.AsType[*blockError](seek(t, handles, key))
-			return ok && met.offset <= b.Offset
-		})
-		if len(b.Last) >= longestEnd {
+		// last is the last key that the index has in the blocks up to an offset.
+		last := func(offset int64) []byte {
+			return largest(longestEnd, func(key []byte) bool {
+				met, ok := errors.AsType[*blockError](seek(index, handles, key))
+				return ok && met.offset <= offset
+			})
+		}
+		if b.Last = last(b.Offset); len(b.Last) >= longestEnd {
 			return fmt.Errorf("%w: the keys of its block at byte %d cannot be told", ErrUnreadable, b.Offset)
+		}
+		if before := last(b.Offset - 1); len(before) > 0 {
+			b.First = append(before, 0)
+		}
+		if bytes.Compare(b.First, b.Last) > 0 { // writes of one key begin in the block before
+			b.First = b.Last
 		}
 		at = append(bytes.Clone(b.Last), 0)
 	}

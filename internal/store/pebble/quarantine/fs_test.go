@@ -1,15 +1,19 @@
 package quarantine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
@@ -136,6 +140,116 @@ func TestRewriteMeetsDamage(t *testing.T) {
 		t.Errorf("%d of %d records can be read", read, records/4)
 	}
 	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStandInsKeepTheOrder: a search in a table of which any block is replaced finds no
+// key before the one that is sought. Pebble would begin again, for ever.
+func TestStandInsKeepTheOrder(t *testing.T) {
+	const records = 2000
+	disk := vfs.NewMem()
+	db, err := pebble.Open("data", &pebble.Options{FS: disk, FormatMajorVersion: pebble.FormatValueSeparation, Logger: noLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
+	r, value := rand.New(rand.NewPCG(1, 2)), make([]byte, 100)
+	for n := range records {
+		for i := range value {
+			value[i] = byte(r.Uint32())
+		}
+		if err := db.Set(key(10*n), value, nil); err != nil { // so that blocks end between keys
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(db.Flush(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(names, func(name string) bool { return path.Ext(name) == ".sst" })
+	name := "data/" + names[i]
+	blocks := 0
+	for at := int64(100); ; {
+		f, err := disk.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := make([]byte, 1)
+		if _, err := f.ReadAt(was, at); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte{^was[0]}, at); err != nil {
+			t.Fatal(err)
+		}
+		damaged, err := files.DamagedBlocks(disk, name)
+		if errors.Is(err, files.ErrUnreadable) {
+			break // behind the records
+		}
+		if err != nil || len(damaged) != 1 {
+			t.Fatal(damaged, err)
+		}
+		blocks++
+		d := damaged[0]
+		note := quarantine.Note{File: path.Base(name), Blocks: []quarantine.Block{{Offset: d.Offset, Length: d.Length, Key: d.First}}}
+		if len(d.First) == 0 {
+			note.Blocks[0].Key = key(0)
+		}
+		patched := quarantine.New(disk)
+		patched.Keep(note.File)
+		if err := patched.Patch(&note); err != nil {
+			t.Fatal(err)
+		}
+		searched(t, patched, name, 10*records, key)
+		if _, err := f.WriteAt(was, at); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		at = d.Offset + d.Length + files.BlockEnd + 100
+	}
+	if blocks < 3 {
+		t.Errorf("%d blocks", blocks)
+	}
+}
+
+// searched seeks keys of a table.
+func searched(t *testing.T, fs vfs.FS, name string, keys int, key func(n int) []byte) {
+	t.Helper()
+	f, err := fs.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := sstable.NewReader(t.Context(), readable, new(pebble.Options).MakeReaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := table.NewIter(sstable.NoTransforms, nil, nil, sstable.DebugHandlesBlobContext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range keys {
+		if kv := it.SeekGE(key(n), 0); kv != nil && bytes.Compare(kv.K.UserKey, key(n)) < 0 {
+			t.Errorf("%q comes at a search for %q", kv.K.UserKey, key(n))
+			break
+		}
+	}
+	var last []byte
+	for kv := it.First(); kv != nil; kv = it.Next() {
+		if bytes.Compare(kv.K.UserKey, last) < 0 {
+			t.Errorf("%q follows %q", kv.K.UserKey, last)
+		}
+		last = bytes.Clone(kv.K.UserKey)
+	}
+	if err := errors.Join(it.Close(), table.Close()); err != nil {
 		t.Error(err)
 	}
 }

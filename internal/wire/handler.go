@@ -167,7 +167,7 @@ type exchange struct {
 	service *Service          // never nil once read has begun
 	op      *operation        // nil until it is known
 	places  map[string]string // the members that stand in the path of a REST request
-	reason  string            // of the refusal
+	refusal fault.Error       // that is answered; zero: none, or an error of ours
 	asJSON  bool              // a Query request that wants its answer in JSON
 
 	headers [3]string          // the values of headers that differ from answer to answer
@@ -295,7 +295,7 @@ func (x *exchange) refuse(err error) {
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
 	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		x.reason = refusal.Reason
+		x.refusal = *refusal
 	}
 	if shape.Status == http.StatusInternalServerError {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",

@@ -98,7 +98,7 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 				return strings.HasPrefix(action, *in.ActionPrefix)
 			}))
 	})
-	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, MetricAlarms: []MetricAlarm{}}
+	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, LogAlarms: []LogAlarm{}, MetricAlarms: []MetricAlarm{}}
 	if len(found) > limit {
 		found = found[:limit]
 		out.NextToken = nextToken("DescribeAlarms", found[limit-1].Name)

@@ -40,10 +40,11 @@ func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLog
 			return nil, err
 		}
 	}
-	list := fmt.Sprintf("summaries %s %s", deref(in.LogGroupNamePattern), deref(in.LogGroupClass))
-	for _, f := range in.LogGroupTags {
-		list += fmt.Sprintf(" %q %q", *f.Key, f.Values)
+	tags := make([]string, len(in.LogGroupTags))
+	for i, f := range in.LogGroupTags {
+		tags[i] = fmt.Sprintf("%q", append([]string{*f.Key}, f.Values...))
 	}
+	list := fmt.Sprintf("summaries %s %s %s", deref(in.LogGroupNamePattern), deref(in.LogGroupClass), tags)
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err

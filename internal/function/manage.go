@@ -36,7 +36,7 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	maps.Copy(tags, f.Tags)
 	change(tags)
 	if len(tags) > MaxTags {
-		return invalid("The maximum number of tags for a function is %d.", MaxTags)
+		return ErrTooManyTags.With(MaxTags)
 	}
 	if maps.Equal(tags, f.Tags) {
 		return nil

@@ -1,0 +1,3 @@
+package refusal
+
+var sns = sentences{}

@@ -53,7 +53,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

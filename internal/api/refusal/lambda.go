@@ -3,6 +3,7 @@ package refusal
 import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/shard/functions"
 )
 
 var lambda = sentences{
@@ -34,6 +35,21 @@ var lambda = sentences{
 	function.ErrEventInvokeTarget:  "The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
 	function.ErrEventInvokeAbsent:  "The function %s doesn't have an EventInvokeConfig",
 	function.ErrEventInvokeUnknown: "The function doesn't exist.",
+
+	functions.ErrCodeStorage:    "Code storage limit exceeded.",
+	functions.ErrReserved:       "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its minimum value of [%d].",
+	functions.ErrPrincipal:      "The provided principal was invalid. Please check the principal and try again.",
+	functions.ErrNotPermitted:   "%s is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
+	functions.ErrFIFOQueue:      "The queue is a FIFO queue.",
+	functions.ErrNoCode:         "The function's code is not there any more.",
+	functions.ErrMappedFunction: "Function does not exist",
+	functions.ErrMappedQueue: "Error occurred while ReceiveMessage. SQS Error Code: AWS.SimpleQueueService.NonExistentQueue. " +
+		"SQS Error Message: The specified queue does not exist.",
+	functions.ErrMappedTimeout:    "Queue visibility timeout: %d seconds is less than Function timeout: %d seconds",
+	functions.ErrWindowOfFIFO:     "Batching window is not supported for FIFO queues",
+	functions.ErrBatchNeedsWindow: "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than %d",
+	functions.ErrMappingExists: "An event source mapping with SQS arn (\" %s \") and function (\" %s \") already exists. " +
+		"Please update or delete the existing mapping with UUID %s",
 
 	mapping.ErrNotFound:    "The resource you requested does not exist.",
 	mapping.ErrInUse:       "Cannot %s the event source mapping because it is in use.",

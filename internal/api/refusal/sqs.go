@@ -1,6 +1,11 @@
 package refusal
 
-import "godwit.dev/godwit/internal/queue/attribute"
+import (
+	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+)
 
 const (
 	badRedrive = "Value %s for parameter RedrivePolicy is invalid. Reason: "
@@ -8,6 +13,31 @@ const (
 )
 
 var sqs = sentences{
+	queues.ErrNoQueue:         "The specified queue does not exist.",
+	queues.ErrNameTaken:       "A queue already exists with the same name and a different value for attribute %s",
+	queues.ErrDeletedRecently: "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+	queues.ErrPurging:         "Only one PurgeQueue operation on %s is allowed every 60 seconds.",
+	queues.ErrTooManyTags:     "Too many tags added for queue %s.",
+	queues.ErrLabelTaken:      "Value %s for parameter Label is invalid. Reason: Already exists.",
+	queues.ErrNoLabel:         "Value %s for parameter Label is invalid. Reason: can't find label.",
+	queues.ErrPolicyTooLong:   "The policy would be %d bytes long, maximum allowed is %d.",
+	queues.ErrForbidden:       "The queue's policy does not let the topic send to it.",
+	queues.ErrInFlight:        "Too many messages in flight: at most 120,000 can be received and not yet deleted.",
+	queues.ErrHandle:          "The input receipt handle is invalid.",
+	queues.ErrHandleExpired:   "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.",
+	queues.ErrMessageGone:     "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.",
+	queues.ErrNotInFlight:     "",
+	queues.ErrVisibility:      "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]",
+	queues.ErrInFlightAgain:   "Too many messages in flight.",
+	backlog.ErrTooLong:        "The message is longer than the queue's %d bytes.",
+
+	transfer.ErrMoveResource: "The resource that you specified for the %s parameter doesn't exist.",
+	transfer.ErrMoveRunning:  "There is already a task running. Only one active task is allowed for a source queue arn at a given time.",
+	transfer.ErrMoveSource:   "Source queue must be configured as a Dead Letter Queue.",
+	transfer.ErrMoveToItself: "Source queue arn and destination queue arn cannot be the same.",
+	transfer.ErrMoveType:     "The source queue and destination queue must be of the same queue type.",
+	transfer.ErrNoTask:       "Task does not exist.",
+
 	attribute.ErrUnknown:           "Unknown Attribute %s.",
 	attribute.ErrFIFOOnly:          "You can specify the %s only when FifoQueue is set to true.",
 	attribute.ErrValue:             "Invalid value for the parameter %s.",

@@ -3,6 +3,7 @@ package invoke
 import (
 	"container/list"
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"sync"

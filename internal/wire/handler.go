@@ -45,9 +45,6 @@ type Options struct {
 	// nothing does.
 	Pace              Pace
 	Requests, Answers *limit.Budget
-	// Panicked is told of a panic before its request is answered, while it is being
-	// recovered from; may be nil.
-	Panicked func(cause any)
 }
 
 // Observer is told of requests.
@@ -322,9 +319,6 @@ func (x *exchange) finish() {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request panicked",
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
 			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
-		if x.handler.Panicked != nil {
-			x.handler.Panicked(cause)
-		}
 		if x.status != 0 || x.service == nil {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}

@@ -71,7 +71,7 @@ type CreateAlias struct {
 func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
 	if err != nil {
-		return nil, err
+		return nil, ErrNotFound.With(cmd.Function.Qualify(cmd.Version))
 	}
 	if _, ok := f.Alias(cmd.Name); ok {
 		return nil, ErrAliasExists.With(cmd.Function.Qualify(cmd.Name))
@@ -102,9 +102,13 @@ type UpdateAlias struct {
 // UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for no
 // alias, and PreconditionFailed.
 func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) {
-	f, a, err := s.FindAlias(cmd.Function, cmd.Name)
+	f, err := s.function(cmd.Function)
 	if err != nil {
 		return nil, err
+	}
+	a, ok := f.Alias(cmd.Name)
+	if !ok {
+		return nil, ErrAliasUnknown.With(cmd.Function.Qualify(cmd.Name))
 	}
 	if err := checkRevision(cmd.RevisionID, a.Revision); err != nil {
 		return nil, err

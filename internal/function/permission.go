@@ -121,6 +121,9 @@ func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, f
 	}
 	f, v, a, err := s.Find(name, qualifier)
 	if err != nil {
+		if _, there := s.functions[name]; there && !numbered(qualifier) {
+			err = ErrAliasNotFound.With(name.Qualify(qualifier))
+		}
 		return nil, nil, err
 	}
 	if a != nil {

@@ -54,7 +54,7 @@ type Pool struct {
 	mu      sync.Mutex
 	limits  limits
 	groups  map[groupKey]*group
-	current map[versionKey]*group // the group of a version's latest revision
+	current map[versionKey]*group // the group of a version's latest build
 	idle    list.List             // of *slot, the longest idle first
 	slots   map[*slot]struct{}    // all environments
 	live    int                   // environments that do not end yet
@@ -73,14 +73,14 @@ type versionKey struct {
 // groupKey names what stays the same through the life of an environment.
 type groupKey struct {
 	versionKey
-	revision string
+	build string
 }
 
-// group is the environments of a version's revision.
+// group is the environments of a version's build.
 type group struct {
 	key     groupKey
 	target  function.Target // of its latest invocation
-	retired bool            // a later revision has come
+	retired bool            // a later build has come
 	idle    []*slot         // the latest used last
 	waiters []*waiter       // for an environment, in their order
 	size    int             // environments
@@ -206,10 +206,10 @@ func (p *Pool) Running(fn arn.ARN) int {
 	return 0
 }
 
-// group finds or makes the group of a target. A new revision ends what is left
+// group finds or makes the group of a target. A new build ends what is left
 // of the earlier one. The pool is locked.
 func (p *Pool) group(t *function.Target) *group {
-	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Revision}
+	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Build}
 	g := p.groups[key]
 	if g != nil {
 		return g

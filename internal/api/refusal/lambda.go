@@ -1,10 +1,14 @@
 package refusal
 
 import (
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/shard/functions"
 )
+
+// untyped are those of which Lambda does not say whose fault they are.
+var untyped = []*fault.Rule{function.ErrRoutingOfLatest, functions.ErrReserved}
 
 var lambda = sentences{
 	function.ErrNotFound: "Function not found: %s",
@@ -15,26 +19,28 @@ var lambda = sentences{
 		"Call the GetFunction/GetAlias API to retrieve the latest Revision Id",
 	function.ErrCodeDiffers: "CodeSHA256 (%s) is different from current CodeSHA256 in $LATEST (%s). " +
 		"Please try again with the CodeSHA256 in $LATEST.",
-	function.ErrLatestIsPermanent:  "$LATEST version cannot be deleted without deleting the function.",
-	function.ErrNotAVersion:        "Deletion of aliases is not currently supported.",
-	function.ErrVersionHasAliases:  "Unable to delete version because the following aliases reference it: %v",
-	function.ErrAliasExists:        "Alias already exists: %s",
-	function.ErrAliasNotFound:      "Cannot find alias arn: %s",
-	function.ErrRoutingOfLatest:    "$LATEST is not supported for an alias pointing to more than 1 version",
-	function.ErrRoutingToItself:    "Invalid function version %s. Function version %s is already included in routing configuration.",
-	function.ErrStatementExists:    "The statement id (%s) provided already exists. Please provide a new statement id, or remove the existing statement.",
-	function.ErrStatementNotFound:  "Statement %s is not found in resource policy.",
-	function.ErrPolicyTooLong:      "The final policy size (%d) is bigger than the limit (%d).",
-	function.ErrPolicyOfLatest:     "We currently do not support adding policies for $LATEST.",
-	function.ErrNoPolicy:           "No policy is associated with the given resource.",
-	function.ErrPolicyNotFound:     "The resource you requested does not exist.",
-	function.ErrPolicyOutdated:     "The Revision Id provided does not match the latest Revision Id. Call the GetPolicy API to retrieve the latest Revision Id",
-	function.ErrTooManyTags:        "The maximum number of tags for a function is %d.",
-	function.ErrEventInvokeEmpty:   "You must specify at least one of error handling or destination setting.",
-	function.ErrEventInvokeToSelf:  "You can't specify the function as a destination for itself.",
-	function.ErrEventInvokeTarget:  "The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
-	function.ErrEventInvokeAbsent:  "The function %s doesn't have an EventInvokeConfig",
-	function.ErrEventInvokeUnknown: "The function doesn't exist.",
+	function.ErrLatestIsPermanent:   "$LATEST version cannot be deleted without deleting the function.",
+	function.ErrNotAVersion:         "Deletion of aliases is not currently supported.",
+	function.ErrVersionHasAliases:   "Unable to delete version because the following aliases reference it: %v",
+	function.ErrAliasExists:         "Alias already exists: %s",
+	function.ErrAliasNotFound:       "Cannot find alias arn: %s",
+	function.ErrAliasUnknown:        "Alias not found: %s",
+	function.ErrRoutingOfLatest:     "$LATEST is not supported for an alias pointing to more than 1 version",
+	function.ErrRoutingToItself:     "Invalid function version %s. Function version %s is already included in routing configuration.",
+	function.ErrStatementExists:     "The statement id (%s) provided already exists. Please provide a new statement id, or remove the existing statement.",
+	function.ErrStatementNotFound:   "Statement %s is not found in resource policy.",
+	function.ErrPolicyTooLong:       "The final policy size (%d) is bigger than the limit (%d).",
+	function.ErrPolicyOfLatest:      "We currently do not support adding policies for $LATEST.",
+	function.ErrNoPolicy:            "No policy is associated with the given resource.",
+	function.ErrPolicyNotFound:      "The resource you requested does not exist.",
+	function.ErrPolicyOutdated:      "The Revision Id provided does not match the latest Revision Id. Call the GetPolicy API to retrieve the latest Revision Id",
+	function.ErrTooManyTags:         "Number of tags exceeds resource tag limit.",
+	function.ErrEventInvokeEmpty:    "You must specify at least one of error handling or destination setting.",
+	function.ErrEventInvokeToSelf:   "You can't specify the function as a destination for itself.",
+	function.ErrEventInvokeTarget:   "The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
+	function.ErrEventInvokeNoTarget: "The destination ARN %s is invalid.",
+	function.ErrEventInvokeAbsent:   "The function %s doesn't have an EventInvokeConfig",
+	function.ErrEventInvokeUnknown:  "The function doesn't exist.",
 
 	functions.ErrCodeStorage:    "Code storage limit exceeded.",
 	functions.ErrReserved:       "Specified ReservedConcurrentExecutions for function decreases account's UnreservedConcurrentExecution below its minimum value of [%d].",
@@ -53,5 +59,6 @@ var lambda = sentences{
 
 	mapping.ErrNotFound:    "The resource you requested does not exist.",
 	mapping.ErrInUse:       "Cannot %s the event source mapping because it is in use.",
-	mapping.ErrTooManyTags: "The maximum number of tags for a resource is %d.",
+	mapping.ErrUntaggable:  "Event source mapping not found: %s",
+	mapping.ErrTooManyTags: "Number of tags exceeds resource tag limit.",
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"godwit.dev/godwit/internal/fault"
 )
@@ -35,7 +36,7 @@ func Of(err error) (said *fault.Error, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	said = &fault.Error{Kind: rule.FaultKind(), Message: all[rule]}
+	said = &fault.Error{Kind: rule.FaultKind(), Message: all[rule], Untyped: slices.Contains(untyped, rule)}
 	if r, ok := errors.AsType[*fault.Refusal](err); ok {
 		fields := make([]any, len(r.Fields))
 		for i, field := range r.Fields {

@@ -101,7 +101,8 @@ func New(shard uint16) *State { return &State{shard: shard, mappings: map[arn.AR
 var (
 	ErrNotFound    = fault.NewRule(fault.ResourceNotFound, "mapping: not found")
 	ErrInUse       = fault.NewRule(fault.ResourceInUse, "mapping: it is being changed") // what it was to be: "update", "delete"
-	ErrTooManyTags = fault.NewRule(fault.InvalidParameter, "mapping: too many tags")    // the limit
+	ErrTooManyTags = fault.NewRule(fault.InvalidParameter, "mapping: too many tags")
+	ErrUntaggable  = fault.NewRule(fault.ResourceNotFound, "mapping: not found, for tags") // the ARN
 )
 
 // Mapping finds a mapping. Errors: ResourceNotFound.
@@ -188,9 +189,9 @@ func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
 // Tag sets and removes tags. Errors: ResourceNotFound, InvalidParameter for more
 // than 50 in all.
 func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutation.Batch) error {
-	m, err := s.Mapping(a)
-	if err != nil {
-		return err
+	m, ok := s.mappings[a]
+	if !ok {
+		return ErrUntaggable.With(a)
 	}
 	tags := map[string]string{}
 	for _, from := range []map[string]string{m.Tags, set} {
@@ -201,7 +202,7 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	}
 	const most = 50
 	if len(tags) > most {
-		return ErrTooManyTags.With(most)
+		return ErrTooManyTags
 	}
 	m.Tags = tags
 	s.put(b, m)

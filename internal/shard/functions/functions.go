@@ -262,11 +262,9 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 				return ErrCodeStorage
 			}
 		}
-		cmd.SettleAt = sh.settleAt()
 		f, v, err := sh.Functions.Publish(sh.Time(), cmd, &sh.Batch)
 		if err == nil {
 			info = functionInfo(f, v)
-			sh.settleAtOnce()
 		}
 		return err
 	})

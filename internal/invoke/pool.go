@@ -54,7 +54,7 @@ type Pool struct {
 	mu      sync.Mutex
 	limits  limits
 	groups  map[groupKey]*group
-	current map[versionKey]*group // the group of a version's latest revision
+	current map[versionKey]*group // the group of a version's latest build
 	idle    list.List             // of *slot, the longest idle first
 	slots   map[*slot]struct{}    // all environments
 	live    int                   // environments that do not end yet
@@ -73,14 +73,14 @@ type versionKey struct {
 // groupKey names what stays the same through the life of an environment.
 type groupKey struct {
 	versionKey
-	revision string
+	build string
 }
 
-// group is the environments of a version's revision.
+// group is the environments of a version's build.
 type group struct {
 	key     groupKey
 	target  function.Target // of its latest invocation
-	retired bool            // a later revision has come
+	retired bool            // a later build has come
 	idle    []*slot         // the latest used last
 	waiters []*waiter       // for an environment, in their order
 	size    int             // environments
@@ -206,10 +206,10 @@ func (p *Pool) Running(fn arn.ARN) int {
 	return 0
 }
 
-// group finds or makes the group of a target. A new revision ends what is left
+// group finds or makes the group of a target. A new build ends what is left
 // of the earlier one. The pool is locked.
 func (p *Pool) group(t *function.Target) *group {
-	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Revision}
+	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Build}
 	g := p.groups[key]
 	if g != nil {
 		return g
@@ -463,6 +463,9 @@ func (p *Pool) expire() {
 func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	// One whose process has ended starts another, before the function's time
 	// begins.
+	if in.Tail {
+		s.stream.starting()
+	}
 	failure, err := s.env.Start()
 	if err != nil {
 		p.close(s)
@@ -473,7 +476,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		p.release(s)
 		return out, nil
 	}
-	s.stream.begin(in)
+	s.stream.begin(in, true)
 	r, err := s.env.Run(&Work{
 		RequestID: in.RequestID, Payload: in.Payload, ClientContext: in.ClientContext, Trace: in.Trace,
 		FunctionARN: in.Target.ARN().String(),
@@ -491,7 +494,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 // explain logs what only the operator can mend. What is a refusal already, or
 // comes of stopping, needs no explanation.
 func (p *Pool) explain(in *Invocation, err error) error {
-	if _, refusal := errors.AsType[*fault.Error](err); !refusal {
+	if !fault.Is(err) {
 		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
 	}
 	return err
@@ -499,7 +502,7 @@ func (p *Pool) explain(in *Invocation, err error) error {
 
 // failedStart is the outcome of an invocation whose environment did not start.
 func (p *Pool) failedStart(in *Invocation, s started) Outcome {
-	s.slot.stream.begin(in)
+	s.slot.stream.begin(in, false)
 	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
 }
 

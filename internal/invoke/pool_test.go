@@ -124,7 +124,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, l *lab)) {
 
 func target(name string) function.Target {
 	return function.Target{
-		Function: arn.Function("us-east-1", "123456789012", name), Name: name, Version: function.Latest, Revision: "1", Timeout: time.Minute,
+		Function: arn.Function("us-east-1", "123456789012", name), Name: name, Version: function.Latest, Build: "1", Timeout: time.Minute,
 	}
 }
 
@@ -189,7 +189,7 @@ func TestEnvironmentsAreReused(t *testing.T) {
 		l.want(t, target("g"), "0s", "4")
 		busy := l.begin(f, "10s")
 		synctest.Wait()
-		f.Revision = "2"
+		f.Build = "2"
 		l.want(t, f, "1s", "5")
 		<-busy
 		synctest.Wait()
@@ -478,7 +478,7 @@ func TestReportLines(t *testing.T) {
 func TestTail(t *testing.T) {
 	s := newStream(nil, clock.System, new(target("f")))
 	in := &Invocation{Target: target("f"), RequestID: "id", Tail: true}
-	s.begin(in)
+	s.begin(in, true)
 	var all []byte
 	for i := range 3000 {
 		line := fmt.Appendf(nil, "line %d\n", i)

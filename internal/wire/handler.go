@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -164,7 +165,7 @@ type exchange struct {
 	service *Service          // never nil once read has begun
 	op      *operation        // nil until it is known
 	places  map[string]string // the members that stand in the path of a REST request
-	reason  string            // of the refusal
+	refusal fault.Error       // that is answered; zero: none, or an error of ours
 	asJSON  bool              // a Query request that wants its answer in JSON
 
 	headers [3]string          // the values of headers that differ from answer to answer
@@ -291,8 +292,8 @@ func (x *exchange) refuse(err error) {
 		err = fault.New(fault.Unavailable, "")
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
-	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		x.reason = refusal.Reason
+	if said, ok := refusal.Of(err); ok {
+		x.refusal = *said
 	}
 	if shape.Status == http.StatusInternalServerError {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",

@@ -146,7 +146,7 @@ func setRaw(sub *change, into *Settings, value string) error {
 			return refuse("Delivery protocol [%s] does not support raw message delivery.", sub.Protocol)
 		}
 		into.Raw = true
-	case "false", "":
+	case "false":
 		into.Raw = false
 	default:
 		return refuse("RawMessageDelivery: Invalid value [%s]. Must be true or false.", value)
@@ -205,7 +205,7 @@ func setRedrive(sub *change, into *Settings, value string) error {
 		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
 	}
 	if json.Unmarshal([]byte(value), &policy) != nil {
-		return refuse("RedrivePolicy: failed to parse JSON.")
+		return refuse("RedrivePolicy: %s", filter.ParseFault(value))
 	}
 	queue, err := arn.Parse(policy.DeadLetterTargetArn)
 	if err != nil || queue.Service != "sqs" || queue.Resource == "" {
@@ -215,7 +215,7 @@ func setRedrive(sub *change, into *Settings, value string) error {
 		return refuse("RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription")
 	}
 	if sub.topic.ARN.FIFO() && isFIFO(sub.Endpoint) && !queue.FIFO() {
-		return refuse("RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic")
+		return refuse("RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic.")
 	}
 	if queue.FIFO() && !sub.topic.ARN.FIFO() {
 		return refuse("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")
@@ -276,7 +276,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"Protocol":                     sub.Protocol.String(),
 		"Endpoint":                     sub.ShownEndpoint(),
 		"Owner":                        sub.Owner,
-		"SubscriptionPrincipal":        "arn:" + arn.Partition + ":iam::" + sub.Owner + ":root",
+		"SubscriptionPrincipal":        sub.Principal(),
 		"PendingConfirmation":          strconv.FormatBool(sub.Pending),
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
@@ -286,7 +286,7 @@ func (sub *Subscription) Attributes() map[string]string {
 			all[name] = value
 		}
 	}
-	if sub.Filter != nil || sub.Scope != filter.MessageAttributes {
+	if sub.Filter != nil { // without a policy its scope is only remembered
 		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
 	}
 	if status := sub.Progress().Status; status != "" {

@@ -47,6 +47,7 @@ type Topic struct {
 	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
 	redrive       *arn.ARN                    // the dead-letter queue that was named last
+	principal     *string                     // who subscribed last, but for the account's root
 	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
 	gone          bool                        // it was deleted
 }
@@ -175,7 +176,7 @@ func (t *Topic) Attributes() map[string]string {
 		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
 	}
 	if t.ARN.FIFO() {
-		all[attrContentDedup], all[attrFIFOScope] = t.Attribute(attrContentDedup), t.Attribute(attrFIFOScope)
+		all[attrContentDedup] = t.Attribute(attrContentDedup) // the scope of its throughput is shown once it is set
 	}
 	maps.Copy(all, t.attributes)
 	return all
@@ -268,7 +269,7 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 	if err != nil {
 		return err
 	}
-	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO && name.FIFO() {
+	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO {
 		return invalid("AttributeName")
 	}
 	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {

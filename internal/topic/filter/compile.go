@@ -7,16 +7,12 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// AWS's texts for what is no JSON object, and for what exceeds
-// MaxCombinations.
-var (
-	errParse   = refuse("failed to parse JSON.")
-	errComplex = refuse("Filter policy is too complex")
-)
+// errComplex is AWS's text for what exceeds MaxCombinations.
+var errComplex = refuse("Filter policy is too complex")
 
 // Compile reads a FilterPolicy, in a time that grows with its length. Refusals are
-// fault.InvalidParameter; their texts are AWS's without the position in the document
-// that AWS puts on a second line, and begin with "FilterPolicy: ", except for the one
+// fault.InvalidParameter; their texts are AWS's, with the position in the document on a
+// second line where AWS has one, and begin with "FilterPolicy: ", except for the one
 // that AWS gives without (nesting in the scope MessageAttributes). Faults of the form
 // come before that one.
 //
@@ -67,7 +63,7 @@ func (d *Draft) compile() error {
 	}
 	doc, ok := takeApart(p.source)
 	if !ok || doc.kind(0) != '{' {
-		return errParse
+		return refuse("%s", ParseFault(p.source))
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
@@ -75,14 +71,14 @@ func (d *Draft) compile() error {
 		return refuse("Filter policy can not have more than %d keys", MaxKeys)
 	}
 	c := compiler{document: doc}
-	root, combinations, err := c.object(top, 1)
+	root, combinations, err := c.object(0, top, 1)
 	if err != nil {
 		return err
 	}
 	if combinations > MaxCombinations {
 		return errComplex
 	}
-	p.root, p.nested = root, c.nests
+	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests
 	return nil
 }
 
@@ -95,12 +91,12 @@ type compiler struct {
 	nests bool // an object stands under a key
 }
 
-func (c *compiler) object(all []member, depth int) (o object, combinations int, err error) {
+func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
 	if depth > MaxCombinations { // any rule down here would count for more
 		return object{}, 0, errComplex
 	}
 	if len(all) == 0 && depth > 1 {
-		return object{}, 0, refuse("Empty objects are not allowed")
+		return object{}, 0, c.refuse(c.behind(at), "Empty objects are not allowed")
 	}
 	combinations = 1
 	for _, m := range all {
@@ -112,7 +108,7 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 			list := c.elements(m.value)
 			if branches, ok := c.branches(m.name, list); ok {
 				var branch []object
-				if branch, n, err = c.or(branches, depth); err == nil {
+				if branch, n, err = c.or(list, branches, depth); err == nil {
 					o.ors = append(o.ors, branch)
 					combinations = min(combinations*n, MaxCombinations+1)
 					continue
@@ -120,11 +116,11 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 				break
 			}
 			n = len(list) * depth
-			if f.rules, err = c.rules(list); len(list) > fewRules && n <= MaxCombinations {
+			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && n <= MaxCombinations {
 				f.choice = choose(f.rules)
 			}
 		default:
-			err = refuse("%q must be an object or an array", m.name)
+			err = c.refuse(c.reached(m.value), "%q must be an object or an array", m.name)
 		}
 		if err != nil {
 			return object{}, 0, err
@@ -137,7 +133,7 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 
 func (c *compiler) nested(value at, depth int) (*object, int, error) {
 	c.nests = true
-	o, combinations, err := c.object(c.members(value), depth)
+	o, combinations, err := c.object(value, c.members(value), depth)
 	return &o, combinations, err
 }
 
@@ -160,12 +156,12 @@ func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool
 	return branches, true
 }
 
-func (c *compiler) or(branches [][]member, depth int) (all []object, combinations int, err error) {
-	for _, branch := range branches {
+func (c *compiler) or(list []at, branches [][]member, depth int) (all []object, combinations int, err error) {
+	for i, branch := range branches {
 		if len(branch) == 0 {
-			return nil, 0, refuse("Empty objects are not allowed")
+			return nil, 0, c.refuse(c.behind(list[i]), "Empty objects are not allowed")
 		}
-		o, n, err := c.object(branch, depth)
+		o, n, err := c.object(list[i], branch, depth)
 		if err != nil {
 			return nil, 0, err
 		}

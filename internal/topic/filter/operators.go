@@ -26,9 +26,9 @@ func reserved(key string) bool {
 	return operator || key == "exactly"
 }
 
-func (c *compiler) rules(list []at) ([]rule, error) {
+func (c *compiler) rules(of at, list []at) ([]rule, error) {
 	if len(list) == 0 {
-		return nil, refuse("Empty arrays are not allowed")
+		return nil, c.refuse(c.behind(of), "Empty arrays are not allowed")
 	}
 	rules := make([]rule, len(list))
 	for i, e := range list {
@@ -47,7 +47,7 @@ func (c *compiler) rule(element at) (rule, error) {
 	case '{':
 		return c.expression(element)
 	case '[':
-		return rule{}, refuse("Match value must be String, number, true, false, or null")
+		return rule{}, c.refuse(c.reached(element), "Match value must be String, number, true, false, or null")
 	case 't':
 		return rule{op: isTrue}, nil
 	case 'f':
@@ -73,12 +73,12 @@ func compileNumber(written string) rule {
 func (c *compiler) expression(element at) (rule, error) {
 	pattern := c.members(element)
 	if len(pattern) == 0 {
-		return rule{}, refuse("Match expression name not found")
+		return rule{}, c.refuse(c.behind(element), "Match expression name not found")
 	}
 	name := pattern[0].name
 	compile, ok := operators[name]
 	if !ok {
-		return rule{}, refuse("Unrecognized match type %s", name)
+		return rule{}, c.refuse(c.reached(pattern[0].value), "Unrecognized match type %s", name)
 	}
 	r, err := compile(c, name, pattern[0].value)
 	switch {
@@ -87,16 +87,16 @@ func (c *compiler) expression(element at) (rule, error) {
 	case len(pattern) == 1:
 		return r, nil
 	case name == "numeric" || name == "anything-but":
-		return rule{}, refuse("Too many elements in numeric expression")
+		return rule{}, c.refuse(c.reached(pattern[1].value), "Too many elements in numeric expression")
 	default:
-		return rule{}, refuse("Only one key allowed in match expression")
+		return rule{}, c.refuse(c.reached(pattern[1].value), "Only one key allowed in match expression")
 	}
 }
 
 func withText(op op) func(*compiler, string, at) (rule, error) {
 	return func(c *compiler, name string, operand at) (rule, error) {
 		if c.kind(operand) != '"' {
-			return rule{}, refuse("%s match pattern must be a string", name)
+			return rule{}, c.refuse(c.reached(operand), "%s match pattern must be a string", name)
 		}
 		return rule{op: op, text: c.text(operand)}, nil
 	}
@@ -104,11 +104,11 @@ func withText(op op) func(*compiler, string, at) (rule, error) {
 
 func (c *compiler) wildcard(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, refuse("wildcard match pattern must be a string")
+		return rule{}, c.refuse(c.reached(value), "wildcard match pattern must be a string")
 	}
-	parts, err := split(c.text(value))
-	if err != nil {
-		return rule{}, err
+	parts, wrong := split(c.text(value))
+	if wrong != "" {
+		return rule{}, c.refuse(c.behind(value), "%s", wrong)
 	}
 	if strings.IndexByte(parts, anything) < 0 {
 		return rule{op: exactString, text: parts}, nil
@@ -123,7 +123,7 @@ const anything = 0xff
 // split gives a wildcard pattern's parts with anything between them. A backslash before
 // an asterisk or a backslash makes it an ordinary character. Positions in the
 // refusals are in bytes and count the quotation mark, as AWS's do.
-func split(pattern string) (parts string, err error) {
+func split(pattern string) (parts, wrong string) {
 	var out strings.Builder
 	out.Grow(len(pattern))
 	for i := 0; i < len(pattern); i++ {
@@ -136,16 +136,16 @@ func split(pattern string) (parts string, err error) {
 			out.WriteByte(next)
 			i++
 		case c == '\\':
-			return "", refuse("Invalid escape character at pos %d", i+1)
+			return "", "Invalid escape character at pos " + strconv.Itoa(i+1)
 		case c == '*' && next == '*':
-			return "", refuse("Consecutive wildcard characters at pos %d", i+1)
+			return "", "Consecutive wildcard characters at pos " + strconv.Itoa(i+1)
 		case c == '*':
 			out.WriteByte(anything)
 		default:
 			out.WriteByte(c)
 		}
 	}
-	return out.String(), nil
+	return out.String(), ""
 }
 
 func (c *compiler) anythingBut(_ string, value at) (rule, error) {
@@ -153,26 +153,26 @@ func (c *compiler) anythingBut(_ string, value at) (rule, error) {
 	case '{':
 		return c.anythingButPattern(value)
 	case '[':
-		return c.anythingButList(c.elements(value))
+		return c.anythingButList(value, c.elements(value))
 	case '"', '0':
-		return c.anythingButList([]at{value})
+		return c.anythingButList(value, []at{value})
 	default:
-		return rule{}, refuse("Value of anything-but must be an array or single string/number value.")
+		return rule{}, c.refuse(c.reached(value), "Value of anything-but must be an array or single string/number value.")
 	}
 }
 
 func (c *compiler) anythingButPattern(value at) (rule, error) {
 	pattern := c.members(value)
 	if len(pattern) == 0 {
-		return rule{}, refuse("Anything-But expression name not found")
+		return rule{}, c.refuse(c.behind(value), "Anything-But expression name not found")
 	}
 	var r rule
 	var err error
 	switch name, operand := pattern[0].name, pattern[0].value; {
 	case name == "prefix" && c.kind(operand) != '"':
-		err = refuse("prefix/suffix match pattern must be a string")
+		err = c.refuse(c.reached(operand), "prefix match pattern must be a string")
 	case name == "prefix" && c.text(operand) == "":
-		err = refuse("Null prefix/suffix not allowed")
+		err = c.refuse(c.behind(operand), "Null prefix/suffix not allowed")
 	case name == "prefix":
 		r = rule{op: notPrefix, text: c.text(operand)}
 	case name == "wildcard":
@@ -180,10 +180,10 @@ func (c *compiler) anythingButPattern(value at) (rule, error) {
 			r = not(r)
 		}
 	default:
-		err = refuse("Unsupported anything-but pattern: %s", name)
+		err = c.refuse(c.reached(operand), "Unsupported anything-but pattern: %s", name)
 	}
 	if err == nil && len(pattern) > 1 {
-		err = refuse("Only one key allowed in match expression")
+		err = c.refuse(c.reached(pattern[1].value), "Only one key allowed in match expression")
 	}
 	return r, err
 }
@@ -197,16 +197,16 @@ func not(r rule) rule {
 	return r
 }
 
-func (c *compiler) anythingButList(list []at) (rule, error) {
+func (c *compiler) anythingButList(of at, list []at) (rule, error) {
 	o := &set{}
 	for _, e := range list {
 		switch c.kind(e) {
 		case '"':
 			o.strings = append(o.strings, c.text(e))
 		case '{', '[', 't', 'f', 'n':
-			return rule{}, refuse("Inside anything but list, start|null|boolean is not supported.")
+			return rule{}, c.refuse(c.reached(e), "Inside anything but list, start|null|boolean is not supported.")
 		default:
-			n, err := c.number(e)
+			n, err := c.number(e, c.reached(e))
 			if err != nil {
 				return rule{}, err
 			}
@@ -214,7 +214,7 @@ func (c *compiler) anythingButList(list []at) (rule, error) {
 		}
 	}
 	if (len(o.strings) == 0) == (len(o.numbers) == 0) {
-		return rule{}, refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
+		return rule{}, c.refuse(c.behind(of), "Inside anything but list, either all values are number or string, mixed type is not supported")
 	}
 	slices.Sort(o.strings)
 	slices.Sort(o.numbers)
@@ -228,7 +228,7 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 	case 'f':
 		return rule{op: absent}, nil
 	default:
-		return rule{}, refuse("exists match pattern must be either true or false.")
+		return rule{}, c.refuse(c.reached(value), "exists match pattern must be either true or false.")
 	}
 }
 
@@ -237,17 +237,17 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 // list once, comes upon the faults.
 func (c *compiler) numeric(_ string, value at) (rule, error) {
 	if c.kind(value) != '[' {
-		return rule{}, refuse("Value of numeric must be an array.")
+		return rule{}, c.refuse(c.reached(value), "Value of numeric must be an array.")
 	}
 	list := c.elements(value)
 	if len(list) == 0 || c.kind(list[0]) != '"' {
-		return rule{}, refuse("Invalid member in numeric match: %s", c.token(list, 0))
+		return rule{}, c.refuse(c.reachedIn(value, list, 0), "Invalid member in numeric match: %s", c.token(list, 0))
 	}
 	operator := c.text(list[0])
 	if !slices.Contains([]string{"=", "<", "<=", ">", ">="}, operator) {
-		return rule{}, refuse("Unrecognized numeric range operator: %s", operator)
+		return rule{}, c.refuse(c.reachedIn(value, list, 1), "Unrecognized numeric range operator: %s", operator)
 	}
-	bound, err := c.boundOf(operator, list, 1)
+	bound, err := c.boundOf(operator, value, list, 1)
 	if err != nil {
 		return rule{}, err
 	}
@@ -266,9 +266,9 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 	}
 	if len(list) > 2 {
 		if operator[0] != '>' {
-			return rule{}, refuse("Too many elements in numeric expression")
+			return rule{}, c.refuse(c.reached(list[2]), "Too many elements in numeric expression")
 		}
-		if high, err = c.completeRange(bound, list); err != nil {
+		if high, err = c.completeRange(bound, value, list); err != nil {
 			return rule{}, err
 		}
 	}
@@ -276,22 +276,22 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 }
 
 // completeRange reads the upper end of a range that begins at bottom.
-func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error) {
+func (c *compiler) completeRange(bottom int64, of at, list []at) (high int64, err error) {
 	if c.kind(list[2]) != '"' {
-		return 0, refuse("Bad value in numeric range: %s", c.token(list, 2))
+		return 0, c.refuse(c.reached(list[2]), "Bad value in numeric range: %s", c.token(list, 2))
 	}
 	operator := c.text(list[2])
 	if operator != "<" && operator != "<=" {
-		return 0, refuse("Bad numeric range operator: %s", operator)
+		return 0, c.refuse(c.behind(list[2]), "Bad numeric range operator: %s", operator)
 	}
-	top, err := c.boundOf(operator, list, 3)
+	top, err := c.boundOf(operator, of, list, 3)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(list) > 4:
-		return 0, refuse("Too many terms in numeric range expression")
+		return 0, c.refuse(c.reached(list[4]), "Too many terms in numeric range expression")
 	case bottom >= top:
-		return 0, refuse("Bottom must be less than top")
+		return 0, c.refuse(c.behind(of), "Bottom must be less than top")
 	case operator == "<":
 		return top - 1, nil
 	default:
@@ -300,20 +300,21 @@ func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error
 }
 
 // boundOf reads the number at i, which follows an operator.
-func (c *compiler) boundOf(operator string, list []at, i int) (int64, error) {
+func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, error) {
 	if i >= len(list) || c.kind(list[i]) != '0' {
 		if operator == "=" {
 			operator = "equals"
 		}
-		return 0, refuse("Value of %s must be numeric", operator)
+		return 0, c.refuse(c.reachedIn(of, list, i), "Value of %s must be numeric", operator)
 	}
-	return c.number(list[i])
+	return c.number(list[i], c.behind(of))
 }
 
-func (c *compiler) number(v at) (int64, error) {
+// number reads a number; offset is where AWS sees that it is out of range.
+func (c *compiler) number(v at, offset uint32) (int64, error) {
 	n, ok := parseNumber(c.text(v))
 	if !ok {
-		return 0, refuse("Value must be between -1.0E9 and 1.0E9, inclusive")
+		return 0, c.refuse(offset, "Value must be between -1.0E9 and 1.0E9, inclusive")
 	}
 	return n, nil
 }
@@ -332,7 +333,7 @@ func (c *compiler) token(list []at, i int) string {
 
 func (c *compiler) cidr(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, refuse("prefix match pattern must be a string") // so AWS says, for cidr too
+		return rule{}, c.refuse(c.reached(value), "prefix match pattern must be a string") // so AWS says, for cidr too
 	}
 	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {

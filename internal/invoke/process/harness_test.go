@@ -168,7 +168,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	defer l.mu.Unlock()
 	l.n++
 	t := function.Target{
-		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
+		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Build: fmt.Sprint(l.n),
 		Runtime: runtime, Handler: handler, MemoryMB: 128, EphemeralMB: 512, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
 		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},

@@ -47,8 +47,8 @@ func (l *Logs) CreateGroup(_ context.Context, n NewGroup) error {
 }
 
 func (l *Logs) createGroup(n NewGroup) error {
-	l.catalog.Lock()
-	defer l.catalog.Unlock()
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
 	k := groupKey(n.ARN)
 	if _, ok, err := l.reader.Get(nil, k); err != nil || ok {
 		if ok {
@@ -90,13 +90,13 @@ func (l *Logs) DeleteGroup(_ context.Context, group arn.ARN) error {
 }
 
 func (l *Logs) deleteGroup(group arn.ARN) error {
-	l.catalog.Lock()
-	defer l.catalog.Unlock()
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
 	g, err := l.unprotected(group)
 	if err != nil {
 		return err
 	}
-	defer l.lock(g.id)()
+	defer l.guard.Unlock(l.lock(g.id))
 	t, err := l.totals(g.id)
 	if err != nil {
 		return err
@@ -132,22 +132,28 @@ func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 
 // change changes the details of a group.
 func (l *Logs) change(group arn.ARN, f func(*details) error) error {
-	l.catalog.Lock()
-	g, err := l.find(group)
-	if err == nil {
-		d := g.read()
-		if err = f(&d); err == nil {
-			g.details = encodeDetails(d)
-			var b mutation.Batch
-			b.Set(groupKey(group), g.encode())
-			l.apply(&b)
-		}
-	}
-	l.catalog.Unlock()
-	if err != nil {
+	if err := l.changeNow(group, f); err != nil {
 		return err
 	}
 	l.log.Sync()
+	return nil
+}
+
+func (l *Logs) changeNow(group arn.ARN, f func(*details) error) error {
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
+	g, err := l.find(group)
+	if err != nil {
+		return err
+	}
+	d := g.read()
+	if err := f(&d); err != nil {
+		return err
+	}
+	g.details = encodeDetails(d)
+	var b mutation.Batch
+	b.Set(groupKey(group), g.encode())
+	l.apply(&b)
 	return nil
 }
 
@@ -208,7 +214,7 @@ func (l *Logs) Retain(_ context.Context, group arn.ARN, days int) error {
 }
 
 func (l *Logs) retain(group, days uint64) error {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func TestTopicQueryRefusals(t *testing.T) {
 			"TopicArn", orders, "PublishBatchRequestEntries.member.1.Id", "a", "PublishBatchRequestEntries.member.1.Message", "m",
 			"PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Name", "attr1", "PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Value.StringValue", "b",
 		}, 400, "ValidationError", "1 validation error detected: Value null at 'publishBatchRequestEntries.1.member.messageAttributes.attr1.member.dataType' failed to satisfy constraint: Member must not be null"},
-		{"PublishTwice", []string{"TopicArn", orders}, 400, "InvalidAction", "The action PublishTwice is not valid for this endpoint."},
+		{"PublishTwice", []string{"TopicArn", orders}, 400, "InvalidAction", "Godwit has no action PublishTwice of SNS."},
 	} {
 		r := callTopics(t, endpoint, tc.operation, tc.parameters...)
 		want := `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>` + tc.code +

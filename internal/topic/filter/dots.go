@@ -13,9 +13,9 @@ import (
 // A policy is brought into the form without dots when it is compiled. A body is left as
 // it is: few have such keys, and what is made of one may be many times its size.
 
-// deepest is how many keys of a policy a dot may part: a longer path is left whole
+// mostSteps is how many keys of a policy a dot may part: a longer path is left whole
 // behind that, and no body that has it in parts is matched.
-const deepest = MaxCombinations
+const mostSteps = MaxCombinations
 
 // inBodies is o as it is held against bodies, where no key has a dot; nil if none of o's
 // has one.
@@ -59,7 +59,7 @@ func (o *object) take(from *object) {
 
 func (o *object) takeField(f *field) {
 	key := f.key
-	for range deepest {
+	for range mostSteps {
 		first, rest, parted := strings.Cut(key, ".")
 		if !parted {
 			break

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -45,9 +44,9 @@ func parseProtocol(name string) (Protocol, error) {
 		}
 	}
 	if slices.Contains(plannedProtocols, name) {
-		return 0, invalid("Protocol Reason: %s subscriptions are not supported by this version yet", name)
+		return 0, ErrProtocolPlanned.With(name)
 	}
-	return 0, invalid("Amazon SNS does not support this protocol string: %s", name)
+	return 0, ErrProtocol.With(name)
 }
 
 // plannedProtocols are those of AWS that are not built.
@@ -61,37 +60,37 @@ const maxEndpoint = 8192
 // subscribes it.
 func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
 	if !utf8.ValidString(address) {
-		return false, invalid("Endpoint Reason: not valid UTF-8")
+		return false, ErrEndpointUTF8
 	}
 	switch p {
 	case SQS:
 		queue, err := arn.Parse(address)
 		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
-			return false, invalid("SQS endpoint ARN")
+			return false, ErrEndpointQueue
 		}
 		if queue.FIFO() && !topic.FIFO() {
-			return false, invalid("Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics")
+			return false, ErrEndpointFIFO
 		}
 		return queue.Account == owner, nil
 	case Lambda:
 		function, err := arn.Parse(address)
 		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
-			return false, invalid("Lambda endpoint ARN")
+			return false, ErrEndpointFunction
 		}
 		return function.Account == owner, nil
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
-			return false, invalid("Endpoint must match the specified protocol")
+			return false, ErrEndpointProtocol
 		}
 		if len(address) > maxEndpoint {
-			return false, invalid("Endpoint Reason: longer than %d bytes", maxEndpoint)
+			return false, ErrEndpointTooLong.With(maxEndpoint)
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Hostname() == "" {
-			return false, invalid("Endpoint Reason: not a URL")
+			return false, ErrEndpointURL
 		}
 		if u.User != nil && p != HTTPS {
-			return false, invalid("Endpoint Reason: credentials in an endpoint need https")
+			return false, ErrEndpointPassword
 		}
 		return false, nil
 	}
@@ -136,7 +135,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	protocol, err := parseProtocol(cmd.Protocol)
 	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || slices.Contains(plannedProtocols, cmd.Protocol)) {
-		return Subscribed{}, invalid("Invalid protocol type: %s", cmd.Protocol)
+		return Subscribed{}, ErrProtocolOfFIFO.With(cmd.Protocol)
 	}
 	if err != nil {
 		return Subscribed{}, err
@@ -167,7 +166,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		return Subscribed{}, err
 	}
 	if err := s.admitReplay(now, sub, sub.Settings); err != nil {
-		return Subscribed{}, prefixed(inAttributes, err)
+		return Subscribed{}, InAttributes(err)
 	}
 	if sub.Pending {
 		sub.confirmation = newConfirmation(now, cmd.Token)
@@ -185,7 +184,7 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 	}
 	for name := range cmd.Attributes {
 		if wanted.attribute(name) != sub.attribute(name) {
-			return Subscribed{}, invalid("Attributes Reason: Subscription already exists with different attributes")
+			return Subscribed{}, ErrSubscribed
 		}
 	}
 	if sub.Pending {
@@ -261,15 +260,13 @@ type Confirmed struct {
 	Dropped  uint64
 }
 
-var errToken = invalid("Token")
-
 // unknownToken refuses a token that nothing goes by. What no token could be has a text
 // of its own, as AWS's tokens are hexadecimal.
 func unknownToken(token string) error {
 	if strings.Trim(token, "0123456789abcdefABCDEF") != "" {
-		return fault.New(fault.InvalidParameter, "Invalid token")
+		return ErrNoToken
 	}
-	return errToken
+	return ErrToken
 }
 
 // Token makes the token of a subscription to a topic: a secret, which should be 288
@@ -340,7 +337,7 @@ func (s *State) TopicOfToken(named arn.ARN, token string) (arn.ARN, bool) {
 // AccessDenied, or where one of the Limits is reached.
 func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
 	if cmd.AuthenticateOnUnsubscribe && !cmd.Authenticated {
-		return Confirmed{}, fault.New(fault.AccessDenied, "AuthenticateOnUnsubscribe needs a signed request")
+		return Confirmed{}, ErrConfirmUnsigned
 	}
 	t, ok := s.topics[cmd.Topic]
 	if !ok {
@@ -351,7 +348,7 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	case !ok:
 		return Confirmed{}, unknownToken(cmd.Token)
 	case cmd.Token == "" || !now.Before(sub.confirmation.Expires):
-		return Confirmed{}, errToken
+		return Confirmed{}, ErrToken
 	case !sub.Pending && !sub.removed:
 		return Confirmed{Subscription: sub}, nil
 	}
@@ -362,7 +359,7 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 		return s.restore(sub, cmd, b)
 	}
 	if sub.Replay != nil && s.limits.Replays > 0 && t.replaying >= s.limits.Replays {
-		return Confirmed{}, fault.New(fault.ReplayLimitExceeded, "")
+		return Confirmed{}, ErrTooManyReplays
 	}
 	s.unawait(sub)
 	t.count(sub, -1)

@@ -210,20 +210,20 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	attributes := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(cmd.Attributes)) {
 		if _, known := topicAttributes[name]; !known {
-			return nil, invalid("Attributes Reason: Unknown attribute: %s", name)
+			return nil, ErrUnknownAttribute.With(name)
 		}
 		value, err := checkTopicAttribute(cmd.ARN.FIFO(), name, cmd.Attributes[name])
 		if err != nil {
-			return nil, prefixed(inAttributes, err)
+			return nil, InAttributes(err)
 		}
 		attributes[name] = value
 	}
 	if len(cmd.Tags) > MaxTags {
-		return nil, errTags
+		return nil, ErrTooManyTags
 	}
 	for key, value := range cmd.Tags {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return nil, invalid("Tags Reason: not valid UTF-8")
+			return nil, ErrTagsUTF8
 		}
 	}
 	if t, ok := s.topics[cmd.ARN]; ok {
@@ -251,12 +251,12 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 func (t *Topic) sameAs(attributes, tags map[string]string) error {
 	for name, value := range attributes {
 		if t.attributes[name] != value && t.Attribute(name) != value {
-			return invalid("Attributes Reason: Topic already exists with different attributes")
+			return ErrOtherAttributes
 		}
 	}
 	for key, value := range tags {
 		if existing, ok := t.Tags[key]; !ok || existing != value {
-			return invalid("Tags Reason: Topic already exists with different tags")
+			return ErrOtherTags
 		}
 	}
 	return nil
@@ -270,10 +270,10 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 		return err
 	}
 	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO {
-		return invalid("AttributeName")
+		return ErrAttributeName
 	}
 	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {
-		return prefixed(inSet, err)
+		return InAttribute(err)
 	}
 	if attribute == attrArchive {
 		t.retain(now, value)

@@ -191,8 +191,7 @@ func (sh *Shard) close() {
 }
 
 // ErrFull refuses what would take space on a disk that is short of it.
-var ErrFull = fault.New(fault.InsufficientStorage,
-	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
+var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
 // Now is the present in epoch milliseconds. It never goes back.
 func (sh *Shard) Now() int64 {

@@ -3,18 +3,10 @@ package filter
 import (
 	"slices"
 	"strings"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
-// errComplex is AWS's text for what exceeds MaxCombinations.
-var errComplex = refuse("Filter policy is too complex")
-
-// Compile reads a FilterPolicy, in a time that grows with its length. Refusals are
-// fault.InvalidParameter; their texts are AWS's, with the position in the document on a
-// second line where AWS has one, and begin with "FilterPolicy: ", except for the one
-// that AWS gives without (nesting in the scope MessageAttributes). Faults of the form
-// come before that one.
+// Compile reads a FilterPolicy, in a time that grows with its length. Errors: those of
+// this package, InvalidParameter all. ErrNested comes last.
 //
 // The empty object is a policy that matches every message.
 func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
@@ -48,8 +40,7 @@ func (d *Draft) Policy(scope Scope) (*Policy, error) {
 // In is the same policy in another scope. It does not compile anything.
 func (p *Policy) In(scope Scope) (*Policy, error) {
 	if scope == MessageAttributes && p.nested {
-		return nil, fault.New(fault.InvalidParameter,
-			"Filter policy scope MessageAttributes does not support nested filter policy")
+		return nil, ErrNested
 	}
 	in := *p
 	in.scope = scope
@@ -59,16 +50,16 @@ func (p *Policy) In(scope Scope) (*Policy, error) {
 func (d *Draft) compile() error {
 	p := &d.policy
 	if len(p.source) > MaxSize {
-		return refuse("Filter policy is too long: %d bytes, at most %d", len(p.source), MaxSize)
+		return ErrTooLong.With(len(p.source), MaxSize)
 	}
 	doc, ok := takeApart(p.source)
 	if !ok || doc.kind(0) != '{' {
-		return refuse("%s", ParseFault(p.source))
+		return ErrDocument.With(JSONFault(p.source))
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
 	if len(top) > MaxKeys {
-		return refuse("Filter policy can not have more than %d keys", MaxKeys)
+		return ErrTooManyKeys.With(MaxKeys)
 	}
 	c := compiler{document: doc}
 	root, combinations, err := c.object(0, top, 1)
@@ -76,7 +67,7 @@ func (d *Draft) compile() error {
 		return err
 	}
 	if combinations > MaxCombinations {
-		return errComplex
+		return ErrTooComplex
 	}
 	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests
 	return nil
@@ -93,10 +84,10 @@ type compiler struct {
 
 func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
 	if depth > MaxCombinations { // any rule down here would count for more
-		return object{}, 0, errComplex
+		return object{}, 0, ErrTooComplex
 	}
 	if len(all) == 0 && depth > 1 {
-		return object{}, 0, c.refuse(c.behind(at), "Empty objects are not allowed")
+		return object{}, 0, c.refuse(c.behind(at), ErrEmptyObject)
 	}
 	combinations = 1
 	for _, m := range all {
@@ -120,7 +111,7 @@ func (c *compiler) object(at at, all []member, depth int) (o object, combination
 				f.choice = choose(f.rules)
 			}
 		default:
-			err = c.refuse(c.reached(m.value), "%q must be an object or an array", m.name)
+			err = c.refuse(c.reached(m.value), ErrScalar.With(m.name))
 		}
 		if err != nil {
 			return object{}, 0, err
@@ -159,7 +150,7 @@ func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool
 func (c *compiler) or(list []at, branches [][]member, depth int) (all []object, combinations int, err error) {
 	for i, branch := range branches {
 		if len(branch) == 0 {
-			return nil, 0, c.refuse(c.behind(list[i]), "Empty objects are not allowed")
+			return nil, 0, c.refuse(c.behind(list[i]), ErrEmptyObject)
 		}
 		o, n, err := c.object(list[i], branch, depth)
 		if err != nil {
@@ -169,8 +160,4 @@ func (c *compiler) or(list []at, branches [][]member, depth int) (all []object, 
 		combinations = min(combinations+n, MaxCombinations+1)
 	}
 	return all, combinations, nil
-}
-
-func refuse(format string, args ...any) *fault.Error {
-	return fault.Newf(fault.InvalidParameter, "FilterPolicy: "+format, args...)
 }

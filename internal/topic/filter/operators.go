@@ -28,7 +28,7 @@ func reserved(key string) bool {
 
 func (c *compiler) rules(of at, list []at) ([]rule, error) {
 	if len(list) == 0 {
-		return nil, c.refuse(c.behind(of), "Empty arrays are not allowed")
+		return nil, c.refuse(c.behind(of), ErrEmptyArray)
 	}
 	rules := make([]rule, len(list))
 	for i, e := range list {
@@ -47,7 +47,7 @@ func (c *compiler) rule(element at) (rule, error) {
 	case '{':
 		return c.expression(element)
 	case '[':
-		return rule{}, c.refuse(c.reached(element), "Match value must be String, number, true, false, or null")
+		return rule{}, c.refuse(c.reached(element), ErrValue)
 	case 't':
 		return rule{op: isTrue}, nil
 	case 'f':
@@ -73,12 +73,12 @@ func compileNumber(written string) rule {
 func (c *compiler) expression(element at) (rule, error) {
 	pattern := c.members(element)
 	if len(pattern) == 0 {
-		return rule{}, c.refuse(c.behind(element), "Match expression name not found")
+		return rule{}, c.refuse(c.behind(element), ErrNoOperator)
 	}
 	name := pattern[0].name
 	compile, ok := operators[name]
 	if !ok {
-		return rule{}, c.refuse(c.reached(pattern[0].value), "Unrecognized match type %s", name)
+		return rule{}, c.refuse(c.reached(pattern[0].value), ErrOperator.With(name))
 	}
 	r, err := compile(c, name, pattern[0].value)
 	switch {
@@ -87,16 +87,16 @@ func (c *compiler) expression(element at) (rule, error) {
 	case len(pattern) == 1:
 		return r, nil
 	case name == "numeric" || name == "anything-but":
-		return rule{}, c.refuse(c.reached(pattern[1].value), "Too many elements in numeric expression")
+		return rule{}, c.refuse(c.reached(pattern[1].value), ErrNumericKeys)
 	default:
-		return rule{}, c.refuse(c.reached(pattern[1].value), "Only one key allowed in match expression")
+		return rule{}, c.refuse(c.reached(pattern[1].value), ErrKeys)
 	}
 }
 
 func withText(op op) func(*compiler, string, at) (rule, error) {
 	return func(c *compiler, name string, operand at) (rule, error) {
 		if c.kind(operand) != '"' {
-			return rule{}, c.refuse(c.reached(operand), "%s match pattern must be a string", name)
+			return rule{}, c.refuse(c.reached(operand), ErrPattern.With(name))
 		}
 		return rule{op: op, text: c.text(operand)}, nil
 	}
@@ -104,11 +104,11 @@ func withText(op op) func(*compiler, string, at) (rule, error) {
 
 func (c *compiler) wildcard(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, c.refuse(c.reached(value), "wildcard match pattern must be a string")
+		return rule{}, c.refuse(c.reached(value), ErrWildcard)
 	}
-	parts, wrong := split(c.text(value))
-	if wrong != "" {
-		return rule{}, c.refuse(c.behind(value), "%s", wrong)
+	parts, err := split(c.text(value))
+	if err != nil {
+		return rule{}, c.refuse(c.behind(value), err)
 	}
 	if strings.IndexByte(parts, anything) < 0 {
 		return rule{op: exactString, text: parts}, nil
@@ -123,7 +123,7 @@ const anything = 0xff
 // split gives a wildcard pattern's parts with anything between them. A backslash before
 // an asterisk or a backslash makes it an ordinary character. Positions in the
 // refusals are in bytes and count the quotation mark, as AWS's do.
-func split(pattern string) (parts, wrong string) {
+func split(pattern string) (parts string, err error) {
 	var out strings.Builder
 	out.Grow(len(pattern))
 	for i := 0; i < len(pattern); i++ {
@@ -136,16 +136,16 @@ func split(pattern string) (parts, wrong string) {
 			out.WriteByte(next)
 			i++
 		case c == '\\':
-			return "", "Invalid escape character at pos " + strconv.Itoa(i+1)
+			return "", ErrEscape.With(i + 1)
 		case c == '*' && next == '*':
-			return "", "Consecutive wildcard characters at pos " + strconv.Itoa(i+1)
+			return "", ErrWildcards.With(i + 1)
 		case c == '*':
 			out.WriteByte(anything)
 		default:
 			out.WriteByte(c)
 		}
 	}
-	return out.String(), ""
+	return out.String(), nil
 }
 
 func (c *compiler) anythingBut(_ string, value at) (rule, error) {
@@ -157,22 +157,22 @@ func (c *compiler) anythingBut(_ string, value at) (rule, error) {
 	case '"', '0':
 		return c.anythingButList(value, []at{value})
 	default:
-		return rule{}, c.refuse(c.reached(value), "Value of anything-but must be an array or single string/number value.")
+		return rule{}, c.refuse(c.reached(value), ErrButValue)
 	}
 }
 
 func (c *compiler) anythingButPattern(value at) (rule, error) {
 	pattern := c.members(value)
 	if len(pattern) == 0 {
-		return rule{}, c.refuse(c.behind(value), "Anything-But expression name not found")
+		return rule{}, c.refuse(c.behind(value), ErrButNoOperator)
 	}
 	var r rule
 	var err error
 	switch name, operand := pattern[0].name, pattern[0].value; {
 	case name == "prefix" && c.kind(operand) != '"':
-		err = c.refuse(c.reached(operand), "prefix match pattern must be a string")
+		err = c.refuse(c.reached(operand), ErrButPattern)
 	case name == "prefix" && c.text(operand) == "":
-		err = c.refuse(c.behind(operand), "Null prefix/suffix not allowed")
+		err = c.refuse(c.behind(operand), ErrButEmpty)
 	case name == "prefix":
 		r = rule{op: notPrefix, text: c.text(operand)}
 	case name == "wildcard":
@@ -180,10 +180,10 @@ func (c *compiler) anythingButPattern(value at) (rule, error) {
 			r = not(r)
 		}
 	default:
-		err = c.refuse(c.reached(operand), "Unsupported anything-but pattern: %s", name)
+		err = c.refuse(c.reached(operand), ErrButOperator.With(name))
 	}
 	if err == nil && len(pattern) > 1 {
-		err = c.refuse(c.reached(pattern[1].value), "Only one key allowed in match expression")
+		err = c.refuse(c.reached(pattern[1].value), ErrKeys)
 	}
 	return r, err
 }
@@ -204,7 +204,7 @@ func (c *compiler) anythingButList(of at, list []at) (rule, error) {
 		case '"':
 			o.strings = append(o.strings, c.text(e))
 		case '{', '[', 't', 'f', 'n':
-			return rule{}, c.refuse(c.reached(e), "Inside anything but list, start|null|boolean is not supported.")
+			return rule{}, c.refuse(c.reached(e), ErrButElement)
 		default:
 			n, err := c.number(e, c.reached(e))
 			if err != nil {
@@ -214,7 +214,7 @@ func (c *compiler) anythingButList(of at, list []at) (rule, error) {
 		}
 	}
 	if (len(o.strings) == 0) == (len(o.numbers) == 0) {
-		return rule{}, c.refuse(c.behind(of), "Inside anything but list, either all values are number or string, mixed type is not supported")
+		return rule{}, c.refuse(c.behind(of), ErrButMixed)
 	}
 	slices.Sort(o.strings)
 	slices.Sort(o.numbers)
@@ -228,7 +228,7 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 	case 'f':
 		return rule{op: absent}, nil
 	default:
-		return rule{}, c.refuse(c.reached(value), "exists match pattern must be either true or false.")
+		return rule{}, c.refuse(c.reached(value), ErrExists)
 	}
 }
 
@@ -237,15 +237,15 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 // list once, comes upon the faults.
 func (c *compiler) numeric(_ string, value at) (rule, error) {
 	if c.kind(value) != '[' {
-		return rule{}, c.refuse(c.reached(value), "Value of numeric must be an array.")
+		return rule{}, c.refuse(c.reached(value), ErrNumeric)
 	}
 	list := c.elements(value)
 	if len(list) == 0 || c.kind(list[0]) != '"' {
-		return rule{}, c.refuse(c.reachedIn(value, list, 0), "Invalid member in numeric match: %s", c.token(list, 0))
+		return rule{}, c.refuse(c.reachedIn(value, list, 0), ErrNumericMember.With(c.token(list, 0)))
 	}
 	operator := c.text(list[0])
 	if !slices.Contains([]string{"=", "<", "<=", ">", ">="}, operator) {
-		return rule{}, c.refuse(c.reachedIn(value, list, 1), "Unrecognized numeric range operator: %s", operator)
+		return rule{}, c.refuse(c.reachedIn(value, list, 1), ErrRangeOperator.With(operator))
 	}
 	bound, err := c.boundOf(operator, value, list, 1)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 	}
 	if len(list) > 2 {
 		if operator[0] != '>' {
-			return rule{}, c.refuse(c.reached(list[2]), "Too many elements in numeric expression")
+			return rule{}, c.refuse(c.reached(list[2]), ErrNumericKeys)
 		}
 		if high, err = c.completeRange(bound, value, list); err != nil {
 			return rule{}, err
@@ -278,20 +278,20 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 // completeRange reads the upper end of a range that begins at bottom.
 func (c *compiler) completeRange(bottom int64, of at, list []at) (high int64, err error) {
 	if c.kind(list[2]) != '"' {
-		return 0, c.refuse(c.reached(list[2]), "Bad value in numeric range: %s", c.token(list, 2))
+		return 0, c.refuse(c.reached(list[2]), ErrRangeValue.With(c.token(list, 2)))
 	}
 	operator := c.text(list[2])
 	if operator != "<" && operator != "<=" {
-		return 0, c.refuse(c.behind(list[2]), "Bad numeric range operator: %s", operator)
+		return 0, c.refuse(c.behind(list[2]), ErrRangeEnd.With(operator))
 	}
 	top, err := c.boundOf(operator, of, list, 3)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(list) > 4:
-		return 0, c.refuse(c.reached(list[4]), "Too many terms in numeric range expression")
+		return 0, c.refuse(c.reached(list[4]), ErrRangeTerms)
 	case bottom >= top:
-		return 0, c.refuse(c.behind(of), "Bottom must be less than top")
+		return 0, c.refuse(c.behind(of), ErrRangeEmpty)
 	case operator == "<":
 		return top - 1, nil
 	default:
@@ -305,7 +305,7 @@ func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, err
 		if operator == "=" {
 			operator = "equals"
 		}
-		return 0, c.refuse(c.reachedIn(of, list, i), "Value of %s must be numeric", operator)
+		return 0, c.refuse(c.reachedIn(of, list, i), ErrNumericValue.With(operator))
 	}
 	return c.number(list[i], c.behind(of))
 }
@@ -314,7 +314,7 @@ func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, err
 func (c *compiler) number(v at, offset uint32) (int64, error) {
 	n, ok := parseNumber(c.text(v))
 	if !ok {
-		return 0, c.refuse(offset, "Value must be between -1.0E9 and 1.0E9, inclusive")
+		return 0, c.refuse(offset, ErrNumericRange)
 	}
 	return n, nil
 }
@@ -333,27 +333,27 @@ func (c *compiler) token(list []at, i int) string {
 
 func (c *compiler) cidr(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, c.refuse(c.reached(value), "prefix match pattern must be a string") // so AWS says, for cidr too
+		return rule{}, c.refuse(c.reached(value), ErrCIDR) // so AWS says, for cidr too
 	}
 	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {
-		return rule{}, refuse("Malformed CIDR, one '/' required")
+		return rule{}, ErrCIDRSlash
 	}
 	bits, err := strconv.Atoi(mask)
 	switch {
 	case err != nil:
-		return rule{}, refuse("Malformed CIDR, mask bits must be an integer")
+		return rule{}, ErrCIDRMask
 	case bits < 0:
-		return rule{}, refuse("Malformed CIDR, mask bits must not be negative")
+		return rule{}, ErrCIDRNegative
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err != nil || ip.Zone() != "":
-		return rule{}, refuse("Nonstandard IP address: %s", host)
+		return rule{}, ErrCIDRAddress.With(host)
 	case ip.Is4() && bits >= 32:
-		return rule{}, refuse("IPv4 mask bits must be < 32")
+		return rule{}, ErrCIDRMask4
 	case bits >= 128:
-		return rule{}, refuse("IPv6 mask bits must be < 128")
+		return rule{}, ErrCIDRMask6
 	}
 	return rule{op: cidr, more: &operand{set: &set{network: netip.PrefixFrom(ip, bits).Masked()}}}, nil
 }

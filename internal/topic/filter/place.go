@@ -2,13 +2,10 @@ package filter
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 // AWS tells with most refusals how far its parser had read. It reads the policy without
@@ -38,15 +35,10 @@ func (c *compiler) reachedIn(array at, elements []at, i int) uint32 {
 }
 
 // refuse is a refusal with the place where AWS sees its reason.
-func (c *compiler) refuse(offset uint32, format string, args ...any) *fault.Error {
+func (c *compiler) refuse(offset uint32, err error) error {
 	read := c.source[:offset]
 	c.work += len(read)
-	return refuse("%s%s", fmt.Sprintf(format, args...), secondLine(1+compactLength(read)))
-}
-
-// secondLine is the second line of a refusal.
-func secondLine(column int) string {
-	return fmt.Sprintf("\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: 1, column: %d]", column)
+	return ErrAt.With(err, 1+compactLength(read))
 }
 
 // compactLength is how many characters the beginning of a document has without the
@@ -71,32 +63,29 @@ func compactLength(beginning string) (n int) {
 	return n
 }
 
-// ParseFault is what AWS says of a document that is no JSON object, with the position
-// where that is known.
-func ParseFault(document string) string {
-	const text = "failed to parse JSON."
+// JSONFault is what AWS says of a document that is no JSON object, with the place where
+// that is known.
+func JSONFault(document string) error {
 	rest := strings.TrimLeft(document, " \t\r\n")
 	first, _ := utf8.DecodeRuneInString(rest)
 	switch {
 	case json.Valid([]byte(document)):
-		return text
+		return ErrJSON
 	case first == '{':
 		rest = strings.TrimLeft(rest[1:], " \t\r\n")
 		next, size := utf8.DecodeRuneInString(rest)
 		if size == 0 || next == '"' || next == '}' {
-			return text
+			return ErrJSON
 		}
-		return text + fmt.Sprintf(" Unexpected character ('%c' (code %d)): was expecting double-quote to start field name", next, next) +
-			secondLine(1+compactLength(document[:len(document)-len(rest)]))
+		return ErrAt.With(ErrMemberName.With(next, next), 1+compactLength(document[:len(document)-len(rest)]))
 	case unicode.IsLetter(first):
 		end := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '$' })
 		if end < 0 {
 			end = len(rest)
 		}
 		if word := rest[:end]; word != "true" && word != "false" && word != "null" {
-			return text + fmt.Sprintf(" Unrecognized token '%s': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')", word) +
-				secondLine(1+compactLength(word))
+			return ErrAt.With(ErrWord.With(word), 1+compactLength(word))
 		}
 	}
-	return text
+	return ErrJSON
 }

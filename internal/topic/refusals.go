@@ -73,7 +73,7 @@ var (
 // of one among those of a resource that it creates. Those of other kinds stay alone.
 func InAttribute(err error) error { return in(ErrInAttribute, err) }
 
-// InAttributes: see InAttribute.
+// InAttributes says so of a resource that is created; see InAttribute.
 func InAttributes(err error) error { return in(ErrInAttributes, err) }
 
 func in(where *fault.Rule, err error) error {

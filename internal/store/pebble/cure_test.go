@@ -153,7 +153,7 @@ func TestDamagedYoungTable(t *testing.T) {
 // what is not in the block can be read, nothing that was deleted or overwritten comes
 // back, and what cannot be read is said to be damaged; after a start, too.
 func TestCures(t *testing.T) {
-	soak.Campaign(t, unraced(12, 3), func(t *testing.T, seed uint64) { testCures(t, soak.Rand(seed, 0)) })
+	soak.Campaign(t, soak.Unraced(12, 1), func(t *testing.T, seed uint64) { testCures(t, soak.Rand(seed, 0)) })
 }
 
 func testCures(t *testing.T, r *rand.Rand) {
@@ -340,7 +340,7 @@ func (m *model) check() {
 
 // A crash at any operation of a cure loses nothing more, and lets nothing come back.
 func TestCrashWhileCuring(t *testing.T) {
-	const records = 3000
+	records := soak.Unraced(3000, 1600)
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))
 	for n := range records {
@@ -398,7 +398,7 @@ func TestCrashWhileCuring(t *testing.T) {
 	if len(crashes) < 12 || !strings.Contains(log.String(), "out of the way") {
 		t.Fatalf("%d crashes:\n%s", len(crashes), log.String())
 	}
-	for i := 0; i < len(crashes); i += unraced(1, 6) {
+	for i := 0; i < len(crashes); i += soak.Unraced(1, 12) {
 		o := options(t, crashes[i])
 		o.Logger = slog.New(slog.DiscardHandler)
 		s := open(t, "data", o)

@@ -35,6 +35,7 @@ type Topic struct {
 	archivedFrom time.Time         // no earlier message is in the archive
 	attributes   map[string]string // what has been set, by name
 	redrive      *arn.ARN          // the dead-letter queue that was named last
+	principal    *string           // who subscribed last, but for the account's root
 	incomplete   bool              // while loading: subscriptions came, the topic did not yet
 	gone         bool              // it was deleted
 }
@@ -57,13 +58,6 @@ type subscribers struct {
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
-<<<<<<< HEAD
-	redrive       *arn.ARN                    // the dead-letter queue that was named last
-	principal     *string                     // who subscribed last, but for the account's root
-	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
-	gone          bool                        // it was deleted
-=======
->>>>>>> main
 }
 
 // endpoint is what may be subscribed to a topic once.

@@ -96,7 +96,7 @@ const runTime = time.Minute
 func newLabWith(t testing.TB, o process.Options) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), logger
+	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), cmp.Or(o.Logger, logger)
 	o.Endpoint, o.InitTime = "http://127.0.0.1:4566", cmp.Or(o.InitTime, runTime)
 	o.Code = func(_ context.Context, t function.Target) ([]byte, error) {
 		l.mu.Lock()

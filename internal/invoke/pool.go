@@ -463,6 +463,9 @@ func (p *Pool) expire() {
 func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	// One whose process has ended starts another, before the function's time
 	// begins.
+	if in.Tail {
+		s.stream.starting()
+	}
 	failure, err := s.env.Start()
 	if err != nil {
 		p.close(s)
@@ -473,7 +476,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		p.release(s)
 		return out, nil
 	}
-	s.stream.begin(in)
+	s.stream.begin(in, true)
 	r, err := s.env.Run(&Work{
 		RequestID: in.RequestID, Payload: in.Payload, ClientContext: in.ClientContext, Trace: in.Trace,
 		FunctionARN: in.Target.ARN().String(),
@@ -491,7 +494,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 // explain logs what only the operator can mend. What is a refusal already, or
 // comes of stopping, needs no explanation.
 func (p *Pool) explain(in *Invocation, err error) error {
-	if _, refusal := errors.AsType[*fault.Error](err); !refusal {
+	if !fault.Is(err) {
 		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
 	}
 	return err
@@ -499,7 +502,7 @@ func (p *Pool) explain(in *Invocation, err error) error {
 
 // failedStart is the outcome of an invocation whose environment did not start.
 func (p *Pool) failedStart(in *Invocation, s started) Outcome {
-	s.slot.stream.begin(in)
+	s.slot.stream.begin(in, false)
 	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
 }
 

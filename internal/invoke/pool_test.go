@@ -478,7 +478,7 @@ func TestReportLines(t *testing.T) {
 func TestTail(t *testing.T) {
 	s := newStream(nil, clock.System, new(target("f")))
 	in := &Invocation{Target: target("f"), RequestID: "id", Tail: true}
-	s.begin(in)
+	s.begin(in, true)
 	var all []byte
 	for i := range 3000 {
 		line := fmt.Appendf(nil, "line %d\n", i)

@@ -62,7 +62,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
 		return nil, nil, err

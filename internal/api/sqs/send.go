@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/key"
@@ -129,7 +130,7 @@ func sequenceOf(q arn.ARN, r shard.SendResult) string {
 // failedSend reports an entry that could not be sent. Whatever is wrong with
 // it, its code is that of an invalid parameter.
 func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
-	return failed(call, id, fault.New(fault.InvalidParameter, err.Error()))
+	return failed(call, id, fault.New(fault.InvalidParameter, refusal.Text(err)))
 }
 
 // failed reports an entry of a batch as the service reports err.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -238,27 +237,34 @@ type Page struct {
 // maxLooked is how many groups one list looks at.
 const maxLooked = 10_000
 
-// Groups lists groups in the order of their names: those that begin with prefix
-// and have part in them. Where the list goes on is named by next, which is empty if
-// it does not; a list that leaves out most of what it looks at may be short, or
-// empty, and go on.
-func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class string, p Page) (found []Group, next string, err error) {
+// GroupFilter is what Groups lists. What is empty, or nil, asks for nothing.
+type GroupFilter struct {
+	Region, Account string // which are never empty
+	Prefix, Class   string
+	Name            func(name string) bool
+	Tags            func(tags map[string]string) bool
+}
+
+// Groups lists the groups that a filter lets through, in the order of their names.
+// Where the list goes on is named by next, which is empty if it does not; a list that
+// leaves out most of what it looks at may be short, or empty, and go on.
+func (l *Logs) Groups(_ context.Context, f GroupFilter, p Page) (found []Group, next string, err error) {
 	l.settle()
-	all := groupPrefix(region, account)
-	low := append(bytes.Clone(all), max(prefix, p.After)...)
-	if p.After != "" && p.After >= prefix {
+	all := groupPrefix(f.Region, f.Account)
+	low := append(bytes.Clone(all), max(f.Prefix, p.After)...)
+	if p.After != "" && p.After >= f.Prefix {
 		low = append(low, 0)
 	}
 	at, looked := "", 0
 	var failed error
-	err = l.each(low, behind(append(bytes.Clone(all), prefix...)), func(k, v []byte) bool {
+	err = l.each(low, behind(append(bytes.Clone(all), f.Prefix...)), func(k, v []byte) bool {
 		if len(found) == p.Limit || looked == maxLooked {
 			next = at
 			return false
 		}
 		at = string(k[len(all):])
 		looked++
-		if !strings.Contains(at, part) {
+		if f.Name != nil && !f.Name(at) {
 			return true
 		}
 		g, _ := decodeGroup(v)
@@ -266,7 +272,7 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		if d.Class == "" {
 			d.Class = standard
 		}
-		if class != "" && d.Class != class {
+		if f.Class != "" && d.Class != f.Class || f.Tags != nil && !f.Tags(d.Tags) {
 			return true
 		}
 		t, err := l.totals(g.id)

@@ -10,8 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 // The attributes that an owner sets.
@@ -51,18 +49,17 @@ const All = "All"
 const MaxMessageBytes = 1 << 20
 
 const (
-	trueText         = "true"
-	falseText        = "false"
-	scopeQueue       = "queue"
-	scopeGroup       = "messageGroup"
-	limitPerQueue    = "perQueue"
-	limitPerGroup    = "perMessageGroupId"
-	maxPolicyBytes   = 8192
-	maxKeyIDBytes    = 2048
-	maxSources       = 10
-	maxReceives      = 1000
-	longestInteger   = 10 // digits; more is out of every range
-	unknownAttribute = "Unknown Attribute %s."
+	trueText       = "true"
+	falseText      = "false"
+	scopeQueue     = "queue"
+	scopeGroup     = "messageGroup"
+	limitPerQueue  = "perQueue"
+	limitPerGroup  = "perMessageGroupId"
+	maxPolicyBytes = 8192
+	maxKeyIDBytes  = 2048
+	maxSources     = 10
+	maxReceives    = 1000
+	longestInteger = 10 // digits; more is out of every range
 )
 
 // rule says what an attribute may be.
@@ -137,22 +134,21 @@ func Default(name string) (value string, ok bool) {
 // standard queue and gives the form in which it is kept, compared and
 // returned. The empty string stays empty for a Removable attribute.
 //
-// Errors: fault.InvalidAttributeName for an attribute that does not exist, is
-// read-only, or is not for this kind of queue; fault.InvalidAttributeValue;
-// fault.OverLimit for a policy beyond its limits.
+// Errors: InvalidAttributeName for an attribute that does not exist, is
+// read-only, or is not for this kind of queue; InvalidAttributeValue;
+// OverLimit for a policy beyond its limits.
 func Canonical(name, value string, fifo bool) (string, error) {
 	r, ok := table[name]
 	if !ok || r.readOnly {
-		return "", fault.Newf(fault.InvalidAttributeName, unknownAttribute, name)
+		return "", ErrUnknown.With(name)
 	}
 	if !fifo {
 		switch r.fifo {
 		case anyQueue:
 		case fifoKnown:
-			return "", fault.Newf(fault.InvalidAttributeName,
-				"You can specify the %s only when FifoQueue is set to true.", name)
+			return "", ErrFIFOOnly.With(name)
 		case fifoOnly:
-			return "", fault.Newf(fault.InvalidAttributeName, unknownAttribute, name)
+			return "", ErrUnknown.With(name)
 		}
 	}
 	switch {
@@ -162,13 +158,13 @@ func Canonical(name, value string, fifo bool) (string, error) {
 		return r.parse(name, value)
 	case r.values != nil:
 		if !slices.Contains(r.values, value) {
-			return "", invalid(name)
+			return "", ErrValue.With(name)
 		}
 		return value, nil
 	}
 	n, ok := integer(value)
 	if !ok || n < r.min || n > r.max {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	return strconv.Itoa(n), nil
 }
@@ -192,15 +188,6 @@ func Normalize(request map[string]string, fifo bool) (map[string]string, error) 
 		}
 	}
 	return set, nil
-}
-
-func invalid(name string) error {
-	return fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s.", name)
-}
-
-// refused is AWS's longer form, which shows the value and a reason.
-func refused(name, value, reason string) error {
-	return fault.Newf(fault.InvalidAttributeValue, "Value %s for parameter %s is invalid. Reason: %s", value, name, reason)
 }
 
 // integer reads a number written in decimal digits alone.

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,36 +9,32 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
+// ofBoth begin both layouts.
+var ofBoth = metrics.Layout{
+	sentNone:     {Name: "NumberOfMessagesSent", Unit: count},
+	receivedNone: {Name: "NumberOfMessagesReceived", Unit: count},
+	deletedNone:  {Name: "NumberOfMessagesDeleted", Unit: count},
+	emptyNone:    {Name: "NumberOfEmptyReceives", Unit: count},
+	visible:      {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
+	notVisible:   {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
+	delayed:      {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
+	oldestAge:    {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
+}
+
 // Layouts are what samples of queues hold: see metrics.Layout.
 var Layouts = []metrics.Layout{
-	standardQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		noisyGroups:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
-		quietVisible:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
-		quietNotVisible:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
-		quietDelayed:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
-		quietOldestAge:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
-		quietWithoutAges: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
-	},
-	fifoQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		deduplicatedNone: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
-		groupsInFlight:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
-	},
+	standardQueue: slices.Concat(ofBoth, metrics.Layout{
+		noisyGroups - ownLevels:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
+		quietVisible - ownLevels:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
+		quietNotVisible - ownLevels:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
+		quietDelayed - ownLevels:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
+		quietOldestAge - ownLevels:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
+		quietWithoutAges - ownLevels: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
+	}),
+	fifoQueue: slices.Concat(ofBoth, metrics.Layout{
+		deduplicatedNone - ownLevels: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
+		groupsInFlight - ownLevels:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
+	}),
 }
 
 const seconds = "Seconds"
@@ -59,6 +56,8 @@ const (
 	notVisible   = 5
 	delayed      = 6
 	oldestAge    = 7
+
+	ownLevels = 8 // where those of one layout alone begin
 
 	noisyGroups      = 8
 	quietVisible     = 9
@@ -114,6 +113,7 @@ type told struct {
 	since  int64      // the minute from which on it is steady; 0: it is not
 	listed int64      // the minute in which the metrics were last listed so; 0: never
 	over   bool       // the queue is gone
+	idle   int64      // the minute from which on nothing was told, as the queue was idle; 0: not known
 }
 
 const (
@@ -125,14 +125,17 @@ const (
 	relist = 15
 )
 
-// tell tells of a minute that is over. wrote says that there is something to be
-// written for it.
-func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample) (wrote bool) {
+// tell tells of a minute that is over, of a queue that was made at a time. wrote says
+// that there is something to be written for it.
+func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
 	t := &c.told
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
 		return false
+	}
+	if t.sample == "" {
+		q.endIdle(c, minute-1, created)
 	}
 	same := t.sample != "" && q.points.Continues(p, t.sample)
 	if same && t.since > 0 {
@@ -192,7 +195,7 @@ func (q *Queues) rest(c *counters, last int64, gone bool) {
 	defer t.mu.Unlock()
 	t.over = t.over || gone
 	q.endSteady(c, last)
-	t.sample = ""
+	t.sample, t.idle = "", last+1
 }
 
 // fill records what a queue tells of a minute, where nothing else is told of it.

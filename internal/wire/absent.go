@@ -82,11 +82,11 @@ func (x *exchange) addressAbsent(scope sigv4.Scope) bool {
 		x.call.Protocol = protocolCBOR
 	case strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"), r.URL.Query().Has("Action"), xmlServices[scope.Service]:
 		x.call.Protocol = protocolQuery
-		x.absentXML = scope.Service
+		x.absent.xml = scope.Service
 	default:
 		x.call.Protocol = protocolREST
 	}
-	x.absent = fault.Newf(fault.InvalidAction, "Godwit has no %s; it speaks %s.", title, h.speaks())
+	x.absent.why = fault.Newf(fault.InvalidAction, "Godwit has no %s; it speaks %s.", title, h.speaks())
 	return true
 }
 
@@ -139,13 +139,19 @@ func (x *exchange) noAction(name string) error {
 	return fault.Newf(fault.InvalidAction, "Godwit has no action %s of %s.", printable(name), x.service.title())
 }
 
+// absence is of a service that is not here.
+type absence struct {
+	why *fault.Error
+	xml string // its name in credential scopes, if it is to be told in XML
+}
+
 // absentShape has the status, and the code of S3, that the clients of services that are
 // not here know for what there is not.
 func (x *exchange) absentShape(shape errorShape) errorShape {
 	switch {
 	case x.call.Protocol == protocolREST:
 		shape.Status = http.StatusNotFound
-	case x.call.Protocol == protocolQuery && xmlServices[x.absentXML]:
+	case x.call.Protocol == protocolQuery && xmlServices[x.absent.xml]:
 		shape.Code, shape.Status = "NotImplemented", http.StatusNotImplemented
 	}
 	return shape
@@ -156,7 +162,7 @@ func (x *exchange) absentShape(shape errorShape) errorShape {
 func (x *exchange) appendAbsentXML(dst []byte, shape errorShape, text string) []byte {
 	begin, end, id := `<ErrorResponse><Error><Type>Sender</Type>`, `</Error>`, "RequestId"
 	last := "</ErrorResponse>"
-	switch x.absentXML {
+	switch x.absent.xml {
 	case "s3", "s3express", "s3-outposts":
 		begin, end, last = "<Error>", "", "</Error>"
 	case "ec2":

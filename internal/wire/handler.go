@@ -169,8 +169,7 @@ type exchange struct {
 	asJSON  bool              // a Query request that wants its answer in JSON
 	unknown string            // the name of an operation that the service does not have
 
-	absent    *fault.Error // why a service that is not here does not answer; nil: it is here
-	absentXML string       // its name in credential scopes, if it is to be told in XML
+	absent absence // zero: the service is here
 
 	headers [3]string          // the values of headers that differ from answer to answer
 	large   bool               // the body is large, and holds a token
@@ -196,8 +195,8 @@ func (x *exchange) identify() {
 // read finds out what is asked for and reads its input.
 func (x *exchange) read() (in any, err error) {
 	x.identify()
-	if x.absent != nil {
-		return nil, x.absent
+	if x.absent.why != nil {
+		return nil, x.absent.why
 	}
 	body, err := x.readBody()
 	if body != nil {

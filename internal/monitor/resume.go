@@ -53,10 +53,10 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 		}
 		c := q.of(arn.Queue(r.Region, r.Account, d[0].Value))
 		c.used.Store(minute)
-		c.told.mu.Lock()
-		defer c.told.mu.Unlock()
-		c.told.since, c.told.sample = max(r.From, 1), r.Sample
-		c.told.listed = minute
+		c.last.mu.Lock()
+		defer c.last.mu.Unlock()
+		c.last.since, c.last.sample = max(r.From, 1), r.Sample
+		c.last.listed = minute
 	})
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func functionConfig() function.Config {
 func createFunction(name string, zip []byte) function.Create {
 	return function.Create{
 		ARN: functionARN(name), Config: functionConfig(), Code: function.Code{SHA256: sha256.Sum256(zip)},
-		Revision: "created", Settled: "active",
+		Revision: "created", ReadyRevision: "active",
 	}
 }
 
@@ -88,7 +88,7 @@ func TestFunctionLifecycle(t *testing.T) {
 	serves(first, "active")
 	reopen()
 	serves(first, "active")
-	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", Settled: "updated"}
+	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", ReadyRevision: "updated"}
 	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
 		t.Fatal(err)
 	}

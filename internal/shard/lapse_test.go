@@ -39,7 +39,7 @@ func TestLapseAfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const waiting = topics.LapseStep + 10
+	const waiting = topics.ExpiryStep + 10
 	for n := range waiting {
 		pending(e, n)
 	}
@@ -112,7 +112,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{"Policy": doc}}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range topics.LapseStep {
+	for i := range topics.ExpiryStep {
 		if _, err := e.Subscribe(ctx, topic.Subscribe{
 			Topic: name, Owner: account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: subscriptionID(i), Token: fmt.Sprint(i),
 		}); err != nil {
@@ -122,7 +122,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.LapseStep) || largest > 2<<20 {
-		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.LapseStep, largest, err)
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.ExpiryStep) || largest > 2<<20 {
+		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.ExpiryStep, largest, err)
 	}
 }

@@ -60,7 +60,7 @@ func TestHistoriesReplay(t *testing.T) {
 				w.settle(t, w.Untag(topic(t), []string{rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")}, &w.batch))
 			},
 			"lapse": func(t *rapid.T) {
-				w.RemoveLapsed(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
+				w.RemoveExpired(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
 				w.settle(t, nil)
 			},
 			"subscribe": func(t *rapid.T) {

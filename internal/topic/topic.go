@@ -41,7 +41,7 @@ type Topic struct {
 	attributes    map[string]string // what has been set, by name
 	subscriptions sorted.List[*Subscription]
 	shares        map[string]*share            // of subscriptions, by the account that owns them
-	lapsing       sorted.List[*Subscription]   // those that lapse, the next one first
+	expiring      sorted.List[*Subscription]   // those that lapse, the next one first
 	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
@@ -63,7 +63,7 @@ func newTopic(name arn.ARN) *Topic {
 		attributes:    map[string]string{},
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		shares:        map[string]*share{},
-		lapsing:       sorted.List[*Subscription]{Compare: compareLapses},
+		expiring:      sorted.List[*Subscription]{Compare: compareExpiries},
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},

@@ -45,7 +45,7 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 // confirmSubscription answers ConfirmSubscription, which is also what a visit
 // to a SubscribeURL calls: the token is all that it needs.
 func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
-	// Whoever holds the token may confirm, of whatever account.
+	// The token is enough to confirm, from any account.
 	t, err := parseARN(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, err

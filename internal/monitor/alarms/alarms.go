@@ -53,7 +53,7 @@ type Options struct {
 	MaxAlarms int
 	// MaxWaiting is how many actions of an account's alarms in a region may wait for
 	// what cannot execute them now; 0 means 10,000. Beyond it the oldest of the
-	// longest line is given up.
+	// longest queue is given up.
 	MaxWaiting int
 	// Wake is called when there is an alarm that Tick should evaluate, and WakeShort
 	// when there is one for TickShort.
@@ -69,15 +69,15 @@ type Engine struct {
 	log     *journal.Stream // what is written
 	reader  journal.Reader  // of that, too
 
-	guard    *poison.Guard
-	mu       sync.Mutex // guards what follows, and orders the commits
-	alarms   map[ID]*alarm.Alarm
-	counts   map[metrics.Owner]int
-	sequence uint32    // tells apart what happens in a millisecond
-	latest   time.Time // of what was written
-	lines    lines
+	guard        *poison.Guard
+	mu           sync.Mutex // guards what follows, and orders the commits
+	alarms       map[ID]*alarm.Alarm
+	counts       map[metrics.Owner]int
+	sequence     uint32    // tells apart what happens in a millisecond
+	latest       time.Time // of what was written
+	actionQueues actionQueues
 
-	executing sync.Mutex // held by whoever executes actions
+	executing sync.Mutex // held while actions are executed
 }
 
 // The keys of this package: the prefix of all, and what follows it.
@@ -105,7 +105,7 @@ func Open(o Options) (*Engine, error) {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
 	}
-	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines(), guard: poison.New(o.Logger, o.Fatal)}
+	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, actionQueues: newActionQueues(), guard: poison.New(o.Logger, o.Fatal)}
 	var err error
 	if e.log, _, err = o.Journal.Stream(keyspace.AlarmStream, nil); err != nil {
 		return nil, fmt.Errorf("alarms cannot be read: %w", err)
@@ -143,7 +143,7 @@ func Open(o Options) (*Engine, error) {
 				unreadable.Delete(key)
 				return nil
 			}
-			e.lines.add(p.line(), bytes.Clone(key))
+			e.actionQueues.add(p.actionQueue(), bytes.Clone(key))
 			return nil
 		})
 	}
@@ -214,7 +214,7 @@ func (e *Engine) hasShort() bool {
 func (e *Engine) busy() bool {
 	e.guard.Lock(&e.mu)
 	defer e.guard.Unlock(&e.mu)
-	return len(e.alarms) > 0 || len(e.lines.all) > 0
+	return len(e.alarms) > 0 || len(e.actionQueues.all) > 0
 }
 
 func (e *Engine) now() time.Time { return e.options.Clock.Now().Truncate(time.Millisecond) }
@@ -229,8 +229,8 @@ type commit struct {
 
 // due is an action that the change makes due.
 type due struct {
-	line lineID
-	key  []byte
+	actionQueue queueID
+	key         []byte
 }
 
 func (e *Engine) begin() *commit { return &commit{e: e, now: e.now()} }
@@ -276,7 +276,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 			}
 			key := c.stamp([]byte{prefix, kindPending})
 			c.batch.Set(key, encode(p))
-			c.due = append(c.due, due{p.line(), key})
+			c.due = append(c.due, due{p.actionQueue(), key})
 		}
 	}
 	c.put(a)
@@ -285,7 +285,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
 
 // apply writes the change. It is durable after the next Sync of the log, for which
-// whoever tells of it waits without the lock.
+// the caller waits for it without the lock.
 func (c *commit) apply() {
 	if c.batch.Len() == 0 {
 		return
@@ -293,7 +293,7 @@ func (c *commit) apply() {
 	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
 	c.e.log.Append(true, c.now.UnixMilli(), &c.batch)
 	for _, d := range c.due {
-		c.e.lines.add(d.line, d.key)
+		c.e.actionQueues.add(d.actionQueue, d.key)
 	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now

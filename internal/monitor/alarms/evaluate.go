@@ -16,7 +16,7 @@ import (
 // while there are alarms.
 func (e *Engine) Tick(at time.Time) (more bool, err error) {
 	e.mu.Lock()
-	e.lines.retry()
+	e.actionQueues.retry()
 	e.mu.Unlock()
 	err = e.evaluateAll(at, false)
 	return e.busy(), err

@@ -29,26 +29,34 @@ type Topic struct {
 	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
 	Delivery *retry.TopicPolicy
 
-	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
-	// all that ever were.
-	Confirmed, Pending, Deleted int
-	filtered                    int     // of the confirmed, those with a filter policy
-	byScope                     Reached // these by the policy's scope
-	replaying                   int     // of all, those with a replay under way
+	counts
+	subscribers
 
-	archivedFrom time.Time // no earlier message is in the archive
+	archivedFrom time.Time         // no earlier message is in the archive
+	attributes   map[string]string // what has been set, by name
+	redrive      *arn.ARN          // the dead-letter queue that was named last
+	incomplete   bool              // while loading: subscriptions came, the topic did not yet
+	gone         bool              // it was deleted
+}
 
-	attributes    map[string]string // what has been set, by name
+// counts are of a topic's subscriptions.
+type counts struct {
+	Confirmed, Pending int
+	Deleted            int     // of all that ever were
+	filtered           int     // of the confirmed, those with a filter policy
+	byScope            Reached // these by the policy's scope
+	replaying          int     // of all, those with a replay under way
+}
+
+// subscribers finds a topic's subscriptions.
+type subscribers struct {
 	subscriptions sorted.List[*Subscription]
-	shares        map[string]*share            // of subscriptions, by the account that owns them
+	shares        map[string]*share            // by the account that owns them
 	expiring      sorted.List[*Subscription]   // those that lapse, the next one first
-	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
+	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[endpoint]*Subscription
-	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
+	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
-	redrive       *arn.ARN                    // the dead-letter queue that was named last
-	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
-	gone          bool                        // it was deleted
 }
 
 // endpoint is what may be subscribed to a topic once.
@@ -58,9 +66,7 @@ type endpoint struct {
 }
 
 func newTopic(name arn.ARN) *Topic {
-	return &Topic{
-		ARN:           name,
-		attributes:    map[string]string{},
+	return &Topic{ARN: name, attributes: map[string]string{}, subscribers: subscribers{
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		shares:        map[string]*share{},
 		expiring:      sorted.List[*Subscription]{Compare: compareExpiries},
@@ -68,7 +74,7 @@ func newTopic(name arn.ARN) *Topic {
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
 		removed:       map[string]*Subscription{},
-	}
+	}}
 }
 
 func compareIDs(a, b *Subscription) int { return strings.Compare(a.ID(), b.ID()) }

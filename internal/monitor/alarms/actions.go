@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Executor executes an action.
@@ -118,8 +119,8 @@ func (ls *actionQueues) longest(o metrics.Owner) (longest *actionQueue) {
 // Execute executes the actions that are due. A queue whose oldest cannot be executed
 // now waits for the next Tick.
 func (e *Engine) Execute(ctx context.Context) error {
-	e.guard.Lock(&e.executing)
-	defer e.guard.Unlock(&e.executing)
+	e.executing.Lock()
+	defer e.executing.Unlock()
 	for {
 		l, key := e.first()
 		if l == nil {
@@ -127,14 +128,14 @@ func (e *Engine) Execute(ctx context.Context) error {
 		}
 		p, err := e.pending(key)
 		if errors.Is(err, errUnreadable) { // it must hold up no other
-			e.options.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
+			e.kernel.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
 			e.end(l, nil, "")
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		e.log.Sync() // what is told of is not taken back
+		e.shard.Log.Sync() // what is told of is not taken back
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {
@@ -147,7 +148,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 			default:
 			}
 			failure = err.Error()
-			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
+			e.kernel.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
 		}
 		e.end(l, &p, failure)
 	}
@@ -156,13 +157,13 @@ func (e *Engine) Execute(ctx context.Context) error {
 // first is the first queue that is ready, and the key of its oldest action; nil:
 // there is none.
 func (e *Engine) first() (l *actionQueue, key []byte) {
-	e.guard.Lock(&e.mu)
-	defer e.guard.Unlock(&e.mu)
-	if len(e.actionQueues.ready) == 0 {
-		return nil, nil
-	}
-	l = e.actionQueues.ready[0]
-	return l, l.keys[0]
+	e.shard.View(func() {
+		if len(e.actionQueues.ready) > 0 {
+			l = e.actionQueues.ready[0]
+			key = l.keys[0]
+		}
+	})
+	return l, key
 }
 
 // pending reads an action. It fails with errUnreadable if that will not change.
@@ -184,25 +185,26 @@ var errUnreadable = errors.New("it cannot be read")
 
 // putOff has the first queue that is ready wait.
 func (e *Engine) putOff(l *actionQueue) {
-	e.guard.Lock(&e.mu)
-	defer e.guard.Unlock(&e.mu)
-	e.actionQueues.ready = e.actionQueues.ready[1:]
-	e.actionQueues.later = append(e.actionQueues.later, l)
+	e.shard.View(func() {
+		e.actionQueues.ready = e.actionQueues.ready[1:]
+		e.actionQueues.later = append(e.actionQueues.later, l)
+	})
 }
 
 // end takes the oldest action of a queue off the store and notes it in the history,
 // but for nil, one that cannot be read.
 func (e *Engine) end(l *actionQueue, p *pending, failure string) {
-	e.guard.Lock(&e.mu)
-	defer e.guard.Unlock(&e.mu)
-	c := e.begin()
-	c.batch.Delete(l.keys[0])
-	if p != nil {
-		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
-	}
-	c.apply()
-	e.actionQueues.shorten(l)
+	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
+		c := e.begin()
+		c.batch.Delete(l.keys[0])
+		if p != nil {
+			a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+			c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+		}
+		c.apply()
+		e.actionQueues.shorten(l)
+		return nil
+	})
 }
 
 // giveUp ends actions that wait where an owner has more than may.
@@ -220,7 +222,7 @@ func (e *Engine) giveUp() error {
 		if err != nil {
 			return err
 		}
-		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
+		e.kernel.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
 		e.end(l, known, "It could not be executed, and too many actions wait.")
 	}
 }
@@ -228,13 +230,14 @@ func (e *Engine) giveUp() error {
 // excess is the longest queue of an owner that has too many actions, and the key of
 // its oldest; nil: no owner has.
 func (e *Engine) excess() (l *actionQueue, key []byte) {
-	e.guard.Lock(&e.mu)
-	defer e.guard.Unlock(&e.mu)
-	for o, n := range e.actionQueues.sizes {
-		if n > e.options.MaxWaiting {
-			l = e.actionQueues.longest(o)
-			return l, l.keys[0]
+	e.shard.View(func() {
+		for o, n := range e.actionQueues.sizes {
+			if n > e.options.MaxWaiting {
+				l = e.actionQueues.longest(o)
+				key = l.keys[0]
+				return
+			}
 		}
-	}
-	return nil, nil
+	})
+	return l, key
 }

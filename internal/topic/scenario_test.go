@@ -100,7 +100,7 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 		}
 		return show(t.Tags, ""), nil
 
-	case "lapse":
+	case "expire":
 		var out strings.Builder
 		for _, gone := range w.RemoveExpired(w.now, 2, &w.batch) {
 			fmt.Fprintf(&out, "gone: %s, incarnation %d\n", gone.ShownEndpoint(), gone.Incarnation)

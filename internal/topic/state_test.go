@@ -135,7 +135,7 @@ func dump(s *State) map[string]any {
 	return all
 }
 
-// expiring are the subscriptions that lapse, topic by topic.
+// expiring are the subscriptions that may expire, topic by topic.
 func expiring(s *State) (all []*Subscription) {
 	for _, t := range s.expiring.Items {
 		all = append(all, t.expiring.Items...)
@@ -163,7 +163,7 @@ func consistent(s *State) error {
 	}
 	for _, t := range s.expiring.Items {
 		if len(t.expiring.Items) == 0 || !slices.IsSortedFunc(t.expiring.Items, compareExpiries) || s.topics[t.ARN] != t {
-			return fmt.Errorf("what lapses of %v is not in order", t.ARN)
+			return fmt.Errorf("what expires of %v is not in order", t.ARN)
 		}
 	}
 	for _, t := range s.order.Items {
@@ -177,7 +177,7 @@ func consistent(s *State) error {
 					filtered++
 				}
 			} else if !slices.Contains(t.expiring.Items, sub) {
-				return fmt.Errorf("%v does not lapse", sub.ARN)
+				return fmt.Errorf("%v does not expire", sub.ARN)
 			}
 			if sub.confirmation != nil {
 				tokens++
@@ -214,7 +214,7 @@ func consistent(s *State) error {
 		}
 	}
 	if n := len(expiring(s)); n != pending || !slices.IsSortedFunc(s.expiring.Items, s.expiring.Compare) {
-		return fmt.Errorf("%d subscriptions lapse, %d are pending", n, pending)
+		return fmt.Errorf("%d subscriptions expire, %d are pending", n, pending)
 	}
 	if owned != 0 || len(s.topics) != len(s.order.Items) {
 		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.Items))

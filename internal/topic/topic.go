@@ -52,7 +52,7 @@ type counts struct {
 type subscribers struct {
 	subscriptions sorted.List[*Subscription]
 	shares        map[string]*share            // by the account that owns them
-	expiring      sorted.List[*Subscription]   // those that lapse, the next one first
+	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore

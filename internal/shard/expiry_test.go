@@ -16,10 +16,10 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestLapseAfterRestart: subscriptions that nobody confirms go at their time,
+// TestExpiryAfterRestart: unconfirmed subscriptions expire at their time,
 // with their backlogs, though the process that took them is gone; more of them
 // than one command removes go all the same, and no confirmed one does.
-func TestLapseAfterRestart(t *testing.T) {
+func TestExpiryAfterRestart(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(start)
 	fs := vfs.NewMem()
@@ -98,9 +98,9 @@ func TestLapseAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLapsesAreBounded: a topic's record, which counts what was removed, may be as
-// large as its policy; those who never confirmed go in commits of at most 4 MiB.
-func TestLapsesAreBounded(t *testing.T) {
+// TestExpiryIsBounded: a topic's record, which counts what was removed, may be as
+// large as its policy; unconfirmed subscriptions are removed in commits of at most 4 MiB.
+func TestExpiryIsBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	now := clock.NewVirtual(start)

@@ -17,7 +17,7 @@ type activity struct {
 
 // touch notes that something was done in a minute; inactive says that it has to be
 // made active.
-func (l *activity) touch(minute int64) (asleep bool) {
+func (l *activity) touch(minute int64) (inactive bool) {
 	if l.used.Load() != minute {
 		l.used.Store(minute)
 	}

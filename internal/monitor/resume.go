@@ -46,9 +46,9 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	q.started = minute
 	for _, queue := range holding {
 		c := q.of(queue)
-		c.told.mu.Lock()
-		c.told.idle = minute
-		c.told.mu.Unlock()
+		c.last.mu.Lock()
+		c.last.idle = minute
+		c.last.mu.Unlock()
 	}
 	err := q.points.EachSteady(func(r *metrics.Steady) {
 		d := metrics.SplitDimensions(r.Dimensions)

@@ -42,10 +42,14 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if q.points == nil {
 		return nil
 	}
-	for _, queue := range holding {
-		q.of(queue)
-	}
 	minute := metrics.Minute(at)
+	q.started = minute
+	for _, queue := range holding {
+		c := q.of(queue)
+		c.last.mu.Lock()
+		c.last.idle = minute
+		c.last.mu.Unlock()
+	}
 	err := q.points.EachSteady(func(r *metrics.Steady) {
 		d := metrics.SplitDimensions(r.Dimensions)
 		if r.Namespace != "AWS/SQS" || len(d) != 1 {
@@ -53,10 +57,10 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 		}
 		c := q.of(arn.Queue(r.Region, r.Account, d[0].Value))
 		c.used.Store(minute)
-		c.told.mu.Lock()
-		defer c.told.mu.Unlock()
-		c.told.since, c.told.sample = max(r.From, 1), r.Sample
-		c.told.listed = minute
+		c.last.mu.Lock()
+		defer c.last.mu.Unlock()
+		c.last.since, c.last.sample = max(r.From, 1), r.Sample
+		c.last.listed = minute
 	})
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	case s.Is(layout.Moving):
 		return Need{}, ErrNotLeased
 	case !latest(s, h):
-		return Need{}, nil // somebody else has it now
+		return Need{}, nil // it has another lease now
 	case now+timeout-s.Received > maxVisibility:
 		return Need{}, ErrVisibility
 	case leased && timeout == 0:

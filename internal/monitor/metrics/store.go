@@ -467,7 +467,7 @@ func (w *writer) release(r *Resource) {
 		latest = max(latest, m.latest)
 	}
 	if kept == 0 && !r.dirty && !r.waiting {
-		// Whoever gets it anew does not know what has been written of these minutes.
+		// A new one does not know what has been written of these minutes.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
 		r.gone = true

@@ -1,0 +1,82 @@
+package topics_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// BenchmarkPublish publishes 1 KiB to raw queues, 16 at once, on a disk.
+func BenchmarkPublish(b *testing.B) {
+	for _, queueCount := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(queueCount), func(b *testing.B) {
+			ctx := context.Background()
+			s, err := pebble.Open(b.TempDir(), pebble.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			var ids atomic.Int64
+			newID := func() message.ID { return shardtest.MessageID(int(ids.Add(1))) }
+			e := shardtest.Open(b, shard.Options{
+				Journal: shardtest.JournalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
+				Render: func(n *message.Message) (*message.Message, error) {
+					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
+					m.Seal()
+					return m, nil
+				},
+			})
+			defer e.Close()
+			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
+				b.Fatal(err)
+			}
+			for i := range queueCount {
+				q := shardtest.QueueARN(fmt.Sprint("q", i))
+				if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := e.Subscribe(ctx, topic.Subscribe{
+					Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "sqs", Endpoint: q.String(), ID: shardtest.SubscriptionID(i + 1),
+					Attributes: map[string]string{"RawMessageDelivery": "true"},
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			body := []byte(strings.Repeat("x", 1024))
+			b.ReportAllocs()
+			b.SetParallelism(8)
+			before := processorTime(b)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "µs-cpu/op")
+		})
+	}
+}
+
+// processorTime is what this process has used, which another load on the machine
+// changes little.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

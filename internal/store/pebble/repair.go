@@ -1,0 +1,558 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/pace"
+	"godwit.dev/godwit/internal/store/pebble/quarantine"
+)
+
+const (
+	// repairRetryDelay is how long after a repair that did not succeed the next is tried.
+	repairRetryDelay = 10 * time.Second
+
+	// Records that damage covers are written at once up to coverRecords of coverBytes:
+	// other writes wait meanwhile.
+	coverRecords = 256
+	coverBytes   = 1 << 20
+
+	maxWanted = 100 // files, and blocks of each
+
+	// A block is full long before it has so many values of those that are kept apart.
+	maxValues = 1 << 16
+)
+
+// repairs takes damage out of the way of compactions. A damaged block of a table is noted
+// with the keys that it may hold; what lies below it of these keys, and would come to
+// light without it, is deleted and kept aside, in the same commits; then a block
+// without records stands for it. A reading of these keys goes on finding nothing, and
+// DamageIn saying why. A damaged block of values is noted with the keys that refer to
+// it, and one with empty values stands for it.
+type repairs struct {
+	ctx   context.Context // ends with Close
+	stop  context.CancelFunc
+	run   pace.Delayed
+	one   sync.Mutex // held by what runs
+	notes *quarantine.Notes
+
+	mu     sync.Mutex // guards what follows
+	begin  func()     // nil: not yet
+	wanted map[string]places
+	stuck  map[string]bool // what cannot be repaired
+
+	// Held while a write is applied; and alone while what damage covers is.
+	writing sync.RWMutex
+	views   pace.Views
+}
+
+// places are damaged blocks of a file: their lengths by their offsets, in bytes.
+type places map[int64]int64
+
+// want has a file repaired. It may be called with any lock held.
+func (c *repairs) want(file string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.wanted[file]
+	if c.stuck[file] || of == nil && len(c.wanted) >= maxWanted || len(of) >= maxWanted {
+		return
+	}
+	if of == nil {
+		of = places{}
+		if c.wanted == nil {
+			c.wanted = map[string]places{}
+		}
+		c.wanted[file] = of
+	}
+	if b, ok := quarantine.Place(err); ok {
+		of[b.Offset] = b.Length
+	}
+	if c.begin != nil {
+		c.run.After(0, c.begin)
+	}
+}
+
+// isStuck reports whether there is damage that cannot be repaired.
+func (c *repairs) isStuck() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.stuck) > 0
+}
+
+// opened begins what was wanted so far.
+func (c *repairs) opened(run func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin = run
+	if len(c.wanted) > 0 {
+		c.run.After(0, run)
+	}
+}
+
+// end stops the repairs.
+func (c *repairs) end() {
+	c.run.Refuse()
+	c.stop()
+	c.run.End()
+}
+
+// errStuck reports damage that cannot be taken out of the way.
+var errStuck = errors.New("compactions cannot go past it")
+
+// repair repairs what is wanted.
+func (s *Store) repair() {
+	c := &s.repairs
+	c.one.Lock()
+	defer c.one.Unlock()
+	c.mu.Lock()
+	wanted := c.wanted
+	c.wanted = nil
+	c.mu.Unlock()
+	repaired, again := false, false
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if c.ctx.Err() != nil {
+			return
+		}
+		done, err := s.repairFile(name, wanted[name])
+		repaired = repaired || done
+		switch {
+		case err == nil:
+		case c.ctx.Err() != nil || s.failed() != nil:
+			return
+		case errors.Is(err, errStuck):
+			c.mu.Lock()
+			if c.stuck == nil {
+				c.stuck = map[string]bool{}
+			}
+			c.stuck[name] = true
+			c.mu.Unlock()
+			s.damage.rename(name, err)
+			s.log.Error("damage stays in the way of compactions: what is written takes more and more space until the store is salvaged",
+				"file", name, "error", reason(err))
+		default:
+			again = true
+			s.log.Warn("damage is not yet out of the way of compactions: it is tried again", "file", name, "error", reason(err))
+			c.mu.Lock()
+			if c.wanted == nil {
+				c.wanted = map[string]places{}
+			}
+			if c.wanted[name] == nil {
+				c.wanted[name] = places{}
+			}
+			maps.Copy(c.wanted[name], wanted[name])
+			c.mu.Unlock()
+		}
+	}
+	if repaired {
+		s.merging.mended()
+	}
+	if again {
+		c.run.After(repairRetryDelay, s.repair)
+	}
+}
+
+// repairFile takes the damage of a file out of the way. It reports whether there was any
+// that was in the way.
+func (s *Store) repairFile(name string, at places) (done bool, err error) {
+	if err := s.enter(); err != nil {
+		return false, err
+	}
+	defer s.using.RUnlock()
+	stem, suffix, _ := strings.Cut(name, ".")
+	number, err := strconv.ParseUint(stem, 10, 64)
+	if err != nil {
+		return false, nil // no file of data
+	}
+	// What it holds open stays while it is looked at.
+	pin, err := s.db.NewIter(nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = pin.Close() }()
+	v, err := s.version()
+	if err != nil {
+		return false, err
+	}
+	if suffix == "sst" {
+		return s.repairTable(v, number, name, at)
+	}
+	return s.repairValues(v, number, name, at)
+}
+
+// version is what the manifest says now.
+func (s *Store) version() (*files.Version, error) {
+	list, err := files.List(s.fs, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := files.ReadManifest(s.fs, s.fs.PathJoin(s.dir, list.ManifestMarker), false)
+	return v, err
+}
+
+// repairTable takes the damaged blocks of a table out of the way.
+func (s *Store) repairTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
+	before, _ := s.repairs.notes.Of(name)
+	known := func(offset int64) bool {
+		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
+	}
+	if before.Ready && len(at) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(at)), func(offset int64) bool { return !known(offset) }) {
+		return false, nil // and blocks stand for them
+	}
+	level := -1
+	var smallest []byte
+	for _, t := range v.Tables {
+		if t.File != number {
+			continue
+		}
+		if level < 0 || bytes.Compare(t.Smallest, smallest) < 0 {
+			smallest = t.Smallest
+		}
+		level = t.Level
+	}
+	if level < 0 {
+		return false, nil // it is no part of the store any more
+	}
+	path := s.fs.PathJoin(s.dir, name)
+	flips, err := files.Mend(s.fs, path, false, 0, 0)
+	var bad []files.Block
+	if err == nil {
+		bad, err = files.DamagedBlocks(files.Flipped(s.fs, flips), path)
+	}
+	if errors.Is(err, files.ErrUnreadable) {
+		return false, fmt.Errorf("%w: %w", errStuck, err)
+	}
+	if err != nil || len(bad)+len(flips) == 0 {
+		return false, err
+	}
+	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
+	for _, b := range bad {
+		key := b.First // not behind those that it holds, and so a key that the table may have
+		if len(key) == 0 {
+			key = smallest
+		}
+		if bytes.Compare(key, b.Last) > 0 {
+			key = b.Last
+		}
+		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key})
+		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})
+	}
+	note.Reason = damageOf(&note)
+	if before.Ready && len(before.Flips) == len(flips) && !slices.ContainsFunc(bad, func(b files.Block) bool { return !known(b.Offset) }) {
+		return false, nil
+	}
+	if err := s.repairs.notes.Check(&note); err != nil {
+		return false, fmt.Errorf("%w: %w", errStuck, err)
+	}
+	if err := s.quarantine(&note); err != nil {
+		return false, err
+	}
+	covered, err := s.cover(v, number, level, &note)
+	if err != nil {
+		return false, err
+	}
+	if err := s.repairs.views.Pass(s.repairs.ctx); err != nil {
+		return false, err
+	}
+	note.Ready = true
+	return s.replace(&note, covered)
+}
+
+// quarantine makes a note durable, and has readings know of it.
+func (s *Store) quarantine(note *quarantine.Note) error {
+	if err := s.repairs.notes.Put(*note); err != nil {
+		return err
+	}
+	s.blocks.Keep(note.File)
+	s.damage.note(note)
+	return nil
+}
+
+// replace has blocks stand for those of a note, which is ready.
+func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err error) {
+	if err := s.quarantine(note); err != nil {
+		return false, err
+	}
+	if err := s.blocks.Patch(note); err != nil {
+		return false, fmt.Errorf("%w: %w", errStuck, err)
+	}
+	for _, span := range note.Spans {
+		s.log.Error("records cannot be read and are left out", "from", s.describe(span.From), "to", s.describe(span.Last), "file", note.File)
+	}
+	s.log.Warn("damage is out of the way of compactions", "file", note.File, "blocks", len(note.Blocks), "covered", covered)
+	return true, nil
+}
+
+// covering is a record that damage covers.
+type covering struct {
+	key, value []byte
+	stored     bool // it has a value that can be read
+	standIn    bool // it is the key of a block that is to stand for a damaged one
+}
+
+// errEnough ends a reading.
+var errEnough = errors.New("enough")
+
+// cover deletes what lies below a damaged table and would come to light without it,
+// and keeps it aside. It is known by that it cannot be read now. It returns how much
+// that was.
+func (s *Store) cover(v *files.Version, number uint64, level int, note *quarantine.Note) (covered int, err error) {
+	below := slices.DeleteFunc(slices.Collect(maps.Values(v.Tables)), func(t files.Table) bool {
+		return t.File == number || t.Level < level || t.Level == level && level > 0
+	})
+	slices.SortFunc(below, func(a, b files.Table) int { // the latest first
+		return cmp.Or(cmp.Compare(a.Level, b.Level), -cmp.Compare(a.LargestSequence, b.LargestSequence), cmp.Compare(a.Number, b.Number))
+	})
+	var batch []covering
+	size := 0
+	flush := func() error {
+		n, err := s.coverBatch(number, batch)
+		covered += n
+		batch, size = batch[:0], 0
+		return err
+	}
+	for i := range below {
+		t := &below[i]
+		for _, span := range note.Spans {
+			if bytes.Compare(t.Smallest, span.Last) > 0 || bytes.Compare(t.Largest, span.From) < 0 {
+				continue
+			}
+			if err := s.candidates(v, t, span, func(w files.Write) error {
+				c := covering{key: bytes.Clone(w.Key), stored: w.Err == nil && (w.Kind == files.Set || w.Kind == uint8(pebble.InternalKeyKindSetWithDelete))}
+				if c.stored {
+					c.value = bytes.Clone(w.Value)
+				}
+				batch = append(batch, c)
+				if size += len(c.key) + len(c.value); size < coverBytes && len(batch) < coverRecords {
+					return nil
+				}
+				return flush()
+			}); err != nil {
+				return covered, err
+			}
+		}
+		if err := flush(); err != nil { // before older writes of the same keys
+			return covered, err
+		}
+	}
+	for _, block := range note.Blocks {
+		batch = append(batch, covering{key: block.Key, standIn: true})
+	}
+	return covered, flush()
+}
+
+// candidates calls f for the writes of a table in a span.
+func (s *Store) candidates(v *files.Version, t *files.Table, span quarantine.Span, f func(files.Write) error) error {
+	numbers := make([]uint64, len(t.Values))
+	for i, id := range t.Values {
+		numbers[i] = v.Values[id]
+	}
+	values := files.NewValues(s.blocks, s.dir, numbers)
+	defer values.Close()
+	_, err := files.ReadPoints(s.blocks, s.fs.PathJoin(s.dir, files.TableName(t.File)), values, span.From, func(w files.Write) error {
+		if bytes.Compare(w.Key, span.Last) > 0 {
+			return errEnough
+		}
+		if s.repairs.ctx.Err() != nil {
+			return s.repairs.ctx.Err()
+		}
+		return f(w)
+	})
+	if errors.Is(err, errEnough) || errors.Is(err, files.ErrUnreadable) && !errors.Is(err, fs.ErrNotExist) {
+		return nil // what cannot be read there does not come to light
+	}
+	return err
+}
+
+// coverBatch deletes those of some records that cannot be read, and keeps them aside.
+func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	s.repairs.writing.Lock()
+	defer s.repairs.writing.Unlock()
+	b := s.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	for i := range batch {
+		c := &batch[i]
+		// A younger record is found without a look at the table.
+		value, there, bad := get(s.db, nil, c.key)
+		switch {
+		case there && bad == nil && c.standIn:
+			// The block that is to stand for the damaged one deletes this key.
+			if err := errors.Join(b.Delete(c.key, nil), b.Set(c.key, value, nil)); err != nil {
+				return 0, err
+			}
+			continue
+		case bad == nil || isDamage(bad) && strings.HasSuffix(damagedFile(bad), quarantine.ValuesSuffix):
+			continue
+		case !isDamage(bad):
+			return 0, bad
+		}
+		if err := b.Delete(c.key, nil); err != nil {
+			return 0, err
+		}
+		if !c.stored {
+			continue
+		}
+		covered++
+		if err := b.Set(quarantine.Covered(number, c.key), c.value, nil); err != nil {
+			return 0, err
+		}
+	}
+	if b.Empty() {
+		return 0, nil
+	}
+	return covered, s.commit(b, pebble.Sync)
+}
+
+// repairValues takes damaged blocks of a file of values out of the way.
+func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
+	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
+		return false, nil // it is no part of the store any more
+	}
+	path := s.fs.PathJoin(s.dir, name)
+	note, _ := s.repairs.notes.Of(name)
+	note.File, note.Found, note.Ready = name, clock.System.Now(), true
+	note.Blocks, note.Spans = slices.Clone(note.Blocks), slices.Clone(note.Spans)
+	mend := func(offset, length int64) error {
+		flips, err := files.Mend(files.Flipped(s.fs, note.Flips), path, true, offset, length)
+		note.Flips = append(slices.Clone(note.Flips), flips...)
+		if errors.Is(err, files.ErrUnreadable) {
+			return fmt.Errorf("%w: %w", errStuck, err)
+		}
+		return err
+	}
+	before := len(note.Blocks) + len(note.Flips)
+	if len(at) == 0 { // it cannot be opened
+		if err := mend(0, 0); err != nil {
+			return false, err
+		}
+	}
+	for offset, length := range at {
+		if slices.ContainsFunc(note.Blocks, func(b quarantine.Block) bool { return b.Offset == offset }) {
+			continue
+		}
+		if err := mend(offset, length); err != nil {
+			return false, err
+		}
+		block, err := files.ReadValuesAt(files.Flipped(s.fs, note.Flips), path, offset, length)
+		if err != nil {
+			return false, err
+		}
+		if !block.Damaged || block.Index == nil {
+			continue
+		}
+		bad := quarantine.Block{Offset: offset, Length: length}
+		for _, t := range v.Tables {
+			spans, err := s.refers(v, &t, number, &block, &bad)
+			if err != nil {
+				return false, err
+			}
+			note.Spans = append(note.Spans, spans...)
+		}
+		note.Blocks = append(note.Blocks, bad)
+	}
+	if len(note.Blocks)+len(note.Flips) == before {
+		return false, nil
+	}
+	note.Reason = damageOf(&note)
+	if err := s.repairs.notes.Check(&note); err != nil {
+		return false, fmt.Errorf("%w: %w", errStuck, err)
+	}
+	return s.replace(&note, 0)
+}
+
+// damageOf says what the damage of a note is.
+func damageOf(n *quarantine.Note) string {
+	if len(n.Blocks) == 0 {
+		return fmt.Sprintf("%d flipped bits were put right, and nothing is lost", len(n.Flips))
+	}
+	return fmt.Sprintf("%d of its blocks are damaged", len(n.Blocks))
+}
+
+// refers finds the keys of a table whose values are in a damaged block of a file, in
+// spans of those that follow each other, and how long the values are.
+func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *files.ValuesAt, bad *quarantine.Block) (spans []quarantine.Span, err error) {
+	if !slices.ContainsFunc(t.Values, func(id uint64) bool { return v.Values[id] == number }) {
+		return nil, nil
+	}
+	following := false
+	name := files.TableName(t.File)
+	gaps, err := files.ReadPoints(s.blocks, s.fs.PathJoin(s.dir, name), nil, nil, func(w files.Write) error {
+		index, is := 0, false
+		if a := w.Apart; a != nil && int(a.File) < len(t.Values) && v.Values[t.Values[a.File]] == number {
+			index, is = block.Index(a.Block, a.Value)
+		}
+		switch {
+		case s.repairs.ctx.Err() != nil:
+			return s.repairs.ctx.Err()
+		case !is:
+			following = false
+			return nil
+		case following:
+			spans[len(spans)-1].Last = bytes.Clone(w.Key)
+		default:
+			spans = append(spans, quarantine.Span{From: bytes.Clone(w.Key), Last: bytes.Clone(w.Key)})
+		}
+		following = true
+		if index >= maxValues {
+			return fmt.Errorf("%w: a value is the %dth of its block", errStuck, index)
+		}
+		for index >= len(bad.Values) {
+			bad.Values = append(bad.Values, 0)
+		}
+		bad.Values[index] = w.Apart.Size
+		return nil
+	})
+	if err == nil && len(gaps) > 0 {
+		// Which values it refers to is known when that is out of the way.
+		s.damagedFile(name, gaps[0].Err)
+		err = fmt.Errorf("%s: %w", name, gaps[0].Err)
+	}
+	return spans, err
+}
+
+// recall has what earlier processes noted known, before the store is opened.
+func (s *Store) recall() error {
+	var err error
+	if s.repairs.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
+		s.log.Error("what damage there was before cannot be said", "error", err.Error())
+		s.damage.note(&quarantine.Note{File: quarantine.Name, Reason: "it says what else is damaged, and cannot be read"})
+	} else if err != nil {
+		return err
+	}
+	for _, note := range s.repairs.notes.All() {
+		s.log.Warn("a file of the store was found to be damaged earlier", "file", note.File, "found", note.Found, "places", len(note.Spans))
+		s.blocks.Keep(note.File)
+		s.damage.note(&note)
+		if note.Ready {
+			if err := s.blocks.Patch(&note); err == nil {
+				continue
+			}
+		}
+		s.repairs.want(note.File, errors.New(note.Reason))
+	}
+	return nil
+}
+
+// hidden is the first key of what only a salvage reads.
+func hidden(upper []byte) []byte {
+	if upper == nil || bytes.Compare(upper, quarantine.Reserved) > 0 {
+		return quarantine.Reserved
+	}
+	return upper
+}

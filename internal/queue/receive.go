@@ -193,9 +193,10 @@ func (q *Machine) takeFresh(x *group) *item {
 	return newItem(layout.State{Sequence: f.sequence, Sent: f.sent, Lane: x.lane, Tenant: x.lane})
 }
 
-// pick chooses where the next message of a standard queue comes from: what
-// became available first, quiet tenants' messages before those of noisy ones.
-// One of the results is set, or none.
+// pick chooses where the next message of a queue without blocking groups comes from:
+// of what is available, what was sent first, and in a backlog what became available
+// first; quiet tenants' messages before those of noisy ones. One of the results is
+// set, or none.
 func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 	shared := q.g != nil && (!q.g.tenants.None() || q.g.order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
@@ -205,7 +206,7 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 		due, fresh = q.firstDue(now, quiet), q.firstFresh(quiet)
 		switch {
 		case due == nil && fresh == nil:
-		case fresh == nil || due != nil && due.Due <= fresh.fresh.First().sent:
+		case fresh == nil || due != nil && q.precedes(due, fresh.fresh.First()):
 			return due, nil
 		default:
 			return nil, fresh
@@ -214,8 +215,25 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 	return nil, nil
 }
 
+// precedes reports that a scheduled message comes before a fresh one.
+func (q *Machine) precedes(due *layout.State, fresh *freshMessage) bool {
+	if q.kind.Backlog {
+		return due.Due <= fresh.sent
+	}
+	return due.Sequence < fresh.sequence
+}
+
 // firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
+	if !q.kind.Backlog {
+		ready := q.due.sort(now)
+		for i := range ready {
+			if !quiet || !q.noisy(ready[i].Tenant) {
+				return &ready[i].State
+			}
+		}
+		return nil
+	}
 	window := q.due.first()
 	for i := range window {
 		s := &window[i]

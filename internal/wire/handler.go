@@ -293,6 +293,10 @@ func (x *exchange) refuse(err error) {
 		// The caller is gone, or the server stops: nobody's mistake.
 		err = fault.New(fault.Unavailable, "")
 	}
+	if errors.Is(err, errNothingAsked) {
+		x.refuseBare()
+		return
+	}
 	shape, text := x.service.report(err, x.call.Protocol)
 	if refusal, ok := errors.AsType[*fault.Error](err); ok {
 		x.reason = refusal.Reason

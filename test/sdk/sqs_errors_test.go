@@ -42,7 +42,7 @@ var (
 		sqsNS + "QueueDoesNotExist", prefix + "NonExistentQueue", 400,
 		"The specified queue does not exist.", "The specified queue does not exist for this wsdl version.",
 	}
-	badHandle = failure{Type: sqsNS + "ReceiptHandleIsInvalid", Code: "ReceiptHandleIsInvalid", Status: 400, Text: "The input receipt handle is invalid."}
+	badHandle = failure{Type: sqsNS + "ReceiptHandleIsInvalid", Code: "ReceiptHandleIsInvalid", Status: 400, Text: `The input receipt handle "h" is not a valid receipt handle.`}
 )
 
 func missing(member string) failure {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/fault"
 )
@@ -70,6 +71,7 @@ type rule struct {
 	fifo     fifoRule
 	min, max int                                  // of an integer, when parse is nil and values is empty
 	values   []string                             // of an enumeration
+	boolean  bool                                 // true or false, in any case
 	parse    func(name, v string) (string, error) // gives the canonical form
 	def      string                               // "" when there is no default
 	readOnly bool
@@ -95,9 +97,9 @@ var table = map[string]rule{
 	Policy:                        {parse: canonicalPolicy},
 	KmsMasterKeyID:                {parse: canonicalKeyID},
 	KmsDataKeyReusePeriodSeconds:  {min: 60, max: 86400, def: "300"},
-	SqsManagedSseEnabled:          {values: []string{trueText, falseText}, def: trueText},
-	FifoQueue:                     {fifo: fifoOnly, values: []string{trueText}, def: falseText},
-	ContentBasedDeduplication:     {fifo: fifoOnly, values: []string{trueText, falseText}, def: falseText},
+	SqsManagedSseEnabled:          {boolean: true, def: trueText},
+	FifoQueue:                     {fifo: fifoOnly, parse: canonicalKind, def: falseText},
+	ContentBasedDeduplication:     {fifo: fifoOnly, boolean: true, def: falseText},
 	DeduplicationScope:            {fifo: fifoKnown, values: []string{scopeQueue, scopeGroup}, def: scopeQueue},
 	FifoThroughputLimit:           {fifo: fifoKnown, values: []string{limitPerQueue, limitPerGroup}, def: limitPerQueue},
 
@@ -139,7 +141,8 @@ func Default(name string) (value string, ok bool) {
 //
 // Errors: fault.InvalidAttributeName for an attribute that does not exist, is
 // read-only, or is not for this kind of queue; fault.InvalidAttributeValue;
-// fault.OverLimit for a policy beyond its limits.
+// fault.InvalidParameter for a RedrivePolicy; fault.OverLimit for a policy beyond
+// its limits.
 func Canonical(name, value string, fifo bool) (string, error) {
 	r, ok := table[name]
 	if !ok || r.readOnly {
@@ -160,6 +163,12 @@ func Canonical(name, value string, fifo bool) (string, error) {
 		return "", nil
 	case r.parse != nil:
 		return r.parse(name, value)
+	case r.boolean:
+		v, ok := boolean(value)
+		if !ok {
+			return "", invalid(name)
+		}
+		return v, nil
 	case r.values != nil:
 		if !slices.Contains(r.values, value) {
 			return "", invalid(name)
@@ -199,8 +208,34 @@ func invalid(name string) error {
 }
 
 // refused is AWS's longer form, which shows the value and a reason.
-func refused(name, value, reason string) error {
-	return fault.Newf(fault.InvalidAttributeValue, "Value %s for parameter %s is invalid. Reason: %s", value, name, reason)
+func refused(kind fault.Kind, name, value, reason string) error {
+	return fault.Newf(kind, "Value %s for parameter %s is invalid. Reason: %s", value, name, reason)
+}
+
+// boolean gives the canonical form of a boolean, which may be written in any case.
+func boolean(s string) (string, bool) {
+	switch {
+	case strings.EqualFold(s, trueText):
+		return trueText, true
+	case strings.EqualFold(s, falseText):
+		return falseText, true
+	}
+	return "", false
+}
+
+// IsTrue reports whether the value of a boolean attribute says yes.
+func IsTrue(value string) bool { return strings.EqualFold(value, trueText) }
+
+// canonicalKind reads FifoQueue, of a FIFO queue: it stays one.
+func canonicalKind(name, value string) (string, error) {
+	v, ok := boolean(value)
+	switch {
+	case !ok:
+		return "", invalid(name)
+	case v == falseText:
+		return "", fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s. Reason: Modifying queue type is not supported.", name)
+	}
+	return v, nil
 }
 
 // integer reads a number written in decimal digits alone.

@@ -13,7 +13,8 @@ import (
 // and region; one kind of encryption is on at a time; the limit by message
 // group needs deduplication by message group.
 //
-// Errors: fault.InvalidAttributeName (encryption), fault.InvalidAttributeValue.
+// Errors: fault.InvalidAttributeName (encryption), fault.InvalidParameter (the
+// RedrivePolicy), fault.InvalidAttributeValue.
 func Check(self arn.ARN, attrs map[string]string) error {
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
@@ -22,11 +23,11 @@ func Check(self arn.ARN, attrs map[string]string) error {
 		}
 		switch {
 		case r.DeadLetter.Account != self.Account:
-			return refused(RedrivePolicy, doc, "Dead-letter target owner should be same as the source.")
+			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter target owner should be same as the source.")
 		case r.DeadLetter.Region != self.Region:
-			return refused(RedrivePolicy, doc, "Dead-letter target must be in same region as the source.")
+			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter target must be in same region as the source.")
 		case r.DeadLetter.FIFO() != self.FIFO():
-			return refused(RedrivePolicy, doc, "Dead-letter queue must be same type of queue as the source.")
+			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter queue must be same type of queue as the source.")
 		}
 	}
 	if attrs[KmsMasterKeyID] != "" && attrs[SqsManagedSseEnabled] == trueText {
@@ -43,7 +44,8 @@ func Check(self arn.ARN, attrs map[string]string) error {
 // Config gives a queue's canonical attributes, with defaults for those that
 // are absent, in the form that the state machine goes by.
 //
-// Errors: fault.InvalidAttributeValue for a map that Canonical did not make.
+// Errors: fault.InvalidAttributeValue or fault.InvalidParameter for a map that
+// Canonical did not make.
 func Config(attrs map[string]string) (queue.Config, error) {
 	var c queue.Config
 	for _, f := range [...]struct {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 )
 
 // Redrive is a parsed RedrivePolicy.
@@ -31,10 +32,12 @@ const (
 
 // ParseRedrive reads a RedrivePolicy: an object of deadLetterTargetArn and
 // maxReceiveCount, both required, the count a number or a string. Its error is
-// a fault.InvalidAttributeValue. Whether the target suits a queue is Check's
-// affair.
+// a fault.InvalidParameter, unlike that of any other attribute. Whether the target
+// suits a queue is Check's affair.
 func ParseRedrive(doc string) (Redrive, error) {
-	fail := func(reason string) (Redrive, error) { return Redrive{}, refused(RedrivePolicy, doc, reason) }
+	fail := func(reason string) (Redrive, error) {
+		return Redrive{}, refused(fault.InvalidParameter, RedrivePolicy, doc, reason)
+	}
 
 	members, ok := object(doc)
 	if !ok {
@@ -85,7 +88,7 @@ type redriveAllow struct {
 
 func parseRedriveAllow(doc string) (redriveAllow, error) {
 	fail := func(reason string) (redriveAllow, error) {
-		return redriveAllow{}, refused(RedriveAllowPolicy, doc, "Amazon SQS can't create the redrive allow policy"+reason)
+		return redriveAllow{}, refused(fault.InvalidAttributeValue, RedriveAllowPolicy, doc, "Amazon SQS can't create the redrive allow policy"+reason)
 	}
 	const format = ", as it’s in an unsupported format."
 

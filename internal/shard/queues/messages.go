@@ -73,6 +73,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
+	for i := range results {
+		results[i].Origin = qs.Record.Origin
+	}
 	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
 	sh.Sent(qs, now, sh.sizes)
 	return results, nil
@@ -131,6 +134,7 @@ type waiter struct {
 // Found is what a receive found.
 type Found struct {
 	queue  *Queue // that they are of; nil without any
+	origin uint64 // of its sequence numbers, if it is a FIFO queue
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
 	Err    error
@@ -287,7 +291,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return Found{queue: qs, Leases: r.Leases, Commit: sh.Log.Last()}
+				return Found{queue: qs, origin: qs.Record.Origin, Leases: r.Leases, Commit: sh.Log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
@@ -406,7 +410,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 		return nil, nil, nil
 	}
 	qs := found.queue
-	names := layout.NewKeys(sh.ID, qs.Incarnation)
+	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
@@ -440,7 +444,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
 		})
 		if m.FirstReceived != 0 {
@@ -457,8 +461,10 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 	return out, bad, nil
 }
 
-// ErrHandle refuses a receipt handle that is not the queue's.
-var ErrHandle = fault.New(fault.ReceiptHandleIsInvalid, "The input receipt handle is invalid.")
+// errHandle refuses a receipt handle that is not the queue's.
+func errHandle(handle string) error {
+	return fault.Newf(fault.ReceiptHandleIsInvalid, "The input receipt handle \"%s\" is not a valid receipt handle.", handle)
+}
 
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
@@ -471,7 +477,7 @@ func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return nil
 		}
 		if !ok {
-			return ErrHandle
+			return errHandle(handles[i])
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
@@ -508,7 +514,7 @@ func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return errGoneVisibility(c.Handle)
 		}
 		if !ok {
-			return ErrHandle
+			return errHandle(c.Handle)
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {

@@ -153,6 +153,11 @@ type Result struct {
 // the same command, which goes on where it stopped. No other command comes between
 // the two. The result goes into r, which was zero.
 func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need Need, err error) {
+	if q.stale != nil {
+		if need = q.resorted(b); !need.Nothing() {
+			return need, nil
+		}
+	}
 	switch c := c.(type) {
 	case Accept:
 		if need = q.needToAccept(c.Lane); need.Nothing() {

@@ -107,6 +107,9 @@ type Error struct {
 	Message string
 	// Reason is a word for programs, where AWS has one beside the text.
 	Reason string
+	// Untyped says that the answer does not tell whose fault it is, where the
+	// protocol has a member for that.
+	Untyped bool
 }
 
 // New makes a refusal with the given text.
@@ -122,6 +125,13 @@ func (e *Error) Because(reason string) *Error {
 	because := *e
 	because.Reason = reason
 	return &because
+}
+
+// WithoutType returns the refusal with Untyped set.
+func (e *Error) WithoutType() *Error {
+	untyped := *e
+	untyped.Untyped = true
+	return &untyped
 }
 
 func (e *Error) Error() string { return e.Message }

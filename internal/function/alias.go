@@ -72,7 +72,7 @@ type CreateAlias struct {
 func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
 	if err != nil {
-		return nil, err
+		return nil, errNoFunction(cmd.Function.Qualify(cmd.Version))
 	}
 	if _, ok := f.Alias(cmd.Name); ok {
 		return nil, fault.Newf(fault.ResourceConflict, "Alias already exists: %s", cmd.Function.Qualify(cmd.Name))
@@ -103,9 +103,13 @@ type UpdateAlias struct {
 // UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for no
 // alias, and PreconditionFailed.
 func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) {
-	f, a, err := s.FindAlias(cmd.Function, cmd.Name)
+	f, err := s.function(cmd.Function)
 	if err != nil {
 		return nil, err
+	}
+	a, ok := f.Alias(cmd.Name)
+	if !ok {
+		return nil, fault.Newf(fault.ResourceNotFound, "Alias not found: %s", cmd.Function.Qualify(cmd.Name))
 	}
 	if err := checkRevision(cmd.RevisionID, a.Revision); err != nil {
 		return nil, err
@@ -137,9 +141,13 @@ func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, err
 	}
 	a, ok := f.Alias(name)
 	if !ok {
-		return nil, nil, fault.Newf(fault.ResourceNotFound, "Cannot find alias arn: %s", function.Qualify(name))
+		return nil, nil, errNoAlias(function.Qualify(name))
 	}
 	return f, a, nil
+}
+
+func errNoAlias(name arn.ARN) error {
+	return fault.Newf(fault.ResourceNotFound, "Cannot find alias arn: %s", name)
 }
 
 // DeleteAlias removes an alias, if it is there, with its policy. Errors:
@@ -172,7 +180,7 @@ func (f *Function) checkAlias(a *Alias) error {
 	case a.Other == "":
 		return nil
 	case a.Version == Latest:
-		return invalid("$LATEST is not supported for an alias pointing to more than 1 version")
+		return fault.New(fault.InvalidParameter, "$LATEST is not supported for an alias pointing to more than 1 version").WithoutType()
 	case a.Other == a.Version:
 		return invalid("Invalid function version %s. Function version %s is already included in routing configuration.", a.Other, a.Other)
 	}

@@ -66,6 +66,21 @@ func (c *EventInvokeChange) check() error {
 	return nil
 }
 
+// Functions are the destinations that are functions.
+func (c *EventInvokeChange) Functions() (all []arn.ARN) {
+	for _, given := range []*string{c.OnSuccess, c.OnFailure} {
+		if given == nil {
+			continue
+		}
+		if a, err := arn.Parse(*given); err == nil {
+			if _, _, ok := a.SplitFunction(); ok {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
 // apply makes a setting out of the one before it. Errors: InvalidParameter.
 func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time) (EventInvoke, error) {
 	next := before
@@ -131,6 +146,8 @@ type SetEventInvoke struct {
 	Function  arn.ARN
 	Qualifier string // empty: Latest
 	Change    EventInvokeChange
+	// There says whether a function that is a destination exists; nil: all do.
+	There func(fn arn.ARN) bool
 	// Merge keeps what is not named: an update. Without it all is replaced.
 	Merge bool
 }
@@ -156,6 +173,11 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	next, err := cmd.Change.apply(before, cmd.Function, now)
 	if err != nil {
 		return EventInvoke{}, err
+	}
+	for _, fn := range cmd.Change.Functions() {
+		if cmd.There != nil && !cmd.There(fn) {
+			return EventInvoke{}, invalid("The destination ARN %s is invalid.", fn)
+		}
 	}
 	if f.eventInvokes == nil {
 		f.eventInvokes = map[string]EventInvoke{}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -23,7 +24,7 @@ type Config struct {
 	TimeoutS     int               `json:"timeout"` // seconds
 	MemoryMB     int               `json:"memory"`
 	EphemeralMB  int               `json:"ephemeral"`
-	Environment  map[string]string `json:"environment,omitempty"` // nil: none was ever given
+	Environment  map[string]string `json:"environment,omitzero"` // nil: none was ever given; it may be empty
 	DeadLetter   arn.ARN           `json:"deadLetter,omitzero"`
 	Tracing      string            `json:"tracing"`
 	Architecture string            `json:"architecture"`
@@ -45,6 +46,7 @@ const (
 	JSONLogs = "JSON" // with levels, of which the least that is kept is set
 )
 
+// equal compares two configurations, but for their descriptions.
 func (c *Config) equal(other *Config) bool {
 	a, b := *c, *other
 	a.Environment, b.Environment, a.Description, b.Description = nil, nil, "", ""
@@ -70,6 +72,9 @@ type Version struct {
 	Pending bool
 
 	settled string // its revision once it has been created or updated
+	// build names the code with the configuration, for as long as this program runs:
+	// the revision also changes with what does not matter to who runs the version.
+	build string
 }
 
 // Name is how the version is called: Latest or a number.
@@ -93,6 +98,7 @@ type Function struct {
 	versions sorted.List[*Version]
 	aliases  sorted.List[*Alias]
 	last     uint64                  // the latest number given to a version
+	changed  bool                    // the latest version was updated since one was published
 	settleAt time.Time               // zero: nothing is to settle
 	policies map[string][]Permission // by qualifier, empty for the function
 	// eventInvokes are by qualifier, Latest for the function.
@@ -135,6 +141,11 @@ func (f *Function) Version(name string) (*Version, bool) {
 		return nil, false
 	}
 	return f.numbered(n)
+}
+
+// numbered reports whether a qualifier can only be a version's.
+func numbered(qualifier string) bool {
+	return strings.Trim(qualifier, "0123456789") == ""
 }
 
 func (f *Function) numbered(n uint64) (*Version, bool) {

@@ -11,6 +11,9 @@ import (
 // guide, "Using tags on Lambda functions".
 const MaxTags = 50
 
+// ErrTooManyTags refuses more than MaxTags.
+var ErrTooManyTags = invalid("Number of tags exceeds resource tag limit.")
+
 // Tag adds tags to a function; one with the key of another replaces it. It fails
 // with ResourceNotFound, or with InvalidParameter for more than MaxTags in all.
 func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) error {
@@ -36,7 +39,7 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	maps.Copy(tags, f.Tags)
 	change(tags)
 	if len(tags) > MaxTags {
-		return invalid("The maximum number of tags for a function is %d.", MaxTags)
+		return ErrTooManyTags
 	}
 	if maps.Equal(tags, f.Tags) {
 		return nil
@@ -51,7 +54,10 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 // ResourceNotFound.
 func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error {
 	f, err := s.function(name)
-	if err != nil {
+	switch {
+	case err != nil && executions != nil:
+		return errNoFunction(name.Qualify(Latest))
+	case err != nil:
 		return err
 	}
 	s.change(f, func() { f.Reserved = executions })

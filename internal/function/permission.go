@@ -123,6 +123,9 @@ func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, f
 	}
 	f, v, a, err := s.Find(name, qualifier)
 	if err != nil {
+		if _, there := s.functions[name]; there && !numbered(qualifier) {
+			err = errNoAlias(name.Qualify(qualifier))
+		}
 		return nil, nil, err
 	}
 	if a != nil {

@@ -2,6 +2,7 @@ package function
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type State struct {
 	order     sorted.List[*Function] // by account, region, name
 	settling  sorted.List[*Function] // those with something to settle, the next one first
 	usage     map[place]Usage
+	builds    uint64 // names given
 }
 
 // place is where functions are counted: per account and region.
@@ -129,10 +131,16 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 	return t, nil
 }
 
+// newBuild names what a version runs.
+func (s *State) newBuild() string {
+	s.builds++
+	return strconv.FormatUint(s.builds, 10)
+}
+
 func (f *Function) target(v *Version) Target {
 	c := v.Config
 	return Target{
-		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Revision: v.Revision,
+		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Build: v.build,
 		Role: c.Role, Runtime: c.Runtime, Handler: c.Handler, MemoryMB: c.MemoryMB, EphemeralMB: c.EphemeralMB,
 		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment,
 		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
@@ -170,11 +178,14 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	f := newFunction(cmd.ARN)
 	f.Incarnation, f.Tags = cmd.Incarnation, cmd.Tags
 	config := cmd.Config
-	f.latest = &Version{Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, settled: cmd.Settled}
+	f.latest = &Version{
+		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, settled: cmd.Settled, build: s.newBuild(),
+	}
 	f.use(cmd.Code, +1)
 	v := f.latest
 	if cmd.Publish {
-		v = f.publish(now, f.latest, cmd.Revision, cmd.Settled)
+		v = s.publish(now, f, f.latest, cmd.Revision)
+		v.Pending = true
 		s.putVersion(b, f, v)
 	}
 	f.settleAt = cmd.SettleAt

@@ -135,7 +135,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
 	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
-	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
+	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
 		}
@@ -145,7 +145,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	groups, err := logs.Open(logs.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes,
+		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
 	})
 	if err != nil {
 		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
@@ -252,7 +252,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.Lambda(functions.Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
-		Panicked: func(cause any) { endHalfway(deps.Log, cause) },
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},

@@ -39,7 +39,7 @@ func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries)
 		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),
 	}
 	var err error
-	m.points, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts})
+	m.points, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts, Fatal: deps.exit})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
 	m.alarms, err = alarms.Open(alarms.Options{
 		Journal: log, Clock: deps.Clock, Logger: deps.Log, Metrics: m.points, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
-		MaxAlarms: deps.Config.MaxAlarms,
+		MaxAlarms: deps.Config.MaxAlarms, Fatal: deps.exit,
 	})
 	return m, err
 }

@@ -182,12 +182,17 @@ func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
 	return m, err
 }
 
+// ErrUntaggable is the refusal of tags of a mapping that is not there.
+func ErrUntaggable(a arn.ARN) error {
+	return fault.Newf(fault.ResourceNotFound, "Event source mapping not found: %s", a)
+}
+
 // Tag sets and removes tags. Errors: ResourceNotFound, InvalidParameter for more
 // than 50 in all.
 func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutation.Batch) error {
-	m, err := s.Mapping(a)
-	if err != nil {
-		return err
+	m, ok := s.mappings[a]
+	if !ok {
+		return ErrUntaggable(a)
 	}
 	tags := map[string]string{}
 	for _, from := range []map[string]string{m.Tags, set} {
@@ -198,7 +203,7 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	}
 	const most = 50
 	if len(tags) > most {
-		return fault.Newf(fault.InvalidParameter, "The maximum number of tags for a resource is %d.", most)
+		return fault.New(fault.InvalidParameter, "Number of tags exceeds resource tag limit.")
 	}
 	m.Tags = tags
 	s.put(b, m)

@@ -116,8 +116,8 @@ func (ls *lines) longest(o metrics.Owner) (longest *line) {
 // Execute executes the actions that are due. A line whose oldest cannot be executed
 // now waits for the next Tick.
 func (e *Engine) Execute(ctx context.Context) error {
-	e.executing.Lock()
-	defer e.executing.Unlock()
+	e.guard.Lock(&e.executing)
+	defer e.guard.Unlock(&e.executing)
 	for {
 		l, key := e.first()
 		if l == nil {
@@ -154,8 +154,8 @@ func (e *Engine) Execute(ctx context.Context) error {
 // first is the first line that is ready, and the key of its oldest action; nil:
 // there is none.
 func (e *Engine) first() (l *line, key []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	if len(e.lines.ready) == 0 {
 		return nil, nil
 	}
@@ -182,8 +182,8 @@ var errUnreadable = errors.New("it cannot be read")
 
 // putOff has the first line that is ready wait.
 func (e *Engine) putOff(l *line) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	e.lines.ready = e.lines.ready[1:]
 	e.lines.later = append(e.lines.later, l)
 }
@@ -191,8 +191,8 @@ func (e *Engine) putOff(l *line) {
 // end takes the oldest action of a line off the store and notes it in the history,
 // but for nil, one that cannot be read.
 func (e *Engine) end(l *line, p *pending, failure string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	c := e.begin()
 	c.batch.Delete(l.keys[0])
 	if p != nil {
@@ -226,8 +226,8 @@ func (e *Engine) giveUp() error {
 // excess is the longest line of an owner that has too many actions, and the key of
 // its oldest; nil: nobody has.
 func (e *Engine) excess() (l *line, key []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	for o, n := range e.lines.sizes {
 		if n > e.options.MaxWaiting {
 			l = e.lines.longest(o)

@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Logger   *slog.Logger
 	Metrics  Reader
 	Executor Executor
+	// Fatal ends the process after a panic that leaves something half done; may be nil.
+	Fatal func(error)
 	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
 	MaxAlarms int
 	// MaxWaiting is how many actions of an account's alarms in a region may wait for
@@ -66,6 +69,7 @@ type Engine struct {
 	log     *journal.Stream // what is written
 	reader  journal.Reader  // of that, too
 
+	guard    *poison.Guard
 	mu       sync.Mutex // guards what follows, and orders the commits
 	alarms   map[ID]*alarm.Alarm
 	counts   map[metrics.Owner]int
@@ -101,7 +105,7 @@ func Open(o Options) (*Engine, error) {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
 	}
-	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines()}
+	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines(), guard: poison.New(o.Logger, o.Fatal)}
 	var err error
 	if e.log, _, err = o.Journal.Stream(keyspace.AlarmStream, nil); err != nil {
 		return nil, fmt.Errorf("alarms cannot be read: %w", err)
@@ -177,8 +181,8 @@ func after(prefix []byte) []byte {
 // Latest is the latest time that anything was written at. A virtual clock must
 // not start before it.
 func (e *Engine) Latest() time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	return e.latest
 }
 
@@ -196,8 +200,8 @@ func (e *Engine) Start() error {
 
 // hasShort reports whether there are alarms on periods below a minute.
 func (e *Engine) hasShort() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	for _, a := range e.alarms {
 		if a.Short() {
 			return true
@@ -208,8 +212,8 @@ func (e *Engine) hasShort() bool {
 
 // busy reports whether there is anything to do each minute.
 func (e *Engine) busy() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	return len(e.alarms) > 0 || len(e.lines.all) > 0
 }
 
@@ -300,8 +304,8 @@ func (c *commit) apply() {
 // looked at, and its state stays. It fails with LimitExceeded.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	c := e.begin()
 	var a alarm.Alarm
 	before, ok := e.alarms[id]
@@ -332,8 +336,8 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 // Delete removes alarms, all or none. It fails with NotFound if one is not there.
 func (e *Engine) Delete(ids []ID) error {
 	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	c := e.begin()
 	gone := map[ID]bool{}
 	for _, id := range ids {
@@ -412,8 +416,8 @@ func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
 // change runs a command on an alarm. It fails with NotFound.
 func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
 	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	found, ok := e.alarms[id]
 	if !ok {
 		return errNoAlarm
@@ -428,8 +432,8 @@ func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
 // Get is an alarm as it is now.
 func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 	defer e.log.Sync() // no answer tells of what a crash could take back
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	found, ok := e.alarms[id]
 	if ok {
 		a = *found
@@ -441,8 +445,8 @@ func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 // names.
 func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
 	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	var all []alarm.Alarm
 	for id, a := range e.alarms {
 		if id.owner() == o && f(a) {

@@ -63,8 +63,8 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	if !change {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.guard.Lock(&e.mu)
+	defer e.guard.Unlock(&e.mu)
 	if e.alarms[idOf(a)] != a {
 		return nil
 	}

@@ -80,6 +80,32 @@ func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 	return nil
 }
 
+// AdmitsCaller reports whether a function's policy, or that of the version or alias
+// that fn names, lets another account do something: action, as "lambda:GetFunction".
+// address is where the caller is, as host:port. A function that is not there lets
+// nobody.
+func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, action, address string) bool {
+	name, qualifier, ok := fn.SplitFunction()
+	if !ok {
+		return false
+	}
+	decision := policy.ImplicitDeny
+	err := e.WithCatalog(ctx, name, func(sh *Shard) error {
+		f, _, _, err := sh.Functions.Find(name, qualifier)
+		if err != nil {
+			return err
+		}
+		r := policy.Request{
+			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
+			Action:    action, Resource: fn.String(),
+			Context: &queues.Calling{Resource: fn, Account: account, Address: address, Now: sh.Now()},
+		}
+		decision = sh.functionPolicy(f, qualifier).Evaluate(&r)
+		return nil
+	})
+	return err == nil && decision == policy.Allow
+}
+
 // functionPolicy is the policy of what a qualifier names, compiled when it is
 // first asked for.
 func (sh *Shard) functionPolicy(f *function.Function, qualifier string) *policy.Policy {

@@ -263,11 +263,9 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
 			}
 		}
-		cmd.SettleAt = sh.settleAt()
 		f, v, err := sh.Functions.Publish(sh.Time(), cmd, &sh.Batch)
 		if err == nil {
 			info = functionInfo(f, v)
-			sh.settleAtOnce()
 		}
 		return err
 	})
@@ -414,7 +412,7 @@ func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, execution
 			}
 			if *executions > limits.Executions-limits.Unreserved-others {
 				return fault.Newf(fault.InvalidParameter, "Specified ReservedConcurrentExecutions for function decreases account's "+
-					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved)
+					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved).WithoutType()
 			}
 		}
 		return sh.countReserved(fn, func() error { return sh.Functions.Reserve(fn, executions, &sh.Batch) })

@@ -335,13 +335,33 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 }
 
 // SetEventInvoke says how a function's events are tried. Errors: those of
-// function.State.SetEventInvoke.
+// function.State.SetEventInvoke, and InvalidParameter for a destination function that
+// is not there.
 func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	there, err := e.areThere(ctx, cmd.Change.Functions())
+	if err != nil {
+		return c, err
+	}
+	cmd.There = func(fn arn.ARN) bool { return there[fn] }
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
 		c, err = sh.Functions.SetEventInvoke(sh.Time(), cmd, &sh.Batch)
 		return err
 	})
 	return c, err
+}
+
+// areThere says which of some functions, versions and aliases exist.
+func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bool, error) {
+	there := map[arn.ARN]bool{}
+	for _, fn := range all {
+		name, qualifier, _ := fn.SplitFunction()
+		_, err := e.FunctionInfo(ctx, name, qualifier)
+		if err != nil && fault.KindOf(err) != fault.ResourceNotFound {
+			return nil, err
+		}
+		there[fn] = err == nil
+	}
+	return there, nil
 }
 
 // EventInvoke is how the events of a function, version or alias are tried: the

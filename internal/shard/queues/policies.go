@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -126,5 +127,38 @@ func CommonValues(key string, resource arn.ARN, now int64) []string {
 		return []string{strconv.FormatInt(now/1000, 10)}
 	default:
 		return nil
+	}
+}
+
+// RootOf is the ARN of an account's root, as policies name an account.
+func RootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
+
+// Calling is what a policy can ask about a client's request.
+type Calling struct {
+	Resource arn.ARN
+	Account  string // the caller's
+	Address  string // host:port
+	Now      int64  // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (c *Calling) Values(key string) []string {
+	switch key {
+	case "aws:principalaccount", "aws:sourceowner":
+		return []string{c.Account}
+	case "aws:principalarn":
+		return []string{RootOf(c.Account)}
+	case "aws:principaltype":
+		return []string{"Account"}
+	case "aws:principalisawsservice", "aws:viaawsservice":
+		return []string{"false"}
+	case "aws:sourceip":
+		host, err := netip.ParseAddrPort(c.Address)
+		if err != nil {
+			return nil
+		}
+		return []string{host.Addr().Unmap().WithZone("").String()}
+	default:
+		return CommonValues(key, c.Resource, c.Now)
 	}
 }

@@ -3,7 +3,6 @@ package topics
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
@@ -104,9 +103,9 @@ func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 			return nil
 		}
 		r := policy.Request{
-			Principal: policy.Principal{Account: account, ARNs: []string{rootOf(account)}},
+			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
 			Action:    "sns:Publish", Resource: t.String(),
-			Context: &calling{resource: t, account: account, address: address, now: sh.Now()},
+			Context: &queues.Calling{Resource: t, Account: account, Address: address, Now: sh.Now()},
 		}
 		decision = sh.topicPolicy(found).Evaluate(&r)
 		return nil
@@ -136,39 +135,6 @@ func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {
 type compiledPolicy struct {
 	doc    string
 	policy *policy.Policy
-}
-
-// rootOf is an account as a principal.
-func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
-
-// calling is what a policy can ask about a client's request.
-type calling struct {
-	resource arn.ARN
-	account  string // the caller's
-	address  string // host:port
-	now      int64  // epoch milliseconds
-}
-
-// Values implements policy.Context.
-func (c *calling) Values(key string) []string {
-	switch key {
-	case "aws:principalaccount", "aws:sourceowner":
-		return []string{c.account}
-	case "aws:principalarn":
-		return []string{rootOf(c.account)}
-	case "aws:principaltype":
-		return []string{"Account"}
-	case "aws:principalisawsservice", "aws:viaawsservice":
-		return []string{"false"}
-	case "aws:sourceip":
-		host, err := netip.ParseAddrPort(c.address)
-		if err != nil {
-			return nil
-		}
-		return []string{host.Addr().Unmap().WithZone("").String()}
-	default:
-		return queues.CommonValues(key, c.resource, c.now)
-	}
 }
 
 // editTopicPolicy changes the policy of a topic, if edit does.

@@ -190,7 +190,7 @@ func (e encoder) appendEntries(dst []byte, f *shape.Field, v reflect.Value) []by
 		dst = fastjson.AppendString(append(dst, ','), f.Value)
 		dst = append(dst, ':')
 	}
-	if pairs, ok := v.Interface().(api.Pairs); ok {
+	if pairs, ok := reflect.TypeAssert[api.Pairs](v); ok {
 		for i, pair := range pairs {
 			begin(i, pair.Name)
 			dst = append(fastjson.AppendString(dst, pair.Value), '}')

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -72,10 +71,10 @@ type CreateAlias struct {
 func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
 	if err != nil {
-		return nil, errNoFunction(cmd.Function.Qualify(cmd.Version))
+		return nil, ErrNotFound.With(cmd.Function.Qualify(cmd.Version))
 	}
 	if _, ok := f.Alias(cmd.Name); ok {
-		return nil, fault.Newf(fault.ResourceConflict, "Alias already exists: %s", cmd.Function.Qualify(cmd.Name))
+		return nil, ErrAliasExists.With(cmd.Function.Qualify(cmd.Name))
 	}
 	a := &Alias{
 		Name: cmd.Name, Version: cmd.Version, Description: cmd.Description,
@@ -109,7 +108,7 @@ func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) 
 	}
 	a, ok := f.Alias(cmd.Name)
 	if !ok {
-		return nil, fault.Newf(fault.ResourceNotFound, "Alias not found: %s", cmd.Function.Qualify(cmd.Name))
+		return nil, ErrAliasUnknown.With(cmd.Function.Qualify(cmd.Name))
 	}
 	if err := checkRevision(cmd.RevisionID, a.Revision); err != nil {
 		return nil, err
@@ -141,13 +140,9 @@ func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, err
 	}
 	a, ok := f.Alias(name)
 	if !ok {
-		return nil, nil, errNoAlias(function.Qualify(name))
+		return nil, nil, ErrAliasNotFound.With(function.Qualify(name))
 	}
 	return f, a, nil
-}
-
-func errNoAlias(name arn.ARN) error {
-	return fault.Newf(fault.ResourceNotFound, "Cannot find alias arn: %s", name)
 }
 
 // DeleteAlias removes an alias, if it is there, with its policy. Errors:
@@ -174,18 +169,18 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 // sense.
 func (f *Function) checkAlias(a *Alias) error {
 	if _, ok := f.Version(a.Version); !ok {
-		return errNoFunction(f.ARN.Qualify(a.Version))
+		return ErrNotFound.With(f.ARN.Qualify(a.Version))
 	}
 	switch {
 	case a.Other == "":
 		return nil
 	case a.Version == Latest:
-		return fault.New(fault.InvalidParameter, "$LATEST is not supported for an alias pointing to more than 1 version").WithoutType()
+		return ErrRoutingOfLatest
 	case a.Other == a.Version:
-		return invalid("Invalid function version %s. Function version %s is already included in routing configuration.", a.Other, a.Other)
+		return ErrRoutingToItself.With(a.Other, a.Other)
 	}
 	if _, ok := f.Version(a.Other); !ok {
-		return errNoFunction(f.ARN.Qualify(a.Other))
+		return ErrNotFound.With(f.ARN.Qualify(a.Other))
 	}
 	return nil
 }

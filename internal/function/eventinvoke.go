@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -54,14 +53,10 @@ type EventInvokeChange struct {
 	Destinations bool
 }
 
-var errNoSetting = invalid("You must specify at least one of error handling or destination setting.")
-
-var errOwnDestination = invalid("You can't specify the function as a destination for itself.")
-
 // check refuses a change of nothing.
 func (c *EventInvokeChange) check() error {
 	if c.Retries == nil && c.MaxAgeS == nil && !c.Destinations {
-		return errNoSetting
+		return ErrEventInvokeEmpty
 	}
 	return nil
 }
@@ -117,12 +112,12 @@ func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time)
 	}
 	next.OnSuccess, next.OnFailure = destination(c.OnSuccess), destination(c.OnFailure)
 	if !ok {
-		return EventInvoke{}, invalid("The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
+		return EventInvoke{}, ErrEventInvokeTarget.With(
 			shown("OnSuccess", c.OnSuccess), shown("OnFailure", c.OnFailure))
 	}
 	for _, d := range []arn.ARN{next.OnSuccess, next.OnFailure} {
 		if f, _, _ := d.SplitFunction(); !d.IsZero() && f == of {
-			return EventInvoke{}, errOwnDestination
+			return EventInvoke{}, ErrEventInvokeToSelf
 		}
 	}
 	return next, nil
@@ -133,12 +128,6 @@ func shown(name string, given *string) string {
 		return "null"
 	}
 	return name + "(destination=" + *given + ")"
-}
-
-var errNoSuchFunction = fault.New(fault.ResourceNotFound, "The function doesn't exist.")
-
-func errNoEventInvoke(name arn.ARN) error {
-	return fault.Newf(fault.ResourceNotFound, "The function %s doesn't have an EventInvokeConfig", name)
 }
 
 // SetEventInvoke is the command that changes how events are tried.
@@ -160,7 +149,7 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	}
 	f, _, _, err := s.Find(cmd.Function, cmd.Qualifier)
 	if err != nil {
-		return EventInvoke{}, errNoSuchFunction
+		return EventInvoke{}, ErrEventInvokeUnknown
 	}
 	qualifier := qualifierOr(cmd.Qualifier)
 	before, there := f.eventInvokes[qualifier]
@@ -168,7 +157,7 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	case !cmd.Merge:
 		before = EventInvoke{}
 	case !there:
-		return EventInvoke{}, errNoEventInvoke(cmd.Function.Qualify(qualifier))
+		return EventInvoke{}, ErrEventInvokeAbsent.With(cmd.Function.Qualify(qualifier))
 	}
 	next, err := cmd.Change.apply(before, cmd.Function, now)
 	if err != nil {
@@ -176,7 +165,7 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	}
 	for _, fn := range cmd.Change.Functions() {
 		if cmd.There != nil && !cmd.There(fn) {
-			return EventInvoke{}, invalid("The destination ARN %s is invalid.", fn)
+			return EventInvoke{}, ErrEventInvokeNoTarget.With(fn)
 		}
 	}
 	if f.eventInvokes == nil {
@@ -201,7 +190,7 @@ func (s *State) ShowEventInvoke(name arn.ARN, qualifier string) (EventInvoke, er
 			return c, nil
 		}
 	}
-	return EventInvoke{}, errNoEventInvoke(name.Qualify(qualifierOr(qualifier)))
+	return EventInvoke{}, ErrEventInvokeAbsent.With(name.Qualify(qualifierOr(qualifier)))
 }
 
 // DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound, also for
@@ -228,7 +217,7 @@ type QualifiedEventInvoke struct {
 func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []QualifiedEventInvoke, more bool, err error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return nil, false, errNoSuchFunction
+		return nil, false, ErrEventInvokeUnknown
 	}
 	for _, qualifier := range slices.Sorted(maps.Keys(f.eventInvokes)) {
 		if qualifier <= after {

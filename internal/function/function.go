@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/sorted"
 )
 
@@ -195,32 +194,10 @@ func (f *Function) CodeSize() (bytes int64) {
 	return bytes
 }
 
-// Refusals.
-func errNoFunction(name arn.ARN) error {
-	return fault.Newf(fault.ResourceNotFound, "Function not found: %s", name)
-}
-
-func invalid(format string, args ...any) error {
-	return fault.Newf(fault.InvalidParameter, format, args...)
-}
-
-func errPending() error {
-	return fault.New(fault.ResourceConflict,
-		"The operation cannot be performed at this time. The function is currently in the following state: Pending")
-}
-
-func errUpdating(name arn.ARN) error {
-	return fault.Newf(fault.ResourceConflict,
-		"The operation cannot be performed at this time. An update is in progress for resource: %s", name)
-}
-
-var errRevision = fault.New(fault.PreconditionFailed,
-	"The Revision Id provided does not match the latest Revision Id. Call the GetFunction/GetAlias API to retrieve the latest Revision Id")
-
 // checkRevision refuses a revision that is not the present one; empty is any.
 func checkRevision(want, have string) error {
 	if want != "" && want != have {
-		return errRevision
+		return ErrRevisionOutdated
 	}
 	return nil
 }

@@ -11,9 +11,6 @@ import (
 // guide, "Using tags on Lambda functions".
 const MaxTags = 50
 
-// ErrTooManyTags refuses more than MaxTags.
-var ErrTooManyTags = invalid("Number of tags exceeds resource tag limit.")
-
 // Tag adds tags to a function; one with the key of another replaces it. It fails
 // with ResourceNotFound, or with InvalidParameter for more than MaxTags in all.
 func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) error {
@@ -56,7 +53,7 @@ func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error 
 	f, err := s.function(name)
 	switch {
 	case err != nil && executions != nil:
-		return errNoFunction(name.Qualify(Latest))
+		return ErrNotFound.With(name.Qualify(Latest))
 	case err != nil:
 		return err
 	}

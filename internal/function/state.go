@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/sorted"
 )
@@ -76,7 +75,7 @@ func (s *State) function(name arn.ARN) (*Function, error) {
 	if f, ok := s.functions[name]; ok {
 		return f, nil
 	}
-	return nil, errNoFunction(name)
+	return nil, ErrNotFound.With(name)
 }
 
 // All are all functions, in the order of their names.
@@ -88,7 +87,7 @@ func (s *State) All() []*Function { return s.order.Items }
 func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alias, error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return nil, nil, nil, errNoFunction(name.Qualify(qualifier))
+		return nil, nil, nil, ErrNotFound.With(name.Qualify(qualifier))
 	}
 	if qualifier == "" {
 		return f, f.Latest(), nil, nil
@@ -101,7 +100,7 @@ func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alia
 			return f, v, a, nil
 		}
 	}
-	return nil, nil, nil, errNoFunction(name.Qualify(qualifier))
+	return nil, nil, nil, ErrNotFound.With(name.Qualify(qualifier))
 }
 
 // Resolve finds what an invocation runs now. draw, in [0, 1), picks the version
@@ -110,7 +109,7 @@ func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alia
 func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return Target{}, errNoFunction(name.Qualify(qualifierOr(qualifier)))
+		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	version := qualifierOr(qualifier)
 	if a, ok := f.Alias(qualifier); ok {
@@ -118,13 +117,13 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 	}
 	v, ok := f.Version(version)
 	if !ok {
-		return Target{}, errNoFunction(name.Qualify(qualifierOr(qualifier)))
+		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	if v.Number == 0 {
 		v = f.latest // what serves until the update has settled
 	}
 	if v.Pending {
-		return Target{}, errPending()
+		return Target{}, ErrPending
 	}
 	t := f.target(v)
 	t.Qualifier = qualifier
@@ -164,7 +163,7 @@ type Create struct {
 // ResourceConflict if there is a function of that name.
 func (s *State) CheckCreate(name arn.ARN) error {
 	if _, ok := s.functions[name]; ok {
-		return fault.Newf(fault.ResourceConflict, "Function already exist: %s", name.FunctionName())
+		return ErrExists.With(name.FunctionName())
 	}
 	return nil
 }

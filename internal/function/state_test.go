@@ -255,11 +255,11 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	for _, qualifier := range []string{"3", "none", "01", "+1", "0", "-1"} {
-		if _, err := s.Resolve(f, qualifier, 0); err == nil || err.Error() != "Function not found: "+f.String()+":"+qualifier {
+		if _, err := s.Resolve(f, qualifier, 0); err == nil || err.Error() != "function: not found: "+f.String()+":"+qualifier {
 			t.Errorf("%s: %v", qualifier, err)
 		}
 	}
-	if _, err := s.Resolve(named("g"), "", 0); err == nil || err.Error() != "Function not found: "+named("g").String()+":$LATEST" {
+	if _, err := s.Resolve(named("g"), "", 0); err == nil || err.Error() != "function: not found: "+named("g").String()+":$LATEST" {
 		t.Errorf("another function: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -32,9 +31,9 @@ func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 	case err != nil:
 		return nil, err
 	case f.latest.Pending:
-		return nil, errPending()
+		return nil, ErrPending
 	case f.next != nil:
-		return nil, errUpdating(name)
+		return nil, ErrUpdating.With(name)
 	}
 	return f, checkRevision(revision, f.latest.Revision)
 }
@@ -101,8 +100,7 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 		return nil, nil, err
 	}
 	if have := f.latest.Code.Base64(); cmd.CodeSHA256 != "" && cmd.CodeSHA256 != have {
-		return nil, nil, invalid("CodeSHA256 (%s) is different from current CodeSHA256 in $LATEST (%s). Please try again with the CodeSHA256 in $LATEST.",
-			cmd.CodeSHA256, have)
+		return nil, nil, ErrCodeDiffers.With(cmd.CodeSHA256, have)
 	}
 	description := f.latest.Config.Description
 	if cmd.Description != nil {
@@ -157,21 +155,21 @@ func (s *State) publish(now time.Time, f *Function, from *Version, revision stri
 // a version that an alias leads to.
 func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch) (gone []uint64, err error) {
 	if qualifier == Latest { // be there a function or not
-		return nil, invalid("$LATEST version cannot be deleted without deleting the function.")
+		return nil, ErrLatestIsPermanent
 	}
 	f, err := s.function(name)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := f.Alias(qualifier); ok {
-		return nil, invalid("Deletion of aliases is not currently supported.")
+		return nil, ErrNotAVersion
 	}
 	v, ok := f.Version(qualifier)
 	if !ok {
 		return nil, nil
 	}
 	if names := f.aliasesOf(qualifier); len(names) > 0 {
-		return nil, fault.Newf(fault.ResourceConflict, "Unable to delete version because the following aliases reference it: %v", names)
+		return nil, ErrVersionHasAliases.With(names)
 	}
 	s.change(f, func() {
 		f.versions.Remove(v)

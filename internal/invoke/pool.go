@@ -494,7 +494,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 // explain logs what only the operator can mend. What is a refusal already, or
 // comes of stopping, needs no explanation.
 func (p *Pool) explain(in *Invocation, err error) error {
-	if _, refusal := errors.AsType[*fault.Error](err); !refusal {
+	if !fault.Is(err) {
 		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -295,8 +296,8 @@ func (x *exchange) refuse(err error) {
 		return
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
-	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		x.refusal = *refusal
+	if said, ok := refusal.Of(err); ok {
+		x.refusal = *said
 	}
 	if shape.Status == http.StatusInternalServerError {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",

@@ -330,7 +330,7 @@ func TestInvokeWhilePending(t *testing.T) {
 // An interpreter may be gone when the function is to run.
 func TestInvokeWithoutItsRuntime(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho "+dir+"/node\n"), 0o755); err != nil {
+	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho v24\necho "+dir+"/node\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	alone(t)

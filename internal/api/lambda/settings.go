@@ -178,7 +178,7 @@ func (s *Service) tags(ctx context.Context, a arn.ARN) (map[string]string, error
 	if mapping.Is(a) {
 		m, err := s.engine.Mapping(ctx, a)
 		if fault.KindOf(err) == fault.ResourceNotFound {
-			err = mapping.ErrUntaggable(a)
+			err = mapping.ErrUntaggable.With(a)
 		}
 		return m.Tags, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -21,7 +20,7 @@ const invokeFunction = "lambda:InvokeFunction"
 func (e *Functions) PermitFunction(ctx context.Context, cmd function.Permit) error {
 	doc := `{"Version":"2012-10-17","Statement":[` + cmd.Permission.String() + `]}`
 	if _, err := policy.Parse(doc); err != nil {
-		return fault.New(fault.InvalidParameter, "The provided principal was invalid. Please check the principal and try again.")
+		return ErrPrincipal
 	}
 	return e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
 		delete(sh.functionPolicies, cmd.Function)
@@ -54,7 +53,7 @@ func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier st
 func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
-		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+		return function.ErrNotFound.With(fn)
 	}
 	return e.WithCatalog(ctx, name, func(sh *Shard) error {
 		return sh.admitsService(name, qualifier, service, sourceARN, sourceAccount, sh.Now())
@@ -74,8 +73,7 @@ func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 		Context: &invoking{function: target, service: service, source: sourceARN, account: sourceAccount, now: now},
 	}
 	if sh.functionPolicy(f, qualifier).Evaluate(&r) != policy.Allow {
-		return fault.Newf(fault.AccessDenied, "%s is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
-			service, invokeFunction, target, invokeFunction)
+		return ErrNotPermitted.With(service, invokeFunction, target, invokeFunction)
 	}
 	return nil
 }

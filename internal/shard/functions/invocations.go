@@ -241,10 +241,10 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 	} else {
 		enter = func(now int64, cfg queue.Config) (queue.Arrival, error) {
 			if dest.FIFO() {
-				return queue.Arrival{}, fault.New(fault.InvalidParameter, "The queue is a FIFO queue.")
+				return queue.Arrival{}, ErrFIFOQueue
 			}
 			if m.Size() > cfg.MaxMessageSize {
-				return queue.Arrival{}, backlog.ErrLonger(cfg)
+				return queue.Arrival{}, backlog.ErrTooLong.With(cfg.MaxMessageSize)
 			}
 			m.Sent = now
 			return transfer.ArrivalOf(m, now, cfg), nil
@@ -323,7 +323,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err error) {
 	f, ok := sh.Functions.Function(fn)
 	if !ok {
-		return info, nil, fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+		return info, nil, function.ErrNotFound.With(fn)
 	}
 	info.Now = sh.Time()
 	if qs = sh.eventsOf(f); qs != nil {

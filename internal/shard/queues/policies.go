@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
@@ -49,7 +48,7 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 	return p, nil
 }
 
-var errQueuePolicy = fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s.", attribute.Policy)
+var errQueuePolicy = attribute.ErrValue.With(attribute.Policy)
 
 // loadPolicy compiles a stored policy. One that is not understood, which an
 // older version let in, lets nobody in.
@@ -61,8 +60,6 @@ func (qs *Queue) loadPolicy(e *Queues) {
 	}
 	qs.Policy = p
 }
-
-var errForbidden = fault.New(fault.AccessDenied, "The queue's policy does not let the topic send to it.")
 
 // Admits refuses deliveries of a topic that may not send to the queue: one that
 // the queue's policy does not allow, or one of another account if there is no
@@ -76,14 +73,14 @@ func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 		if topic.Account == qs.ARN.Account {
 			return nil
 		}
-		return errForbidden
+		return ErrForbidden
 	}
 	r := policy.Request{
 		Principal: policy.Principal{Services: []string{SnsService, "sns." + topic.Region + ".amazonaws.com"}},
 		Action:    sendMessage, Resource: qs.ARN.String(), Context: &delivering{topic: topic, queue: qs.ARN, now: now},
 	}
 	if qs.Policy.Evaluate(&r) != policy.Allow {
-		return errForbidden
+		return ErrForbidden
 	}
 	return nil
 }

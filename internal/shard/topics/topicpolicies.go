@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/topic"
@@ -40,18 +39,18 @@ func checkTopicPolicy(doc string) error {
 		return nil
 	}
 	if len(doc) > maxTopicPolicyBytes {
-		return fault.Newf(fault.InvalidParameter, "Policy Reason: Policy is longer than %d bytes", maxTopicPolicyBytes)
+		return ErrPolicyTooLong.With(maxTopicPolicyBytes)
 	}
 	p, err := policy.Parse(doc)
 	if err != nil {
-		return fault.New(fault.InvalidParameter, "Policy Error: null")
+		return ErrPolicyDocument
 	}
 	for _, s := range p.Statements() {
 		if s.NotAction || slices.ContainsFunc(s.Actions, func(a string) bool { return !onTopic(a) }) {
-			return fault.New(fault.InvalidParameter, "Policy statement action out of service scope!")
+			return ErrPolicyAction
 		}
 		if len(s.Resources) > 1 {
-			return fault.New(fault.InvalidParameter, "Policy statement must apply to a single resource!")
+			return ErrPolicyResources
 		}
 	}
 	return nil
@@ -70,7 +69,7 @@ func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queues.Per
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Add(doc, "", p.Grant("SNS:", t))
 		if errors.Is(err, policy.ErrTaken) {
-			return "", fault.New(fault.InvalidParameter, "Statement already exists")
+			return "", ErrLabelTaken
 		}
 		return edited, err
 	})
@@ -86,7 +85,7 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 		case errors.Is(err, policy.ErrNoStatement):
 			return doc, nil
 		case err == nil && edited == "":
-			return "", fault.Newf(fault.InvalidParameter, "%s Reason: Policy must include at least one statement", label)
+			return "", ErrLastStatement.With(label)
 		}
 		return edited, err
 	})
@@ -153,16 +152,8 @@ func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc s
 			err = checkTopicPolicy(after)
 		}
 		if err != nil {
-			return topicRefusal("", err)
+			return topic.InAttribute(err)
 		}
 		return sh.Topics.SetTopicAttribute(sh.Time(), t, topicPolicy, after, &sh.Batch)
 	})
-}
-
-// topicRefusal puts AWS's prefix before the text of a refused parameter.
-func topicRefusal(where string, err error) error {
-	if fault.KindOf(err) != fault.InvalidParameter {
-		return err
-	}
-	return fault.New(fault.InvalidParameter, "Invalid parameter: "+where+err.Error())
 }

@@ -5,9 +5,12 @@ GO       ?= go
 FUZZTIME ?= 10s
 LINT      = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
-# Packages that drive the built binary. The race detector sees nothing of
+# Packages that drive the built server. The race detector sees nothing of
 # another process, and only slows the driver down.
 DRIVERS   = ./test/... ./examples/...
+
+# make drive runs several of them at once: each waits more than it works.
+AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
 # Modules of their own, so that Godwit needs nothing of what they need.
@@ -56,14 +59,16 @@ unit:
 	$(GO) test -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)')
 	$(GO) test -race -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)')
 
-drive: # -count=1, since go test does not see that a result in its cache is of another server
-	@for p in $(DRIVERS); do \
-		if [ -d "$${p%/...}" ]; then echo "$(GO) test -count=1 -timeout 8m $$p"; $(GO) test -count=1 -timeout 8m "$$p" || exit 1; fi; \
-	done
-	@# Without a package, go test prints what passing tests say: which clients were skipped.
-	@for m in $(MODULES); do \
-		echo "cd $$m && $(GO) test -count=1 -timeout 8m"; (cd "$$m" && $(GO) test -count=1 -timeout 8m) || exit 1; \
-	done
+# The server that tests drive is in a directory that is called by what is in the binary:
+# so go test sees whether a result in its cache is of the same server.
+drive:
+	@mkdir -p bin/test && $(GO) build -buildvcs=false -o bin/test/godwit ./cmd/godwit
+	@built="$(CURDIR)/bin/test/$$($(GO) tool buildid bin/test/godwit | sed 's,.*/,,')"; \
+	[ -e "$$built" ] || { rm -rf bin/test/*/; mkdir "$$built"; cp bin/test/godwit "$$built"; }; \
+	export GODWIT_BINARY="$$built/godwit"; \
+	echo "GODWIT_BINARY=$$GODWIT_BINARY $(GO) test -p $(AT_ONCE) -timeout 8m $(DRIVERS)"; \
+	$(GO) test -p $(AT_ONCE) -timeout 8m $(DRIVERS) || exit 1; \
+	for m in $(MODULES); do echo "cd $$m && $(GO) test -timeout 8m ."; (cd "$$m" && $(GO) test -timeout 8m .) || exit 1; done
 
 # GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
 # -race, or -run of some.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/topic/retry/plan"
 )
 
@@ -79,6 +80,9 @@ func (p *planPolicy) plan(stdin io.Reader) (plan.Plan, error) {
 	var chosen plan.Plan
 	if err == nil {
 		chosen, err = plan.Of(name, string(document))
+	}
+	if said, ok := refusal.Of(err); ok {
+		err = said
 	}
 	if err != nil {
 		return plan.Plan{}, fmt.Errorf("%s: %w", name, err)

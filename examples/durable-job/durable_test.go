@@ -183,7 +183,7 @@ func setUp(t *testing.T) *stage {
 	s := &stage{
 		till: "http://" + till + "/charges",
 		server: &program{
-			path: build(t, bin, "../..", "./cmd/godwit", "godwit"), ready: "http://" + address + "/_godwit/ready",
+			path: server(t, bin), ready: "http://" + address + "/_godwit/ready",
 			args: []string{"--listen", address, "--data", data, "--log-level", "warn"},
 		},
 		sqs: sqs.New(sqs.Options{

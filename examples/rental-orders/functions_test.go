@@ -37,9 +37,7 @@ type office struct {
 // TestRentalFunctions is the second part of README.md, on a virtual clock: an hour
 // of retries is over at once.
 func TestRentalFunctions(t *testing.T) {
-	t.Setenv("CGO_ENABLED", "0") // the sandbox has no libraries
-	bin := t.TempDir()
-	godwit, clerk := build(t, bin, "godwit.dev/godwit/cmd/godwit"), build(t, bin, "./clerk")
+	godwit, clerk := build(t, "clerk")
 	address := freeAddress(t)
 	launch(t, t, "http://"+address+"/_godwit/health", godwit,
 		"--listen", address, "--data", t.TempDir(), "--log-level", "warn", "--jitter", "0", "--clock", "virtual")

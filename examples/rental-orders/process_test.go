@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,38 +14,25 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/built"
 )
 
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
-// build compiles a command of this module into dir.
-func build(t *testing.T, dir, pkg string) string {
+// build gives the server and one of the example's programs.
+func build(t *testing.T, program string) (godwit, path string) {
 	t.Helper()
-	lookAtSources(t)
-	binary := filepath.Join(dir, filepath.Base(pkg))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, pkg).CombinedOutput()
+	godwit, err := built.Server(t.TempDir())
 	if err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		t.Fatal(err)
 	}
-	return binary
-}
-
-// lookAtSources makes go test see on what the result rests: without it, a
-// result from before a change of the server would be taken from the cache.
-func lookAtSources(t *testing.T) {
-	t.Helper()
-	for _, root := range []string{"../../cmd", "../../internal", "billing", "clerk"} {
-		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	path, err = built.Program(t.TempDir(), "../..", "examples/rental-orders/"+program)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return godwit, path
 }
 
 // freeAddress finds a port that nobody listens on, below those that the kernel

@@ -18,8 +18,7 @@ import (
 const slack = time.Minute
 
 func TestRental(t *testing.T) {
-	bin := t.TempDir()
-	godwit, billing := build(t, bin, "godwit.dev/godwit/cmd/godwit"), build(t, bin, "./billing")
+	godwit, billing := build(t, "billing")
 	address, data, billingAddress := freeAddress(t), t.TempDir(), freeAddress(t)
 	start := func(step *testing.T) *process {
 		// Without jitter the schedule is exact.

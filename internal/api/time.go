@@ -66,8 +66,12 @@ func (t *Time) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// AppendSeconds appends the moment in epoch seconds, as a decimal number.
+// AppendSeconds appends the moment in epoch seconds, as a number with a fraction: AWS
+// writes ".0" too.
 func (t Time) AppendSeconds(dst []byte) []byte {
+	if t%1000 == 0 {
+		return append(strconv.AppendInt(dst, int64(t)/1000, 10), ".0"...)
+	}
 	return strconv.AppendFloat(dst, float64(t)/1000, 'f', -1, 64)
 }
 

@@ -71,6 +71,8 @@ type Config struct {
 	FunctionConnections int               `default:"4096" placeholder:"N" help:"Connections of all functions at once, 1 or more, an eighth of them for each environment (${default})."`
 	FunctionIsolation   FunctionIsolation `default:"namespaces" enum:"namespaces,none" help:"What functions run in: ${enum}. With none they read and change what the server's user can, and run where there are no namespaces (${default})."`
 
+	FunctionLibraries string `placeholder:"DIR" help:"A directory of libraries that functions can import beside their own: nodejs/node_modules for Node.js, python for Python."`
+
 	FunctionStorage int64 `default:"0" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
 
 	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues, topics and functions (${default})."`

@@ -65,7 +65,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
-	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, State: shard.DeliveryPending}
+	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Fate: Fate{State: shard.DeliveryPending}}
 	v := d.decide(out, deadline)
 	v.Took = took
 	return v

@@ -35,6 +35,11 @@ type Event struct {
 	Made     bool
 	Attempt  shard.Attempt // zero unless Made
 	Provider Provider      // of the attempt; zero unless a queue's
+	Fate
+}
+
+// Fate is what becomes of a delivery.
+type Fate struct {
 	// GaveUp says that the delivery has failed for good with this event. Another
 	// try at a dead-letter queue is a later event of the same failure.
 	GaveUp bool

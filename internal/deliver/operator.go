@@ -102,10 +102,10 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 		return func() {}, err
 	}
 	s := o.dispatcher
-	e := Event{
+	e := Event{Fate: Fate{
 		GaveUp: d.Cause.IsZero(), // else that has been told
 		State:  shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt),
-	}
+	}}
 	if !d.Cause.IsZero() {
 		e.Reason += "; " + d.Cause.Reason
 	}

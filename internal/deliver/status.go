@@ -133,7 +133,7 @@ func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 		e := Event{
 			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: message.Notification,
 			MessageID: p.ID, Published: p.At, At: p.At, Feedback: p.Feedback, Endpoint: shownEndpoint(&d.Subscription),
-			Number: 1, Made: true, State: shard.DeliveryDelivered, DeadLetter: d.Subscription.DeadLetters(),
+			Number: 1, Made: true, Fate: Fate{State: shard.DeliveryDelivered, DeadLetter: d.Subscription.DeadLetters()},
 			Provider: Provider{Status: http.StatusOK, ID: d.MessageID}, BodyMD5: bodyMD5(d.Body),
 		}
 		all = append(all, e.Status(draw)...)

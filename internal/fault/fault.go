@@ -1,11 +1,14 @@
-// Package fault holds the closed set of ways in which a command can be
-// refused. Only package wire turns a kind into an error code, a status and a
-// body of one of the protocols; everything below it speaks of kinds.
+// Package fault holds the closed set of ways in which a command can be refused.
+//
+// Rings 0 to 2 refuse with a Rule of theirs, and the fields that it is about. Package
+// api/refusal makes AWS's sentence of it, and package wire the error code, the status and
+// the body of a protocol.
 package fault
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind says what went wrong. Kinds are named after AWS's error shapes where
@@ -100,13 +103,48 @@ func Kinds() []Kind {
 	return all
 }
 
-// Error is a refusal: its kind, and the text that the caller sees. The text
-// never holds a message body or a secret.
+// Rule is one way in which a command is refused, a variable of the package whose rule it
+// is. It is the error itself where it has no fields.
+type Rule struct {
+	kind Kind
+	name string
+}
+
+// NewRule makes a rule. The name is for logs and starts with the package's.
+func NewRule(kind Kind, name string) *Rule { return &Rule{kind: kind, name: name} }
+
+// FaultKind is the kind of every refusal by the rule.
+func (r *Rule) FaultKind() Kind { return r.kind }
+
+func (r *Rule) Error() string { return r.name }
+
+// With refuses something by the rule. The fields are what api/refusal has a place for in
+// the sentence, in its order; an error among them is a refusal that this one is about.
+func (r *Rule) With(fields ...any) error { return &Refusal{Rule: r, Fields: fields} }
+
+// Refusal is a rule with its fields. errors.Is finds the rule in it.
+type Refusal struct {
+	Rule   *Rule
+	Fields []any
+}
+
+func (r *Refusal) Error() string {
+	return r.Rule.name + ": " + strings.TrimSuffix(fmt.Sprintln(r.Fields...), "\n")
+}
+
+// Unwrap returns the rule.
+func (r *Refusal) Unwrap() error { return r.Rule }
+
+// Error is a refusal in words: its kind, and the text that the caller sees. The text
+// never holds a message body or a secret. Rings 1 and 2 make none.
 type Error struct {
 	Kind    Kind
 	Message string
 	// Reason is a word for programs, where AWS has one beside the text.
 	Reason string
+	// Untyped says that the answer does not tell whose fault it is, where the
+	// protocol has a member for that.
+	Untyped bool
 }
 
 // New makes a refusal with the given text.
@@ -124,6 +162,13 @@ func (e *Error) Because(reason string) *Error {
 	return &because
 }
 
+// WithoutType returns the refusal with Untyped set.
+func (e *Error) WithoutType() *Error {
+	untyped := *e
+	untyped.Untyped = true
+	return &untyped
+}
+
 func (e *Error) Error() string { return e.Message }
 
 // Is makes errors.Is match any refusal of the same kind.
@@ -132,10 +177,24 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Kind == e.Kind
 }
 
+// FaultKind is e.Kind.
+func (e *Error) FaultKind() Kind { return e.Kind }
+
+type refusal interface {
+	error
+	FaultKind() Kind
+}
+
 // KindOf returns the kind of err, Internal if it is not a refusal.
 func KindOf(err error) Kind {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Kind
+	if e, ok := errors.AsType[refusal](err); ok {
+		return e.FaultKind()
 	}
 	return Internal
+}
+
+// Is reports whether err is a refusal.
+func Is(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
 }

@@ -9,6 +9,7 @@ import (
 
 func TestKindOf(t *testing.T) {
 	refusal := Newf(QueueDoesNotExist, "no queue %q", "q")
+	rule := NewRule(QueueNameExists, "queues: the name is taken")
 	for _, c := range []struct {
 		name string
 		err  error
@@ -18,11 +19,16 @@ func TestKindOf(t *testing.T) {
 		{"a wrapped one", fmt.Errorf("sending: %w", refusal), QueueDoesNotExist},
 		{"one of several", errors.Join(io.EOF, refusal), QueueDoesNotExist},
 		{"with a reason", refusal.Because("gone"), QueueDoesNotExist},
+		{"a rule", rule, QueueNameExists},
+		{"a rule with fields", fmt.Errorf("creating: %w", rule.With("q", 3)), QueueNameExists},
 		{"any other error is our fault", io.EOF, Internal},
 		{"none", nil, Internal},
 	} {
 		if got := KindOf(c.err); got != c.want {
 			t.Errorf("%s: kind %d, want %d", c.name, got, c.want)
+		}
+		if Is(c.err) != (c.want != Internal) {
+			t.Errorf("%s: a refusal: %v", c.name, Is(c.err))
 		}
 	}
 	if refusal.Error() != `no queue "q"` {
@@ -37,6 +43,18 @@ func TestIs(t *testing.T) {
 	}
 	if errors.Is(refusal, New(Unavailable, "slower")) || errors.Is(refusal, io.EOF) {
 		t.Error("refusals of two kinds are the same")
+	}
+}
+
+// A refusal is found by its rule, whatever its fields.
+func TestRule(t *testing.T) {
+	rule, other := NewRule(OverLimit, "queues: too many"), NewRule(OverLimit, "queues: too many")
+	err := fmt.Errorf("sending: %w", rule.With("q", 3))
+	if !errors.Is(err, rule) || errors.Is(err, other) {
+		t.Error("it is of another rule")
+	}
+	if got, want := err.Error(), "sending: queues: too many: q 3"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

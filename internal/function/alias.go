@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -72,10 +71,10 @@ type CreateAlias struct {
 func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
 	if err != nil {
-		return nil, err
+		return nil, ErrNotFound.With(cmd.Function.Qualify(cmd.Version))
 	}
 	if _, ok := f.Alias(cmd.Name); ok {
-		return nil, fault.Newf(fault.ResourceConflict, "Alias already exists: %s", cmd.Function.Qualify(cmd.Name))
+		return nil, ErrAliasExists.With(cmd.Function.Qualify(cmd.Name))
 	}
 	a := &Alias{
 		Name: cmd.Name, Version: cmd.Version, Description: cmd.Description,
@@ -103,9 +102,13 @@ type UpdateAlias struct {
 // UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for no
 // alias, and PreconditionFailed.
 func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) {
-	f, a, err := s.FindAlias(cmd.Function, cmd.Name)
+	f, err := s.function(cmd.Function)
 	if err != nil {
 		return nil, err
+	}
+	a, ok := f.Alias(cmd.Name)
+	if !ok {
+		return nil, ErrAliasUnknown.With(cmd.Function.Qualify(cmd.Name))
 	}
 	if err := checkRevision(cmd.RevisionID, a.Revision); err != nil {
 		return nil, err
@@ -137,7 +140,7 @@ func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, err
 	}
 	a, ok := f.Alias(name)
 	if !ok {
-		return nil, nil, fault.Newf(fault.ResourceNotFound, "Cannot find alias arn: %s", function.Qualify(name))
+		return nil, nil, ErrAliasNotFound.With(function.Qualify(name))
 	}
 	return f, a, nil
 }
@@ -166,18 +169,18 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 // sense.
 func (f *Function) checkAlias(a *Alias) error {
 	if _, ok := f.Version(a.Version); !ok {
-		return errNoFunction(f.ARN.Qualify(a.Version))
+		return ErrNotFound.With(f.ARN.Qualify(a.Version))
 	}
 	switch {
 	case a.Other == "":
 		return nil
 	case a.Version == Latest:
-		return invalid("$LATEST is not supported for an alias pointing to more than 1 version")
+		return ErrRoutingOfLatest
 	case a.Other == a.Version:
-		return invalid("Invalid function version %s. Function version %s is already included in routing configuration.", a.Other, a.Other)
+		return ErrRoutingToItself.With(a.Other, a.Other)
 	}
 	if _, ok := f.Version(a.Other); !ok {
-		return errNoFunction(f.ARN.Qualify(a.Other))
+		return ErrNotFound.With(f.ARN.Qualify(a.Other))
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -54,16 +53,27 @@ type EventInvokeChange struct {
 	Destinations bool
 }
 
-var errNoSetting = invalid("You must specify at least one of error handling or destination setting.")
-
-var errOwnDestination = invalid("You can't specify the function as a destination for itself.")
-
 // check refuses a change of nothing.
 func (c *EventInvokeChange) check() error {
 	if c.Retries == nil && c.MaxAgeS == nil && !c.Destinations {
-		return errNoSetting
+		return ErrEventInvokeEmpty
 	}
 	return nil
+}
+
+// Functions are the destinations that are functions.
+func (c *EventInvokeChange) Functions() (all []arn.ARN) {
+	for _, given := range []*string{c.OnSuccess, c.OnFailure} {
+		if given == nil {
+			continue
+		}
+		if a, err := arn.Parse(*given); err == nil {
+			if _, _, ok := a.SplitFunction(); ok {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
 }
 
 // apply makes a setting out of the one before it. Errors: InvalidParameter.
@@ -102,12 +112,12 @@ func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time)
 	}
 	next.OnSuccess, next.OnFailure = destination(c.OnSuccess), destination(c.OnFailure)
 	if !ok {
-		return EventInvoke{}, invalid("The provided destination config DestinationConfig(onSuccess=%s, onFailure=%s) is invalid.",
+		return EventInvoke{}, ErrEventInvokeTarget.With(
 			shown("OnSuccess", c.OnSuccess), shown("OnFailure", c.OnFailure))
 	}
 	for _, d := range []arn.ARN{next.OnSuccess, next.OnFailure} {
 		if f, _, _ := d.SplitFunction(); !d.IsZero() && f == of {
-			return EventInvoke{}, errOwnDestination
+			return EventInvoke{}, ErrEventInvokeToSelf
 		}
 	}
 	return next, nil
@@ -120,17 +130,13 @@ func shown(name string, given *string) string {
 	return name + "(destination=" + *given + ")"
 }
 
-var errNoSuchFunction = fault.New(fault.ResourceNotFound, "The function doesn't exist.")
-
-func errNoEventInvoke(name arn.ARN) error {
-	return fault.Newf(fault.ResourceNotFound, "The function %s doesn't have an EventInvokeConfig", name)
-}
-
 // SetEventInvoke is the command that changes how events are tried.
 type SetEventInvoke struct {
 	Function  arn.ARN
 	Qualifier string // empty: Latest
 	Change    EventInvokeChange
+	// There says whether a function that is a destination exists; nil: all do.
+	There func(fn arn.ARN) bool
 	// Merge keeps what is not named: an update. Without it all is replaced.
 	Merge bool
 }
@@ -143,7 +149,7 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	}
 	f, _, _, err := s.Find(cmd.Function, cmd.Qualifier)
 	if err != nil {
-		return EventInvoke{}, errNoSuchFunction
+		return EventInvoke{}, ErrEventInvokeUnknown
 	}
 	qualifier := qualifierOr(cmd.Qualifier)
 	before, there := f.eventInvokes[qualifier]
@@ -151,11 +157,16 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	case !cmd.Merge:
 		before = EventInvoke{}
 	case !there:
-		return EventInvoke{}, errNoEventInvoke(cmd.Function.Qualify(qualifier))
+		return EventInvoke{}, ErrEventInvokeAbsent.With(cmd.Function.Qualify(qualifier))
 	}
 	next, err := cmd.Change.apply(before, cmd.Function, now)
 	if err != nil {
 		return EventInvoke{}, err
+	}
+	for _, fn := range cmd.Change.Functions() {
+		if cmd.There != nil && !cmd.There(fn) {
+			return EventInvoke{}, ErrEventInvokeNoTarget.With(fn)
+		}
 	}
 	if f.eventInvokes == nil {
 		f.eventInvokes = map[string]EventInvoke{}
@@ -179,7 +190,7 @@ func (s *State) ShowEventInvoke(name arn.ARN, qualifier string) (EventInvoke, er
 			return c, nil
 		}
 	}
-	return EventInvoke{}, errNoEventInvoke(name.Qualify(qualifierOr(qualifier)))
+	return EventInvoke{}, ErrEventInvokeAbsent.With(name.Qualify(qualifierOr(qualifier)))
 }
 
 // DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound, also for
@@ -206,7 +217,7 @@ type QualifiedEventInvoke struct {
 func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []QualifiedEventInvoke, more bool, err error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return nil, false, errNoSuchFunction
+		return nil, false, ErrEventInvokeUnknown
 	}
 	for _, qualifier := range slices.Sorted(maps.Keys(f.eventInvokes)) {
 		if qualifier <= after {

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/sorted"
 )
 
@@ -23,7 +23,7 @@ type Config struct {
 	TimeoutS     int               `json:"timeout"` // seconds
 	MemoryMB     int               `json:"memory"`
 	EphemeralMB  int               `json:"ephemeral"`
-	Environment  map[string]string `json:"environment,omitempty"` // nil: none was ever given
+	Environment  map[string]string `json:"environment,omitzero"` // nil: none was ever given; it may be empty
 	DeadLetter   arn.ARN           `json:"deadLetter,omitzero"`
 	Tracing      string            `json:"tracing"`
 	Architecture string            `json:"architecture"`
@@ -45,6 +45,7 @@ const (
 	JSONLogs = "JSON" // with levels, of which the least that is kept is set
 )
 
+// equal compares two configurations, but for their descriptions.
 func (c *Config) equal(other *Config) bool {
 	a, b := *c, *other
 	a.Environment, b.Environment, a.Description, b.Description = nil, nil, "", ""
@@ -70,6 +71,9 @@ type Version struct {
 	Pending bool
 
 	settled string // its revision once it has been created or updated
+	// build names the code with the configuration, for as long as this program runs:
+	// the revision also changes with what does not matter to who runs the version.
+	build string
 }
 
 // Name is how the version is called: Latest or a number.
@@ -93,6 +97,7 @@ type Function struct {
 	versions sorted.List[*Version]
 	aliases  sorted.List[*Alias]
 	last     uint64                  // the latest number given to a version
+	changed  bool                    // the latest version was updated since one was published
 	settleAt time.Time               // zero: nothing is to settle
 	policies map[string][]Permission // by qualifier, empty for the function
 	// eventInvokes are by qualifier, Latest for the function.
@@ -135,6 +140,11 @@ func (f *Function) Version(name string) (*Version, bool) {
 		return nil, false
 	}
 	return f.numbered(n)
+}
+
+// numbered reports whether a qualifier can only be a version's.
+func numbered(qualifier string) bool {
+	return strings.Trim(qualifier, "0123456789") == ""
 }
 
 func (f *Function) numbered(n uint64) (*Version, bool) {
@@ -184,32 +194,10 @@ func (f *Function) CodeSize() (bytes int64) {
 	return bytes
 }
 
-// Refusals.
-func errNoFunction(name arn.ARN) error {
-	return fault.Newf(fault.ResourceNotFound, "Function not found: %s", name)
-}
-
-func invalid(format string, args ...any) error {
-	return fault.Newf(fault.InvalidParameter, format, args...)
-}
-
-func errPending() error {
-	return fault.New(fault.ResourceConflict,
-		"The operation cannot be performed at this time. The function is currently in the following state: Pending")
-}
-
-func errUpdating(name arn.ARN) error {
-	return fault.Newf(fault.ResourceConflict,
-		"The operation cannot be performed at this time. An update is in progress for resource: %s", name)
-}
-
-var errRevision = fault.New(fault.PreconditionFailed,
-	"The Revision Id provided does not match the latest Revision Id. Call the GetFunction/GetAlias API to retrieve the latest Revision Id")
-
 // checkRevision refuses a revision that is not the present one; empty is any.
 func checkRevision(want, have string) error {
 	if want != "" && want != have {
-		return errRevision
+		return ErrRevisionOutdated
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	maps.Copy(tags, f.Tags)
 	change(tags)
 	if len(tags) > MaxTags {
-		return invalid("The maximum number of tags for a function is %d.", MaxTags)
+		return ErrTooManyTags
 	}
 	if maps.Equal(tags, f.Tags) {
 		return nil
@@ -51,7 +51,10 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 // ResourceNotFound.
 func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error {
 	f, err := s.function(name)
-	if err != nil {
+	switch {
+	case err != nil && executions != nil:
+		return ErrNotFound.With(name.Qualify(Latest))
+	case err != nil:
 		return err
 	}
 	s.change(f, func() { f.Reserved = executions })

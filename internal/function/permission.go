@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -69,12 +68,11 @@ func (s *State) Permit(cmd Permit, b *mutation.Batch) error {
 	}
 	have := f.policies[cmd.Qualifier]
 	if slices.ContainsFunc(have, func(p Permission) bool { return p.Sid == cmd.Permission.Sid }) {
-		return fault.Newf(fault.ResourceConflict, "The statement id (%s) provided already exists. Please provide a new statement id, "+
-			"or remove the existing statement.", cmd.Permission.Sid)
+		return ErrStatementExists.With(cmd.Permission.Sid)
 	}
 	all := append(slices.Clone(have), cmd.Permission)
 	if n := len(document(all)); n > MaxPolicyBytes {
-		return fault.Newf(fault.PolicyLengthExceeded, "The final policy size (%d) is bigger than the limit (%d).", n, MaxPolicyBytes)
+		return ErrPolicyTooLong.With(n, MaxPolicyBytes)
 	}
 	f.policies[cmd.Qualifier] = all
 	revise(b, cmd.Revision)
@@ -100,11 +98,11 @@ func (s *State) Forbid(cmd Forbid, b *mutation.Batch) error {
 	}
 	have := f.policies[cmd.Qualifier]
 	if len(have) == 0 {
-		return fault.New(fault.ResourceNotFound, "No policy is associated with the given resource.")
+		return ErrNoPolicy
 	}
 	left := slices.DeleteFunc(slices.Clone(have), func(p Permission) bool { return p.Sid == cmd.Sid })
 	if len(left) == len(have) {
-		return fault.Newf(fault.ResourceNotFound, "Statement %s is not found in resource policy.", cmd.Sid)
+		return ErrStatementNotFound.With(cmd.Sid)
 	}
 	f.policies[cmd.Qualifier] = left
 	if len(left) == 0 {
@@ -119,10 +117,13 @@ func (s *State) Forbid(cmd Forbid, b *mutation.Batch) error {
 // revision that stands for the policy's.
 func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, func(*mutation.Batch, string), error) {
 	if qualifier == Latest {
-		return nil, nil, invalid("We currently do not support adding policies for $LATEST.")
+		return nil, nil, ErrPolicyOfLatest
 	}
 	f, v, a, err := s.Find(name, qualifier)
 	if err != nil {
+		if _, there := s.functions[name]; there && !numbered(qualifier) {
+			err = ErrAliasNotFound.With(name.Qualify(qualifier))
+		}
 		return nil, nil, err
 	}
 	if a != nil {
@@ -141,8 +142,7 @@ func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, f
 
 func checkPolicyRevision(want, have string) error {
 	if want != "" && want != have {
-		return fault.New(fault.PreconditionFailed,
-			"The Revision Id provided does not match the latest Revision Id. Call the GetPolicy API to retrieve the latest Revision Id")
+		return ErrPolicyOutdated
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (s *State) ShowPolicy(name arn.ARN, qualifier string) (doc, revision string
 		return "", "", err
 	}
 	if doc = f.Policy(qualifier); doc == "" {
-		return "", "", fault.New(fault.ResourceNotFound, "The resource you requested does not exist.")
+		return "", "", ErrPolicyNotFound
 	}
 	if a != nil {
 		return doc, a.Revision, nil

@@ -41,6 +41,7 @@ type functionRecord struct {
 	Latest      versionRecord           `json:"latest"`
 	Next        *versionRecord          `json:"next,omitempty"`
 	Last        uint64                  `json:"last,omitempty"`
+	Changed     bool                    `json:"changed,omitempty"`
 	SettleAt    int64                   `json:"settleAt,omitempty"` // Unix milliseconds
 	Policies    map[string][]Permission `json:"policies,omitempty"`
 
@@ -117,6 +118,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 		if err != nil {
 			return err
 		}
+		v.build = s.newBuild()
 		s.change(f, func() {
 			f.versions.Add(v)
 			f.use(v.Code, +1)
@@ -140,15 +142,17 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 		return err
 	}
 	f := newFunction(name)
-	f.Incarnation, f.Tags, f.Reserved, f.last = r.Incarnation, r.Tags, r.Reserved, r.Last
+	f.Incarnation, f.Tags, f.Reserved, f.last, f.changed = r.Incarnation, r.Tags, r.Reserved, r.Last, r.Changed
 	if f.latest, err = r.Latest.decode(0); err != nil {
 		return err
 	}
+	f.latest.build = s.newBuild()
 	f.use(f.latest.Code, +1)
 	if r.Next != nil {
 		if f.next, err = r.Next.decode(0); err != nil {
 			return err
 		}
+		f.next.build = s.newBuild()
 		f.use(f.next.Code, +1)
 	}
 	if r.SettleAt != 0 {
@@ -191,8 +195,8 @@ func (v *Version) record() versionRecord {
 // put writes a function's record.
 func (s *State) put(b *mutation.Batch, f *Function) {
 	r := functionRecord{
-		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: f.latest.record(), Last: f.last, Policies: f.policies,
-		EventInvokes: f.eventInvokes,
+		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: f.latest.record(), Last: f.last, Changed: f.changed,
+		Policies: f.policies, EventInvokes: f.eventInvokes,
 	}
 	if f.next != nil {
 		next := f.next.record()

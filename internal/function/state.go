@@ -2,11 +2,11 @@ package function
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/sorted"
 )
@@ -18,6 +18,7 @@ type State struct {
 	order     sorted.List[*Function] // by account, region, name
 	settling  sorted.List[*Function] // those with something to settle, the next one first
 	usage     map[place]Usage
+	builds    uint64 // names given
 }
 
 // place is where functions are counted: per account and region.
@@ -74,7 +75,7 @@ func (s *State) function(name arn.ARN) (*Function, error) {
 	if f, ok := s.functions[name]; ok {
 		return f, nil
 	}
-	return nil, errNoFunction(name)
+	return nil, ErrNotFound.With(name)
 }
 
 // All are all functions, in the order of their names.
@@ -86,7 +87,7 @@ func (s *State) All() []*Function { return s.order.Items }
 func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alias, error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return nil, nil, nil, errNoFunction(name.Qualify(qualifier))
+		return nil, nil, nil, ErrNotFound.With(name.Qualify(qualifier))
 	}
 	if qualifier == "" {
 		return f, f.Latest(), nil, nil
@@ -99,7 +100,7 @@ func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alia
 			return f, v, a, nil
 		}
 	}
-	return nil, nil, nil, errNoFunction(name.Qualify(qualifier))
+	return nil, nil, nil, ErrNotFound.With(name.Qualify(qualifier))
 }
 
 // Resolve finds what an invocation runs now. draw, in [0, 1), picks the version
@@ -108,7 +109,7 @@ func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alia
 func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, error) {
 	f, ok := s.functions[name]
 	if !ok {
-		return Target{}, errNoFunction(name.Qualify(qualifierOr(qualifier)))
+		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	version := qualifierOr(qualifier)
 	if a, ok := f.Alias(qualifier); ok {
@@ -116,23 +117,29 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 	}
 	v, ok := f.Version(version)
 	if !ok {
-		return Target{}, errNoFunction(name.Qualify(qualifierOr(qualifier)))
+		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	if v.Number == 0 {
 		v = f.latest // what serves until the update has settled
 	}
 	if v.Pending {
-		return Target{}, errPending()
+		return Target{}, ErrPending
 	}
 	t := f.target(v)
 	t.Qualifier = qualifier
 	return t, nil
 }
 
+// newBuild names what a version runs.
+func (s *State) newBuild() string {
+	s.builds++
+	return strconv.FormatUint(s.builds, 10)
+}
+
 func (f *Function) target(v *Version) Target {
 	c := v.Config
 	return Target{
-		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Revision: v.Revision,
+		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Build: v.build,
 		Role: c.Role, Runtime: c.Runtime, Handler: c.Handler, MemoryMB: c.MemoryMB, EphemeralMB: c.EphemeralMB,
 		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment,
 		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
@@ -156,7 +163,7 @@ type Create struct {
 // ResourceConflict if there is a function of that name.
 func (s *State) CheckCreate(name arn.ARN) error {
 	if _, ok := s.functions[name]; ok {
-		return fault.Newf(fault.ResourceConflict, "Function already exist: %s", name.FunctionName())
+		return ErrExists.With(name.FunctionName())
 	}
 	return nil
 }
@@ -170,11 +177,14 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	f := newFunction(cmd.ARN)
 	f.Incarnation, f.Tags = cmd.Incarnation, cmd.Tags
 	config := cmd.Config
-	f.latest = &Version{Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, settled: cmd.Settled}
+	f.latest = &Version{
+		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, settled: cmd.Settled, build: s.newBuild(),
+	}
 	f.use(cmd.Code, +1)
 	v := f.latest
 	if cmd.Publish {
-		v = f.publish(now, f.latest, cmd.Revision, cmd.Settled)
+		v = s.publish(now, f, f.latest, cmd.Revision)
+		v.Pending = true
 		s.putVersion(b, f, v)
 	}
 	f.settleAt = cmd.SettleAt

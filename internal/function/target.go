@@ -20,8 +20,8 @@ type Target struct {
 	Version   string // Latest or a number
 	// Incarnation names this life of the function in its shard.
 	Incarnation uint64
-	// Revision changes with the version's code or configuration.
-	Revision    string
+	// Build changes with the version's code or configuration, and with a restart.
+	Build       string
 	Role        string
 	Runtime     string // empty for a remote function
 	Handler     string

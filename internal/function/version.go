@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -32,9 +31,9 @@ func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 	case err != nil:
 		return nil, err
 	case f.latest.Pending:
-		return nil, errPending()
+		return nil, ErrPending
 	case f.next != nil:
-		return nil, errUpdating(name)
+		return nil, ErrUpdating.With(name)
 	}
 	return f, checkRevision(revision, f.latest.Revision)
 }
@@ -59,16 +58,15 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 	if cmd.Code != nil {
 		next.Code = *cmd.Code
 	}
-	next.Revision, next.settled, next.Modified = cmd.Revision, cmd.Settled, now
+	next.Revision, next.settled, next.Modified, next.build = cmd.Revision, cmd.Settled, now, s.newBuild()
 	v := &next
 	s.change(f, func() {
-		f.next = &next
+		f.next, f.changed = &next, true
 		f.use(next.Code, +1)
 		if cmd.Publish {
-			var fresh bool
-			if v, fresh = f.publishChanged(now, &next, next.Config.Description, cmd.Revision, cmd.Settled); fresh {
-				s.putVersion(b, f, v)
-			}
+			v = s.publish(now, f, &next, cmd.Revision)
+			v.Pending = true
+			s.putVersion(b, f, v)
 		}
 		f.settleBy(cmd.SettleAt)
 	})
@@ -85,16 +83,16 @@ func (f *Function) settleBy(at time.Time) {
 
 // Publish is the command that makes a version of the latest one.
 type Publish struct {
-	ARN               arn.ARN
-	RevisionID        string // must be that of the latest version; empty: any
-	CodeSHA256        string // in base64, must be that of the latest version; empty: any
-	Description       *string
-	Revision, Settled string
-	SettleAt          time.Time
+	ARN         arn.ARN
+	RevisionID  string // must be that of the latest version; empty: any
+	CodeSHA256  string // in base64, must be that of the latest version; empty: any
+	Description *string
+	Revision    string // of the new version, for good
+	Latest      string // of the latest version from then on
 }
 
 // Publish makes a version of the latest one, or finds the one that was made last
-// if nothing has changed since. Errors: as CheckUpdate, and InvalidParameter for
+// if there was no update since. Errors: as CheckUpdate, and InvalidParameter for
 // other code.
 func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Function, *Version, error) {
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
@@ -102,49 +100,50 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 		return nil, nil, err
 	}
 	if have := f.latest.Code.Base64(); cmd.CodeSHA256 != "" && cmd.CodeSHA256 != have {
-		return nil, nil, invalid("CodeSHA256 (%s) is different from current CodeSHA256 in $LATEST (%s). Please try again with the CodeSHA256 in $LATEST.",
-			cmd.CodeSHA256, have)
+		return nil, nil, ErrCodeDiffers.With(cmd.CodeSHA256, have)
 	}
 	description := f.latest.Config.Description
 	if cmd.Description != nil {
 		description = *cmd.Description
 	}
-	var v *Version
-	fresh := false
-	s.change(f, func() {
-		if v, fresh = f.publishChanged(now, f.latest, description, cmd.Revision, cmd.Settled); fresh {
-			f.settleBy(cmd.SettleAt)
-		}
-	})
-	if fresh {
-		s.putVersion(b, f, v)
-		s.put(b, f)
+	if v := f.published(); v != nil {
+		return f, v, nil
 	}
+	var v *Version
+	s.change(f, func() {
+		v = s.publish(now, f, f.latest, cmd.Revision)
+		if description != v.Config.Description {
+			config := *v.Config
+			config.Description = description
+			v.Config = &config
+		}
+		f.latest.Revision = cmd.Latest
+	})
+	s.putVersion(b, f, v)
+	s.put(b, f)
 	return f, v, nil
 }
 
-// publishChanged makes a version of from, unless the last one is equal.
-func (f *Function) publishChanged(now time.Time, from *Version, description, revision, settled string) (v *Version, fresh bool) {
-	if n := len(f.versions.Items); n > 0 {
-		last := f.versions.Items[n-1]
-		if last.Number == f.last && last.Code.same(from.Code) && last.Config.equal(from.Config) {
-			return last, false
-		}
+// published is the version that the latest one was published as, nil if it was
+// updated since. Records of earlier versions of this program do not tell of
+// updates: what differs shows them.
+func (f *Function) published() *Version {
+	n := len(f.versions.Items)
+	if n == 0 || f.changed {
+		return nil
 	}
-	v = f.publish(now, from, revision, settled)
-	if description != v.Config.Description {
-		config := *v.Config
-		config.Description = description
-		v.Config = &config
+	last := f.versions.Items[n-1]
+	if last.Number != f.last || !last.Code.same(f.latest.Code) || !last.Config.equal(f.latest.Config) {
+		return nil
 	}
-	return v, true
+	return last
 }
 
-func (f *Function) publish(now time.Time, from *Version, revision, settled string) *Version {
+// publish makes a version of from.
+func (s *State) publish(now time.Time, f *Function, from *Version, revision string) *Version {
 	f.last++
-	v := &Version{
-		Number: f.last, Config: from.Config, Code: from.Code, Revision: revision, settled: settled, Modified: now, Pending: true,
-	}
+	f.changed = false
+	v := &Version{Number: f.last, Config: from.Config, Code: from.Code, Revision: revision, Modified: now, build: s.newBuild()}
 	f.versions.Add(v)
 	f.use(v.Code, +1)
 	return v
@@ -155,22 +154,22 @@ func (f *Function) publish(now time.Time, from *Version, revision, settled strin
 // InvalidParameter for the latest version and for an alias; ResourceConflict for
 // a version that an alias leads to.
 func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch) (gone []uint64, err error) {
+	if qualifier == Latest { // be there a function or not
+		return nil, ErrLatestIsPermanent
+	}
 	f, err := s.function(name)
 	if err != nil {
 		return nil, err
 	}
-	if qualifier == Latest {
-		return nil, invalid("$LATEST version cannot be deleted without deleting the function.")
-	}
 	if _, ok := f.Alias(qualifier); ok {
-		return nil, invalid("Deletion of aliases is not currently supported.")
+		return nil, ErrNotAVersion
 	}
 	v, ok := f.Version(qualifier)
 	if !ok {
 		return nil, nil
 	}
 	if names := f.aliasesOf(qualifier); len(names) > 0 {
-		return nil, fault.Newf(fault.ResourceConflict, "Unable to delete version because the following aliases reference it: %v", names)
+		return nil, ErrVersionHasAliases.With(names)
 	}
 	s.change(f, func() {
 		f.versions.Remove(v)

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/poison"
 )
 
 // Options are what a Pool is made of. Process and Remote are required.
@@ -39,6 +40,8 @@ type Options struct {
 	// Starts bounds the environments that start at once; 0: two for each
 	// processor, at least 4.
 	Starts int
+	// Guard ends the process where a panic leaves an invocation half done.
+	Guard *poison.Guard
 }
 
 // Pool runs functions. A function that is idle, and has been for a while, costs
@@ -51,7 +54,7 @@ type Pool struct {
 	mu      sync.Mutex
 	limits  limits
 	groups  map[groupKey]*group
-	current map[versionKey]*group // the group of a version's latest revision
+	current map[versionKey]*group // the group of a version's latest build
 	idle    list.List             // of *slot, the longest idle first
 	slots   map[*slot]struct{}    // all environments
 	live    int                   // environments that do not end yet
@@ -70,14 +73,14 @@ type versionKey struct {
 // groupKey names what stays the same through the life of an environment.
 type groupKey struct {
 	versionKey
-	revision string
+	build string
 }
 
-// group is the environments of a version's revision.
+// group is the environments of a version's build.
 type group struct {
 	key     groupKey
 	target  function.Target // of its latest invocation
-	retired bool            // a later revision has come
+	retired bool            // a later build has come
 	idle    []*slot         // the latest used last
 	waiters []*waiter       // for an environment, in their order
 	size    int             // environments
@@ -135,55 +138,78 @@ var errStopping = fault.New(fault.Unavailable, "")
 // end of ctx ends the wait for an environment; a function that runs goes on.
 func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	in.began = p.Clock.Now()
-	p.mu.Lock()
-	if p.stopped {
-		p.mu.Unlock()
-		return Outcome{}, errStopping
-	}
-	use, running, err := p.limits.admit(&in.Target)
+	a, err := p.admit(&in)
 	if err != nil {
-		p.mu.Unlock()
-		p.emit(&in, Throttles, 1)
+		if !errors.Is(err, errStopping) {
+			p.emit(&in, Throttles, 1)
+		}
 		return Outcome{}, err
 	}
-	p.work.Add(1)
 	defer p.work.Done()
-	g := p.group(&in.Target)
-	s := p.take(g)
-	var w *waiter
-	if s == nil {
-		w = p.wait(g)
-	}
-	p.mu.Unlock()
-	p.emitEvent(&in, Event{Kind: ConcurrentExecutions, Value: float64(running.Function), Concurrency: running})
+	defer p.Guard.Whole() // it counts, and has an environment
+	p.emitEvent(&in, Event{Kind: ConcurrentExecutions, Value: float64(a.running.Function), Concurrency: a.running})
 
 	var out Outcome
-	if w != nil {
-		s, out, err = p.await(ctx, g, w, &in)
+	s := a.slot
+	if s == nil {
+		s, out, err = p.await(ctx, a.group, a.waiter, &in)
 	}
 	if s != nil {
 		out, err = p.run(s, &in)
 	}
-	p.mu.Lock()
-	p.limits.leave(use, &in.Target)
-	p.mu.Unlock()
+	p.leave(a.use, &in)
 	return out, err
+}
+
+// admitted is an invocation that counts, and is one of work: the caller must call leave.
+type admitted struct {
+	use     *usage
+	running Concurrency
+	group   *group
+	slot    *slot   // its environment; nil: it waits
+	waiter  *waiter // for one
+}
+
+// admit counts an invocation and finds it an environment, or a place to wait. It fails
+// with errStopping and throttles.
+func (p *Pool) admit(in *Invocation) (a admitted, err error) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
+	if p.stopped {
+		return a, errStopping
+	}
+	if a.use, a.running, err = p.limits.admit(&in.Target); err != nil {
+		return a, err
+	}
+	p.work.Add(1)
+	a.group = p.group(&in.Target)
+	if a.slot = p.take(a.group); a.slot == nil {
+		a.waiter = p.wait(a.group)
+	}
+	return a, nil
+}
+
+// leave takes back what admit counted.
+func (p *Pool) leave(use *usage, in *Invocation) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
+	p.limits.leave(use, &in.Target)
 }
 
 // Running is how many invocations of a function run, or wait for an environment.
 func (p *Pool) Running(fn arn.ARN) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	if use := p.limits.functions[fn]; use != nil {
 		return use.running
 	}
 	return 0
 }
 
-// group finds or makes the group of a target. A new revision ends what is left
+// group finds or makes the group of a target. A new build ends what is left
 // of the earlier one. The pool is locked.
 func (p *Pool) group(t *function.Target) *group {
-	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Revision}
+	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Build}
 	g := p.groups[key]
 	if g != nil {
 		return g
@@ -252,8 +278,8 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 
 // cancelWait takes a waiter out of its line; false: it has been served.
 func (p *Pool) cancelWait(g *group, w *waiter) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	for i, other := range g.waiters {
 		if other == w {
 			g.waiters = append(g.waiters[:i:i], g.waiters[i+1:]...)
@@ -286,34 +312,18 @@ func (p *Pool) start(g *group) {
 		return
 	}
 	defer func() { <-p.starts }()
-	p.mu.Lock()
-	if len(g.waiters) == 0 || p.stopped {
-		p.forget(g)
-		p.mu.Unlock()
+	s, target := p.place(g)
+	if s == nil {
 		return
 	}
-	for p.live >= p.Environments && p.idle.Len() > 0 {
-		p.end(p.idle.Front().Value.(*slot))
-	}
-	s := &slot{group: g}
-	g.size++
-	p.live++
-	p.slots[s] = struct{}{}
-	target := g.target
-	p.mu.Unlock()
-
 	runner := p.Process
 	if target.Remote() {
 		runner = p.Remote
 	}
 	s.stream = newStream(p.Log, p.Clock, &target)
 	env, err := runner.Open(&target, s.stream)
-	p.mu.Lock()
-	s.env = env
-	stopped := p.stopped
-	p.mu.Unlock()
 	var failure *Failure
-	switch {
+	switch stopped := p.fill(s, env); {
 	case err != nil:
 	case stopped:
 		err = errStopping
@@ -327,21 +337,52 @@ func (p *Pool) start(g *group) {
 	p.release(s)
 }
 
+// place makes room for an environment, and tells what is to run in it; nil: nobody
+// waits for it any more.
+func (p *Pool) place(g *group) (*slot, function.Target) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
+	if len(g.waiters) == 0 || p.stopped {
+		p.forget(g)
+		return nil, function.Target{}
+	}
+	for p.live >= p.Environments && p.idle.Len() > 0 {
+		p.end(p.idle.Front().Value.(*slot))
+	}
+	s := &slot{group: g}
+	g.size++
+	p.live++
+	p.slots[s] = struct{}{}
+	return s, g.target
+}
+
+// fill puts an environment, or nil, into its place.
+func (p *Pool) fill(s *slot, env Environment) (stopped bool) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
+	s.env = env
+	return p.stopped
+}
+
 // abandon gives up an environment that does not start, and tells the waiter.
 func (p *Pool) abandon(s *slot, why started) {
-	p.mu.Lock()
+	p.refuse(s.group, why)
+	p.close(s)
+}
+
+func (p *Pool) refuse(g *group, why started) {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	if why.err != nil {
 		why.slot = nil
 	}
-	s.group.serve(why)
-	p.mu.Unlock()
-	p.close(s)
+	g.serve(why)
 }
 
 // release puts an environment where the next invocation finds it.
 func (p *Pool) release(s *slot) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	g := s.group
 	if g.serve(started{slot: s}) {
 		return
@@ -379,8 +420,8 @@ func (p *Pool) close(s *slot) {
 	if s.env != nil {
 		s.env.Close()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	delete(p.slots, s)
 	if !s.ending {
 		p.live--
@@ -404,8 +445,8 @@ func (p *Pool) forget(g *group) {
 
 // expire ends what has been idle for long enough.
 func (p *Pool) expire() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	p.expiry = nil
 	now := clock.System.Now()
 	for e := p.idle.Front(); e != nil && !p.stopped; e = p.idle.Front() {
@@ -422,6 +463,9 @@ func (p *Pool) expire() {
 func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	// One whose process has ended starts another, before the function's time
 	// begins.
+	if in.Tail {
+		s.stream.starting()
+	}
 	failure, err := s.env.Start()
 	if err != nil {
 		p.close(s)
@@ -432,7 +476,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		p.release(s)
 		return out, nil
 	}
-	s.stream.begin(in)
+	s.stream.begin(in, true)
 	r, err := s.env.Run(&Work{
 		RequestID: in.RequestID, Payload: in.Payload, ClientContext: in.ClientContext, Trace: in.Trace,
 		FunctionARN: in.Target.ARN().String(),
@@ -450,7 +494,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 // explain logs what only the operator can mend. What is a refusal already, or
 // comes of stopping, needs no explanation.
 func (p *Pool) explain(in *Invocation, err error) error {
-	if _, refusal := errors.AsType[*fault.Error](err); !refusal {
+	if !fault.Is(err) {
 		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
 	}
 	return err
@@ -458,7 +502,7 @@ func (p *Pool) explain(in *Invocation, err error) error {
 
 // failedStart is the outcome of an invocation whose environment did not start.
 func (p *Pool) failedStart(in *Invocation, s started) Outcome {
-	s.slot.stream.begin(in)
+	s.slot.stream.begin(in, false)
 	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
 }
 
@@ -499,7 +543,26 @@ func (p *Pool) emitEvent(in *Invocation, e Event) {
 // Stop ends the pool. Invocations under way may finish until ctx ends; then
 // they are cut off. When it returns, no environment is left.
 func (p *Pool) Stop(ctx context.Context) error {
-	p.mu.Lock()
+	p.endIdle()
+	done := make(chan struct{})
+	go func() {
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	p.cutOff()
+	<-done
+	return context.Cause(ctx)
+}
+
+// endIdle lets no further invocation in, and ends the environments that are idle.
+func (p *Pool) endIdle() {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	if !p.stopped {
 		p.stopped = true
 		close(p.ending)
@@ -511,24 +574,15 @@ func (p *Pool) Stop(ctx context.Context) error {
 		p.expiry.Stop()
 		p.expiry = nil
 	}
-	p.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		p.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
+}
+
+// cutOff ends all environments.
+func (p *Pool) cutOff() {
+	p.Guard.Lock(&p.mu)
+	defer p.Guard.Unlock(&p.mu)
 	for s := range p.slots {
 		if s.env != nil {
 			go s.env.Close() // whoever has it closes it too, and is waited for
 		}
 	}
-	p.mu.Unlock()
-	<-done
-	return context.Cause(ctx)
 }

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/poison"
 )
 
 // lab is a runner whose environments do what the payload says: "sleep", and
@@ -123,7 +124,7 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, l *lab)) {
 
 func target(name string) function.Target {
 	return function.Target{
-		Function: arn.Function("us-east-1", "123456789012", name), Name: name, Version: function.Latest, Revision: "1", Timeout: time.Minute,
+		Function: arn.Function("us-east-1", "123456789012", name), Name: name, Version: function.Latest, Build: "1", Timeout: time.Minute,
 	}
 }
 
@@ -188,7 +189,7 @@ func TestEnvironmentsAreReused(t *testing.T) {
 		l.want(t, target("g"), "0s", "4")
 		busy := l.begin(f, "10s")
 		synctest.Wait()
-		f.Revision = "2"
+		f.Build = "2"
 		l.want(t, f, "1s", "5")
 		<-busy
 		synctest.Wait()
@@ -477,7 +478,7 @@ func TestReportLines(t *testing.T) {
 func TestTail(t *testing.T) {
 	s := newStream(nil, clock.System, new(target("f")))
 	in := &Invocation{Target: target("f"), RequestID: "id", Tail: true}
-	s.begin(in)
+	s.begin(in, true)
 	var all []byte
 	for i := range 3000 {
 		line := fmt.Appendf(nil, "line %d\n", i)
@@ -493,3 +494,42 @@ func TestTail(t *testing.T) {
 		t.Errorf("tail %q", tail)
 	}
 }
+
+// A panic in the midst of an invocation ends the process: it would count for ever, and
+// its environment be lost. One before it is nothing to the others.
+func TestPanicEndsTheProcess(t *testing.T) {
+	var ends []error
+	guard := poison.New(nil, func(err error) { ends = append(ends, err) })
+	o := Options{Process: broken{}, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Guard: guard}
+	invoke := func(o Options, in Invocation) (cause any) {
+		defer func() { cause = recover() }()
+		p := New(o)
+		if in.Target.Reserved != nil {
+			p.limits.functions = nil // which cannot be counted in
+		}
+		_, err := p.Invoke(t.Context(), in)
+		return err
+	}
+	before := o
+	before.Clock = nil
+	if cause := invoke(before, Invocation{Target: target("f")}); cause == nil || len(ends) > 0 {
+		t.Errorf("%v, the process ends with %v", cause, ends)
+	}
+	if cause := invoke(o, Invocation{Target: target("f")}); cause != "a mistake" || len(ends) != 1 || !errors.Is(ends[0], poison.ErrPoisoned) {
+		t.Errorf("%v, the process ends with %v", cause, ends)
+	}
+	ends, o.Guard = nil, poison.New(nil, func(err error) { ends = append(ends, err) })
+	share := target("f")
+	share.Reserved = new(1)
+	if cause := invoke(o, Invocation{Target: share}); cause == nil || len(ends) != 1 {
+		t.Errorf("%v, the process ends with %v", cause, ends)
+	}
+}
+
+// broken makes environments in which an invocation panics.
+type broken struct{}
+
+func (broken) Open(*function.Target, Output) (Environment, error) { return broken{}, nil }
+func (broken) Start() (*Failure, error)                           { return nil, nil }
+func (broken) Run(*Work) (Result, error)                          { panic("a mistake") }
+func (broken) Close()                                             {}

@@ -57,7 +57,7 @@ func TestRecords(t *testing.T) {
 	} {
 		s, in, log := jsonStream("INFO", tt.level)
 		in.Tail = true
-		s.begin(in)
+		s.begin(in, true)
 		tail := s.end(in, &tt.r, billed(&tt.r))
 		if d := cmp.Diff(tt.want, *log); d != "" {
 			t.Errorf("from %s on (-want +got):\n%s", tt.level, d)

@@ -26,8 +26,8 @@ type stream struct {
 	filter *filter // of the JSON format; nil: text
 
 	mu      sync.Mutex
-	tailing bool
-	tail    []byte
+	tailing bool   // lines are kept for somebody, or may be
+	tail    []byte // of the invocation; before one, of the start
 }
 
 func newStream(log Log, c clock.Clock, t *function.Target) *stream {
@@ -38,7 +38,7 @@ func newStream(log Log, c clock.Clock, t *function.Target) *stream {
 		group = "/aws/lambda/" + t.Name
 	}
 	return &stream{
-		log: log, clock: c,
+		log: log, clock: c, tailing: true,
 		group:  arn.LogGroup(t.Function.Region, t.Function.Account, group),
 		name:   c.Now().Format("2006/01/02") + "/[" + t.Version + "]" + hex.EncodeToString(id[:]),
 		filter: newFilter(t.Logging),
@@ -84,13 +84,22 @@ func (s *stream) keep(line []byte) {
 // wanted reports whether anybody reads the lines of an invocation.
 func (s *stream) wanted(in *Invocation) bool { return s.log != nil || in.Tail }
 
-// begin writes the line before the function's output.
-func (s *stream) begin(in *Invocation) {
-	if in.Tail {
-		s.mu.Lock()
-		s.tailing, s.tail = true, s.tail[:0]
-		s.mu.Unlock()
+// starting begins a tail with what a process prints from now on, which is the cause
+// if it does not start.
+func (s *stream) starting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tailing, s.tail = true, s.tail[:0]
+}
+
+// begin writes the line before the function's output. started says that its process
+// runs: the tail then has nothing of the start.
+func (s *stream) begin(in *Invocation, started bool) {
+	s.mu.Lock()
+	if s.tailing = in.Tail; started || !in.Tail {
+		s.tail = s.tail[:0]
 	}
+	s.mu.Unlock()
 	switch {
 	case !s.wanted(in):
 	case s.filter != nil:

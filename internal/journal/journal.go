@@ -16,6 +16,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -53,6 +55,7 @@ type Options struct {
 	Store store.Store
 	// Observe sees every sealed batch, in order, before it is applied; may be nil.
 	Observe func(sealed []byte)
+	Logger  *slog.Logger // may be nil
 	// Synced is told how long each sync took; may be nil.
 	Synced func(took time.Duration)
 	// Fatal ends the process after a failure of the store. It must not return to a
@@ -77,6 +80,7 @@ type Journal struct {
 	applying sync.Mutex // held while commits are applied, in their order
 	durable  sync.Mutex // held while they are made durable
 	spare    sync.Pool  // of *mutation.Batch
+	guard    *poison.Guard
 
 	delay commitDelay // run's
 
@@ -91,7 +95,7 @@ func Open(o Options) *Journal {
 		o.Fatal = func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) }
 	}
 	j := &Journal{
-		options: o, store: o.Store, open: newCommit(1),
+		options: o, store: o.Store, open: newCommit(1), guard: poison.New(o.Logger, o.Fatal),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
 	j.spare.New = func() any { return new(mutation.Batch) }
@@ -191,8 +195,8 @@ func (j *Journal) signal() {
 
 // Flush makes everything appended so far visible in the store.
 func (j *Journal) Flush() {
-	j.applying.Lock()
-	defer j.applying.Unlock()
+	j.guard.Lock(&j.applying)
+	defer j.guard.Unlock(&j.applying)
 	j.mu.Lock()
 	c := j.open
 	if len(c.parts) == 0 {
@@ -225,8 +229,8 @@ func (j *Journal) Flush() {
 
 // Sync returns once everything appended so far is durable.
 func (j *Journal) Sync() {
-	j.durable.Lock()
-	defer j.durable.Unlock()
+	j.guard.Lock(&j.durable)
+	defer j.guard.Unlock(&j.durable)
 	j.mu.Lock()
 	j.lazy = false
 	j.mu.Unlock()

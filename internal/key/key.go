@@ -11,10 +11,16 @@ import (
 
 const aliasPrefix = "alias/"
 
+// What Find refuses.
+var (
+	ErrNoAlias = fault.NewRule(fault.KMSNotFound, "key: no such alias") // its ARN
+	ErrNoKey   = fault.NewRule(fault.KMSNotFound, "key: no such key")   // its ARN
+)
+
 // Find looks for the key that the attribute KmsMasterKeyId of a queue or topic
 // names: by its id, its alias, or the ARN of either. The empty string is no key.
 // What is to be encrypted under one that does not exist must not be taken in, to
-// be kept in clear. It fails with fault.KMSNotFound.
+// be kept in clear. Errors: ErrNoAlias, ErrNoKey.
 func Find(of arn.ARN, name string) error {
 	if name == "" {
 		return nil
@@ -25,10 +31,10 @@ func Find(of arn.ARN, name string) error {
 	case name == aliasPrefix+"aws/"+of.Service: // the service's own, which every account has
 		return nil
 	case strings.HasPrefix(name, aliasPrefix):
-		return fault.Newf(fault.KMSNotFound, "Alias %s is not found.", prefix+name)
+		return ErrNoAlias.With(prefix + name)
 	case strings.HasPrefix(name, "arn:"): // of another account or region
-		return fault.Newf(fault.KMSNotFound, "Key '%s' does not exist", name)
+		return ErrNoKey.With(name)
 	default:
-		return fault.Newf(fault.KMSNotFound, "Key '%skey/%s' does not exist", prefix, strings.TrimPrefix(name, "key/"))
+		return ErrNoKey.With(prefix + "key/" + strings.TrimPrefix(name, "key/"))
 	}
 }

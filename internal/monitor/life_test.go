@@ -265,7 +265,7 @@ func TestTopicsBecomeIdle(t *testing.T) {
 // invocation.
 func TestFunctionsAreForgotten(t *testing.T) {
 	c := clock.NewVirtual(start)
-	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
+	m, _ := newTicker(t, c)
 	k := points(t, c, m.Wake)
 	f := NewFunctions(k, m.Wake)
 	m.Start(f, TickFunc(func(time.Time) (bool, error) { return k.Flush() }))
@@ -355,16 +355,19 @@ func TestResume(t *testing.T) {
 	c, st := clock.NewVirtual(start), memory.New()
 	topic, queue := arn.Topic("eu-west-1", "111111111111", "t"), arn.Queue("us-east-1", "000000000000", "q")
 	var m *Ticker
+	var stop func() error
 	var q *Queues
 	var topics *Topics
 	var k *metrics.Store
 	restart := func(holding ...arn.ARN) *metrics.Store {
 		t.Helper()
 		if m != nil {
-			m.Stop()
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
 			k.Sync()
 		}
-		m = NewTicker(time.Minute, c, func(err error) { t.Error(err) })
+		m, stop = newTicker(t, c)
 		k = reopen(t, st, c, m.Wake)
 		q, topics = NewQueues(k, nil, m.Wake), NewTopics(k, m.Wake)
 		if err := errors.Join(q.Resume(holding, c.Now()), topics.Resume(c.Now())); err != nil {

@@ -4,9 +4,11 @@ package monitor
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Part is something that is due each minute, or so, while there is anything to do.
@@ -16,34 +18,36 @@ type Part interface {
 	Tick(at time.Time) (more bool, err error)
 }
 
-// Ticker calls its parts at the end of each interval that one of them asked for.
-// While none does it has no timer, so that a virtual clock passes idle days at once.
+// Ticker calls its parts at the end of each interval that one of them asked for. It is
+// a module of the kernel, whose timer it is: while nobody asks there is none, so that a
+// virtual clock passes idle days at once. The parts run beside it, without its lock.
 type Ticker struct {
-	every time.Duration
-	clock clock.Clock
-	fatal func(error)
+	kernel.NopModule
+	every  time.Duration
+	kernel *kernel.Kernel
+	shard  *kernel.Shard
+	fatal  func(error)
 
-	turn  sync.Mutex // held while parts are called
-	mu    sync.Mutex // guards what follows
-	parts []Part     // nil: not started
-	timer clock.Timer
-	asked bool // before the start
-	over  bool
+	due   atomic.Int64 // the end of the interval that was asked for, epoch milliseconds; 0: none was
+	turn  sync.Mutex   // held while parts are called
+	parts []Part       // set by Start
+	begun atomic.Bool  // they are
+	asked atomic.Bool  // before that
 }
 
-// NewTicker makes a Ticker without parts, whose intervals are of a length. An error
-// of a part goes to fatal.
-func NewTicker(every time.Duration, c clock.Clock, fatal func(error)) *Ticker {
-	return &Ticker{every: every, clock: c, fatal: fatal}
+// NewTicker adds a Ticker without parts, whose intervals are of a length, to a kernel.
+// An error of a part goes to fatal.
+func NewTicker(k *kernel.Kernel, every time.Duration, fatal func(error)) *Ticker {
+	t := &Ticker{every: every, kernel: k, shard: k.Beside(keyspace.AlarmStream), fatal: fatal}
+	t.shard.Add(t)
+	return t
 }
 
 // Start begins with the calls that were asked for.
 func (t *Ticker) Start(parts ...Part) {
-	t.mu.Lock()
 	t.parts = parts
-	asked := t.asked
-	t.mu.Unlock()
-	if asked {
+	t.begun.Store(true)
+	if t.asked.Load() {
 		t.Wake()
 	}
 }
@@ -51,31 +55,38 @@ func (t *Ticker) Start(parts ...Part) {
 // Wake asks for a call at the end of the present interval. It does not block, and
 // may be called under any lock.
 func (t *Ticker) Wake() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.parts == nil {
-		t.asked = true
-	}
-	if t.parts == nil || t.timer != nil || t.over {
+	if t.due.Load() != 0 {
 		return
 	}
-	now := t.clock.Now()
-	t.timer = t.clock.AfterFunc(now.Truncate(t.every).Add(t.every).Sub(now), t.tick)
+	if !t.begun.Load() {
+		if t.asked.Store(true); !t.begun.Load() {
+			return
+		}
+	}
+	end := t.kernel.Clock.Now().Truncate(t.every).Add(t.every)
+	if t.due.CompareAndSwap(0, end.UnixMilli()) {
+		t.kernel.GoBackground(func() { t.shard.View(t.shard.Arm) })
+	}
 }
 
-func (t *Ticker) tick() {
+// NextDue implements kernel.Module.
+func (t *Ticker) NextDue() int64 { return t.due.Load() }
+
+// Tick implements kernel.Module.
+func (t *Ticker) Tick(now int64) {
+	due := t.due.Load()
+	if due == 0 || now < due {
+		return
+	}
+	t.due.Store(0) // what comes from now on asks anew
+	t.kernel.GoBackground(func() { t.run(t.kernel.Clock.Now().Truncate(t.every)) })
+}
+
+func (t *Ticker) run(at time.Time) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	t.mu.Lock()
-	t.timer = nil // what comes from now on asks anew
-	parts := t.parts
-	if t.over {
-		parts = nil
-	}
-	t.mu.Unlock()
-	at := t.clock.Now().Truncate(t.every)
 	again := false
-	for _, part := range parts {
+	for _, part := range t.parts {
 		more, err := part.Tick(at)
 		if err != nil {
 			t.fatal(err)
@@ -86,18 +97,6 @@ func (t *Ticker) tick() {
 	if again {
 		t.Wake()
 	}
-}
-
-// Stop ends the calls; none is under way when it returns.
-func (t *Ticker) Stop() {
-	t.mu.Lock()
-	t.over = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	t.mu.Unlock()
-	t.turn.Lock()
-	defer t.turn.Unlock()
 }
 
 // TickFunc makes a Part of a function.

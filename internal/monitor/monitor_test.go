@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,30 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
 var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
+
+// newTicker makes a ticker of a kernel of its own.
+func newTicker(t *testing.T, c clock.Clock) (m *Ticker, stop func() error) {
+	t.Helper()
+	j := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(j.Close)
+	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	m = NewTicker(k, time.Minute, func(err error) { t.Error(err) })
+	if err := k.Load(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, k.Close
+}
 
 func points(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
 	t.Helper()
@@ -74,7 +94,7 @@ func show(t *testing.T, k *metrics.Store, c clock.Clock, namespace string) map[s
 func TestMinutes(t *testing.T) {
 	c := clock.NewVirtual(start)
 	var calls []string
-	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
+	m, stop := newTicker(t, c)
 	m.Wake() // before the start: it is not forgotten
 	left := 2
 	m.Start(
@@ -94,7 +114,9 @@ func TestMinutes(t *testing.T) {
 		t.Errorf("%d timers ran: %s", result.Ran, d)
 	}
 	m.Wake()
-	m.Stop()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
 	if result, err = c.Advance(t.Context(), time.Hour); err != nil || result.Ran != 0 {
 		t.Errorf("after the stop %d timers ran, %v", result.Ran, err)
 	}
@@ -108,7 +130,7 @@ func (g gauges) SampleQueue(queue arn.ARN) (shard.QueueGauges, error) { return g
 // timer is left then.
 func TestQueuesBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
-	m := NewTicker(time.Minute, c, func(err error) { t.Error(err) })
+	m, _ := newTicker(t, c)
 	k := points(t, c, m.Wake)
 	q := NewQueues(k, nil, m.Wake)
 	held := gauges{}

@@ -37,6 +37,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -135,7 +136,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
 	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
-	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
+	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
 		}
@@ -144,8 +145,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		log.Close()
 		return nil
 	})
+	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	groups, err := logs.Open(logs.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes,
+		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
 	})
 	if err != nil {
 		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
@@ -156,7 +158,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
-	monitoring, err := openMonitoring(deps, log, counting.series())
+	monitoring, err := openMonitoring(deps, k, counting.series())
 	if err != nil {
 		return Parts{}, err
 	}
@@ -179,13 +181,13 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
-		Journal:   log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Cooldowns: deps.Config.SQSCooldowns,
+		Kernel:    k, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, Fatal: deps.exit, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
+		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	if err != nil {
@@ -252,7 +254,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.Lambda(functions.Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
-		Panicked: func(cause any) { endHalfway(deps.Log, cause) },
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},

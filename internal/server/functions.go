@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/remote"
 	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -61,7 +62,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +76,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	})
 	pool := invoke.New(invoke.Options{
 		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
-		Concurrency: limits.Executions, Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
+		Concurrency: limits.Executions, Guard: poison.New(deps.Log, deps.exit), Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
 	deps.OnStop("functions", pool.Stop)

@@ -164,7 +164,6 @@ func (s *Server) handler(parts Parts) http.Handler {
 	for pattern, h := range parts.Admin {
 		mux.Handle(pattern, h)
 	}
-	own := ending(s.log, mux)
 	if parts.Metrics != nil {
 		mux.Handle("GET "+metricsPath, parts.Metrics)
 	}
@@ -172,7 +171,7 @@ func (s *Server) handler(parts Parts) http.Handler {
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
-			own.ServeHTTP(w, r)
+			mux.ServeHTTP(w, r)
 			return
 		}
 		parts.Wire.ServeHTTP(w, r)

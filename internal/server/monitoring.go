@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/invoke"
-	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // monitoring is what watches the service. It is there before the engine, whose
@@ -30,16 +30,16 @@ type monitoring struct {
 
 var _ deliver.Events = (*monitoring)(nil)
 
-func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries) (*monitoring, error) {
+func openMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) (*monitoring, error) {
 	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		deps.exit(err)
 	}
 	m := &monitoring{
-		actions: &actions{}, minutes: monitor.NewTicker(time.Minute, deps.Clock, failed), seconds: monitor.NewTicker(alarms.ShortEvery, deps.Clock, failed),
+		actions: &actions{}, minutes: monitor.NewTicker(k, time.Minute, failed), seconds: monitor.NewTicker(k, alarms.ShortEvery, failed),
 	}
 	var err error
-	m.points, err = metrics.Open(metrics.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts})
+	m.points, err = metrics.Open(metrics.Options{Journal: k.Journal, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts, Fatal: deps.exit})
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +51,10 @@ func openMonitoring(deps Deps, log *journal.Journal, series monitor.QueueSeries)
 	m.queues = monitor.NewQueues(source, series, m.minutes.Wake)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
-	m.alarms, err = alarms.Open(alarms.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Metrics: m.points, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake,
-		MaxAlarms: deps.Config.MaxAlarms,
+	m.alarms = alarms.New(k, alarms.Options{
+		Metrics: m.points, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
 	})
-	return m, err
+	return m, nil
 }
 
 // latest is the latest time that anything was written at.
@@ -89,14 +88,9 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at) }),
 		m.functions,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
-		m.alarms,
+		monitor.TickFunc(m.alarms.EvaluateMinutes),
 	)
-	m.seconds.Start(monitor.TickFunc(m.alarms.TickShort))
-	deps.OnStop("minutes", func(context.Context) error {
-		m.seconds.Stop()
-		m.minutes.Stop()
-		return nil
-	})
+	m.seconds.Start(monitor.TickFunc(m.alarms.EvaluateShort))
 	return m.alarms.Start()
 }
 

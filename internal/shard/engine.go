@@ -36,6 +36,9 @@ import (
 
 // Options are what an Engine is made of.
 type Options struct {
+	// Kernel has modules already that Open is to read, too; nil: one is made of what
+	// follows, which else is the kernel's.
+	Kernel  *kernel.Kernel
 	Journal *journal.Journal
 	Clock   clock.Clock
 	Logger  *slog.Logger
@@ -103,7 +106,10 @@ func Open(o Options) (*Engine, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
+	k := o.Kernel
+	if k == nil {
+		k = kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
+	}
 	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)

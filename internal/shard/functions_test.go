@@ -80,8 +80,9 @@ func TestFunctionLifecycle(t *testing.T) {
 			t.Fatal(err)
 		}
 		zip, err := e.FunctionCode(ctx, target)
-		if err != nil || !bytes.Equal(zip, want) || target.Revision != revision {
-			t.Errorf("revision %s has %d bytes, %v; want %s and %d", target.Revision, len(zip), err, revision, len(want))
+		shown, _ := e.FunctionInfo(ctx, f, "")
+		if err != nil || !bytes.Equal(zip, want) || shown.Revision != revision {
+			t.Errorf("%d bytes serve, revision %s, %v; want %d and %s", len(zip), shown.Revision, err, len(want), revision)
 		}
 	}
 	serves(first, "active")
@@ -91,12 +92,12 @@ func TestFunctionLifecycle(t *testing.T) {
 	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
 		t.Fatal(err)
 	}
-	serves(first, "active")
+	serves(first, "updating")
 	if _, err := e.UpdateFunctionCode(ctx, update, second); fault.KindOf(err) != fault.ResourceConflict {
 		t.Errorf("updated twice at once: %v", err)
 	}
 	reopen()
-	serves(first, "active")
+	serves(first, "updating")
 	advance(time.Second)
 	serves(second, "updated")
 	if n := countUploads(t, e, f); n != 1 {

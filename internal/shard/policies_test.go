@@ -3,7 +3,6 @@ package shard
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -38,7 +37,7 @@ func admitted(t testing.TB, e *Engine, q, from arn.ARN) bool {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	err := sh.Queues[q].Admits(from, sh.Now())
-	if err != nil && !errors.Is(err, fault.New(fault.AccessDenied, "")) {
+	if err != nil && fault.KindOf(err) != fault.AccessDenied {
 		t.Errorf("refused with %v", err)
 	}
 	return err == nil

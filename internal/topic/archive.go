@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 const attrArchive = "ArchivePolicy"
@@ -21,9 +19,6 @@ const (
 	minArchive = 1
 	maxArchive = 365
 )
-
-// ErrArchived refuses to delete a topic that keeps an archive.
-var ErrArchived = fault.New(fault.InvalidState, "Invalid state: Cannot delete a topic with an ArchivePolicy")
 
 // members reads a JSON object; nil if document is none.
 func members(document string) map[string]json.RawMessage {
@@ -52,11 +47,11 @@ func checkArchive(value string) (string, error) {
 	}
 	policy := members(value)
 	if policy == nil {
-		return "", refuse("ArchivePolicy: failed to parse JSON.")
+		return "", ErrDocument.With(attrArchive)
 	}
 	for _, name := range slices.Sorted(maps.Keys(policy)) {
 		if name != "MessageRetentionPeriod" {
-			return "", refuse("ArchivePolicy: Unexpected JSON member: %s", name)
+			return "", ErrMember.With(attrArchive, name)
 		}
 	}
 	days, ok := policy["MessageRetentionPeriod"]
@@ -69,7 +64,7 @@ func checkArchive(value string) (string, error) {
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < minArchive || n > maxArchive {
-		return "", refuse("ArchivePolicy: MessageRetentionPeriod must be a number of days from %d to %d", minArchive, maxArchive)
+		return "", ErrArchiveDays.With(minArchive, maxArchive)
 	}
 	return `{"MessageRetentionPeriod":"` + strconv.Itoa(n) + `"}`, nil
 }

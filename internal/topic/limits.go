@@ -1,7 +1,5 @@
 package topic
 
-import "godwit.dev/godwit/internal/fault"
-
 // Limits are quotas of a topic; 0 is none. What counts is confirmed: a pending
 // subscription counts once it is confirmed, and is refused then.
 type Limits struct {
@@ -15,14 +13,14 @@ type Limits struct {
 // FilterPolicyLimitExceeded.
 func (l Limits) admit(t *Topic, filtered bool) error {
 	if l.Subscriptions > 0 && t.Confirmed >= l.Subscriptions {
-		return fault.New(fault.SubscriptionLimitExceeded, "")
+		return ErrTooManySubscriptions
 	}
 	return l.admitFilter(t, filtered)
 }
 
 func (l Limits) admitFilter(t *Topic, filtered bool) error {
 	if filtered && l.FilterPolicies > 0 && t.filtered >= l.FilterPolicies {
-		return fault.New(fault.FilterPolicyLimitExceeded, "")
+		return ErrTooManyFilterPolicies
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -74,10 +73,10 @@ func setReplay(sub *change, into *Settings, value string) error {
 		return err
 	}
 	if !sub.topic.ARN.FIFO() {
-		return refuse("ReplayPolicy: FIFO topics only")
+		return ErrFIFOOnly.With(attrReplay)
 	}
 	if sub.topic.Retention == 0 {
-		return refuse("ReplayPolicy: the topic has no ArchivePolicy")
+		return ErrNoArchive
 	}
 	into.Replay = policy
 	return nil
@@ -90,7 +89,7 @@ const maxReplay = 4096
 func parseReplay(value string) (*ReplayPolicy, error) {
 	object := members(value)
 	if object == nil || len(value) > maxReplay {
-		return nil, refuse("ReplayPolicy: failed to parse JSON.")
+		return nil, ErrDocument.With(attrReplay)
 	}
 	if len(object) == 0 {
 		return nil, nil
@@ -107,41 +106,41 @@ func parseReplay(value string) (*ReplayPolicy, error) {
 		case "EndingPoint":
 			p.End, err = time.Parse(time.RFC3339Nano, given)
 		default:
-			return nil, refuse("ReplayPolicy: Unexpected JSON member: %s", name)
+			return nil, ErrMember.With(attrReplay, name)
 		}
 		if !ok || err != nil {
-			return nil, refuse("ReplayPolicy: %s is invalid", name)
+			return nil, ErrReplayValue.With(name)
 		}
 	}
 	for _, name := range []string{"PointType", "StartingPoint"} {
 		if _, ok := object[name]; !ok {
-			return nil, refuse("ReplayPolicy: %s must be specified", name)
+			return nil, ErrReplayLacks.With(name)
 		}
 	}
 	if _, bounded := object["EndingPoint"]; bounded && !p.End.After(p.Start) {
-		return nil, refuse("ReplayPolicy: EndingPoint must be after StartingPoint")
+		return nil, ErrReplayOrder
 	}
 	return p, nil
 }
 
 // admitReplay says whether a replay may begin now, for the subscription with
-// the settings next. Its refusals of a policy have no prefix yet.
+// the settings next. Its refusals of a policy do not say where it was given yet.
 func (s *State) admitReplay(now time.Time, sub *Subscription, next Settings) error {
 	p := next.Replay
 	switch {
 	case p == nil:
 		return nil
 	case p.Start.After(now):
-		return refuse("ReplayPolicy: StartingPoint must not be in the future")
+		return ErrReplayFuture.With("StartingPoint")
 	case p.End.After(now):
-		return refuse("ReplayPolicy: EndingPoint must not be in the future")
+		return ErrReplayFuture.With("EndingPoint")
 	}
 	return s.limits.admitReplay(sub)
 }
 
 func (l Limits) admitReplay(sub *Subscription) error {
 	if l.Replays > 0 && !sub.Pending && !sub.Replaying() && sub.topic.replaying >= l.Replays {
-		return fault.New(fault.ReplayLimitExceeded, "")
+		return ErrTooManyReplays
 	}
 	return nil
 }

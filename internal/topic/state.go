@@ -2,13 +2,11 @@ package topic
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -227,7 +225,7 @@ func (s *State) topic(name arn.ARN) (*Topic, error) {
 	if t, ok := s.topics[name]; ok {
 		return t, nil
 	}
-	return nil, fault.New(fault.NotFound, "Topic does not exist")
+	return nil, ErrNoTopic
 }
 
 // subscription finds a subscription or says that it is not there.
@@ -235,7 +233,7 @@ func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 	if sub, ok := s.Subscription(name); ok {
 		return sub, nil
 	}
-	return nil, fault.New(fault.NotFound, "Subscription does not exist")
+	return nil, ErrNoSubscription
 }
 
 // addTopic and its three siblings keep every index in step.
@@ -289,29 +287,3 @@ func (s *State) dropShare(at place, own *share) {
 		delete(s.owned, at)
 	}
 }
-
-// invalid makes the refusal that most commands give.
-func invalid(format string, args ...any) error {
-	return fault.New(fault.InvalidParameter, "Invalid parameter: "+fmt.Sprintf(format, args...))
-}
-
-// prefixed puts AWS's prefix before the text of a refusal. Subscribe and
-// CreateTopic say "Attributes Reason: ", the Set… operations say nothing.
-func prefixed(prefix string, err error) error {
-	if fault.KindOf(err) != fault.InvalidParameter {
-		return err
-	}
-	return invalid("%s%s", prefix, err)
-}
-
-const (
-	inAttributes = "Attributes Reason: " // the prefix on Subscribe and CreateTopic
-	inSet        = ""                    // that on SetTopicAttributes and SetSubscriptionAttributes
-)
-
-// Refusals of commands on what is not there.
-var (
-	ErrNoTopic        = fault.New(fault.NotFound, "Topic does not exist")
-	ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
-	ErrNoResource     = fault.New(fault.ResourceNotFound, "Resource does not exist") // of commands on tags
-)

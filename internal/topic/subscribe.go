@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -42,9 +41,9 @@ func parseProtocol(name string) (Protocol, error) {
 		}
 	}
 	if slices.Contains(plannedProtocols, name) {
-		return 0, invalid("Protocol Reason: %s subscriptions are not supported by this version yet", name)
+		return 0, ErrProtocolPlanned.With(name)
 	}
-	return 0, invalid("Amazon SNS does not support this protocol string: %s", name)
+	return 0, ErrProtocol.With(name)
 }
 
 // plannedProtocols are those of AWS that are not built.
@@ -58,37 +57,37 @@ const maxEndpoint = 8192
 // subscribes it.
 func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
 	if !utf8.ValidString(address) {
-		return false, invalid("Endpoint Reason: not valid UTF-8")
+		return false, ErrEndpointUTF8
 	}
 	switch p {
 	case SQS:
 		queue, err := arn.Parse(address)
 		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
-			return false, invalid("SQS endpoint ARN")
+			return false, ErrEndpointQueue
 		}
 		if queue.FIFO() && !topic.FIFO() {
-			return false, invalid("Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics")
+			return false, ErrEndpointFIFO
 		}
 		return queue.Account == owner, nil
 	case Lambda:
 		function, err := arn.Parse(address)
 		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
-			return false, invalid("Lambda endpoint ARN")
+			return false, ErrEndpointFunction
 		}
 		return function.Account == owner, nil
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
-			return false, invalid("Endpoint must match the specified protocol")
+			return false, ErrEndpointProtocol
 		}
 		if len(address) > maxEndpoint {
-			return false, invalid("Endpoint Reason: longer than %d bytes", maxEndpoint)
+			return false, ErrEndpointTooLong.With(maxEndpoint)
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Hostname() == "" {
-			return false, invalid("Endpoint Reason: not a URL")
+			return false, ErrEndpointURL
 		}
 		if u.User != nil && p != HTTPS {
-			return false, invalid("Endpoint Reason: credentials in an endpoint need https")
+			return false, ErrEndpointPassword
 		}
 		return false, nil
 	}
@@ -132,7 +131,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	protocol, err := parseProtocol(cmd.Protocol)
 	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || slices.Contains(plannedProtocols, cmd.Protocol)) {
-		return Subscribed{}, invalid("Invalid protocol type: %s", cmd.Protocol)
+		return Subscribed{}, ErrProtocolOfFIFO.With(cmd.Protocol)
 	}
 	if err != nil {
 		return Subscribed{}, err
@@ -162,7 +161,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		return Subscribed{}, err
 	}
 	if err := s.admitReplay(now, sub, sub.Settings); err != nil {
-		return Subscribed{}, prefixed(inAttributes, err)
+		return Subscribed{}, InAttributes(err)
 	}
 	if sub.Pending {
 		sub.confirmation = newConfirmation(now, cmd.Token)
@@ -180,7 +179,7 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 	}
 	for name := range cmd.Attributes {
 		if wanted.attribute(name) != sub.attribute(name) {
-			return Subscribed{}, invalid("Attributes Reason: Subscription already exists with different attributes")
+			return Subscribed{}, ErrSubscribed
 		}
 	}
 	if sub.Pending {
@@ -242,8 +241,6 @@ type Confirmed struct {
 	Dropped  uint64
 }
 
-var errToken = invalid("Token")
-
 // ConfirmSubscription opens a pending subscription for deliveries, or restores
 // one whose removal the token is from. The token of one that is confirmed
 // already finds it and changes nothing. It fails with NotFound, InvalidParameter
@@ -254,12 +251,12 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 		return Confirmed{}, err
 	}
 	if cmd.AuthenticateOnUnsubscribe && !cmd.Authenticated {
-		return Confirmed{}, fault.New(fault.AccessDenied, "AuthenticateOnUnsubscribe needs a signed request")
+		return Confirmed{}, ErrConfirmUnsigned
 	}
 	sub, ok := t.tokens[hashToken(cmd.Token)]
 	switch {
 	case !ok || cmd.Token == "" || !now.Before(sub.confirmation.Expires):
-		return Confirmed{}, errToken
+		return Confirmed{}, ErrToken
 	case !sub.Pending && !sub.removed:
 		return Confirmed{Subscription: sub}, nil
 	}
@@ -270,7 +267,7 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 		return s.restore(sub, cmd, b)
 	}
 	if sub.Replay != nil && s.limits.Replays > 0 && t.replaying >= s.limits.Replays {
-		return Confirmed{}, fault.New(fault.ReplayLimitExceeded, "")
+		return Confirmed{}, ErrTooManyReplays
 	}
 	s.unawait(sub)
 	t.count(sub, -1)

@@ -56,7 +56,7 @@ func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft
 			continue
 		}
 		if !utf8.ValidString(value) {
-			return Settings{}, refuse("%s: not valid UTF-8", setter.name)
+			return Settings{}, ErrUTF8.With(setter.name)
 		}
 		if err := setter.set(wanted, &next, value); err != nil {
 			return Settings{}, err
@@ -75,12 +75,12 @@ func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft
 func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft) (Settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		if !settable(name) {
-			return Settings{}, invalid("Attributes Reason: Unknown attribute: %s", name)
+			return Settings{}, ErrUnknownAttribute.With(name)
 		}
 	}
 	next, err := sub.apply(attributes, draft)
 	if err != nil {
-		return Settings{}, prefixed(inAttributes, err)
+		return Settings{}, InAttributes(err)
 	}
 	return next, nil
 }
@@ -97,11 +97,11 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 		return err
 	}
 	if !settable(attribute) {
-		return invalid("AttributeName")
+		return ErrAttributeName
 	}
 	next, err := sub.apply(map[string]string{attribute: value}, draft)
 	if err != nil {
-		return prefixed(inSet, err)
+		return InAttribute(err)
 	}
 	if sub.Filter == nil && !sub.Pending {
 		if err := s.limits.admitFilter(sub.topic, next.Filter != nil); err != nil {
@@ -110,7 +110,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 	}
 	if attribute == attrReplay {
 		if err := s.admitReplay(now, sub, next); err != nil {
-			return prefixed(inSet, err)
+			return InAttribute(err)
 		}
 	}
 	sub.topic.count(sub, -1)
@@ -143,13 +143,13 @@ func setRaw(sub *change, into *Settings, value string) error {
 	switch strings.ToLower(value) {
 	case "true":
 		if sub.Protocol == Lambda {
-			return refuse("Delivery protocol [%s] does not support raw message delivery.", sub.Protocol)
+			return ErrRawProtocol.With(sub.Protocol)
 		}
 		into.Raw = true
 	case "false", "":
 		into.Raw = false
 	default:
-		return refuse("RawMessageDelivery: Invalid value [%s]. Must be true or false.", value)
+		return ErrChoice.With(attrRaw, value, "true or false")
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func Draft(attributes map[string]string) *filter.Draft {
 
 func setDelivery(_ *change, into *Settings, value string) (err error) {
 	if into.Delivery, err = retry.ParseSubscription(value, into.Raw); err != nil {
-		return refuse("DeliveryPolicy: %s", err)
+		return ErrDelivery.With(err)
 	}
 	return nil
 }
@@ -205,20 +205,20 @@ func setRedrive(sub *change, into *Settings, value string) error {
 		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
 	}
 	if json.Unmarshal([]byte(value), &policy) != nil {
-		return refuse("RedrivePolicy: failed to parse JSON.")
+		return ErrDocument.With(attrRedrivePolicy)
 	}
 	queue, err := arn.Parse(policy.DeadLetterTargetArn)
 	if err != nil || queue.Service != "sqs" || queue.Resource == "" {
-		return refuse("RedrivePolicy: deadLetterTargetArn is an invalid arn")
+		return ErrRedriveTarget
 	}
 	if queue.Account != sub.Owner || queue.Region != sub.ARN.Region {
-		return refuse("RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription")
+		return ErrRedriveOwner
 	}
 	if sub.topic.ARN.FIFO() && isFIFO(sub.Endpoint) && !queue.FIFO() {
-		return refuse("RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic")
+		return ErrRedriveFIFO
 	}
 	if queue.FIFO() && !sub.topic.ARN.FIFO() {
-		return refuse("RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic")
+		return ErrRedriveStandard
 	}
 	into.Redrive = sub.topic.deadLetters(queue)
 	return nil
@@ -233,7 +233,7 @@ func isFIFO(endpoint string) bool {
 func setRole(_ *change, _ *Settings, value string) error {
 	role, err := checkRole(attrRole)(value)
 	if err == nil && role != "" {
-		err = refuse("SubscriptionRoleArn: only subscriptions of the protocol firehose have a role")
+		err = ErrRoleProtocol
 	}
 	return err
 }

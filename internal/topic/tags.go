@@ -4,16 +4,12 @@ import (
 	"maps"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
 // MaxTags is how many tags a topic can have. Source: the SNS developer guide,
 // "Amazon SNS topic tagging".
 const MaxTags = 50
-
-// errTags refuses one tag too many.
-var errTags = fault.New(fault.TagLimitExceeded, "Could not complete request: tag quota of per resource exceeded")
 
 // Tag adds tags to a topic; one with the key of another replaces it. It fails
 // with ResourceNotFound, or with TagLimitExceeded for more than MaxTags in all.
@@ -40,7 +36,7 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	maps.Copy(tags, t.Tags)
 	change(tags)
 	if len(tags) > MaxTags {
-		return errTags
+		return ErrTooManyTags
 	}
 	if maps.Equal(tags, t.Tags) {
 		return nil

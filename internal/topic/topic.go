@@ -29,26 +29,34 @@ type Topic struct {
 	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
 	Delivery *retry.TopicPolicy
 
-	// Confirmed, Pending and Deleted count subscriptions. The deleted ones are
-	// all that ever were.
-	Confirmed, Pending, Deleted int
-	filtered                    int     // of the confirmed, those with a filter policy
-	byScope                     Reached // these by the policy's scope
-	replaying                   int     // of all, those with a replay under way
+	counts
+	subscribers
 
-	archivedFrom time.Time // no earlier message is in the archive
+	archivedFrom time.Time         // no earlier message is in the archive
+	attributes   map[string]string // what has been set, by name
+	redrive      *arn.ARN          // the dead-letter queue that was named last
+	incomplete   bool              // while loading: subscriptions came, the topic did not yet
+	gone         bool              // it was deleted
+}
 
-	attributes    map[string]string // what has been set, by name
+// counts are of a topic's subscriptions.
+type counts struct {
+	Confirmed, Pending int
+	Deleted            int     // of all that ever were
+	filtered           int     // of the confirmed, those with a filter policy
+	byScope            Reached // these by the policy's scope
+	replaying          int     // of all, those with a replay under way
+}
+
+// subscribers finds a topic's subscriptions.
+type subscribers struct {
 	subscriptions sorted.List[*Subscription]
-	shares        map[string]*share            // of subscriptions, by the account that owns them
+	shares        map[string]*share            // by the account that owns them
 	lapsing       sorted.List[*Subscription]   // those that lapse, the next one first
-	index         *filter.Index[*Subscription] // of subscriptions, by their filter policies
+	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[endpoint]*Subscription
-	tokens        map[tokenHash]*Subscription // of subscriptions that a token can confirm or restore
+	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
-	redrive       *arn.ARN                    // the dead-letter queue that was named last
-	incomplete    bool                        // while loading: subscriptions came, the topic did not yet
-	gone          bool                        // it was deleted
 }
 
 // endpoint is what may be subscribed to a topic once.
@@ -58,9 +66,7 @@ type endpoint struct {
 }
 
 func newTopic(name arn.ARN) *Topic {
-	return &Topic{
-		ARN:           name,
-		attributes:    map[string]string{},
+	return &Topic{ARN: name, attributes: map[string]string{}, subscribers: subscribers{
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		shares:        map[string]*share{},
 		lapsing:       sorted.List[*Subscription]{Compare: compareLapses},
@@ -68,7 +74,7 @@ func newTopic(name arn.ARN) *Topic {
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
 		removed:       map[string]*Subscription{},
-	}
+	}}
 }
 
 func compareIDs(a, b *Subscription) int { return strings.Compare(a.ID(), b.ID()) }
@@ -209,20 +215,20 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	attributes := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(cmd.Attributes)) {
 		if _, known := topicAttributes[name]; !known {
-			return nil, invalid("Attributes Reason: Unknown attribute: %s", name)
+			return nil, ErrUnknownAttribute.With(name)
 		}
 		value, err := checkTopicAttribute(cmd.ARN.FIFO(), name, cmd.Attributes[name])
 		if err != nil {
-			return nil, prefixed(inAttributes, err)
+			return nil, InAttributes(err)
 		}
 		attributes[name] = value
 	}
 	if len(cmd.Tags) > MaxTags {
-		return nil, errTags
+		return nil, ErrTooManyTags
 	}
 	for key, value := range cmd.Tags {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return nil, invalid("Tags Reason: not valid UTF-8")
+			return nil, ErrTagsUTF8
 		}
 	}
 	if t, ok := s.topics[cmd.ARN]; ok {
@@ -250,12 +256,12 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 func (t *Topic) sameAs(attributes, tags map[string]string) error {
 	for name, value := range attributes {
 		if t.attributes[name] != value && t.Attribute(name) != value {
-			return invalid("Attributes Reason: Topic already exists with different attributes")
+			return ErrOtherAttributes
 		}
 	}
 	for key, value := range tags {
 		if existing, ok := t.Tags[key]; !ok || existing != value {
-			return invalid("Tags Reason: Topic already exists with different tags")
+			return ErrOtherTags
 		}
 	}
 	return nil
@@ -269,10 +275,10 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 		return err
 	}
 	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO && name.FIFO() {
-		return invalid("AttributeName")
+		return ErrAttributeName
 	}
 	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {
-		return prefixed(inSet, err)
+		return InAttribute(err)
 	}
 	if attribute == attrArchive {
 		t.retain(now, value)

@@ -39,7 +39,7 @@ func checkName(name string, attributes map[string]string) error {
 	fifo := attributes[attrFIFO] == "true"
 	base, suffix := strings.CutSuffix(name, ".fifo")
 	if fifo != suffix || len(name) > 256 || !topicName.MatchString(base) {
-		return invalid("Topic Name")
+		return ErrName
 	}
 	return nil
 }
@@ -56,10 +56,10 @@ var topicAttributes = allTopicAttributes()
 // fifoAttributes are those that only FIFO topics have, with what a standard
 // topic is refused for; its own value, false, stores nothing.
 var fifoAttributes = map[string]func(value string) (string, error){
-	attrArchive:      notFor("ArchivePolicy: FIFO topics only"),
-	attrFIFOScope:    notFor("FifoThroughputScope: FIFO topics only"),
-	attrFIFO:         onlyFalse("FifoTopic: a topic cannot become a FIFO topic"),
-	attrContentDedup: onlyFalse("If content-based deduplication is enabled, it must also be a FIFO topic."),
+	attrArchive:      notFor(attrArchive),
+	attrFIFOScope:    notFor(attrFIFOScope),
+	attrFIFO:         onlyFalse(ErrBecomesFIFO),
+	attrContentDedup: onlyFalse(ErrDedupOfStandard),
 }
 
 func allTopicAttributes() map[string]func(value string) (string, error) {
@@ -87,10 +87,10 @@ func allTopicAttributes() map[string]func(value string) (string, error) {
 }
 
 // checkTopicAttribute gives the value to store for a known attribute of a FIFO
-// topic or a standard one. Its refusals have no prefix yet.
+// topic or a standard one. Its refusals do not say where it was given yet.
 func checkTopicAttribute(fifo bool, name, value string) (string, error) {
 	if !utf8.ValidString(value) {
-		return "", refuse("%s: not valid UTF-8", name)
+		return "", ErrUTF8.With(name)
 	}
 	if check, ok := fifoAttributes[name]; ok && !fifo {
 		return check(value)
@@ -101,14 +101,14 @@ func checkTopicAttribute(fifo bool, name, value string) (string, error) {
 func checkDeliveryPolicy(value string) (string, error) {
 	policy, err := retry.ParseTopic(value)
 	if err != nil {
-		return "", refuse("DeliveryPolicy: %s", err)
+		return "", ErrDelivery.With(err)
 	}
 	return policy.Document(), nil
 }
 
 func checkDisplayName(value string) (string, error) {
 	if utf8.RuneCountInString(value) > maxDisplayName || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
-		return "", refuse("DisplayName: at most %d characters, without control characters", maxDisplayName)
+		return "", ErrDisplayName.With(maxDisplayName)
 	}
 	return value, nil
 }
@@ -121,7 +121,7 @@ func checkPolicy(value string) (string, error) {
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(value), &object) != nil || object == nil {
-		return "", refuse("Policy: failed to parse JSON.")
+		return "", ErrDocument.With(attrPolicy)
 	}
 	return compact(value), nil
 }
@@ -130,7 +130,7 @@ func checkPolicy(value string) (string, error) {
 // ARN. Whether there is such a key is seen when it is used, as AWS does it.
 func checkKey(value string) (string, error) {
 	if len(value) > maxKeyName || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", refuse("KmsMasterKeyId: not the id, ARN or alias of a key")
+		return "", ErrKeyName
 	}
 	return value, nil
 }
@@ -138,7 +138,7 @@ func checkKey(value string) (string, error) {
 func oneOf(name string, values ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" && !slices.Contains(values, value) {
-			return "", refuse("%s: Invalid value [%s]. Must be %s.", name, value, strings.Join(values, " or "))
+			return "", ErrChoice.With(name, value, strings.Join(values, " or "))
 		}
 		return value, nil
 	}
@@ -150,7 +150,7 @@ func checkRole(name string) func(string) (string, error) {
 			return "", nil
 		}
 		if role, err := arn.Parse(value); err != nil || role.Service != "iam" || !strings.HasPrefix(role.Resource, "role/") {
-			return "", refuse("%s: [%s] is not the ARN of a role", name, value)
+			return "", ErrRole.With(name, value)
 		}
 		return value, nil
 	}
@@ -162,35 +162,30 @@ func checkRate(name string) func(string) (string, error) {
 			return "", nil
 		}
 		if rate, err := strconv.Atoi(value); err != nil || rate < 0 || rate > 100 {
-			return "", refuse("%s: %s value provided is not an integer between 0-100", name, value)
+			return "", ErrRate.With(name, value)
 		}
 		return value, nil
 	}
 }
 
 // onlyFalse takes false, which is the default, and refuses every other value.
-func onlyFalse(refusal string) func(string) (string, error) {
+func onlyFalse(rule *fault.Rule) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" && value != "false" {
-			return "", refuse("%s", refusal)
+			return "", rule
 		}
 		return "", nil
 	}
 }
 
-// notFor takes only the empty string.
-func notFor(refusal string) func(string) (string, error) {
+// notFor takes only the empty string for an attribute of FIFO topics.
+func notFor(name string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" {
-			return "", refuse("%s", refusal)
+			return "", ErrFIFOOnly.With(name)
 		}
 		return "", nil
 	}
-}
-
-// refuse says what is wrong with an attribute; the command adds its prefix.
-func refuse(format string, args ...any) error {
-	return fault.Newf(fault.InvalidParameter, format, args...)
 }
 
 // compact takes the spaces out of valid JSON.

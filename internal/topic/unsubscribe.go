@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -42,7 +41,7 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 		return Unsubscribed{}, nil
 	}
 	if sub.AuthenticateOnUnsubscribe && !cmd.Authenticated {
-		return Unsubscribed{}, fault.New(fault.AccessDenied, "This subscription can be removed by a signed request only")
+		return Unsubscribed{}, ErrUnsubscribeUnsigned
 	}
 	out := Unsubscribed{
 		Subscription: sub, Dropped: sub.Incarnation,
@@ -67,7 +66,7 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 // its endpoint has another subscription by now.
 func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
 	if _, taken := sub.topic.endpoints[endpoint{sub.Protocol, sub.Endpoint}]; taken {
-		return Confirmed{}, errToken
+		return Confirmed{}, ErrToken
 	}
 	out := Confirmed{Subscription: sub, Restored: true, Dropped: sub.Incarnation}
 	s.dropRemoved(sub)

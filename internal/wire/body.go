@@ -193,7 +193,7 @@ func (x *exchange) readBody() (*buffer, error) {
 		}
 		if err == nil {
 			err = u.came(n)
-		} else if _, refused := errors.AsType[*fault.Error](err); !refused {
+		} else if !fault.Is(err) {
 			err = fault.New(fault.MalformedInput, "The request body could not be read.")
 		}
 		if err != nil {
@@ -286,7 +286,7 @@ func (b *buffer) unzip(x *exchange) error {
 	for from := io.LimitReader(packed, most+1); err == nil; {
 		_, err = plain.readOnce(x, from, 0)
 	}
-	if _, refused := errors.AsType[*fault.Error](err); refused {
+	if fault.Is(err) {
 		return err
 	}
 	if int64(len(plain.b)) > most {

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"errors"
 	"net/http"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -80,17 +80,17 @@ func with(own map[fault.Kind]errorShape) map[fault.Kind]errorShape {
 // report finds how s reports err in protocol, and the text that the caller
 // sees. The text of an error that nobody classified stays inside.
 func (s *Service) report(err error, protocol string) (shape errorShape, text string) {
-	refusal, classified := errors.AsType[*fault.Error](err)
+	said, classified := refusal.Of(err)
 	if classified {
-		shape, classified = s.errors[refusal.Kind]
+		shape, classified = s.errors[said.Kind]
 	}
 	switch {
-	case !classified || refusal.Kind == fault.Internal:
+	case !classified || said.Kind == fault.Internal:
 		return s.errors[fault.Internal], internalText
 	case shape.Query != "" && protocol == protocolQuery:
 		return shape, shape.Query
-	case shape.Query != "" || refusal.Message == "":
+	case shape.Query != "" || said.Message == "":
 		return shape, shape.Text
 	}
-	return shape, refusal.Message
+	return shape, said.Message
 }

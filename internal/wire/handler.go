@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -45,9 +46,6 @@ type Options struct {
 	// nothing does.
 	Pace              Pace
 	Requests, Answers *limit.Budget
-	// Panicked is told of a panic before its request is answered, while it is being
-	// recovered from; may be nil.
-	Panicked func(cause any)
 }
 
 // Observer is told of requests.
@@ -167,7 +165,7 @@ type exchange struct {
 	service *Service          // never nil once read has begun
 	op      *operation        // nil until it is known
 	places  map[string]string // the members that stand in the path of a REST request
-	reason  string            // of the refusal
+	refusal fault.Error       // that is answered; zero: none, or an error of ours
 	asJSON  bool              // a Query request that wants its answer in JSON
 
 	headers [3]string          // the values of headers that differ from answer to answer
@@ -298,8 +296,8 @@ func (x *exchange) refuse(err error) {
 		return
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
-	if refusal, ok := errors.AsType[*fault.Error](err); ok {
-		x.reason = refusal.Reason
+	if said, ok := refusal.Of(err); ok {
+		x.refusal = *said
 	}
 	if shape.Status == http.StatusInternalServerError {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request failed",
@@ -326,9 +324,6 @@ func (x *exchange) finish() {
 		x.handler.Logger.LogAttrs(x.r.Context(), slog.LevelError, "request panicked",
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
 			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
-		if x.handler.Panicked != nil {
-			x.handler.Panicked(cause)
-		}
 		if x.status != 0 || x.service == nil {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}

@@ -67,7 +67,7 @@ func (x *exchange) answer(out any) {
 		dst = append(dst, op.openTags...)
 		if !op.void {
 			begun := len(dst)
-			if dst = awsquery.AppendMembers(dst, out); len(dst) > begun {
+			if dst = awsquery.AppendMembers(dst, out); len(dst) > begun || !x.service.declaration {
 				dst = append(dst, op.resultEnd...)
 			} else { // some clients look for an empty element in this very form
 				dst = append(dst[:begun-1], "/>"...)

@@ -126,13 +126,15 @@ func (x *exchange) appendRESTError(dst []byte, shape errorShape, text string) []
 		side = "Service"
 	}
 	dst = append(dst, '{')
-	if x.reason != "" {
+	if x.refusal.Reason != "" {
 		dst = append(dst, `"Reason":`...)
-		dst = fastjson.AppendString(dst, x.reason)
+		dst = fastjson.AppendString(dst, x.refusal.Reason)
 		dst = append(dst, ',')
 	}
-	dst = append(dst, `"Type":"`+side+`","`...)
-	dst = append(dst, cmp.Or(shape.Member, "message")+`":`...)
+	if !x.refusal.Untyped {
+		dst = append(dst, `"Type":"`+side+`",`...)
+	}
+	dst = append(dst, `"`+cmp.Or(shape.Member, "message")+`":`...)
 	dst = fastjson.AppendString(dst, text)
 	return append(dst, '}')
 }

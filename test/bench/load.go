@@ -44,6 +44,9 @@ const (
 	stopped
 )
 
+// firstWithin is how long a window is extended at most for its first message.
+const firstWithin = time.Minute
+
 // tally is what one worker counted.
 type tally struct {
 	histogram
@@ -51,7 +54,7 @@ type tally struct {
 }
 
 // measure runs each step in a loop of its own for warm and then for length at
-// most, which is what it reports. It ends when all steps are done. The first
+// most, which is what it reports, or until the first message. It ends when all steps are done. The first
 // error ends it too, and is returned: a benchmark of failures means nothing.
 func measure(ctx context.Context, s *server, warm, length time.Duration, steps []step) (sample, error) {
 	var stage atomic.Int32
@@ -59,6 +62,8 @@ func measure(ctx context.Context, s *server, warm, length time.Duration, steps [
 	failed := make(chan error, len(steps))
 	tallies := make([]tally, len(steps))
 	resetPeak(s.pid)
+	first := make(chan struct{}) // closed with the first message
+	ended := sync.OnceFunc(func() { close(first) })
 	var begin usage
 	if warm <= 0 {
 		stage.Store(recording)
@@ -81,6 +86,9 @@ func measure(ctx context.Context, s *server, warm, length time.Duration, steps [
 					start = w.due
 				}
 				if stage.Load() == recording {
+					if t.messages == 0 && w.messages > 0 {
+						ended()
+					}
 					t.add(time.Since(start))
 					t.messages += int64(w.messages)
 				}
@@ -92,11 +100,11 @@ func measure(ctx context.Context, s *server, warm, length time.Duration, steps [
 		wg.Wait()
 		close(finished)
 	}()
-	wait := func(d time.Duration) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
+	wait := func(until <-chan time.Time, or <-chan struct{}) error {
 		select {
-		case <-timer.C:
+		case <-until:
+			return nil
+		case <-or:
 			return nil
 		case <-finished:
 			return nil
@@ -108,12 +116,15 @@ func measure(ctx context.Context, s *server, warm, length time.Duration, steps [
 	}
 	var err error
 	if warm > 0 {
-		err = wait(warm)
+		err = wait(time.After(warm), nil)
 		begin = readUsage(s.pid)
 		stage.Store(recording)
 	}
 	if err == nil {
-		err = wait(length)
+		err = wait(time.After(length), nil)
+	}
+	if err == nil { // a busy machine may need longer for the first
+		err = wait(time.After(firstWithin), first)
 	}
 	stage.Store(stopped)
 	end := readUsage(s.pid)

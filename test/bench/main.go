@@ -93,18 +93,18 @@ var fullSizes = sizes{
 
 // quickSizes are enough to show that everything works, and nothing more.
 var quickSizes = sizes{
-	rounds: 1, warm: 100 * time.Millisecond, window: 300 * time.Millisecond,
+	rounds: 1, warm: 50 * time.Millisecond, window: 300 * time.Millisecond,
 	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
-	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: time.Second,
+	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: 200 * time.Millisecond,
 	fifoDepth: 3000, groups: 100, locked: 500,
 	queues: 500, busy: 50,
 	subscriptions: []int{1, 10}, deliveries: 2000,
-	pollers: 100, wakes: 50, idle: 500 * time.Millisecond,
+	pollers: 100, wakes: 50, idle: 100 * time.Millisecond,
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3,
-	logEvents: 100_000, idleSubscriptions: 500,
-	quiet: 500, minute: time.Second, space: 4 << 20, freed: time.Second,
+	logEvents: 20_000, idleSubscriptions: 500,
+	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond,
 }
 
 type scenario struct {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/built"
 )
 
 // Every scenario once, in a small size: the server, the references, and a peer,
@@ -20,16 +22,19 @@ func TestQuickRun(t *testing.T) {
 	}
 	t.Chdir("../..")
 	dir := t.TempDir()
-	built := t.TempDir()
-	godwit, err := goBuild(t.Context(), built, "godwit", "./cmd/godwit")
+	programs := t.TempDir()
+	godwit, err := built.Server(programs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference, err := goBuild(t.Context(), built, "reference", "./test/bench/reference")
+	reference, err := built.Program(programs, ".", "test/bench/reference")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, stop, err := startAll(t.Context(), []spec{{name: "other", role: inMemory, argv: []string{reference, "--kind", "memory"}}}, built)
+	if err := built.Look("test/handler"); err != nil { // built by the scenario
+		t.Fatal(err)
+	}
+	other, stop, err := startAll(t.Context(), []spec{{name: "other", role: inMemory, argv: []string{reference, "--kind", "memory"}}}, programs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,22 +8,21 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/test/built"
 )
 
 // handlerZip is the function of test/handler in a zip.
 func handlerZip(t *testing.T) []byte {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "bootstrap")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "godwit.dev/godwit/test/handler")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	program, err := built.Program(t.TempDir(), "../..", "test/handler")
+	if err != nil {
+		t.Fatal(err)
 	}
 	text, err := os.ReadFile(program)
 	if err != nil {

@@ -1,7 +1,6 @@
 // Package e2e_test drives the built binary from outside: it kills it, fills
-// its disk, counts its syncs, and runs weeks of retries on its virtual clock. Run
-// it with -count=1: go test does not see that a result in its cache is of another
-// server.
+// its disk, counts its syncs, and runs weeks of retries on its virtual clock.
+// Without make, run it with -count=1: see test/built.
 //
 // What is random comes from a seed, and the command that draws the same again is
 // printed. How the machine interleaves it is not repeated.
@@ -11,13 +10,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/built"
 )
 
-// binary is the server under test, built once.
+// binary is the server under test.
 var binary string
 
 // patience bounds every wait for something that should be quick, on a machine that
@@ -33,9 +32,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "godwit")
-	if out, err := exec.Command("go", "build", "-o", binary, "godwit.dev/godwit/cmd/godwit").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+	if binary, err = built.Server(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

@@ -30,7 +30,8 @@ func TestPutMetricDataErrors(t *testing.T) {
 		{types.MetricDatum{MetricName: aws.String("m")}, "InvalidParameterCombination", "At least one of the parameters MetricData.member.2.Value and MetricData.member.2.StatisticValues must be specified."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, StatisticValues: &types.StatisticSet{SampleCount: one, Sum: one, Minimum: one, Maximum: one}}, "InvalidParameterCombination", "The parameters MetricData.member.2.Value and MetricData.member.2.StatisticValues are mutually exclusive and you have specified both."},
 		{types.MetricDatum{MetricName: aws.String("m"), Value: one, Values: []float64{1}}, "InvalidParameterCombination", "The parameters MetricData.member.2.Value and MetricData.member.2.Values are mutually exclusive and you have specified both."},
-		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, StatisticValues: &types.StatisticSet{SampleCount: one, Sum: one, Minimum: one, Maximum: one}}, "InvalidParameterCombination", "The parameters MetricData.member.2.StatisticValues and MetricData.member.2.Values are mutually exclusive and you have specified both."},
+		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, StatisticValues: &types.StatisticSet{SampleCount: aws.Float64(0), Sum: one, Minimum: one, Maximum: one}}, "InvalidParameterValue", "The value 0 for parameter MetricData.member.2.StatisticValues.SampleCount is invalid."},
+		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{math.NaN()}, StatisticValues: &types.StatisticSet{SampleCount: one, Sum: one, Minimum: one, Maximum: one}}, "InvalidParameterValue", "The value NaN for parameter MetricData.member.2.Values.member.1 is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1, 2}, Counts: []float64{1}}, "InvalidParameterValue", "The parameters MetricData.member.2.Values and MetricData.member.2.Counts must be of the same size."},
 		{types.MetricDatum{MetricName: aws.String("m"), Values: []float64{1}, Counts: []float64{0}}, "InvalidParameterValue", "The value 0 for parameter MetricData.member.2.Counts.member.1 is invalid."},
 		{types.MetricDatum{MetricName: aws.String("m"), Values: make([]float64, 151)}, "InvalidParameterValue", "The collection MetricData.member.2.Values must not have a size greater than 150."},
@@ -117,7 +118,7 @@ func TestGetMetricErrors(t *testing.T) {
 			in.StartTime = aws.Time(now.Add(-24 * time.Hour))
 			in.Period = aws.Int32(1)
 		}, "InvalidParameterCombination", "You have requested up to 86400 datapoints, which exceeds the limit of 1440. You may reduce the datapoints requested by increasing Period, or decreasing the time range."},
-		{func(in *cloudwatch.GetMetricStatisticsInput) { in.Statistics = nil }, "InvalidParameterCombination", "At least one of the parameters Statistics and ExtendedStatistics must be specified."},
+		{func(in *cloudwatch.GetMetricStatisticsInput) { in.Statistics = nil }, "InvalidParameterCombination", "Must specify either Statistics or ExtendedStatistics"},
 		{func(in *cloudwatch.GetMetricStatisticsInput) { in.ExtendedStatistics = []string{"p9"} }, "InvalidParameterCombination", "The parameters Statistics and ExtendedStatistics are mutually exclusive and you have specified both."},
 		{func(in *cloudwatch.GetMetricStatisticsInput) { in.Statistics = []types.Statistic{"Median"} }, "InvalidParameterValue", "The parameter Statistics.member.1 must be a value in the set [ SampleCount, Average, Sum, Minimum, Maximum ]."},
 		{func(in *cloudwatch.GetMetricStatisticsInput) {
@@ -164,7 +165,7 @@ func TestGetMetricErrors(t *testing.T) {
 	})
 	refused(t, err, "InvalidNextToken", 400, "The next token is not valid.")
 	_, err = c.ListMetrics(t.Context(), &cloudwatch.ListMetricsInput{NextToken: aws.String("x")})
-	refused(t, err, "InvalidParameterValue", 400, "The parameter NextToken is invalid.")
+	refused(t, err, "InvalidParameterValue", 400, "Request parameter NextToken is invalid")
 }
 
 // What requests about alarms are refused with.
@@ -199,6 +200,10 @@ func TestAlarmErrors(t *testing.T) {
 		}, "The comparison operator LessThanLowerThreshold is for anomaly detection, which is not supported yet."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.ExtendedStatistic = aws.String("p9") }, "The parameters Statistic and ExtendedStatistic are mutually exclusive and you have specified both."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluateLowSampleCountPercentile = aws.String("ignore") }, "The parameter EvaluateLowSampleCountPercentile is for percentiles only."},
+		{func(in *cloudwatch.PutMetricAlarmInput) { in.EvaluateLowSampleCountPercentile = aws.String("unknown") }, "Option unknown is not supported. Supported options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore."},
+		{func(in *cloudwatch.PutMetricAlarmInput) {
+			in.Statistic, in.ExtendedStatistic = "", aws.String("90")
+		}, "The value 90 for parameter ExtendedStatistic is not supported."},
 		{func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{"me"} }, "Invalid arn syntax: me"},
 		{func(in *cloudwatch.PutMetricAlarmInput) {
 			in.OKActions = []string{"arn:aws:automate:us-east-1:ec2:stop"}
@@ -224,7 +229,11 @@ func TestAlarmErrors(t *testing.T) {
 		}
 		tc.change(in)
 		_, err := c.PutMetricAlarm(t.Context(), in)
-		refused(t, err, "ValidationError", 400, tc.text)
+		code := "ValidationError"
+		if strings.Contains(tc.text, "ExtendedStatistic is not supported") {
+			code = "InvalidParameterValue"
+		}
+		refused(t, err, code, 400, tc.text)
 	}
 	equal(t, "there is none", 0, len(must(c.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms))
 	putAlarm(t, endpoint, "a", nil)

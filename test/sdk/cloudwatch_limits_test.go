@@ -105,9 +105,9 @@ func TestMetricQuestionLimits(t *testing.T) {
 		"The parameters MetricDataQuery Expression and MetricStat are mutually exclusive and you have specified both.": func(in *cloudwatch.GetMetricDataInput) {
 			in.MetricDataQueries[0].Expression = aws.String("q1")
 		},
-		"The parameter MetricDataQueries.member.1.MetricStat.Metric is required.": func(in *cloudwatch.GetMetricDataInput) { in.MetricDataQueries[0].MetricStat = nil },
-		constraint("0", "greater than or equal to 1"):                             func(in *cloudwatch.GetMetricDataInput) { in.MaxDatapoints = aws.Int32(0) },
-		constraint("100801", "less than or equal to 100800"):                      func(in *cloudwatch.GetMetricDataInput) { in.MaxDatapoints = aws.Int32(100801) },
+		"The parameter MetricDataQueries.member.1.MetricStat is required.\n": func(in *cloudwatch.GetMetricDataInput) { in.MetricDataQueries[0].MetricStat = nil },
+		constraint("0", "greater than or equal to 1"):                        func(in *cloudwatch.GetMetricDataInput) { in.MaxDatapoints = aws.Int32(0) },
+		constraint("100801", "less than or equal to 100800"):                 func(in *cloudwatch.GetMetricDataInput) { in.MaxDatapoints = aws.Int32(100801) },
 	} {
 		_, err := data(change)
 		refused(t, err, "ValidationError", 400, want)

@@ -328,7 +328,7 @@ func TestMetricsInOtherProtocols(t *testing.T) {
 	ask := fmt.Sprintf(`"StartTime":%d,"EndTime":%d`, now.Unix()-60, now.Unix()+60)
 	r = callMetricsJSON(t, endpoint, "GetMetricStatistics",
 		`{"Namespace":"n","MetricName":"a","Dimensions":[{"Name":"d","Value":"v"}],"Period":60,"Statistics":["Sum","SampleCount"],`+ask+`}`)
-	equal(t, "GetMetricStatistics in JSON", fmt.Sprintf(`200 {"Label":"a","Datapoints":[{"Timestamp":%d,"SampleCount":2,"Sum":3.5,"Unit":"Count"}]}`, now.Unix()), fmt.Sprint(r.Status, " ", r.Body))
+	equal(t, "GetMetricStatistics in JSON", fmt.Sprintf(`200 {"Label":"a","Datapoints":[{"Timestamp":%d.0,"SampleCount":2.0,"Sum":3.5,"Unit":"Count"}]}`, now.Unix()), fmt.Sprint(r.Status, " ", r.Body))
 	r = callMetricsQuery(t, endpoint, "GetMetricStatistics", "Namespace", "n", "MetricName", "a", "Dimensions.member.1.Name", "d", "Dimensions.member.1.Value", "v",
 		"Period", "60", "ExtendedStatistics.member.1", "p100", "StartTime", stamp, "EndTime", now.Add(time.Minute).Format(time.RFC3339))
 	if want := `<GetMetricStatisticsResult><Label>a</Label><Datapoints><member><Timestamp>` + stamp + `</Timestamp><Unit>Count</Unit>` +
@@ -338,7 +338,7 @@ func TestMetricsInOtherProtocols(t *testing.T) {
 
 	r = callMetricsJSON(t, endpoint, "GetMetricData",
 		`{"MetricDataQueries":[{"Id":"q","MetricStat":{"Metric":{"Namespace":"n","MetricName":"a","Dimensions":[{"Name":"d","Value":"v"}]},"Period":60,"Stat":"Average"}}],`+ask+`}`)
-	equal(t, "GetMetricData in JSON", fmt.Sprintf(`200 {"MetricDataResults":[{"Id":"q","Label":"a","Timestamps":[%d],"Values":[1.75],"StatusCode":"Complete"}],"Messages":[]}`, now.Unix()), fmt.Sprint(r.Status, " ", r.Body))
+	equal(t, "GetMetricData in JSON", fmt.Sprintf(`200 {"MetricDataResults":[{"Id":"q","Label":"a","Timestamps":[%d.0],"Values":[1.75],"StatusCode":"Complete"}],"Messages":[]}`, now.Unix()), fmt.Sprint(r.Status, " ", r.Body))
 	r = callMetricsQuery(t, endpoint, "GetMetricData", "StartTime", stamp, "EndTime", now.Add(time.Minute).Format(time.RFC3339),
 		"MetricDataQueries.member.1.Id", "q", "MetricDataQueries.member.1.MetricStat.Metric.Namespace", "n", "MetricDataQueries.member.1.MetricStat.Metric.MetricName", "a",
 		"MetricDataQueries.member.1.MetricStat.Metric.Dimensions.member.1.Name", "d", "MetricDataQueries.member.1.MetricStat.Metric.Dimensions.member.1.Value", "v",

@@ -65,6 +65,10 @@ func functionCalls(ctx context.Context, c *lambda.Client, name string, zip []byt
 			_, err := c.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: f})
 			return err
 		},
+		"GetFunctionCodeSigningConfig": func() error {
+			_, err := c.GetFunctionCodeSigningConfig(ctx, &lambda.GetFunctionCodeSigningConfigInput{FunctionName: f})
+			return err
+		},
 		"GetFunctionConcurrency": func() error {
 			_, err := c.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: f})
 			return err
@@ -188,7 +192,8 @@ func TestFunctionActionsRefuse(t *testing.T) {
 		if action == "CreateFunction" {
 			continue
 		}
-		refused(t, call(), notFound, 404, "Function not found: "+functionARN("none"))
+		qualifier := map[string]string{"CreateAlias": ":1", "PutFunctionConcurrency": ":$LATEST"}[action]
+		refused(t, call(), notFound, 404, "Function not found: "+functionARN("none")+qualifier)
 	}
 	elsewhere := "arn:aws:lambda:eu-west-1:" + account + ":function:f"
 	for _, call := range named(elsewhere) {
@@ -210,16 +215,26 @@ func TestFunctionActionsRefuse(t *testing.T) {
 		if tags(action) {
 			continue
 		}
-		refused(t, call(), "ValidationException", 400, "1 validation error detected: Value '"+strings.Repeat("f", 65)+
-			"' at 'functionName' failed to satisfy constraint: Member must have length less than or equal to 64")
+		refusal := call()
+		switch long := strings.Repeat("f", 65); action {
+		case "CreateFunction":
+			refused(t, refusal, invalidValue, 400, "1 validation error detected: Value '"+long+
+				"' at 'functionName' failed to satisfy constraint: Member must have length less than or equal to 64")
+		case "CreateAlias":
+			refused(t, refusal, notFound, 404, "Function not found: "+functionARN(long)+":1")
+		case "PutFunctionConcurrency":
+			refused(t, refusal, notFound, 404, "Function not found: "+functionARN(long)+":$LATEST")
+		default:
+			refused(t, refusal, notFound, 404, "Function not found: "+functionARN(long))
+		}
 	}
 	// Some are about a function as a whole; others refuse two qualifiers.
 	whole := 0
 	for action, call := range named("f:1") {
 		err := call()
 		switch action {
-		case "CreateAlias", "CreateFunction", "DeleteAlias", "DeleteFunctionConcurrency", "GetAlias", "GetFunctionConcurrency", "ListAliases",
-			"PublishVersion", "PutFunctionConcurrency", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionConfiguration":
+		case "CreateAlias", "CreateFunction", "DeleteAlias", "DeleteFunctionConcurrency", "GetAlias", "GetFunctionCodeSigningConfig",
+			"GetFunctionConcurrency", "ListAliases", "PublishVersion", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionConfiguration":
 			whole++
 			refused(t, err, invalidValue, 400, "This operation does not support versioned or aliased function names: f:1")
 		}
@@ -398,7 +413,7 @@ func TestCreateFunctionRefuses(t *testing.T) {
 			},
 		},
 		{
-			"tags", invalidValue, "The maximum number of tags for a function is 50.",
+			"tags", invalidValue, "Number of tags exceeds resource tag limit.",
 			func(in *lambda.CreateFunctionInput) { in.Tags = many },
 		},
 		{
@@ -512,8 +527,8 @@ func TestFunctionsOnTheWire(t *testing.T) {
 			`{"Type":"User","message":"STRING_VALUE can not be converted to an Integer"}`,
 		},
 		{
-			"GET", "/2020-06-30/functions/f/code-signing-config", "", 404, "UnknownOperationException",
-			`{"Type":"User","message":"There is no operation at GET /2020-06-30/functions/f/code-signing-config in this version."}`,
+			"GET", "/2021-10-31/functions/f/url", "", 404, "UnknownOperationException",
+			`{"Type":"User","message":"There is no operation at GET /2021-10-31/functions/f/url in this version."}`,
 		},
 		{
 			"PATCH", functions + "/f", "", 404, "UnknownOperationException",

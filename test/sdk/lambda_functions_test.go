@@ -52,6 +52,7 @@ func TestCreateFunction(t *testing.T) {
 		SnapStart:     &types.SnapStartResponse{ApplyOn: types.SnapStartApplyOnNone, OptimizationStatus: types.SnapStartOptimizationStatusOff},
 		LoggingConfig: &types.LoggingConfig{LogFormat: types.LogFormatText, LogGroup: aws.String("/aws/lambda/f")},
 		State:         types.StatePending, StateReason: aws.String(creating), StateReasonCode: types.StateReasonCodeCreating,
+		RuntimeVersionConfig: runtimeOf(types.RuntimeProvidedal2023),
 	}
 	unnoted(t, &created.RevisionId, &created.LastModified)
 	equal(t, "the new function", &want, created)
@@ -87,7 +88,7 @@ func TestCreateFunctionWithEverything(t *testing.T) {
 	in.SnapStart = &types.SnapStart{ApplyOn: types.SnapStartApplyOnNone}
 	in.Publish = true
 	created := must(c.CreateFunction(t.Context(), in))(t)
-	equal(t, "the published version", functionARN("f")+":1 1", *created.FunctionArn+" "+*created.Version)
+	equal(t, "the published version", functionARN("f")+" 1 Pending", fmt.Sprint(*created.FunctionArn, " ", *created.Version, " ", created.State))
 	settle(t, endpoint)
 	for _, version := range []string{"$LATEST", "1"} {
 		got := must(c.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName, Qualifier: &version}))(t)
@@ -105,6 +106,7 @@ func TestCreateFunctionWithEverything(t *testing.T) {
 				ApplicationLogLevel: types.ApplicationLogLevelWarn, SystemLogLevel: types.SystemLogLevelInfo,
 			},
 			State: types.StateActive, LastUpdateStatus: types.LastUpdateStatusSuccessful,
+			RuntimeVersionConfig: runtimeOf(types.RuntimeProvidedal2023),
 		}, got.Configuration)
 		equal(t, "tags", in.Tags, got.Tags)
 	}
@@ -231,7 +233,7 @@ func TestUpdateFunction(t *testing.T) {
 		DeadLetterConfig: &types.DeadLetterConfig{TargetArn: aws.String("")},
 	}))(t)
 	settle(t, endpoint)
-	if got := configuration(t, c, "f"); got.Environment != nil || got.DeadLetterConfig != nil || *got.Timeout != 5 {
+	if got := configuration(t, c, "f"); got.Environment == nil || len(got.Environment.Variables) != 0 || got.DeadLetterConfig != nil || *got.Timeout != 5 {
 		t.Errorf("after clearing: %+v, %+v, timeout %d", got.Environment, got.DeadLetterConfig, *got.Timeout)
 	}
 	// A dry run says what would be, and changes nothing.

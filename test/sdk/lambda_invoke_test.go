@@ -3,7 +3,6 @@ package sdk_test
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/test/built"
 )
 
 // goProgram is the function of test/handler in a zip, built once.
@@ -33,12 +32,11 @@ var goProgram = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
+	path, err := built.Program(dir, "../..", "test/handler")
+	if err != nil {
+		return nil, err
 	}
-	program, err := os.ReadFile(dir + "/bootstrap")
+	program, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +330,7 @@ func TestInvokeWhilePending(t *testing.T) {
 // An interpreter may be gone when the function is to run.
 func TestInvokeWithoutItsRuntime(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho "+dir+"/node\n"), 0o755); err != nil {
+	if err := os.WriteFile(dir+"/node", []byte("#!/bin/sh\necho v24\necho "+dir+"/node\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	alone(t)

@@ -43,7 +43,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	want := lambda.GetEventSourceMappingOutput{
 		UUID: made.UUID, EventSourceMappingArn: &arn, EventSourceArn: aws.String(queueARN("work")), FunctionArn: aws.String(functionARN("f")),
 		BatchSize: aws.Int32(10), MaximumBatchingWindowInSeconds: aws.Int32(0), LastModified: made.LastModified,
-		State: aws.String("Creating"), StateTransitionReason: aws.String("USER_INITIATED"),
+		State: aws.String("Creating"), StateTransitionReason: aws.String("USER_INITIATED"), FunctionResponseTypes: []types.FunctionResponseType{},
 	}
 	if made.LastModified == nil || made.LastModified.IsZero() {
 		t.Error("no time of change")
@@ -96,7 +96,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want.ScalingConfig, want.FilterCriteria, want.FunctionResponseTypes = nil, nil, nil
+	want.ScalingConfig, want.FilterCriteria, want.FunctionResponseTypes = nil, nil, []types.FunctionResponseType{}
 	shown("enabled", "Enabling")
 	settle(t, endpoint)
 	shown("enabled for good", "Enabled")
@@ -117,7 +117,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	_, err = c.GetEventSourceMapping(t.Context(), &lambda.GetEventSourceMappingInput{UUID: made.UUID})
 	refused(t, err, notFound, 404, noMapping)
 	_, err = c.ListTags(t.Context(), &lambda.ListTagsInput{Resource: &arn})
-	refused(t, err, notFound, 404, noMapping)
+	refused(t, err, notFound, 404, "Event source mapping not found: "+arn)
 }
 
 func TestMappingLists(t *testing.T) {
@@ -314,6 +314,6 @@ func TestMappingTagsRefuse(t *testing.T) {
 	uuid := mapped(t, c, "work", "f", func(in *lambda.CreateEventSourceMappingInput) { in.Tags = tags })
 	arn := mappingOf(t, c, uuid).EventSourceMappingArn
 	_, err := c.TagResource(t.Context(), &lambda.TagResourceInput{Resource: arn, Tags: map[string]string{"one": "more"}})
-	refused(t, err, invalidValue, 400, "The maximum number of tags for a resource is 50.")
+	refused(t, err, invalidValue, 400, "Number of tags exceeds resource tag limit.")
 	equal(t, "tags", tags, must(c.ListTags(t.Context(), &lambda.ListTagsInput{Resource: arn}))(t).Tags)
 }

@@ -128,12 +128,12 @@ func TestFunctionTags(t *testing.T) {
 		many[fmt.Sprint("k", i)] = "v"
 	}
 	for text, in := range map[string]*lambda.TagResourceInput{
-		"The maximum number of tags for a function is 50.":                                        {Resource: arn, Tags: many},
+		"Number of tags exceeds resource tag limit.":                                              {Resource: arn, Tags: many},
 		"The prefix aws: of tags is reserved.":                                                    {Resource: arn, Tags: map[string]string{"aws:x": "y"}},
 		"The key of a tag must have 1 to 128 characters.":                                         {Resource: arn, Tags: map[string]string{strings.Repeat("k", 129): ""}},
 		"The value of a tag must have at most 256 characters.":                                    {Resource: arn, Tags: map[string]string{"k": strings.Repeat("v", 257)}},
 		"Tags on function aliases and versions are not supported. Please specify a function ARN.": {Resource: aws.String(*arn + ":1"), Tags: map[string]string{"k": "v"}},
-		"The request has no tags.":                                                                {Resource: arn, Tags: map[string]string{}},
+		"An error occurred and the request cannot be processed.":                                  {Resource: arn, Tags: map[string]string{}},
 	} {
 		_, err := c.TagResource(t.Context(), in)
 		refused(t, err, invalidValue, 400, text)

@@ -62,6 +62,18 @@ func putLogs(t *testing.T, c *cloudwatchlogs.Client, group, stream string, event
 	return must(c.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: &group, LogStreamName: &stream, LogEvents: events}))(t)
 }
 
+// callLogs sends an operation of CloudWatch Logs, written by hand.
+func callLogs(t *testing.T, endpoint, operation, body string) response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	req.Header.Set("X-Amz-Target", "Logs_20140328."+operation)
+	return do(t, req)
+}
+
 // TestLogGroups is the life of a group, field by field.
 func TestLogGroups(t *testing.T) {
 	endpoint := start(t)
@@ -91,7 +103,14 @@ func TestLogGroups(t *testing.T) {
 	out := must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new("/app/")}))(t)
 	equal(t, "by prefix", &cloudwatchlogs.DescribeLogGroupsOutput{LogGroups: []types.LogGroup{a, b}}, out)
 	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePattern: new("p/a")}))(t)
-	equal(t, "by a part of the name", []types.LogGroup{{LogGroupName: new("/app/a"), CreationTime: &now, Arn: a.Arn}}, out.LogGroups)
+	brief := a
+	brief.StoredBytes, brief.DeletionProtectionEnabled = nil, nil
+	equal(t, "by a part of the name", []types.LogGroup{brief}, out.LogGroups)
+	if out.NextToken == nil {
+		t.Error("by a part of the name: no token beside the last one")
+	}
+	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePattern: new("p/a"), NextToken: out.NextToken}))(t)
+	equal(t, "behind it", &cloudwatchlogs.DescribeLogGroupsOutput{LogGroups: []types.LogGroup{}}, out)
 	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupClass: types.LogGroupClassInfrequentAccess}))(t)
 	equal(t, "by class", []types.LogGroup{a}, out.LogGroups)
 	out = must(c.DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{LogGroupIdentifiers: []string{*b.LogGroupArn, "/app/a", "none", "/app", "/app/b"}}))(t)
@@ -109,6 +128,43 @@ func TestLogGroups(t *testing.T) {
 		}
 	}
 	equal(t, "in pages", []string{"/app/a", "/app/b", "other"}, names)
+
+	summary := func(g types.LogGroup) types.LogGroupSummary {
+		return types.LogGroupSummary{LogGroupName: g.LogGroupName, LogGroupArn: g.LogGroupArn, LogGroupClass: g.LogGroupClass}
+	}
+	other := types.LogGroupSummary{LogGroupName: new("other"), LogGroupArn: new(logGroupARN + "other"), LogGroupClass: types.LogGroupClassStandard}
+	for _, tt := range []struct {
+		what string
+		in   cloudwatchlogs.ListLogGroupsInput
+		want []types.LogGroupSummary
+	}{
+		{"all", cloudwatchlogs.ListLogGroupsInput{}, []types.LogGroupSummary{summary(a), summary(b), other}},
+		{"a part", cloudwatchlogs.ListLogGroupsInput{LogGroupNamePattern: new("pp/")}, []types.LogGroupSummary{summary(a), summary(b)}},
+		{"two parts", cloudwatchlogs.ListLogGroupsInput{LogGroupNamePattern: new("p/b|^oth")}, []types.LogGroupSummary{summary(b), other}},
+		{"a beginning", cloudwatchlogs.ListLogGroupsInput{LogGroupNamePattern: new("^app|^/app/a")}, []types.LogGroupSummary{summary(a)}},
+		{"none", cloudwatchlogs.ListLogGroupsInput{LogGroupNamePattern: new("no-such-group")}, []types.LogGroupSummary{}},
+		{"class", cloudwatchlogs.ListLogGroupsInput{LogGroupClass: types.LogGroupClassStandard, Limit: new(int32(1000))}, []types.LogGroupSummary{summary(b), other}},
+		{"tag", cloudwatchlogs.ListLogGroupsInput{LogGroupTags: []types.TagFilter{{Key: new("team")}}}, []types.LogGroupSummary{summary(a)}},
+		{"value", cloudwatchlogs.ListLogGroupsInput{LogGroupTags: []types.TagFilter{{Key: new("team"), Values: []string{"y", "X*"}}}}, []types.LogGroupSummary{summary(a)}},
+		{"another value", cloudwatchlogs.ListLogGroupsInput{LogGroupTags: []types.TagFilter{{Key: new("team"), Values: []string{"!x"}}}}, []types.LogGroupSummary{}},
+		{"no account of ours", cloudwatchlogs.ListLogGroupsInput{IncludeLinkedAccounts: new(true), AccountIdentifiers: []string{"111111111111"}}, []types.LogGroupSummary{}},
+		{"field index", cloudwatchlogs.ListLogGroupsInput{FieldIndexNames: []string{"f"}}, []types.LogGroupSummary{}},
+		{"data source", cloudwatchlogs.ListLogGroupsInput{DataSources: []types.DataSourceFilter{{Name: new("s")}}}, []types.LogGroupSummary{}},
+	} {
+		equal(t, "ListLogGroups: "+tt.what, &cloudwatchlogs.ListLogGroupsOutput{LogGroups: tt.want}, must(c.ListLogGroups(ctx, &tt.in))(t))
+	}
+	names = nil
+	for in, n := (&cloudwatchlogs.ListLogGroupsInput{Limit: new(int32(2))}), 0; n < 2; n++ {
+		page := must(c.ListLogGroups(ctx, in))(t)
+		for _, g := range page.LogGroups {
+			names = append(names, *g.LogGroupName)
+		}
+		equal(t, "ListLogGroups: there is more", n == 0, page.NextToken != nil)
+		in.NextToken = page.NextToken
+	}
+	equal(t, "ListLogGroups in pages", []string{"/app/a", "/app/b", "other"}, names)
+	r := callLogs(t, endpoint, "ListLogGroups", `{"logGroupNamePattern":"no-such-group"}`)
+	equal(t, "on the wire", `200 {"logGroups":[]}`, fmt.Sprint(r.Status, " ", r.Body))
 
 	must(c.DeleteRetentionPolicy(ctx, &cloudwatchlogs.DeleteRetentionPolicyInput{LogGroupName: new("/app/a")}))(t)
 	_, err := c.DeleteLogGroup(ctx, &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: new("/app/a")})
@@ -267,13 +323,7 @@ func TestLogEvents(t *testing.T) {
 // TestLogsWire: the protocol is JSON 1.1, and Query is none of it.
 func TestLogsWire(t *testing.T) {
 	endpoint := start(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(`{"logGroupName":"g"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	req.Header.Set("X-Amz-Target", "Logs_20140328.DeleteLogGroup")
-	r := do(t, req)
+	r := callLogs(t, endpoint, "DeleteLogGroup", `{"logGroupName":"g"}`)
 	equal(t, "status", http.StatusBadRequest, r.Status)
 	equal(t, "type", "application/x-amz-json-1.1", r.Header.Get("Content-Type"))
 	equal(t, "Query's error", "", r.Header.Get("X-Amzn-Query-Error"))

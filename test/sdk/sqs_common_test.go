@@ -160,11 +160,11 @@ func TestCommonErrors(t *testing.T) {
 				return
 			}
 			odd, lost := maps.Clone(in), maps.Clone(in)
-			for _, value := range []string{"q", "http://", "ftp" + strings.TrimPrefix(q, "http"), endpoint + "/q", q + "/more", endpoint + "/1/q"} {
+			for _, value := range []string{"none", "http://", "ftp" + strings.TrimPrefix(q, "http"), endpoint + "/q", q + "/more", endpoint + "/1/q"} {
 				odd["QueueUrl"] = value
 				for _, f := range forms {
 					if !f.atQueue {
-						wantError(t, f, do(t, f.request(t, endpoint, operation, odd)), address(value))
+						wantError(t, f, do(t, f.request(t, endpoint, operation, odd)), noQueue)
 					}
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard"
@@ -116,11 +117,11 @@ func moment(t time.Time) *time.Time {
 func writeFault(w http.ResponseWriter, err error) {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
-		writeError(w, http.StatusNotFound, err.Error())
+		writeError(w, http.StatusNotFound, refusal.Text(err))
 	case fault.InvalidParameter, fault.InvalidAttributeValue:
-		writeError(w, http.StatusBadRequest, err.Error())
+		writeError(w, http.StatusBadRequest, refusal.Text(err))
 	case fault.Unavailable, fault.Throttled:
-		writeError(w, http.StatusServiceUnavailable, err.Error())
+		writeError(w, http.StatusServiceUnavailable, refusal.Text(err))
 	default:
 		writeError(w, http.StatusInternalServerError, "internal error")
 	}

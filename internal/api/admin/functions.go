@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 )
@@ -21,9 +22,9 @@ func FunctionCode(d Downloads, clk clock.Clock) http.Handler {
 		zip, err := d.Download(r.Context(), r.URL.Query().Get("token"), clk.Now())
 		switch {
 		case fault.KindOf(err) == fault.AccessDenied:
-			writeError(w, http.StatusForbidden, err.Error())
+			writeError(w, http.StatusForbidden, refusal.Text(err))
 		case fault.KindOf(err) == fault.ResourceNotFound:
-			writeError(w, http.StatusNotFound, err.Error())
+			writeError(w, http.StatusNotFound, refusal.Text(err))
 		case err != nil:
 			writeError(w, http.StatusInternalServerError, "the code cannot be read")
 		default:

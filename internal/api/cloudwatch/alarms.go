@@ -98,7 +98,7 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 				return strings.HasPrefix(action, *in.ActionPrefix)
 			}))
 	})
-	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, MetricAlarms: []MetricAlarm{}}
+	out := &DescribeAlarmsOutput{CompositeAlarms: []CompositeAlarm{}, LogAlarms: []LogAlarm{}, MetricAlarms: []MetricAlarm{}}
 	if len(found) > limit {
 		found = found[:limit]
 		out.NextToken = nextToken("DescribeAlarms", found[limit-1].Name)
@@ -227,7 +227,7 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 }
 
 // deleteAlarms answers DeleteAlarms. Of names of which some are wrong it deletes the
-// others.
+// others, and is content with that.
 func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlar
 	if err := s.alarms.Delete(there); err != nil {
 		return nil, err
 	}
-	if len(there) < len(ids) {
+	if len(there) == 0 && len(ids) > 0 {
 		return nil, fault.New(fault.NotFound, "")
 	}
 	return nil, nil

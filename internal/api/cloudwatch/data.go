@@ -45,9 +45,12 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	if err != nil {
 		return nil, err
 	}
-	from, to, err := readRange(in.StartTime, in.EndTime)
-	if err != nil {
-		return nil, fault.New(fault.ValidationFailed, err.Error())
+	from, to := in.StartTime.Std(), in.EndTime.Std()
+	switch {
+	case from.Equal(to):
+		return nil, unfit("The parameter StartTime must not equal parameter EndTime.")
+	case to.Before(from):
+		return nil, unfit("The parameter EndTime must be greater than StartTime.")
 	}
 	ascending := deref(in.ScanBy) == scanOrders[1]
 	if err := checkNumber("maxDatapoints", in.MaxDatapoints, 1, maxDataPoints); err != nil {
@@ -224,7 +227,9 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("The parameters MetricDataQuery Expression and MetricStat are mutually exclusive and you have specified both.")
 	case in.Expression != nil:
 		return q, unfit("The parameter %sExpression is not supported: metric math is not built yet.", at)
-	case in.MetricStat == nil || in.MetricStat.Metric == nil:
+	case in.MetricStat == nil: // AWS's text ends so
+		return q, unfit("The parameter %sMetricStat is required.\n", at)
+	case in.MetricStat.Metric == nil:
 		return q, unfit("The parameter %sMetricStat.Metric is required.", at)
 	case in.MetricStat.Period == nil:
 		return q, unfit("The parameter %sMetricStat.Period is required.", at)

@@ -28,7 +28,7 @@ func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetrics
 	}
 	after, ok := readToken("ListMetrics", in.NextToken)
 	if !ok {
-		return nil, invalid("The parameter NextToken is invalid.")
+		return nil, invalid("Request parameter NextToken is invalid")
 	}
 	out := &ListMetricsOutput{Metrics: []Metric{}}
 	if in.OwningAccount != nil && *in.OwningAccount != call.Account {

@@ -101,15 +101,24 @@ func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 		return nil, exclusive(at+"Value", at+"StatisticValues")
 	case in.Value != nil && len(in.Values) > 0:
 		return nil, exclusive(at+"Value", at+"Values")
-	case in.StatisticValues != nil && len(in.Values) > 0:
-		return nil, exclusive(at+"StatisticValues", at+"Values")
 	case in.Value != nil:
 		value := float64(*in.Value)
 		return func(s *metrics.Set) { s.Add(value, 1) }, checkValue(at+"Value", value)
-	case in.StatisticValues != nil:
-		return readStatistics(at+"StatisticValues.", in.StatisticValues)
-	case len(in.Values) == 0:
+	case in.StatisticValues == nil && len(in.Values) == 0:
 		return nil, atLeastOne(at+"Value", at+"StatisticValues")
+	}
+	add, err := readEach(at, in)
+	if err == nil && in.StatisticValues != nil {
+		// AWS takes both, and does not say what counts. They are about the same samples,
+		// which must not count twice.
+		return readStatistics(at+"StatisticValues.", in.StatisticValues)
+	}
+	return add, err
+}
+
+// readEach is readValues for Values and their Counts.
+func readEach(at string, in *MetricDatum) (func(*metrics.Set), error) {
+	switch {
 	case len(in.Values) > maxValues:
 		return nil, tooMany(at+"Values", maxValues)
 	case len(in.Counts) > 0 && len(in.Counts) != len(in.Values):

@@ -167,21 +167,20 @@ func readStatistic(c *alarm.Config, in *PutMetricAlarmInput) error {
 	case in.Statistic != nil && !slices.Contains(basicStatistics, *in.Statistic):
 		return notInEnum(*in.Statistic, "statistic", basicStatistics)
 	}
+	if p := in.EvaluateLowSampleCountPercentile; p != nil && *p != "evaluate" && *p != alarm.Ignore {
+		return unfit("Option %s is not supported. Supported options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore.", shorten(*p))
+	}
 	c.Statistic, c.Extended = deref(in.Statistic)+deref(in.ExtendedStatistic), in.ExtendedStatistic != nil
 	stat, ok := metrics.ParseStatistic(c.Statistic)
 	if !ok || c.Extended && !stat.Extended() {
-		return unfit("The value %s for parameter ExtendedStatistic is not supported.", shorten(c.Statistic))
+		return invalid("The value %s for parameter ExtendedStatistic is not supported.", shorten(c.Statistic))
 	}
 	p, isPercentile := stat.Percentile()
 	if isPercentile {
 		c.Percentile = p
 	}
-	switch {
-	case in.EvaluateLowSampleCountPercentile == nil:
-	case !isPercentile:
+	if in.EvaluateLowSampleCountPercentile != nil && !isPercentile {
 		return unfit("The parameter EvaluateLowSampleCountPercentile is for percentiles only.")
-	case c.LowSamples != "evaluate" && c.LowSamples != alarm.Ignore:
-		return unfit("Unsupported EvaluateLowSampleCountPercentile value: %s. Valid values: evaluate, ignore", shorten(c.LowSamples))
 	}
 	return nil
 }

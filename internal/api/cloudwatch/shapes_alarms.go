@@ -107,6 +107,10 @@ type CompositeAlarm struct {
 	ActionsSuppressorExtensionPeriod   *int
 }
 
+// LogAlarm is an alarm on logs. There are none, and AWS's published model does not have
+// them yet; its answers do.
+type LogAlarm struct{}
+
 // DescribeAlarmsInput is the input of DescribeAlarms.
 type DescribeAlarmsInput struct {
 	AlarmNames          []string
@@ -123,6 +127,7 @@ type DescribeAlarmsInput struct {
 // DescribeAlarmsOutput is the output of DescribeAlarms.
 type DescribeAlarmsOutput struct {
 	CompositeAlarms []CompositeAlarm
+	LogAlarms       []LogAlarm
 	MetricAlarms    []MetricAlarm
 	NextToken       string
 }

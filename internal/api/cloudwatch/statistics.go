@@ -36,9 +36,9 @@ func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *Get
 	if err != nil {
 		return nil, err
 	}
-	from, to, err := readRange(in.StartTime, in.EndTime)
-	if err != nil {
-		return nil, err
+	from, to := in.StartTime.Std(), in.EndTime.Std()
+	if from.Unix() >= to.Unix() {
+		return nil, invalid("The parameter StartTime must be less than the parameter EndTime.")
 	}
 	if asked := (to.Unix() - from.Unix()) / int64(*in.Period); asked > maxDatapoints {
 		return nil, fault.Newf(fault.InvalidParameterCombination,
@@ -90,7 +90,7 @@ func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metric
 	}
 	switch {
 	case len(in.Statistics) == 0 && len(in.ExtendedStatistics) == 0:
-		return m, nil, atLeastOne("Statistics", "ExtendedStatistics")
+		return m, nil, fault.New(fault.InvalidParameterCombination, "Must specify either Statistics or ExtendedStatistics")
 	case len(in.Statistics) > 0 && len(in.ExtendedStatistics) > 0:
 		return m, nil, exclusive("Statistics", "ExtendedStatistics")
 	case len(in.Statistics) > maxStatistics:
@@ -111,18 +111,6 @@ func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metric
 		stats = append(stats, stat)
 	}
 	return metrics.Metric{Owner: owner(call), Namespace: *in.Namespace, Name: *in.MetricName, Dimensions: dimensions}, stats, nil
-}
-
-// readRange checks a range of time.
-func readRange(start, end *api.Time) (from, to time.Time, err error) {
-	from, to = start.Std(), end.Std()
-	switch {
-	case from.Equal(to):
-		return from, to, invalid("The parameter StartTime must not equal parameter EndTime.")
-	case to.Before(from):
-		return from, to, invalid("The parameter StartTime must be less than the parameter EndTime.")
-	}
-	return from, to, nil
 }
 
 // span is what is read for a range of time, in epoch seconds: from the minute, or for

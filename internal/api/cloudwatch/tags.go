@@ -87,7 +87,8 @@ func (s *Service) untagResource(_ context.Context, call *api.Call, in *UntagReso
 	})
 }
 
-// listTagsForResource answers ListTagsForResource, in the order of the keys.
+// listTagsForResource answers ListTagsForResource, in the order of the keys. An alarm
+// that is gone has none; that it was there is known for as long as its history is.
 func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *ListTagsForResourceInput) (*ListTagsForResourceOutput, error) {
 	id, err := readAlarmARN(call, *in.ResourceARN)
 	if err != nil {
@@ -95,7 +96,13 @@ func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *Lis
 	}
 	a, ok := s.alarms.Get(id)
 	if !ok {
-		return nil, fault.New(fault.ResourceNotFound, "")
+		items, _, err := s.alarms.History(alarms.HistoryQuery{Owner: owner(call), Name: id.Name, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(items) == 0 {
+			return nil, fault.New(fault.ResourceNotFound, "")
+		}
 	}
 	out := &ListTagsForResourceOutput{Tags: []Tag{}}
 	for _, key := range slices.Sorted(maps.Keys(a.Tags)) {

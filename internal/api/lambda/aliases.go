@@ -2,9 +2,10 @@ package lambda
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -27,15 +28,25 @@ func checkAlias(c *constraints, name string, version, description *string, routi
 	}
 	for _, number := range slices.Sorted(maps.Keys(routing.AdditionalVersionWeights)) {
 		weight := routing.AdditionalVersionWeights[number]
-		shown := fmt.Sprintf("{%s=%v}", shorten(number), weight)
+		shown := "{" + shorten(number) + "=" + double(weight) + "}"
 		if !numberPattern.MatchString(number) || len(number) > 1024 {
-			c.add("routingConfig.additionalVersionWeights", shown, "Map keys must satisfy constraint: [Member must satisfy regular expression pattern: [0-9]+]")
+			c.add("routingConfig.additionalVersionWeights", shown, "Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "+
+				"Member must have length greater than or equal to 1, Member must satisfy regular expression pattern: [0-9]+]")
 		}
 		if !(weight >= 0 && weight <= 1) {
 			c.add("routingConfig.additionalVersionWeights", shown,
-				"Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member must have value greater than or equal to 0.0]")
+				"Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member must have value greater than or equal to 0.0, Member must not be null]")
 		}
 	}
+}
+
+// double is a number as AWS's refusals show it, which is with a fraction.
+func double(n float64) string {
+	text := strconv.FormatFloat(n, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
 }
 
 // routing reads the second version of an alias. It fails with InvalidParameter.
@@ -43,8 +54,8 @@ func routing(config *AliasRoutingConfiguration) (r function.Routing, err error) 
 	if config == nil || len(config.AdditionalVersionWeights) == 0 {
 		return r, nil
 	}
-	if n := len(config.AdditionalVersionWeights); n > 1 {
-		return r, invalid("Number of items in AdditionalVersionWeights cannot be greater than 1: %d", n)
+	if len(config.AdditionalVersionWeights) > 1 {
+		return r, invalid("Number of items in AdditionalVersionWeights cannot be greater than 1")
 	}
 	for version, weight := range config.AdditionalVersionWeights {
 		r = function.Routing{Version: version, Weight: weight}
@@ -69,7 +80,7 @@ func (s *Service) createAlias(ctx context.Context, call *api.Call, in *CreateAli
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +104,7 @@ func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAli
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +125,18 @@ func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAli
 	return shownAlias(fn, &a), nil
 }
 
-func (s *Service) parseAlias(call *api.Call, in *AliasInput) (arn.ARN, error) {
+func (s *Service) parseAlias(ctx context.Context, call *api.Call, in *AliasInput) (arn.ARN, error) {
 	var c constraints
 	checkAlias(&c, in.Name, nil, nil, nil)
 	if err := c.err(); err != nil {
 		return arn.ARN{}, err
 	}
-	return parseWhole(call, in.FunctionName)
+	return s.parseWhole(ctx, call, in.FunctionName)
 }
 
 // getAlias answers GetAlias.
 func (s *Service) getAlias(ctx context.Context, call *api.Call, in *AliasInput) (*AliasConfiguration, error) {
-	fn, err := s.parseAlias(call, in)
+	fn, err := s.parseAlias(ctx, call, in)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +149,7 @@ func (s *Service) getAlias(ctx context.Context, call *api.Call, in *AliasInput) 
 
 // deleteAlias answers DeleteAlias.
 func (s *Service) deleteAlias(ctx context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
-	fn, err := s.parseAlias(call, in)
+	fn, err := s.parseAlias(ctx, call, in)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +165,7 @@ func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAlias
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}

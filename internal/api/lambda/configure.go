@@ -1,12 +1,12 @@
 package lambda
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -112,10 +112,13 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 		change(&config.EphemeralMB, set.Storage.Size)
 	}
 	if set.Environment != nil {
-		if err := checkEnvironment(set.Environment.Variables); err != nil {
+		if err := set.Environment.check(); err != nil {
 			return err
 		}
 		config.Environment = set.Environment.Variables
+		if config.Environment == nil {
+			config.Environment = map[string]string{}
+		}
 	}
 	if set.DeadLetter != nil && set.DeadLetter.TargetArn != nil {
 		target, err := deadLetter(*set.DeadLetter.TargetArn)
@@ -174,10 +177,12 @@ var reserved = []string{
 	"AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LAMBDA_TASK_ROOT",
 }
 
-func checkEnvironment(variables map[string]string) error {
+// check refuses variables that Lambda has itself, and too many. The text of the
+// refusal has them in the order of the request.
+func (e *Environment) check() error {
 	const prefix = "Lambda was unable to configure your environment variables because the environment variables you have provided "
 	var taken []string
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
+	for _, name := range slices.Sorted(maps.Keys(e.Variables)) {
 		if slices.Contains(reserved, name) {
 			taken = append(taken, name)
 		}
@@ -186,11 +191,15 @@ func checkEnvironment(variables map[string]string) error {
 		return invalid("%scontains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s",
 			prefix, strings.Join(taken, ", "))
 	}
-	measured, err := json.Marshal(variables)
-	if err != nil {
-		return err
+	measured := []byte{'{'}
+	for i, name := range e.order {
+		if i > 0 {
+			measured = append(measured, ',')
+		}
+		measured = append(fastjson.AppendString(measured, name), ':')
+		measured = fastjson.AppendString(measured, e.Variables[name])
 	}
-	if len(variables) > 0 && len(measured) > maxEnvironment {
+	if measured = append(measured, '}'); len(measured) > maxEnvironment {
 		return invalid("%sexceeded the 4KB limit. String measured: %s", prefix, measured)
 	}
 	return nil

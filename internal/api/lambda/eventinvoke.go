@@ -72,7 +72,7 @@ func (s *Service) eventInvokeOperations() []api.Operation {
 }
 
 // destinationPattern is the model's of a destination.
-var destinationPattern = compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:([a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
+var destinationPattern = compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
 
 // maxDestination bounds its length, in characters.
 const maxDestination = 350
@@ -106,7 +106,7 @@ func (s *Service) setEventInvoke(ctx context.Context, call *api.Call, in *EventI
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func shownEventInvoke(n named, c *function.EventInvoke) *FunctionEventInvokeConf
 
 // getFunctionEventInvokeConfig answers GetFunctionEventInvokeConfig.
 func (s *Service) getFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*FunctionEventInvokeConfig, error) {
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Service) getFunctionEventInvokeConfig(ctx context.Context, call *api.Ca
 
 // deleteFunctionEventInvokeConfig answers DeleteFunctionEventInvokeConfig.
 func (s *Service) deleteFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*Empty, error) {
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Service) listFunctionEventInvokeConfigs(ctx context.Context, call *api.
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseNew(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, qualifierOf(&info, in.Publish)), nil
-}
-
-// qualifierOf is the version, if it was asked for by being published.
-func qualifierOf(info *shard.FunctionInfo, published bool) string {
-	if published {
-		return info.Version
-	}
-	return ""
+	return s.shown(&info, ""), nil // also if it is a version
 }
 
 // codeSource is where a request has code.
@@ -149,7 +141,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +176,11 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, qualifierOf(&info, in.Publish)), nil
+	qualifier := ""
+	if in.Publish {
+		qualifier = info.Version
+	}
+	return s.shown(&info, qualifier), nil
 }
 
 // updateFunctionConfiguration answers UpdateFunctionConfiguration.
@@ -199,7 +195,7 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +222,10 @@ func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionI
 	if err != nil {
 		return nil, err
 	}
-	out := &GetFunctionOutput{Configuration: s.shown(&info, n.qualifier), Tags: info.Tags}
+	out := &GetFunctionOutput{Configuration: s.shown(&info, n.qualifier)}
+	if len(info.Tags) > 0 {
+		out.Tags = info.Tags
+	}
 	if info.Code.URL != "" {
 		out.Code = &FunctionCodeLocation{RepositoryType: "ECR", ImageUri: info.Code.URL, ResolvedImageUri: info.Code.URL}
 	} else {
@@ -248,7 +247,7 @@ func (s *Service) getFunctionConfiguration(ctx context.Context, call *api.Call, 
 }
 
 func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (named, shard.FunctionInfo, error) {
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return n, shard.FunctionInfo{}, err
 	}
@@ -258,7 +257,7 @@ func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (
 
 // deleteFunction answers DeleteFunction.
 func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *FunctionInput) (*DeleteFunctionOutput, error) {
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return nil, err
 	}
@@ -273,6 +272,9 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 // has failed, for as long as that is so.
 func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	out := settled(info, qualifier)
+	if info.Config.Package == packageZip {
+		out.RuntimeVersionConfig = &RuntimeVersionConfig{RuntimeVersionArn: runtimeVersion(info.ARN.Region, info.Config.Runtime)}
+	}
 	if s.Refusal == nil || info.Config.Package != packageZip {
 		return out
 	}
@@ -301,7 +303,7 @@ func settled(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration 
 	if config.Logging.ApplicationLevel != "" {
 		out.LoggingConfig.ApplicationLogLevel, out.LoggingConfig.SystemLogLevel = &config.Logging.ApplicationLevel, &config.Logging.SystemLevel
 	}
-	if len(config.Environment) > 0 {
+	if config.Environment != nil {
 		out.Environment = &Environment{Variables: config.Environment}
 	}
 	if !config.DeadLetter.IsZero() {

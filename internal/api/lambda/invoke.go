@@ -63,7 +63,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	}
 	info, err := s.engine.PublishVersion(ctx, function.Publish{
 		ARN: fn, RevisionID: deref(in.RevisionId), CodeSHA256: deref(in.CodeSha256), Description: nonEmpty(in.Description),
-		Revision: s.NewRevision(), Settled: s.NewRevision(),
+		Revision: s.NewRevision(), Latest: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in
 	if err := checkPage(in.MaxItems); err != nil {
 		return nil, err
 	}
-	n, err := parse(call, in.FunctionName, nil, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, nil, maxLongName)
 	if err != nil {
 		return nil, err
 	}

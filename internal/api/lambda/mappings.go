@@ -114,7 +114,7 @@ type ScalingConfig struct{ MaximumConcurrency *int }
 type EventSourceMappingConfiguration struct {
 	UUID                           string
 	BatchSize                      int
-	MaximumBatchingWindowInSeconds *int
+	MaximumBatchingWindowInSeconds int
 	EventSourceArn                 string
 	FunctionArn                    string
 	FilterCriteria                 *FilterCriteria
@@ -174,12 +174,9 @@ func (s *Service) mappingOperations() []api.Operation {
 func shownMapping(m *mapping.Mapping) *EventSourceMappingConfiguration {
 	window := int(m.Window / time.Second)
 	out := &EventSourceMappingConfiguration{
-		UUID: m.UUID(), BatchSize: m.BatchSize, MaximumBatchingWindowInSeconds: &window, EventSourceArn: m.Queue.String(),
+		UUID: m.UUID(), BatchSize: m.BatchSize, MaximumBatchingWindowInSeconds: window, EventSourceArn: m.Queue.String(),
 		FunctionArn: m.Function.String(), LastModified: api.TimeOf(m.Modified), State: m.State(),
-		StateTransitionReason: "USER_INITIATED", EventSourceMappingArn: m.ARN.String(),
-	}
-	if m.Queue.FIFO() {
-		out.MaximumBatchingWindowInSeconds = nil
+		StateTransitionReason: "USER_INITIATED", FunctionResponseTypes: []string{}, EventSourceMappingArn: m.ARN.String(),
 	}
 	if m.ReportFailures {
 		out.FunctionResponseTypes = []string{reportFailures}
@@ -258,10 +255,14 @@ func (c changes) apply(set *mapping.Settings) error {
 // createMapping answers CreateEventSourceMapping.
 func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
 	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
-	queue, fn, err := s.checkMapping(call, in.EventSourceArn, in.FunctionName, c)
+	queue, n, err := readMapping(call, in.EventSourceArn, in.FunctionName, c)
 	if err != nil {
 		return nil, err
 	}
+	if err := ownMapping(call, queue, n); err != nil {
+		return nil, err
+	}
+	fn := n.ARN()
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -289,42 +290,55 @@ func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateE
 	return shownMapping(&made), nil
 }
 
-// checkMapping reads the queue and the function that a mapping names.
-func (s *Service) checkMapping(call *api.Call, queueARN *string, name string, c changes) (queue, fn arn.ARN, err error) {
+// ownMapping refuses a queue or a function of another account.
+func ownMapping(call *api.Call, queue arn.ARN, n named) error {
+	if queue != (arn.ARN{}) {
+		if err := owned(call, queue); err != nil {
+			return err
+		}
+	}
+	if n == (named{}) {
+		return nil
+	}
+	return owned(call, n.ARN())
+}
+
+// readMapping reads the queue and the function that a mapping names.
+func readMapping(call *api.Call, queueARN *string, name string, c changes) (queue arn.ARN, n named, err error) {
 	var broken constraints
 	broken.pattern("eventSourceArn", queueARN, arnPattern)
 	if err := broken.err(); err != nil {
-		return queue, fn, err
+		return queue, n, err
 	}
 	if err := c.check(); err != nil {
-		return queue, fn, err
+		return queue, n, err
 	}
 	if queueARN != nil {
 		if queue, err = arn.Parse(*queueARN); err != nil || queue.Service != "sqs" {
-			return queue, fn, errSource
+			return queue, n, errSource
 		}
 		if queue.Region != call.Region {
-			return queue, fn, invalid("The event source must be in the same region as the function.")
-		}
-		if err := owned(call, queue); err != nil {
-			return queue, fn, err
+			return queue, n, invalid("The event source must be in the same region as the function.")
 		}
 	}
 	if name == "" {
-		return queue, fn, nil
+		return queue, n, nil
 	}
-	n, err := parse(call, name, nil, maxLongName)
+	n, err = read(call, name, nil, maxLongName)
 	if fault.KindOf(err) == fault.ResourceNotFound {
 		err = invalid("Function does not exist")
 	}
-	return queue, n.ARN(), err
+	return queue, n, err
 }
 
 // updateMapping answers UpdateEventSourceMapping.
 func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
 	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
-	_, fn, err := s.checkMapping(call, nil, deref(in.FunctionName), c)
+	_, n, err := readMapping(call, nil, deref(in.FunctionName), c)
 	if err != nil {
+		return nil, err
+	}
+	if err := ownMapping(call, arn.ARN{}, n); err != nil {
 		return nil, err
 	}
 	if err := in.check(); err != nil {
@@ -334,7 +348,7 @@ func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateE
 	made, err := s.engine.UpdateMapping(ctx, a, func(m mapping.Mapping) (mapping.Update, error) {
 		u := mapping.Update{ARN: a, Settings: m.Settings, Enabled: m.Enabled}
 		if in.FunctionName != nil {
-			u.Function = fn
+			u.Function = n.ARN()
 		}
 		if in.Enabled != nil {
 			u.Enabled = *in.Enabled
@@ -374,7 +388,7 @@ func (s *Service) listMappings(ctx context.Context, call *api.Call, in *ListEven
 	if err := checkPage(in.MaxItems); err != nil {
 		return nil, err
 	}
-	queue, fn, err := s.checkMapping(call, in.EventSourceArn, deref(in.FunctionName), changes{})
+	queue, n, err := readMapping(call, in.EventSourceArn, deref(in.FunctionName), changes{})
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +402,7 @@ func (s *Service) listMappings(ctx context.Context, call *api.Call, in *ListEven
 	}
 	all = slices.DeleteFunc(all, func(m mapping.Mapping) bool {
 		return m.ARN.Account != call.Account || m.ARN.Region != call.Region || m.UUID() <= after ||
-			queue != (arn.ARN{}) && m.Queue != queue || in.FunctionName != nil && m.Function != fn
+			queue != (arn.ARN{}) && m.Queue != queue || in.FunctionName != nil && m.Function != n.ARN()
 	})
 	limit := mappingPage
 	if in.MaxItems != nil {

@@ -1,8 +1,10 @@
 package lambda
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
@@ -26,18 +28,18 @@ type named struct {
 // ARN is the function with the qualifier, if there is one.
 func (n named) ARN() arn.ARN { return n.function.Qualify(n.qualifier) }
 
-// parse reads how a request names a function: by its name, an ARN, or the part of
+// read reads how a request names a function: by its name, an ARN, or the part of
 // one behind the account's number, each perhaps with a qualifier behind it; and a
 // qualifier beside it. most bounds the text, in characters. It fails with
 // ValidationFailed; InvalidParameter if there are two qualifiers; ResourceNotFound
-// for another region, AccessDenied for another account.
-func parse(call *api.Call, text string, qualifier *string, most int) (n named, err error) {
+// for another region.
+func read(call *api.Call, text string, qualifier *string, most int) (n named, err error) {
 	if qualifier == nil && plain(text) { // as most requests have it
 		return named{function: arn.Function(call.Region, call.Account, text)}, nil
 	}
 	var c constraints
 	c.length("functionName", &text, 1, most)
-	c.pattern("functionName", &text, functionPattern)
+	c.pattern("functionName", &text, namespacedFunctionPattern)
 	c.length("qualifier", qualifier, 1, 128)
 	c.pattern("qualifier", qualifier, qualifierPattern)
 	if err := c.err(); err != nil {
@@ -58,10 +60,6 @@ func parse(call *api.Call, text string, qualifier *string, most int) (n named, e
 	if name == "" || strings.Contains(n.qualifier, ":") || !accountPattern.MatchString(account) {
 		return named{}, badName(text)
 	}
-	if utf8.RuneCountInString(name) > maxName {
-		c.length("functionName", &name, 1, maxName)
-		return named{}, c.err()
-	}
 	if q := deref(qualifier); q != "" {
 		if n.qualifier != "" && n.qualifier != q {
 			return named{}, invalid("The derived qualifier from the function name does not match the specified qualifier.")
@@ -72,7 +70,17 @@ func parse(call *api.Call, text string, qualifier *string, most int) (n named, e
 	if region != call.Region {
 		return named{}, fault.Newf(fault.ResourceNotFound, "Functions from '%s' are not reachable in this region ('%s')", region, call.Region)
 	}
-	return n, owned(call, n.ARN())
+	return n, nil
+}
+
+// parse is read, and AccessDenied for another account's function whose policy does
+// not let the caller do what it asks for.
+func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, most int) (named, error) {
+	n, err := read(call, text, qualifier, most)
+	if err != nil {
+		return named{}, err
+	}
+	return n, s.admit(ctx, call, n.ARN())
 }
 
 // plain reports whether text is a function's name, with nothing else around it.
@@ -89,18 +97,63 @@ func plain(text string) bool {
 
 func badName(text string) error {
 	var c constraints
-	c.add("functionName", text, "Member must satisfy regular expression pattern: %s", functionPattern.text)
+	c.add("functionName", text, "Member must satisfy regular expression pattern: %s", namespacedFunctionPattern.text)
 	return c.err()
 }
 
 // parseWhole is parse for operations on a function as a whole, which a qualifier
 // in its name does not fit.
-func parseWhole(call *api.Call, text string) (arn.ARN, error) {
-	n, err := parse(call, text, nil, maxShortName)
+func (s *Service) parseWhole(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
+	n, err := s.parse(ctx, call, text, nil, maxShortName)
 	if err == nil && n.qualifier != "" {
 		return arn.ARN{}, invalid("This operation does not support versioned or aliased function names: %s", shorten(text))
 	}
 	return n.function, err
+}
+
+// parseNew is parseWhole for a function that is to be made, whose name may be
+// maxName characters long.
+func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
+	var c constraints
+	c.pattern("functionName", &text, functionPattern)
+	if err := c.err(); err != nil {
+		return arn.ARN{}, err
+	}
+	fn, err := s.parseWhole(ctx, call, text)
+	if err != nil {
+		return arn.ARN{}, err
+	}
+	name := fn.FunctionName()
+	if c.length("functionName", &name, 1, maxName); len(c.broken) > 0 {
+		return arn.ARN{}, invalid("%s", c.err())
+	}
+	return fn, nil
+}
+
+// actions are the operations whose action in policies has another name.
+var actions = map[string]string{"Invoke": "InvokeFunction"}
+
+// shared are the operations on a function that its policy can let other accounts do.
+// Source: the Lambda developer guide, "Granting function access to other accounts".
+var shared = []string{
+	"CreateAlias", "DeleteAlias", "DeleteFunction", "DeleteFunctionConcurrency", "DeleteFunctionEventInvokeConfig", "GetAlias", "GetFunction",
+	"GetFunctionConcurrency", "GetFunctionConfiguration", "GetFunctionEventInvokeConfig", "GetPolicy", "Invoke", "ListAliases",
+	"ListFunctionEventInvokeConfigs", "ListTags", "ListVersionsByFunction", "PublishVersion", "PutFunctionConcurrency",
+	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
+}
+
+func action(call *api.Call) string {
+	return "lambda:" + cmp.Or(actions[call.Operation], call.Operation)
+}
+
+// admit refuses what another account may not do with a function. It fails with
+// AccessDenied.
+func (s *Service) admit(ctx context.Context, call *api.Call, fn arn.ARN) error {
+	err := owned(call, fn)
+	if err != nil && slices.Contains(shared, call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, action(call), call.RemoteAddr) {
+		return nil
+	}
+	return err
 }
 
 // owned refuses what belongs to another account.
@@ -108,8 +161,7 @@ func owned(call *api.Call, a arn.ARN) error {
 	if call.Unsigned() || a.Account == call.Account {
 		return nil
 	}
-	action := "lambda:" + call.Operation
 	return fault.Newf(fault.AccessDenied,
-		"User: arn:aws:iam::%s:root is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
-		call.Account, action, a, action)
+		"User: arn:aws:iam::%s:root is not authorized to perform: %s on resource: %s because no resource-based policy allows the %[2]s action",
+		call.Account, action(call), a)
 }

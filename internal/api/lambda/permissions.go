@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -27,9 +28,12 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return nil, err
+	}
+	if !isPrincipal(in.Principal) && n.qualifier != function.Latest {
+		return nil, errPrincipal
 	}
 	p := function.Permission{
 		Sid: in.StatementId, Effect: "Allow", Principal: principal(in.Principal), Action: in.Action,
@@ -42,6 +46,19 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 		return nil, err
 	}
 	return &AddPermissionOutput{Statement: p.String()}, nil
+}
+
+var errPrincipal = invalid("The provided principal was invalid. Please check the principal and try again.")
+
+// isPrincipal reports whether a name can be somebody's: everybody's, an account's, a
+// user's or role's, or a service's, which is in one of AWS's domains.
+func isPrincipal(name string) bool {
+	if name == "*" || accountPattern.MatchString(name) || strings.HasPrefix(name, "arn:") {
+		return true
+	}
+	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".amazon.com", ".aws.internal"}, func(domain string) bool {
+		return strings.HasSuffix(name, domain)
+	})
 }
 
 // principal is who may call, in the form of IAM: everybody, an account or a part of
@@ -105,7 +122,7 @@ func (s *Service) removePermission(ctx context.Context, call *api.Call, in *Remo
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +133,7 @@ func (s *Service) removePermission(ctx context.Context, call *api.Call, in *Remo
 
 // getPolicy answers GetPolicy.
 func (s *Service) getPolicy(ctx context.Context, call *api.Call, in *FunctionInput) (*GetPolicyOutput, error) {
-	n, err := parse(call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
 	if err != nil {
 		return nil, err
 	}

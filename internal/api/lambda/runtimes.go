@@ -1,8 +1,12 @@
 package lambda
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // The runtimes of the model, as AWS's refusal lists them: those that it still
@@ -18,6 +22,13 @@ var (
 		"dotnetcore3.1", "dotnet6", "go1.x", "ruby2.5", "ruby2.7", "provided",
 	}
 )
+
+// runtimeVersion is the ARN of the version of a runtime: one for each runtime and
+// region, since this server has no versions of them.
+func runtimeVersion(region, runtime string) string {
+	sum := sha256.Sum256([]byte(runtime))
+	return "arn:" + arn.Partition + ":lambda:" + region + "::runtime:" + hex.EncodeToString(sum[:])
+}
 
 // checkRuntime refuses a runtime that functions cannot have here. It fails with
 // InvalidParameter.

@@ -46,6 +46,9 @@ type Engine interface {
 	PermitFunction(ctx context.Context, cmd function.Permit) error
 	ForbidFunction(ctx context.Context, cmd function.Forbid) error
 	FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error)
+	// AdmitsCaller reports whether the policy of a function, which may be named with a
+	// qualifier, lets another account do something; address is the caller's host and port.
+	AdmitsCaller(ctx context.Context, fn arn.ARN, account, action, address string) bool
 
 	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
 	FunctionUsage(account, region string) function.Usage
@@ -114,6 +117,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).At("POST /2017-03-31/tags/{Resource}", 204),
 		api.Op("UntagResource", s.untagResource).At("DELETE /2017-03-31/tags/{Resource}", 204),
 		api.Op("ListTags", s.listTags).At("GET /2017-03-31/tags/{Resource}", 200),
+		api.Op("GetFunctionCodeSigningConfig", s.getFunctionCodeSigningConfig).At("GET /2020-06-30/functions/{FunctionName}/code-signing-config", 200),
 		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
 	})
 }

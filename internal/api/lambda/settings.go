@@ -2,10 +2,12 @@ package lambda
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/bundle"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -18,11 +20,15 @@ func (s *Service) putFunctionConcurrency(ctx context.Context, call *api.Call, in
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	fn, err := parseWhole(call, in.FunctionName)
+	n, err := s.parse(ctx, call, in.FunctionName, nil, maxShortName)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.ReserveExecutions(ctx, fn, in.ReservedConcurrentExecutions); err != nil {
+	if n.qualifier != "" {
+		return nil, invalid("This operation is permitted on Lambda functions only. Aliases and versions do not support this operation. " +
+			"Please specify either a function name or an unqualified function ARN.")
+	}
+	if err := s.engine.ReserveExecutions(ctx, n.function, in.ReservedConcurrentExecutions); err != nil {
 		return nil, err
 	}
 	return &Concurrency{ReservedConcurrentExecutions: in.ReservedConcurrentExecutions}, nil
@@ -30,7 +36,7 @@ func (s *Service) putFunctionConcurrency(ctx context.Context, call *api.Call, in
 
 // getFunctionConcurrency answers GetFunctionConcurrency.
 func (s *Service) getFunctionConcurrency(ctx context.Context, call *api.Call, in *NameInput) (*Concurrency, error) {
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +46,23 @@ func (s *Service) getFunctionConcurrency(ctx context.Context, call *api.Call, in
 
 // deleteFunctionConcurrency answers DeleteFunctionConcurrency.
 func (s *Service) deleteFunctionConcurrency(ctx context.Context, call *api.Call, in *NameInput) (*Empty, error) {
-	fn, err := parseWhole(call, in.FunctionName)
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
 	return nil, s.engine.ReserveExecutions(ctx, fn, nil)
+}
+
+// getFunctionCodeSigningConfig answers GetFunctionCodeSigningConfig: no function has one.
+func (s *Service) getFunctionCodeSigningConfig(ctx context.Context, call *api.Call, in *NameInput) (*GetFunctionCodeSigningConfigOutput, error) {
+	fn, err := s.parseWhole(ctx, call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.engine.FunctionInfo(ctx, fn, ""); err != nil {
+		return nil, err
+	}
+	return &GetFunctionCodeSigningConfigOutput{}, nil
 }
 
 // getAccountSettings answers GetAccountSettings.
@@ -68,7 +86,7 @@ const (
 
 func checkTags(tags map[string]string) error {
 	if len(tags) > function.MaxTags {
-		return invalid("The maximum number of tags for a function is %d.", function.MaxTags)
+		return function.ErrTooManyTags
 	}
 	for key, value := range tags {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
@@ -85,7 +103,7 @@ func checkTags(tags map[string]string) error {
 }
 
 // parseTagged reads the ARN of what has tags: a function, or an event-source mapping.
-func parseTagged(call *api.Call, text string) (arn.ARN, error) {
+func (s *Service) parseTagged(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
 	var c constraints
 	c.length("resource", &text, 1, maxLongName)
 	c.pattern("resource", &text, taggablePattern)
@@ -99,6 +117,9 @@ func parseTagged(call *api.Call, text string) (arn.ARN, error) {
 	if mapping.Is(a) {
 		return a, owned(call, a)
 	}
+	if strings.HasPrefix(a.Resource, "capacity-provider:") {
+		return arn.ARN{}, fault.Newf(fault.ResourceNotFound, "Capacity provider not found: %s", text)
+	}
 	_, qualifier, ok := a.SplitFunction()
 	if !ok {
 		return arn.ARN{}, invalid("Only functions and event source mappings have tags, not %s", shorten(text))
@@ -106,18 +127,18 @@ func parseTagged(call *api.Call, text string) (arn.ARN, error) {
 	if qualifier != "" {
 		return arn.ARN{}, invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
 	}
-	n, err := parse(call, text, nil, maxLongName)
+	n, err := s.parse(ctx, call, text, nil, maxLongName)
 	return n.function, err
 }
 
 // tagResource answers TagResource.
 func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResourceInput) (*Empty, error) {
-	fn, err := parseTagged(call, in.Resource)
+	fn, err := s.parseTagged(ctx, call, in.Resource)
 	if err != nil {
 		return nil, err
 	}
 	if len(in.Tags) == 0 {
-		return nil, invalid("The request has no tags.")
+		return nil, invalid("An error occurred and the request cannot be processed.")
 	}
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
@@ -130,7 +151,7 @@ func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResour
 
 // untagResource answers UntagResource.
 func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
-	fn, err := parseTagged(call, in.Resource)
+	fn, err := s.parseTagged(ctx, call, in.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +163,7 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 
 // listTags answers ListTags.
 func (s *Service) listTags(ctx context.Context, call *api.Call, in *ListTagsInput) (*ListTagsOutput, error) {
-	fn, err := parseTagged(call, in.Resource)
+	fn, err := s.parseTagged(ctx, call, in.Resource)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +177,9 @@ func (s *Service) listTags(ctx context.Context, call *api.Call, in *ListTagsInpu
 func (s *Service) tags(ctx context.Context, a arn.ARN) (map[string]string, error) {
 	if mapping.Is(a) {
 		m, err := s.engine.Mapping(ctx, a)
+		if fault.KindOf(err) == fault.ResourceNotFound {
+			err = mapping.ErrUntaggable.With(a)
+		}
 		return m.Tags, err
 	}
 	return s.engine.FunctionTags(ctx, a)

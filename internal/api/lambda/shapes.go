@@ -1,5 +1,11 @@
 package lambda
 
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
 // CreateFunctionInput is the request of CreateFunction.
 type CreateFunctionInput struct {
 	FunctionName           string        `wire:"required"`
@@ -57,7 +63,40 @@ type VpcConfig struct {
 type DeadLetterConfig struct{ TargetArn *string }
 
 // Environment is a function's environment variables.
-type Environment struct{ Variables map[string]string }
+type Environment struct {
+	Variables map[string]string
+
+	order []string // the names as a request gave them
+}
+
+// UnmarshalJSON reads a request's, and remembers their order.
+func (e *Environment) UnmarshalJSON(text []byte) error {
+	var in struct{ Variables json.RawMessage }
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*e = Environment{}
+	if in.Variables == nil {
+		return nil
+	}
+	if err := json.Unmarshal(in.Variables, &e.Variables); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(in.Variables))
+	for inside := false; ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // its end
+		}
+		if name, ok := token.(string); ok && inside {
+			if !slices.Contains(e.order, name) {
+				e.order = append(e.order, name)
+			}
+			_, _ = d.Token() // its value
+		}
+		inside = true
+	}
+}
 
 // TracingConfig says whether a function is traced.
 type TracingConfig struct{ Mode *string }
@@ -117,8 +156,12 @@ type FunctionConfiguration struct {
 	Architectures              []string
 	EphemeralStorage           *EphemeralStorage
 	SnapStart                  *SnapStartResponse
+	RuntimeVersionConfig       *RuntimeVersionConfig
 	LoggingConfig              *LoggingConfig
 }
+
+// RuntimeVersionConfig names the version of a runtime.
+type RuntimeVersionConfig struct{ RuntimeVersionArn string }
 
 // SnapStartResponse is the state of a version's snapshots.
 type SnapStartResponse struct{ ApplyOn, OptimizationStatus string }
@@ -370,4 +413,11 @@ type AccountLimit struct {
 type AccountUsage struct {
 	TotalCodeSize int // bytes
 	FunctionCount int
+}
+
+// GetFunctionCodeSigningConfigOutput is the answer of GetFunctionCodeSigningConfig;
+// AWS leaves both members out for a function without a configuration.
+type GetFunctionCodeSigningConfigOutput struct {
+	CodeSigningConfigArn string
+	FunctionName         string
 }

@@ -78,13 +78,9 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return nil, err
 	}
-	if len(in.AccountIdentifiers) > maxAccounts {
-		return nil, constraint("accountIdentifiers", len(in.AccountIdentifiers), fmt.Sprintf(atMost, maxAccounts))
-	}
-	for _, id := range in.AccountIdentifiers {
-		if err := text("accountIdentifiers", id, 12, 12, accountID, `^\d{12}$`); err != nil {
-			return nil, err
-		}
+	own, err := owning(call, in.AccountIdentifiers, in.IncludeLinkedAccounts)
+	if err != nil {
+		return nil, err
 	}
 	list := fmt.Sprintf("groups %s %s %s", deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass))
 	after, err := readListToken(list, in.NextToken)
@@ -92,22 +88,42 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 		return nil, err
 	}
 	out := &DescribeLogGroupsOutput{LogGroups: []LogGroup{}}
-	if is(in.IncludeLinkedAccounts) && len(in.AccountIdentifiers) > 0 && !slices.Contains(in.AccountIdentifiers, call.Account) {
+	if !own {
 		return out, nil
 	}
 	if in.LogGroupIdentifiers != nil {
 		return out, s.describeThese(ctx, call, in, out)
 	}
-	found, next, err := s.store.Groups(ctx, call.Region, call.Account,
-		deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass), logs.Page{After: after, Limit: n})
+	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: deref(in.LogGroupNamePrefix), Class: deref(in.LogGroupClass)}
+	if in.LogGroupNamePattern != nil {
+		filter.Name = func(name string) bool { return strings.Contains(name, *in.LogGroupNamePattern) }
+	}
+	found, next, err := s.store.Groups(ctx, filter, logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
 	}
 	for i := range found {
 		out.LogGroups = append(out.LogGroups, shown(&found[i], in.LogGroupNamePattern != nil))
 	}
+	if last := len(found) - 1; last >= 0 && next == "" && in.LogGroupNamePattern != nil {
+		next, _ = found[last].ARN.LogGroupName() // by pattern AWS finds out with the next page that there is none
+	}
 	out.NextToken = listToken(list, next)
 	return out, nil
+}
+
+// owning reports whether groups of the caller's account are asked for: there are no
+// linked accounts.
+func owning(call *api.Call, accounts []string, linked *bool) (bool, error) {
+	if len(accounts) > maxAccounts {
+		return false, constraint("accountIdentifiers", len(accounts), fmt.Sprintf(atMost, maxAccounts))
+	}
+	for _, id := range accounts {
+		if err := text("accountIdentifiers", id, 12, 12, accountID, `^\d{12}$`); err != nil {
+			return false, err
+		}
+	}
+	return !is(linked) || len(accounts) == 0 || slices.Contains(accounts, call.Account), nil
 }
 
 // describeThese lists the groups that are named; those that are not there are left
@@ -133,7 +149,7 @@ func (s *Service) describeThese(ctx context.Context, call *api.Call, in *Describ
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		found, _, err := s.store.Groups(ctx, call.Region, call.Account, name, "", "", logs.Page{Limit: 1})
+		found, _, err := s.store.Groups(ctx, logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: name}, logs.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -149,15 +165,16 @@ func (s *Service) describeThese(ctx context.Context, call *api.Call, in *Describ
 // shown is a group as a list shows it; briefly leaves out what AWS does.
 func shown(g *logs.Group, briefly bool) LogGroup {
 	name, _ := g.ARN.LogGroupName()
-	out := LogGroup{LogGroupName: name, CreationTime: g.Created, Arn: g.ARN.String() + ":*"}
-	if briefly {
-		return out
+	out := LogGroup{
+		LogGroupName: name, CreationTime: g.Created, Arn: g.ARN.String() + ":*", LogGroupArn: g.ARN.String(),
+		LogGroupClass: g.Class, MetricFilterCount: new(0),
 	}
 	if g.Retention > 0 {
 		out.RetentionInDays = &g.Retention
 	}
-	out.MetricFilterCount, out.StoredBytes = new(0), &g.StoredBytes
-	out.LogGroupClass, out.LogGroupArn, out.DeletionProtectionEnabled = g.Class, g.ARN.String(), &g.Protected
+	if !briefly {
+		out.StoredBytes, out.DeletionProtectionEnabled = &g.StoredBytes, &g.Protected
+	}
 	return out
 }
 

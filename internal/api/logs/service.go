@@ -13,7 +13,7 @@ import (
 type Store interface {
 	CreateGroup(ctx context.Context, n logs.NewGroup) error
 	DeleteGroup(ctx context.Context, group arn.ARN) error
-	Groups(ctx context.Context, region, account, prefix, part, class string, p logs.Page) (found []logs.Group, next string, err error)
+	Groups(ctx context.Context, f logs.GroupFilter, p logs.Page) (found []logs.Group, next string, err error)
 	Retain(ctx context.Context, group arn.ARN, days int) error
 	Protect(ctx context.Context, group arn.ARN, on bool) error
 	Tag(ctx context.Context, group arn.ARN, tags map[string]string) error
@@ -41,6 +41,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("CreateLogGroup", s.createLogGroup),
 		api.Op("DeleteLogGroup", s.deleteLogGroup),
 		api.Op("DescribeLogGroups", s.describeLogGroups),
+		api.Op("ListLogGroups", s.listLogGroups),
 		api.Op("PutRetentionPolicy", s.putRetentionPolicy),
 		api.Op("DeleteRetentionPolicy", s.deleteRetentionPolicy),
 		api.Op("PutLogGroupDeletionProtection", s.putLogGroupDeletionProtection),

@@ -53,6 +53,44 @@ type LogGroup struct {
 	DeletionProtectionEnabled *bool  `json:"deletionProtectionEnabled"`
 }
 
+// ListLogGroupsInput is the request of ListLogGroups.
+type ListLogGroupsInput struct {
+	LogGroupNamePattern   *string            `json:"logGroupNamePattern"`
+	LogGroupClass         *string            `json:"logGroupClass"`
+	IncludeLinkedAccounts *bool              `json:"includeLinkedAccounts"`
+	AccountIdentifiers    []string           `json:"accountIdentifiers"`
+	NextToken             *string            `json:"nextToken"`
+	Limit                 *int               `json:"limit"`
+	DataSources           []DataSourceFilter `json:"dataSources"`
+	FieldIndexNames       []string           `json:"fieldIndexNames"`
+	LogGroupTags          []TagFilter        `json:"logGroupTags"`
+}
+
+// DataSourceFilter asks for groups that have a data source.
+type DataSourceFilter struct {
+	Name *string `json:"name"`
+	Type *string `json:"type"`
+}
+
+// TagFilter asks for groups that have a tag, with one of the values if there are any.
+type TagFilter struct {
+	Key    *string  `json:"key"`
+	Values []string `json:"values"`
+}
+
+// ListLogGroupsOutput is the answer of ListLogGroups.
+type ListLogGroupsOutput struct {
+	LogGroups []LogGroupSummary `json:"logGroups"`
+	NextToken string            `json:"nextToken"`
+}
+
+// LogGroupSummary is one group of ListLogGroups.
+type LogGroupSummary struct {
+	LogGroupName  string `json:"logGroupName"`
+	LogGroupArn   string `json:"logGroupArn"`
+	LogGroupClass string `json:"logGroupClass"`
+}
+
 // StreamInput is a request that names a stream only.
 type StreamInput struct {
 	LogGroupName  string `json:"logGroupName" wire:"required"`

@@ -100,8 +100,17 @@ func groupBy(call *api.Call, name, id *string) (arn.ARN, error) {
 }
 
 func byIdentifier(call *api.Call, id string) (arn.ARN, error) {
-	if err := text("logGroupIdentifier", id, 1, maxIdentifier, identifier, `[\w#+=/:,.@-]*`); err != nil {
-		return arn.ARN{}, err
+	rule := ""
+	switch n := utf8.RuneCountInString(id); {
+	case n > maxIdentifier:
+		rule = fmt.Sprintf(atMost, maxIdentifier)
+	case n < 1:
+		rule = fmt.Sprintf(atLeast, 1)
+	case !identifier.MatchString(id):
+		rule = matches + `[\w#+=/:,.@-]*`
+	}
+	if rule != "" { // AWS does not quote this value, as it does any other
+		return arn.ARN{}, invalid("1 validation error detected: Value at 'logGroupIdentifier' failed to satisfy constraint: %s", rule)
 	}
 	if !strings.HasPrefix(id, "arn:") {
 		return group(call, id)

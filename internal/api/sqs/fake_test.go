@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
@@ -175,12 +176,12 @@ func newCall() *api.Call {
 		Region: testRegion, Account: testAccount, Host: testHost, Header: map[string][]string{},
 		Describe: func(err error) (string, string, bool) {
 			if fault.KindOf(err) == fault.InvalidParameter {
-				return "InvalidParameterValue", err.Error(), true
+				return "InvalidParameterValue", refusal.Text(err), true
 			}
 			if fault.KindOf(err) == fault.InvalidMessageContents {
-				return "InvalidMessageContents", err.Error(), true
+				return "InvalidMessageContents", refusal.Text(err), true
 			}
-			return "Other", err.Error(), true
+			return "Other", refusal.Text(err), true
 		},
 	}
 }
@@ -191,7 +192,7 @@ func urlOf(name string) string { return testHost + "/" + testAccount + "/" + nam
 // text stands for any.
 func wantFault(t *testing.T, err error, kind fault.Kind, text string) {
 	t.Helper()
-	if err == nil || fault.KindOf(err) != kind || text != "" && err.Error() != text {
+	if err == nil || fault.KindOf(err) != kind || text != "" && refusal.Text(err) != text {
 		t.Errorf("error: %v (kind %d)\nwant:  %s (kind %d)", err, fault.KindOf(err), text, kind)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/key"
@@ -127,7 +128,7 @@ func sequenceOf(q arn.ARN, r shard.SendResult) string {
 // its characters, the code is that of an invalid parameter.
 func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
 	if fault.KindOf(err) != fault.InvalidMessageContents {
-		err = fault.New(fault.InvalidParameter, err.Error())
+		err = fault.New(fault.InvalidParameter, refusal.Text(err))
 	}
 	return failed(call, id, err)
 }

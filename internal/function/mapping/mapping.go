@@ -97,16 +97,20 @@ type State struct {
 // New makes the empty state of a shard.
 func New(shard uint16) *State { return &State{shard: shard, mappings: map[arn.ARN]*Mapping{}} }
 
-func errNone() error {
-	return fault.New(fault.ResourceNotFound, "The resource you requested does not exist.")
-}
+// What commands are refused for, with the fields of each.
+var (
+	ErrNotFound    = fault.NewRule(fault.ResourceNotFound, "mapping: not found")
+	ErrInUse       = fault.NewRule(fault.ResourceInUse, "mapping: it is being changed") // what it was to be: "update", "delete"
+	ErrTooManyTags = fault.NewRule(fault.InvalidParameter, "mapping: too many tags")
+	ErrUntaggable  = fault.NewRule(fault.ResourceNotFound, "mapping: not found, for tags") // the ARN
+)
 
 // Mapping finds a mapping. Errors: ResourceNotFound.
 func (s *State) Mapping(a arn.ARN) (*Mapping, error) {
 	if m, ok := s.mappings[a]; ok {
 		return m, nil
 	}
-	return nil, errNone()
+	return nil, ErrNotFound
 }
 
 // All are the mappings, in no order.
@@ -177,7 +181,7 @@ func (s *State) Delete(now, settleAt time.Time, a arn.ARN, b *mutation.Batch) (*
 func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
 	m, err := s.Mapping(a)
 	if err == nil && m.change != "" {
-		return nil, fault.Newf(fault.ResourceInUse, "Cannot %s the event source mapping because it is in use.", verb)
+		return nil, ErrInUse.With(verb)
 	}
 	return m, err
 }
@@ -185,9 +189,9 @@ func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
 // Tag sets and removes tags. Errors: ResourceNotFound, InvalidParameter for more
 // than 50 in all.
 func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutation.Batch) error {
-	m, err := s.Mapping(a)
-	if err != nil {
-		return err
+	m, ok := s.mappings[a]
+	if !ok {
+		return ErrUntaggable.With(a)
 	}
 	tags := map[string]string{}
 	for _, from := range []map[string]string{m.Tags, set} {
@@ -198,7 +202,7 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	}
 	const most = 50
 	if len(tags) > most {
-		return fault.Newf(fault.InvalidParameter, "The maximum number of tags for a resource is %d.", most)
+		return ErrTooManyTags
 	}
 	m.Tags = tags
 	s.put(b, m)

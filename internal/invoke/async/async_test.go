@@ -656,7 +656,7 @@ func TestQualifiers(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, arn.ARN{})
 	w.queue(dest)
-	_, err := w.engine.PublishVersion(t.Context(), function.Publish{ARN: fn, Revision: "3", Settled: "4"})
+	_, err := w.engine.PublishVersion(t.Context(), function.Publish{ARN: fn, Revision: "3", Latest: "4"})
 	w.must(err)
 	w.advance(0)
 	_, err = w.engine.SetEventInvoke(t.Context(), function.SetEventInvoke{

@@ -43,6 +43,7 @@ type environment struct {
 	out      invoke.Output
 	dir      string
 	user     int          // 0: the server's
+	passwd   string       // where it finds the names of users; empty: where the machine does
 	memory   *sandbox.Tmp // its /tmp; nil: a directory
 	closing  chan struct{}
 
@@ -86,6 +87,27 @@ func (e *environment) makeDirectories() error {
 	if e.memory == nil && e.user != 0 {
 		return os.Chown(e.tmp(), e.user, e.user)
 	}
+	if e.memory != nil && e.user != 0 {
+		return e.writePasswd()
+	}
+	return nil
+}
+
+// userName is what functions' users are called.
+const userName = "sbx_user1051"
+
+// writePasswd gives the function's user a name, for what looks itself up.
+func (e *environment) writePasswd() error {
+	path, ok := followed("/etc/passwd")
+	if !ok {
+		return nil
+	}
+	machine, _ := os.ReadFile(path) // none knows nobody
+	own := fmt.Sprintf("%s:x:%d:%d::/home/%[1]s:/sbin/nologin\n", userName, e.user, e.user)
+	if err := os.WriteFile(filepath.Join(e.dir, "passwd"), append([]byte(own), machine...), 0o644); err != nil {
+		return fmt.Errorf("naming a function's user: %w", err)
+	}
+	e.passwd = path
 	return nil
 }
 
@@ -204,7 +226,7 @@ func (e *environment) launch() (*instance, error) {
 	reader, writer, err := os.Pipe()
 	spec := e.spec(address, i.group)
 	if err == nil {
-		i.output = newOutput(reader, e.out)
+		i.output = newOutput(reader, e.out, e.language.managed)
 		go i.output.follow()
 		i.process, err = sandbox.Start(spec, writer)
 		_ = writer.Close()
@@ -284,6 +306,11 @@ func (e *environment) spec(api string, groups group) sandbox.Spec {
 		}
 		plan := e.runner.Network.Plan()
 		s.Network, s.Binds = &plan, append(s.Binds, e.runner.names...)
+		s.Binds = append(s.Binds, sandbox.Bind{Source: e.runner.entrypoint(), Target: "/lambda-entrypoint.sh"})
+		s.Binds = append(s.Binds, e.language.libraries(e.runner.Libraries)...)
+		if e.passwd != "" {
+			s.Binds = append(s.Binds, sandbox.Bind{Source: filepath.Join(e.dir, "passwd"), Target: e.passwd})
+		}
 		task, lib = "/var/task", "/var/runtime"
 	} else if e.user != 0 && !reachable(e.code.dir, lib, e.tmp(), e.language.interpreter) {
 		s.User = 0 // somebody else could not even read its own code
@@ -321,18 +348,33 @@ func reachable(paths ...string) bool {
 	return true
 }
 
+// Where X-Ray's libraries look for somebody who takes traces: nobody is there, and
+// what they send is lost.
+const (
+	tracing     = "169.254.100.1"
+	tracingPort = "2000"
+)
+
 // variables are the environment variables of the process. What the function's
 // configuration sets goes before ours where AWS lets it.
 func (e *environment) variables(api, task, lib string) []string {
 	t := e.target
 	v := map[string]string{
-		"PATH":                  "/usr/local/bin:/usr/bin/:/bin:/opt/bin",
-		"LANG":                  "en_US.UTF-8",
-		"TZ":                    ":UTC",
-		"AWS_ACCESS_KEY_ID":     t.Function.Account,
-		"AWS_SECRET_ACCESS_KEY": "godwit",
-		"AWS_SESSION_TOKEN":     "godwit",
-		"GOMAXPROCS":            strconv.Itoa(min(processors(t.MemoryMB), runtime.NumCPU())),
+		"PATH":                     "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin",
+		"LD_LIBRARY_PATH":          "/var/lang/lib:/lib64:/usr/lib64:" + lib + ":" + lib + "/lib:" + task + ":" + task + "/lib:/opt/lib",
+		"PWD":                      task,
+		"SHLVL":                    "0",
+		"LANG":                     "en_US.UTF-8",
+		"TZ":                       ":UTC",
+		"AWS_ACCESS_KEY_ID":        t.Function.Account,
+		"AWS_SECRET_ACCESS_KEY":    "godwit-secret",
+		"AWS_SESSION_TOKEN":        "godwit-session",
+		"AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
+	}
+	if e.language.managed {
+		maps.Copy(v, e.language.variables(lib))
+	} else {
+		v["GOMAXPROCS"] = strconv.Itoa(min(processors(t.MemoryMB), runtime.NumCPU()))
 	}
 	if !e.runner.Plain {
 		v["AWS_ENDPOINT_URL"] = e.runner.Network.Endpoint()
@@ -349,12 +391,15 @@ func (e *environment) variables(api, task, lib string) []string {
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(t.MemoryMB),
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_RUNTIME_API":          api,
+		"AWS_XRAY_DAEMON_ADDRESS":         tracing + ":" + tracingPort,
+		"_AWS_XRAY_DAEMON_ADDRESS":        tracing,
+		"_AWS_XRAY_DAEMON_PORT":           tracingPort,
 		"LAMBDA_TASK_ROOT":                task,
 		"LAMBDA_RUNTIME_DIR":              lib,
 	}
 	own["AWS_LAMBDA_LOG_GROUP_NAME"], own["AWS_LAMBDA_LOG_STREAM_NAME"] = e.out.Stream()
-	if own["AWS_LAMBDA_LOG_FORMAT"] = t.Logging.Format; t.Logging.Format == function.JSONLogs {
-		own["AWS_LAMBDA_LOG_LEVEL"] = t.Logging.ApplicationLevel
+	if t.Logging.Format == function.JSONLogs {
+		own["AWS_LAMBDA_LOG_FORMAT"], own["AWS_LAMBDA_LOG_LEVEL"] = t.Logging.Format, t.Logging.ApplicationLevel
 	}
 	if e.language.managed {
 		own["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + t.Runtime

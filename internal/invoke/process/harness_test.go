@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/process/network"
+	"godwit.dev/godwit/test/built"
 )
 
 // goHandler is test/handler in a zip, built once.
@@ -31,12 +31,11 @@ var goHandler = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags=-s -w", "-o", dir+"/bootstrap", "godwit.dev/godwit/test/handler")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
+	path, err := built.Program(dir, "../../..", "test/handler")
+	if err != nil {
+		return nil, err
 	}
-	program, err := os.ReadFile(dir + "/bootstrap")
+	program, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +96,7 @@ const runTime = time.Minute
 func newLabWith(t testing.TB, o process.Options) *lab {
 	l := &lab{t: t, zips: map[[sha256.Size]byte][]byte{}, dir: t.TempDir()}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), logger
+	o.Directory, o.Logger = filepath.Join(l.dir, "functions"), cmp.Or(o.Logger, logger)
 	o.Endpoint, o.InitTime = "http://127.0.0.1:4566", cmp.Or(o.InitTime, runTime)
 	o.Code = func(_ context.Context, t function.Target) ([]byte, error) {
 		l.mu.Lock()
@@ -168,7 +167,7 @@ func (l *lab) function(zip []byte, runtime, handler string, environment ...strin
 	defer l.mu.Unlock()
 	l.n++
 	t := function.Target{
-		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Revision: fmt.Sprint(l.n),
+		Function: arn.Function("us-east-1", "123456789012", "f"), Name: "f", Version: function.Latest, Build: fmt.Sprint(l.n),
 		Runtime: runtime, Handler: handler, MemoryMB: 128, EphemeralMB: 512, Timeout: runTime,
 		Environment: map[string]string{}, Logging: function.Logging{Format: function.TextLogs},
 		Code: function.Code{SHA256: sha256.Sum256(zip), Size: int64(len(zip))},

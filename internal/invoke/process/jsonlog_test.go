@@ -109,13 +109,13 @@ def handler(event, context):
 	}
 }
 
-// The environment tells the format and the level to the libraries that care.
+// The environment tells the format JSON and the level to the libraries that care.
 func TestLogEnvironment(t *testing.T) {
 	l := newLab(t, false)
 	script := zipOf(map[string]string{"bootstrap": "#!/bin/sh\n" +
-		`echo "{\"time\":\"2026-01-01T00:00:00Z\",\"level\":\"FATAL\",\"is\":\"$AWS_LAMBDA_LOG_FORMAT ${AWS_LAMBDA_LOG_LEVEL-none}\"}"` + "\nexit 1\n"})
+		`echo "{\"time\":\"2026-01-01T00:00:00Z\",\"level\":\"FATAL\",\"is\":\"${AWS_LAMBDA_LOG_FORMAT-none} ${AWS_LAMBDA_LOG_LEVEL-none}\"}"` + "\nexit 1\n"})
 	for want, logging := range map[string]function.Logging{
-		"Text none":  {Format: function.TextLogs},
+		"none none":  {Format: function.TextLogs},
 		"JSON ERROR": {Format: function.JSONLogs, ApplicationLevel: "ERROR", SystemLevel: "INFO"},
 	} {
 		f := l.function(script, "provided.al2023", "x")

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/invoke/process/sandbox"
 )
 
 // language is how functions of a runtime are started.
@@ -21,6 +23,7 @@ type language struct {
 	script      string   // in the runtime directory
 	flags       []string // of the interpreter
 	needs       []string // directories that the interpreter needs to see
+	version     string   // of the interpreter, as it says it: "3.11", "v22"
 }
 
 //go:embed runtime
@@ -81,11 +84,11 @@ func look(runtime string) (language, error) {
 	switch {
 	case isPython:
 		names = []string{"python" + version, "python3"}
-		ask = []string{"-c", "import sys; print(sys.executable, sys.prefix, sys.base_prefix, sep='\\n')"}
+		ask = []string{"-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.executable, sys.prefix, sys.base_prefix, sep='\\n')"}
 		l.script, l.flags = "bootstrap.py", []string{"-B", "-u"}
 	case strings.HasPrefix(runtime, "nodejs"):
 		names = []string{"node"}
-		ask = []string{"-p", "process.execPath"}
+		ask = []string{"-p", "process.version.split('.')[0] + '\\n' + process.execPath"}
 		l.script, l.flags = "bootstrap.mjs", []string{"--no-warnings"}
 	default:
 		return language{}, fault.Newf(fault.InvalidRuntime, "The runtime %s cannot run on this server.", runtime)
@@ -100,15 +103,91 @@ func look(runtime string) (language, error) {
 		answer, err := exec.CommandContext(ctx, path, ask...).Output()
 		cancel()
 		lines := strings.Fields(string(answer))
-		if err != nil || len(lines) == 0 || !filepath.IsAbs(lines[0]) {
+		if err != nil || len(lines) < 2 || !filepath.IsAbs(lines[1]) {
 			continue
 		}
-		if l.interpreter, err = filepath.EvalSymlinks(lines[0]); err != nil {
+		if l.interpreter, err = filepath.EvalSymlinks(lines[1]); err != nil {
 			continue
 		}
-		l.needs = append(lines[1:], l.interpreter)
+		l.version, l.needs = lines[0], append(lines[2:], l.interpreter)
 		return l, nil
 	}
 	return language{}, fault.Newf(fault.InvalidRuntime,
 		"The runtime %s needs %s, which is not installed on this server.", runtime, fmt.Sprintf("%s in the PATH", strings.Join(names, " or ")))
+}
+
+// other reports whether a runtime is run by another version than the one that it is
+// named after.
+func (l *language) other(runtime string) bool {
+	want, isPython := strings.CutPrefix(runtime, "python")
+	if !isPython {
+		want = "v" + strings.TrimSuffix(strings.TrimPrefix(runtime, "nodejs"), ".x")
+	}
+	return l.managed && l.version != want
+}
+
+// The libraries that functions can import, as the directory of Options.Libraries has
+// them.
+const (
+	nodeLibraries   = "nodejs/node_modules"
+	pythonLibraries = "python"
+)
+
+// What runs Python looks for libraries in this directory beside itself. Node.js looks in
+// each node_modules above a function's code.
+const (
+	pythonTarget = "/var/runtime/python"
+	nodeTarget   = "/var/node_modules"
+)
+
+// libraries are the binds that make the libraries of a directory visible to a language;
+// what the directory does not have is left out.
+func (l *language) libraries(dir string) []sandbox.Bind {
+	bind := sandbox.Bind{Source: filepath.Join(dir, nodeLibraries), Target: nodeTarget}
+	if l.python() {
+		bind = sandbox.Bind{Source: filepath.Join(dir, pythonLibraries), Target: pythonTarget}
+	}
+	if info, err := os.Stat(bind.Source); dir == "" || !l.managed || err != nil || !info.IsDir() {
+		return nil
+	}
+	return []sandbox.Bind{bind}
+}
+
+func (l *language) python() bool { return l.script == "bootstrap.py" }
+
+// variables are those of the environment that a language has beside the others.
+func (l *language) variables(lib string) map[string]string {
+	if !l.python() {
+		return nil
+	}
+	return map[string]string{"PYTHONPATH": lib}
+}
+
+// findLibraries is the absolute path of a directory of libraries. It fails if there
+// are none in it.
+func findLibraries(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, part := range []string{nodeLibraries, pythonLibraries} {
+		if info, err := os.Stat(filepath.Join(dir, part)); err == nil && info.IsDir() {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("functions' libraries: %s has neither %s nor %s", dir, nodeLibraries, pythonLibraries)
+}
+
+// linkLibraries makes the libraries visible to functions without isolation.
+func linkLibraries(dir, libraries string) error {
+	if libraries == "" {
+		return nil
+	}
+	return errors.Join(
+		os.Symlink(filepath.Join(libraries, nodeLibraries), filepath.Join(dir, filepath.Base(nodeTarget))),
+		os.Symlink(filepath.Join(libraries, pythonLibraries), filepath.Join(dir, "runtime", filepath.Base(pythonTarget))),
+	)
 }

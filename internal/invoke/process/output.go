@@ -19,18 +19,43 @@ const maxPipe = 1 << 20
 // output reads what a process prints and cuts it into lines. It reads as soon
 // as something is there; drain reads what is there now.
 type output struct {
-	file *os.File
-	to   invoke.Output
+	file   *os.File
+	to     invoke.Output
+	framed bool // events of several lines come in frames
 
 	mu     sync.Mutex // held while reading: lines keep their order
 	buffer []byte
 	part   []byte // of a line that has not ended
+	within bool   // it goes on with a frame that was too long for one event
 	ended  chan struct{}
 	once   sync.Once
 }
 
-func newOutput(file *os.File, to invoke.Output) *output {
-	return &output{file: file, to: to, ended: make(chan struct{})}
+func newOutput(file *os.File, to invoke.Output, framed bool) *output {
+	return &output{file: file, to: to, framed: framed, ended: make(chan struct{})}
+}
+
+// What our scripts print as one event of several lines is a line that begins with
+// frame and has lineBreak in the place of newlines. In the pipe it so keeps its place
+// among what else is printed.
+var (
+	frame     = []byte("\x1e\x1f")
+	lineBreak = byte('\x1f')
+)
+
+// unframe gives a line of several ones its newlines.
+func (o *output) unframe(line []byte) []byte {
+	rest, begins := bytes.CutPrefix(line, frame)
+	if !begins && !o.within {
+		return line
+	}
+	o.within = line[len(line)-1] != '\n'
+	for i, c := range rest {
+		if c == lineBreak {
+			rest[i] = '\n'
+		}
+	}
+	return rest
 }
 
 // follow reads until no process can print any more.
@@ -109,7 +134,11 @@ func (o *output) cut(b []byte) {
 
 func (o *output) flush() {
 	if len(o.part) > 0 {
-		o.to.Line(append([]byte(nil), o.part...))
+		line := append([]byte(nil), o.part...)
+		if o.framed {
+			line = o.unframe(line)
+		}
+		o.to.Line(line)
 		o.part = o.part[:0]
 		if cap(o.part) > 64<<10 {
 			o.part = nil

@@ -28,7 +28,7 @@ func TestDrainEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &endless{writer: writer, line: append(bytes.Repeat([]byte("x"), 999), '\n')}
-	o := newOutput(reader, e)
+	o := newOutput(reader, e, false)
 	for range 40 {
 		if _, err := writer.Write(e.line); err != nil {
 			t.Fatal(err)

@@ -196,9 +196,11 @@ func TestContext(t *testing.T) {
 		want := []string{
 			"AWS_ACCESS_KEY_ID=own", "AWS_DEFAULT_REGION=us-east-1", "AWS_ENDPOINT_URL=http://127.0.0.1:4566", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
 			"AWS_LAMBDA_FUNCTION_NAME=f", "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
-			"AWS_LAMBDA_LOG_FORMAT=Text", "AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/f", "AWS_LAMBDA_LOG_STREAM_NAME=", "AWS_LAMBDA_RUNTIME_API=127.",
-			"AWS_REGION=us-east-1", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "GOMAXPROCS=1", "LAMBDA_RUNTIME_DIR=", "LAMBDA_TASK_ROOT=",
-			"LANG=en_US.UTF-8", "MINE=yes", "PATH=/usr/local/bin:/usr/bin/:/bin:/opt/bin", "TZ=:UTC", "_HANDLER=main", "_X_AMZN_TRACE_ID=Root=1-",
+			"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/f", "AWS_LAMBDA_LOG_STREAM_NAME=", "AWS_LAMBDA_RUNTIME_API=127.",
+			"AWS_REGION=us-east-1", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "AWS_XRAY_CONTEXT_MISSING=LOG_ERROR", "AWS_XRAY_DAEMON_ADDRESS=",
+			"GOMAXPROCS=1", "LAMBDA_RUNTIME_DIR=", "LAMBDA_TASK_ROOT=", "LANG=en_US.UTF-8", "LD_LIBRARY_PATH=/var/lang/lib:", "MINE=yes",
+			"PATH=/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin", "PWD=", "SHLVL=0", "TZ=:UTC", "_AWS_XRAY_DAEMON_ADDRESS=",
+			"_AWS_XRAY_DAEMON_PORT=2000", "_HANDLER=main", "_X_AMZN_TRACE_ID=Root=1-",
 		}
 		slices.Sort(env)
 		env = slices.DeleteFunc(env, func(s string) bool { return strings.HasPrefix(s, "TMPDIR=") })

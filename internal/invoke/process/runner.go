@@ -68,6 +68,9 @@ type Options struct {
 	Answers *limit.Budget
 	// Plain does without isolation.
 	Plain bool
+	// Libraries is a directory of libraries that functions can import beside their own:
+	// nodejs/node_modules and python in it; empty: none.
+	Libraries string
 }
 
 // Runner starts processes.
@@ -81,6 +84,7 @@ type Runner struct {
 	groups  controlGroups
 	names   []sandbox.Bind // what tells functions of names, and who resolves them
 	users   bool           // functions are users of their own
+	warned  sync.Map       // the runtimes that were warned of, by name
 	refusal func() error   // once: why functions cannot be isolated, and so not run
 }
 
@@ -94,6 +98,9 @@ func New(o Options) (*Runner, error) {
 		return nil, err
 	}
 	o.Directory = dir
+	if o.Libraries, err = findLibraries(o.Libraries); err != nil {
+		return nil, err
+	}
 	r := &Runner{Options: o, code: newCodeCache(filepath.Join(dir, "code"), o.Code)}
 	r.prepare = sync.OnceValue(r.makeDirectories)
 	r.storage = newStorage(o.Storage, o.Logger)
@@ -116,6 +123,12 @@ func (r *Runner) makeDirectories() error {
 	if err := writeRuntimes(filepath.Join(r.Directory, "runtime")); err != nil {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
+	if err := os.WriteFile(r.entrypoint(), []byte("#!/bin/sh\n# Functions are started without it.\nexit 1\n"), 0o755); err != nil {
+		return fmt.Errorf("making the functions' directory: %w", err)
+	}
+	if err := r.makeLibraries(); err != nil {
+		return fmt.Errorf("making the functions' libraries visible: %w", err)
+	}
 	if err := r.writeNames(); err != nil {
 		return fmt.Errorf("making the functions' directory: %w", err)
 	}
@@ -125,6 +138,30 @@ func (r *Runner) makeDirectories() error {
 			"limit", n, "aws", sandbox.MaxOpenFiles)
 	}
 	return nil
+}
+
+// entrypoint is the file that functions see where AWS has the program that starts them.
+func (r *Runner) entrypoint() string {
+	return filepath.Join(r.Directory, "names", "lambda-entrypoint.sh")
+}
+
+// makeLibraries makes the libraries visible, or a place where they can be.
+func (r *Runner) makeLibraries() error {
+	if r.Plain {
+		return linkLibraries(r.Directory, r.Libraries)
+	}
+	return os.Mkdir(filepath.Join(r.Directory, "runtime", filepath.Base(pythonTarget)), 0o755)
+}
+
+// warn tells, once, that a runtime is run by another version than its name says.
+func (r *Runner) warn(runtime string, l *language) {
+	if !l.other(runtime) {
+		return
+	}
+	if _, told := r.warned.LoadOrStore(runtime, true); !told {
+		r.Logger.Warn("a runtime's functions are run by another version of its interpreter: the one that is named is not installed",
+			"runtime", runtime, "version", l.version, "interpreter", l.interpreter)
+	}
 }
 
 // Close removes what the runner keeps on disk. No environment may be left.
@@ -281,6 +318,7 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
+	r.warn(t.Runtime, &lang)
 	code, err := r.code.acquire(context.Background(), t)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Executor executes an action.
@@ -125,14 +126,14 @@ func (e *Engine) Execute(ctx context.Context) error {
 		}
 		p, err := e.pending(key)
 		if errors.Is(err, errUnreadable) { // it must hold up no other
-			e.options.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
+			e.kernel.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
 			e.end(l, nil, "")
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		e.log.Sync() // what is told of is not taken back
+		e.shard.Log.Sync() // what is told of is not taken back
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {
@@ -145,7 +146,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 			default:
 			}
 			failure = err.Error()
-			e.options.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
+			e.kernel.Logger.Warn("an alarm's action failed", "alarm", p.ID.Name, "action", p.ARN, "reason", failure)
 		}
 		e.end(l, &p, failure)
 	}
@@ -154,13 +155,13 @@ func (e *Engine) Execute(ctx context.Context) error {
 // first is the first line that is ready, and the key of its oldest action; nil:
 // there is none.
 func (e *Engine) first() (l *line, key []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.lines.ready) == 0 {
-		return nil, nil
-	}
-	l = e.lines.ready[0]
-	return l, l.keys[0]
+	e.shard.View(func() {
+		if len(e.lines.ready) > 0 {
+			l = e.lines.ready[0]
+			key = l.keys[0]
+		}
+	})
+	return l, key
 }
 
 // pending reads an action. It fails with errUnreadable if that will not change.
@@ -182,25 +183,26 @@ var errUnreadable = errors.New("it cannot be read")
 
 // putOff has the first line that is ready wait.
 func (e *Engine) putOff(l *line) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lines.ready = e.lines.ready[1:]
-	e.lines.later = append(e.lines.later, l)
+	e.shard.View(func() {
+		e.lines.ready = e.lines.ready[1:]
+		e.lines.later = append(e.lines.later, l)
+	})
 }
 
 // end takes the oldest action of a line off the store and notes it in the history,
 // but for nil, one that cannot be read.
 func (e *Engine) end(l *line, p *pending, failure string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c := e.begin()
-	c.batch.Delete(l.keys[0])
-	if p != nil {
-		a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
-		c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
-	}
-	c.apply()
-	e.lines.shorten(l)
+	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
+		c := e.begin()
+		c.batch.Delete(l.keys[0])
+		if p != nil {
+			a := alarm.Alarm{Account: p.ID.Account, Region: p.ID.Region, Name: p.ID.Name}
+			c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
+		}
+		c.apply()
+		e.lines.shorten(l)
+		return nil
+	})
 }
 
 // giveUp ends actions that wait where an owner has more than may.
@@ -218,7 +220,7 @@ func (e *Engine) giveUp() error {
 		if err != nil {
 			return err
 		}
-		e.options.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
+		e.kernel.Logger.Warn("an alarm's action is given up: too many wait", "alarm", l.Name, "action", l.target)
 		e.end(l, known, "It could not be executed, and too many actions wait.")
 	}
 }
@@ -226,13 +228,14 @@ func (e *Engine) giveUp() error {
 // excess is the longest line of an owner that has too many actions, and the key of
 // its oldest; nil: nobody has.
 func (e *Engine) excess() (l *line, key []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for o, n := range e.lines.sizes {
-		if n > e.options.MaxWaiting {
-			l = e.lines.longest(o)
-			return l, l.keys[0]
+	e.shard.View(func() {
+		for o, n := range e.lines.sizes {
+			if n > e.options.MaxWaiting {
+				l = e.lines.longest(o)
+				key = l.keys[0]
+				return
+			}
 		}
-	}
-	return nil, nil
+	})
+	return l, key
 }

@@ -41,7 +41,7 @@ func (w *world) tick(e *Engine) {
 	if _, err := w.clock.Advance(w.Context(), time.Minute); err != nil {
 		w.Fatal(err)
 	}
-	if _, err := e.Tick(w.clock.Now()); err != nil {
+	if _, err := e.EvaluateMinutes(w.clock.Now()); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -101,7 +101,7 @@ func TestActionsAreTriedAgain(t *testing.T) {
 	if err := e.Delete([]ID{id("a")}); err != nil {
 		t.Fatal(err)
 	}
-	more, err := e.Tick(w.clock.Now())
+	more, err := e.EvaluateMinutes(w.clock.Now())
 	if !more || err != nil {
 		t.Errorf("nobody asks for the next minute: %v", err)
 	}
@@ -110,7 +110,7 @@ func TestActionsAreTriedAgain(t *testing.T) {
 	if got := w.executor.told(topic); got != "ALARM ALARM ALARM OK" {
 		t.Error(got)
 	}
-	if more, err = e.Tick(w.clock.Now()); more || err != nil {
+	if more, err = e.EvaluateMinutes(w.clock.Now()); more || err != nil {
 		t.Errorf("there is nothing to do any more: %v, %v", more, err)
 	}
 }

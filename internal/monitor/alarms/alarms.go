@@ -13,7 +13,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -21,12 +20,12 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -41,9 +40,6 @@ type Reader interface {
 
 // Options are what an Engine is made of.
 type Options struct {
-	Journal  *journal.Journal
-	Clock    clock.Clock
-	Logger   *slog.Logger
 	Metrics  Reader
 	Executor Executor
 	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
@@ -60,18 +56,20 @@ type Options struct {
 // ID names an alarm.
 type ID struct{ Account, Region, Name string }
 
-// Engine keeps alarms.
+// Engine keeps alarms. It is a module of the kernel, with a shard of its own.
 type Engine struct {
+	kernel.NopModule
+	kernel  *kernel.Kernel
 	options Options
-	log     *journal.Stream // what is written
-	reader  journal.Reader  // of that, too
+	shard   *kernel.Shard  // whose lock guards what follows
+	reader  journal.Reader // sees what the shard has appended
 
-	mu       sync.Mutex // guards what follows, and orders the commits
 	alarms   map[ID]*alarm.Alarm
 	counts   map[metrics.Owner]int
 	sequence uint32    // tells apart what happens in a millisecond
 	latest   time.Time // of what was written
 	lines    lines
+	damaged  [][]byte // actions found when the process began, by their keys
 
 	executing sync.Mutex // held by whoever executes actions
 }
@@ -96,22 +94,25 @@ func (id ID) owner() metrics.Owner { return metrics.Owner{Account: id.Account, R
 
 func (id ID) key(kind byte) []byte { return append(append(ownerKey(kind, id.owner()), id.Name...), 0) }
 
-// Open reads the alarms that the store has.
-func Open(o Options) (*Engine, error) {
+// New adds the module to a kernel.
+func New(k *kernel.Kernel, o Options) *Engine {
 	if o.MaxWaiting == 0 {
 		o.MaxWaiting = 10_000
 	}
-	e := &Engine{options: o, alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines()}
-	var err error
-	if e.log, _, err = o.Journal.Stream(keyspace.AlarmStream, nil); err != nil {
-		return nil, fmt.Errorf("alarms cannot be read: %w", err)
+	e := &Engine{
+		kernel: k, options: o, shard: k.Beside(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines(),
 	}
-	e.log.Begin()
-	e.reader = e.log.Reader()
-	err = each(e.reader, []byte{prefix, kindAlarm}, func(_, value []byte) error {
+	e.shard.Add(e)
+	return e
+}
+
+// Load implements kernel.Module: it reads the alarms that the store has.
+func (e *Engine) Load() error {
+	e.reader = e.shard.Log.Reader()
+	err := each(e.reader, []byte{prefix, kindAlarm}, func(_, value []byte) error {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must hold up no other
-			o.Logger.Error("an alarm is left out", "reason", err.Error())
+			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
 			return nil
 		}
 		id := ID{a.Account, a.Region, a.Name}
@@ -130,13 +131,12 @@ func Open(o Options) (*Engine, error) {
 			e.sequence = binary.BigEndian.Uint32(last)
 		}
 	}
-	var unreadable mutation.Batch
 	if err == nil {
 		err = each(e.reader, []byte{prefix, kindPending}, func(key, value []byte) error {
 			var p pending
 			if err := decode(value, &p); err != nil { // as above
-				o.Logger.Error("an alarm's action is left out", "reason", err.Error())
-				unreadable.Delete(key)
+				e.kernel.Logger.Error("an alarm's action is left out", "reason", err.Error())
+				e.damaged = append(e.damaged, bytes.Clone(key))
 				return nil
 			}
 			e.lines.add(p.line(), bytes.Clone(key))
@@ -144,12 +144,17 @@ func Open(o Options) (*Engine, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("alarms cannot be read: %w", err)
+		return fmt.Errorf("alarms cannot be read: %w", err)
 	}
-	if unreadable.Len() > 0 {
-		e.log.Append(false, 0, &unreadable)
+	return nil
+}
+
+// Resume implements kernel.Module.
+func (e *Engine) Resume() {
+	for _, key := range e.damaged {
+		e.shard.Batch.Delete(key)
 	}
-	return e, nil
+	e.damaged = nil
 }
 
 // each calls f with the keys that begin with a prefix, in order.
@@ -176,13 +181,12 @@ func after(prefix []byte) []byte {
 
 // Latest is the latest time that anything was written at. A virtual clock must
 // not start before it.
-func (e *Engine) Latest() time.Time {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.latest
+func (e *Engine) Latest() (latest time.Time) {
+	e.shard.View(func() { latest = e.latest })
+	return latest
 }
 
-// Start begins: it executes what was due when the process ended, and has alarms
+// Start begins, once the executor can execute: it executes what was due when the process ended, and has alarms
 // evaluated from now on.
 func (e *Engine) Start() error {
 	if e.busy() {
@@ -195,27 +199,33 @@ func (e *Engine) Start() error {
 }
 
 // hasShort reports whether there are alarms on periods below a minute.
-func (e *Engine) hasShort() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, a := range e.alarms {
-		if a.Short() {
-			return true
+func (e *Engine) hasShort() (short bool) {
+	e.shard.View(func() {
+		for _, a := range e.alarms {
+			short = short || a.Short()
 		}
-	}
-	return false
+	})
+	return short
 }
 
 // busy reports whether there is anything to do each minute.
-func (e *Engine) busy() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.alarms) > 0 || len(e.lines.all) > 0
+func (e *Engine) busy() (busy bool) {
+	e.shard.View(func() { busy = len(e.alarms) > 0 || len(e.lines.all) > 0 })
+	return busy
 }
 
-func (e *Engine) now() time.Time { return e.options.Clock.Now().Truncate(time.Millisecond) }
+func (e *Engine) now() time.Time { return e.kernel.Clock.Now().Truncate(time.Millisecond) }
 
-// commit writes a change of alarms; the lock is held.
+// run runs a command, and returns once all that it has seen and done is durable: no
+// answer tells of what a crash could take back.
+func (e *Engine) run(command func() error) error {
+	_, err := e.shard.Run(true, func(*kernel.Tx) error { return command() })
+	e.shard.Log.Sync()
+	return err
+}
+
+// commit writes a change of alarms, in a transaction. What is not applied is as if it
+// had never been.
 type commit struct {
 	e     *Engine
 	now   time.Time
@@ -229,7 +239,7 @@ type due struct {
 	key  []byte
 }
 
-func (e *Engine) begin() *commit { return &commit{e: e, now: e.now()} }
+func (e *Engine) begin() *commit { return &commit{e: e, now: e.shard.Time()} }
 
 func (c *commit) stamp(key []byte) []byte {
 	c.e.sequence++
@@ -280,14 +290,13 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 
 func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
 
-// apply writes the change. It is durable after the next Sync of the log, for which
-// whoever tells of it waits without the lock.
+// apply writes the change with the transaction.
 func (c *commit) apply() {
 	if c.batch.Len() == 0 {
 		return
 	}
 	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
-	c.e.log.Append(true, c.now.UnixMilli(), &c.batch)
+	c.e.shard.Batch.Append(&c.batch)
 	for _, d := range c.due {
 		c.e.lines.add(d.line, d.key)
 	}
@@ -299,9 +308,10 @@ func (c *commit) apply() {
 // Put makes an alarm, or gives one another configuration; then tags are not
 // looked at, and its state stays. It fails with LimitExceeded.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
-	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	return e.run(func() error { return e.put(id, config, tags) })
+}
+
+func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	c := e.begin()
 	var a alarm.Alarm
 	before, ok := e.alarms[id]
@@ -331,9 +341,10 @@ func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 
 // Delete removes alarms, all or none. It fails with NotFound if one is not there.
 func (e *Engine) Delete(ids []ID) error {
-	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	return e.run(func() error { return e.remove(ids) })
+}
+
+func (e *Engine) remove(ids []ID) error {
 	c := e.begin()
 	gone := map[ID]bool{}
 	for _, id := range ids {
@@ -411,44 +422,43 @@ func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
 
 // change runs a command on an alarm. It fails with NotFound.
 func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
-	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found, ok := e.alarms[id]
-	if !ok {
-		return errNoAlarm
-	}
-	c, a := e.begin(), *found
-	f(c, &a)
-	c.apply()
-	e.alarms[id] = &a
-	return nil
+	return e.run(func() error {
+		found, ok := e.alarms[id]
+		if !ok {
+			return errNoAlarm
+		}
+		c, a := e.begin(), *found
+		f(c, &a)
+		c.apply()
+		e.alarms[id] = &a
+		return nil
+	})
 }
 
 // Get is an alarm as it is now.
 func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
-	defer e.log.Sync() // no answer tells of what a crash could take back
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found, ok := e.alarms[id]
-	if ok {
-		a = *found
-	}
+	_ = e.run(func() error {
+		var found *alarm.Alarm
+		if found, ok = e.alarms[id]; ok {
+			a = *found
+		}
+		return nil
+	})
 	return a, ok
 }
 
 // List gives the alarms of an owner that f lets through, in the order of their
 // names.
 func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
-	defer e.log.Sync()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	var all []alarm.Alarm
-	for id, a := range e.alarms {
-		if id.owner() == o && f(a) {
-			all = append(all, *a)
+	_ = e.run(func() error {
+		for id, a := range e.alarms {
+			if id.owner() == o && f(a) {
+				all = append(all, *a)
+			}
 		}
-	}
+		return nil
+	})
 	slices.SortFunc(all, func(a, b alarm.Alarm) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -116,13 +117,14 @@ func (w *world) journal(st store.Store) *journal.Journal {
 func (w *world) open(st store.Store) *Engine {
 	w.Helper()
 	if w.engine != nil { // what it has done is seen by the next one
-		w.engine.log.Sync()
+		w.engine.shard.Log.Sync()
 	}
-	e, err := Open(Options{
-		Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Metrics: w.points, Executor: w.executor,
+	k := kernel.New(kernel.Options{Journal: w.journal(st), Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
+	e := New(k, Options{
+		Metrics: w.points, Executor: w.executor,
 		MaxAlarms: 3, MaxWaiting: w.waiting, Wake: func() { w.woken++ }, WakeShort: func() { w.wokenShort++ },
 	})
-	if err != nil {
+	if err := k.Load(); err != nil {
 		w.Fatal(err)
 	}
 	w.engine = e
@@ -140,7 +142,7 @@ func (w *world) pass(e *Engine, values ...float64) error {
 	if _, err := w.clock.Advance(w.Context(), time.Minute); err != nil {
 		w.Fatal(err)
 	}
-	_, err := e.Tick(w.clock.Now())
+	_, err := e.EvaluateMinutes(w.clock.Now())
 	return err
 }
 
@@ -161,7 +163,9 @@ func TestActionsSurviveCrashes(t *testing.T) {
 		if err := w.open(w.store).Put(id("a"), config(), nil); err != nil {
 			t.Fatal(err)
 		}
-		victim := w.open(&stopping{w.store, left})
+		disk := &stopping{w.store, 1} // for the new epochs
+		victim := w.open(disk)
+		disk.left = left
 		over := make(chan error, 1)
 		go func() { over <- w.pass(victim, 20) }()
 		select {
@@ -172,7 +176,7 @@ func TestActionsSurviveCrashes(t *testing.T) {
 			}
 			written := make(chan struct{})
 			go func() {
-				victim.log.Sync() // that the action is done is written after it
+				victim.shard.Log.Sync() // that the action is done is written after it
 				close(written)
 			}()
 			select {
@@ -189,7 +193,7 @@ func TestActionsSurviveCrashes(t *testing.T) {
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Tick(w.clock.Now()); err != nil {
+		if _, err := e.EvaluateMinutes(w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(w.executor.actions); n < 1 || n > 2 || w.executor.actions[0] != topic+` ALARM: "a" in US East (N. Virginia)` {

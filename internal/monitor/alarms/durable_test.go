@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -29,7 +30,7 @@ func TestAnswersAreDurable(t *testing.T) {
 		e := w.open(st)
 		durable := func(what string, answer func() error) {
 			t.Helper()
-			e.log.Sync()
+			e.shard.Log.Sync()
 			gate := make(chan struct{})
 			st.gate = gate
 			answered := false
@@ -70,11 +71,12 @@ func TestAnswersAreDurable(t *testing.T) {
 		})
 		durable("Enable", func() error { return e.Enable([]ID{id("a")}, false) })
 		change := func() {
-			c := e.begin()
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			c.put(e.alarms[id("a")])
-			c.apply()
+			_, _ = e.shard.Run(true, func(*kernel.Tx) error {
+				c := e.begin()
+				c.put(e.alarms[id("a")])
+				c.apply()
+				return nil
+			})
 		}
 		durable("Get", func() error { change(); e.Get(id("a")); return nil })
 		durable("List", func() error { change(); e.List(owner, func(*alarm.Alarm) bool { return true }); return nil })

@@ -9,15 +9,14 @@ import (
 
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// Tick evaluates the alarms on periods of minutes at the end of a minute and
+// EvaluateMinutes evaluates the alarms on periods of minutes at the end of a minute and
 // executes the actions of those whose state has become another. It asks for more
 // while there are alarms.
-func (e *Engine) Tick(at time.Time) (more bool, err error) {
-	e.mu.Lock()
-	e.lines.retry()
-	e.mu.Unlock()
+func (e *Engine) EvaluateMinutes(at time.Time) (more bool, err error) {
+	e.shard.View(e.lines.retry)
 	err = e.evaluateAll(at, false)
 	return e.busy(), err
 }
@@ -25,22 +24,22 @@ func (e *Engine) Tick(at time.Time) (more bool, err error) {
 // ShortEvery is how often alarms on periods below a minute are evaluated.
 const ShortEvery = 10 * time.Second
 
-// TickShort is Tick for the alarms on periods below a minute, every ShortEvery. It
-// asks for more while there are such alarms.
-func (e *Engine) TickShort(at time.Time) (more bool, err error) {
+// EvaluateShort is EvaluateMinutes for the alarms on periods below a minute, every
+// ShortEvery. It asks for more while there are such alarms.
+func (e *Engine) EvaluateShort(at time.Time) (more bool, err error) {
 	err = e.evaluateAll(at, true)
 	return e.hasShort(), err
 }
 
 func (e *Engine) evaluateAll(at time.Time, short bool) error {
-	e.mu.Lock()
-	all := make([]*alarm.Alarm, 0, len(e.alarms))
-	for _, a := range e.alarms {
-		if a.Short() == short {
-			all = append(all, a)
+	var all []*alarm.Alarm
+	e.shard.View(func() {
+		for _, a := range e.alarms {
+			if a.Short() == short {
+				all = append(all, a)
+			}
 		}
-	}
-	e.mu.Unlock()
+	})
 	slices.SortFunc(all, func(a, b *alarm.Alarm) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
 	})
@@ -63,16 +62,17 @@ func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	if !change {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.alarms[idOf(a)] != a {
+	_, err = e.shard.Run(true, func(*kernel.Tx) error {
+		if e.alarms[idOf(a)] != a {
+			return nil
+		}
+		c, next := e.begin(), *a
+		c.enter(&next, status)
+		c.apply()
+		e.alarms[idOf(a)] = &next
 		return nil
-	}
-	c, next := e.begin(), *a
-	c.enter(&next, status)
-	c.apply()
-	e.alarms[idOf(a)] = &next
-	return nil
+	})
+	return err
 }
 
 // points are the latest periods of an alarm's metric before a time, in epoch

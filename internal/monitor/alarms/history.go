@@ -31,7 +31,7 @@ const maxLooked = 5000
 // go on from; nil: there are no others. Where few are wanted, a page may be short
 // of the limit and still have a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
-	e.log.Sync()
+	e.shard.Log.Sync()
 	all := ownerKey(kindHistory, q.Owner)
 	space := all
 	if q.Name != "" {
@@ -84,7 +84,7 @@ func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []al
 			continue // it has become too old meanwhile
 		}
 		if err := decode(value, &item); err != nil { // it must hold up no other
-			e.options.Logger.Error("an item of the history of alarms is left out", "reason", err.Error())
+			e.kernel.Logger.Error("an item of the history of alarms is left out", "reason", err.Error())
 			continue
 		}
 		if q.Type == "" || item.Type == q.Type {

@@ -81,7 +81,7 @@ func TestAnswersAreDurable(t *testing.T) {
 		check(t, err)
 		for what, read := range map[string]func() error{
 			"Groups": func() error {
-				_, _, err := l.Groups(ctx, group.Region, group.Account, "", "", "", Page{Limit: 1})
+				_, _, err := l.Groups(ctx, GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 1})
 				return err
 			},
 			"Tags": func() error {

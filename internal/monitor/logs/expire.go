@@ -108,7 +108,7 @@ func (l *Logs) expire() {
 }
 
 func (l *Logs) expireGroup(group, now uint64) error {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return nil //nolint:nilerr // it is gone
@@ -215,7 +215,7 @@ func (l *Logs) trimOldest(target int64) error {
 	if err != nil || !ok {
 		return err
 	}
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return nil //nolint:nilerr // it is gone

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -47,8 +46,8 @@ func (l *Logs) CreateGroup(_ context.Context, n NewGroup) error {
 }
 
 func (l *Logs) createGroup(n NewGroup) error {
-	l.catalog.Lock()
-	defer l.catalog.Unlock()
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
 	k := groupKey(n.ARN)
 	if _, ok, err := l.reader.Get(nil, k); err != nil || ok {
 		if ok {
@@ -90,13 +89,13 @@ func (l *Logs) DeleteGroup(_ context.Context, group arn.ARN) error {
 }
 
 func (l *Logs) deleteGroup(group arn.ARN) error {
-	l.catalog.Lock()
-	defer l.catalog.Unlock()
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
 	g, err := l.unprotected(group)
 	if err != nil {
 		return err
 	}
-	defer l.lock(g.id)()
+	defer l.guard.Unlock(l.lock(g.id))
 	t, err := l.totals(g.id)
 	if err != nil {
 		return err
@@ -132,22 +131,28 @@ func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 
 // change changes the details of a group.
 func (l *Logs) change(group arn.ARN, f func(*details) error) error {
-	l.catalog.Lock()
-	g, err := l.find(group)
-	if err == nil {
-		d := g.read()
-		if err = f(&d); err == nil {
-			g.details = encodeDetails(d)
-			var b mutation.Batch
-			b.Set(groupKey(group), g.encode())
-			l.apply(&b)
-		}
-	}
-	l.catalog.Unlock()
-	if err != nil {
+	if err := l.changeNow(group, f); err != nil {
 		return err
 	}
 	l.log.Sync()
+	return nil
+}
+
+func (l *Logs) changeNow(group arn.ARN, f func(*details) error) error {
+	l.guard.Lock(&l.catalog)
+	defer l.guard.Unlock(&l.catalog)
+	g, err := l.find(group)
+	if err != nil {
+		return err
+	}
+	d := g.read()
+	if err := f(&d); err != nil {
+		return err
+	}
+	g.details = encodeDetails(d)
+	var b mutation.Batch
+	b.Set(groupKey(group), g.encode())
+	l.apply(&b)
 	return nil
 }
 
@@ -208,7 +213,7 @@ func (l *Logs) Retain(_ context.Context, group arn.ARN, days int) error {
 }
 
 func (l *Logs) retain(group, days uint64) error {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return err
@@ -232,27 +237,34 @@ type Page struct {
 // maxLooked is how many groups one list looks at.
 const maxLooked = 10_000
 
-// Groups lists groups in the order of their names: those that begin with prefix
-// and have part in them. Where the list goes on is named by next, which is empty if
-// it does not; a list that leaves out most of what it looks at may be short, or
-// empty, and go on.
-func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class string, p Page) (found []Group, next string, err error) {
+// GroupFilter is what Groups lists. What is empty, or nil, asks for nothing.
+type GroupFilter struct {
+	Region, Account string // which are never empty
+	Prefix, Class   string
+	Name            func(name string) bool
+	Tags            func(tags map[string]string) bool
+}
+
+// Groups lists the groups that a filter lets through, in the order of their names.
+// Where the list goes on is named by next, which is empty if it does not; a list that
+// leaves out most of what it looks at may be short, or empty, and go on.
+func (l *Logs) Groups(_ context.Context, f GroupFilter, p Page) (found []Group, next string, err error) {
 	l.settle()
-	all := groupPrefix(region, account)
-	low := append(bytes.Clone(all), max(prefix, p.After)...)
-	if p.After != "" && p.After >= prefix {
+	all := groupPrefix(f.Region, f.Account)
+	low := append(bytes.Clone(all), max(f.Prefix, p.After)...)
+	if p.After != "" && p.After >= f.Prefix {
 		low = append(low, 0)
 	}
 	at, looked := "", 0
 	var failed error
-	err = l.each(low, behind(append(bytes.Clone(all), prefix...)), func(k, v []byte) bool {
+	err = l.each(low, behind(append(bytes.Clone(all), f.Prefix...)), func(k, v []byte) bool {
 		if len(found) == p.Limit || looked == maxLooked {
 			next = at
 			return false
 		}
 		at = string(k[len(all):])
 		looked++
-		if !strings.Contains(at, part) {
+		if f.Name != nil && !f.Name(at) {
 			return true
 		}
 		g, _ := decodeGroup(v)
@@ -260,7 +272,7 @@ func (l *Logs) Groups(_ context.Context, region, account, prefix, part, class st
 		if d.Class == "" {
 			d.Class = standard
 		}
-		if class != "" && d.Class != class {
+		if f.Class != "" && d.Class != f.Class || f.Tags != nil && !f.Tags(d.Tags) {
 			return true
 		}
 		t, err := l.totals(g.id)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/poison"
 )
 
 // Options are what Logs are made of. Journal and Clock are required.
@@ -33,6 +34,8 @@ type Options struct {
 	// MaxBytes bounds what events take on the disk, about and before compression:
 	// beyond it the oldest go. 0: no bound.
 	MaxBytes int64
+	// Fatal ends the process after a panic that leaves something half done; may be nil.
+	Fatal func(error)
 }
 
 // Logs are the log groups of a node.
@@ -40,7 +43,8 @@ type Logs struct {
 	Options
 	log     *journal.Stream // what is written
 	reader  journal.Reader  // of that, too
-	catalog sync.Mutex      // held while groups come, go or change their details
+	guard   *poison.Guard
+	catalog sync.Mutex // held while groups come, go or change their details
 	groups  [64]sync.Mutex
 
 	sequence, ceiling atomic.Uint64
@@ -65,7 +69,7 @@ func Open(o Options) (*Logs, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Logs{Options: o}
+	l := &Logs{Options: o, guard: poison.New(o.Logger, o.Fatal)}
 	var err error
 	if l.log, _, err = o.Journal.Stream(keyspace.LogStream, nil); err != nil {
 		return nil, err
@@ -144,11 +148,11 @@ func (l *Logs) apply(b *mutation.Batch) {
 	l.log.Append(true, int64(l.latest.Load()), b)
 }
 
-// lock takes the lock of a group.
-func (l *Logs) lock(group uint64) (unlock func()) {
+// lock takes the lock of a group, for the guard to unlock.
+func (l *Logs) lock(group uint64) *sync.Mutex {
 	m := &l.groups[group%uint64(len(l.groups))]
-	m.Lock()
-	return m.Unlock
+	l.guard.Lock(m)
+	return m
 }
 
 // reserveMany is how many ids and sequences are reserved at once.
@@ -166,8 +170,8 @@ func (l *Logs) take(n int) (first uint64) {
 // reserve raises the ceiling of numbers. It is durable before what carries them, since
 // the log keeps their order.
 func (l *Logs) reserve(least uint64) {
-	l.reserving.Lock()
-	defer l.reserving.Unlock()
+	l.guard.Lock(&l.reserving)
+	defer l.guard.Unlock(&l.reserving)
 	if least <= l.ceiling.Load() {
 		return
 	}

@@ -285,7 +285,7 @@ func TestAgainstModel(t *testing.T) {
 			size += int64(len(m.Message) + eventOverhead)
 		}
 		l.background.Wait() // for the removed streams' events
-		groups, _, err := l.Groups(ctx, group.Region, group.Account, "", "", "", Page{Limit: 10})
+		groups, _, err := l.Groups(ctx, GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 10})
 		ok(err)
 		if len(groups) != 1 || groups[0].StoredBytes != size {
 			rt.Fatalf("groups %+v, want %d bytes", groups, size)
@@ -457,8 +457,9 @@ func TestStreamsAndGroups(t *testing.T) {
 	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: arn.LogGroup("eu-west-1", "000000000000", "/app")}))
 	names := func(prefix, part string, limit int) (names []string) {
 		p := Page{Limit: limit}
+		f := GroupFilter{Region: "us-east-1", Account: "000000000000", Prefix: prefix, Name: func(name string) bool { return strings.Contains(name, part) }}
 		for {
-			found, next, err := l.Groups(t.Context(), "us-east-1", "000000000000", prefix, part, "", p)
+			found, next, err := l.Groups(t.Context(), f, p)
 			check(t, err)
 			for _, g := range found {
 				name, _ := g.ARN.LogGroupName()

@@ -51,7 +51,7 @@ func (l *Logs) Put(_ context.Context, group arn.ARN, stream string, events []Eve
 // put makes events visible. own says that they are the server's: the stream is
 // made if it is not there, and no event is refused for its time.
 func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rejected, err error) {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return r, err

@@ -102,8 +102,8 @@ func (s *sink) close() {
 
 // flush writes what waits.
 func (s *sink) flush() {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.logs.guard.Lock(&s.writing)
+	defer s.logs.guard.Unlock(&s.writing)
 	s.mu.Lock()
 	lines := s.waiting
 	s.waiting, s.bytes, s.timer = nil, 0, false

@@ -34,7 +34,7 @@ func (l *Logs) CreateStream(_ context.Context, group arn.ARN, name string) error
 }
 
 func (l *Logs) createStream(group uint64, name string) error {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	if _, err := l.totals(group); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *Logs) DeleteStream(_ context.Context, group arn.ARN, name string) error
 }
 
 func (l *Logs) deleteStream(group uint64, name string) error {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	s, err := l.stream(group, name)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (l *Logs) sweepDoomed() {
 // sweepStream removes some events of a stream, from a place on; reached is where
 // to go on if there is more.
 func (l *Logs) sweepStream(group, id uint64, at position) (reached position, more bool, err error) {
-	defer l.lock(group)()
+	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return at, false, nil //nolint:nilerr // the group is gone, and all with it

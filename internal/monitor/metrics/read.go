@@ -182,8 +182,8 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 		return nil, nil
 	}
 	r := found.(*Resource)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.guard.Lock(&r.mu)
+	defer s.guard.Unlock(&r.mu)
 	of := r.metric(m.Name, unit, fine)
 	if of == nil {
 		return nil, nil
@@ -256,8 +256,8 @@ func (s *Store) Units(m Metric) ([]string, error) {
 		return s.storedUnits(m)
 	}
 	r := found.(*Resource)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	s.guard.Lock(&r.mu)
+	defer s.guard.Unlock(&r.mu)
 	stored, known := r.units[m.Name]
 	if !known {
 		var err error

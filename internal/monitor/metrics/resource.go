@@ -94,8 +94,8 @@ type Datum struct {
 // Record adds values that came in the present minute or one that is over. It reads
 // and writes no disk. False says that the resource has been forgotten: get it anew.
 func (r *Resource) Record(minute int64, data ...Datum) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.store.guard.Lock(&r.mu)
+	defer r.store.guard.Unlock(&r.mu)
 	if r.gone {
 		return false
 	}
@@ -111,8 +111,8 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 // Record. Where the store turns out to have some, or others come later, they take
 // their place.
 func (r *Resource) Fill(minute int64, data ...Datum) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.store.guard.Lock(&r.mu)
+	defer r.store.guard.Unlock(&r.mu)
 	if r.gone {
 		return false
 	}
@@ -129,8 +129,8 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 // Forgotten reports that the store has let go of the resource, to which nothing can
 // be added any more.
 func (r *Resource) Forgotten() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.store.guard.Lock(&r.mu)
+	defer r.store.guard.Unlock(&r.mu)
 	return r.gone
 }
 
@@ -159,8 +159,8 @@ func (r *Resource) soil() {
 // awake takes the resource off those that wait; it reports whether nobody else looks
 // at it now.
 func (r *Resource) awake() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.store.guard.Lock(&r.mu)
+	defer r.store.guard.Unlock(&r.mu)
 	r.waiting = false
 	return !r.dirty
 }

@@ -147,8 +147,8 @@ type steady struct {
 // BeginSteady begins a run, which goes on until EndSteady. list has its metrics listed,
 // which they must be once, and are for as long as it goes on. It does not block.
 func (s *Store) BeginSteady(r *Steady, list bool) {
-	s.steady.mu.Lock()
-	defer s.steady.mu.Unlock()
+	s.guard.Lock(&s.steady.mu)
+	defer s.guard.Unlock(&s.steady.mu)
 	b := &s.steady.batch
 	b.Set(r.key(kindOpen), append(binary.BigEndian.AppendUint32(nil, uint32(r.From)), r.Sample...))
 	if list {
@@ -159,8 +159,8 @@ func (s *Store) BeginSteady(r *Steady, list bool) {
 // EndSteady ends a run. keep says that it is to be read from now on up to the minute
 // last; else it is as if it had never been. It does not block.
 func (s *Store) EndSteady(r *Steady, last int64, keep bool) {
-	s.steady.mu.Lock()
-	defer s.steady.mu.Unlock()
+	s.guard.Lock(&s.steady.mu)
+	defer s.guard.Unlock(&s.steady.mu)
 	b := &s.steady.batch
 	b.Delete(r.key(kindOpen))
 	if keep && last >= r.From {
@@ -186,8 +186,8 @@ func (s *Store) listSteady(r *Steady, minute int64) {
 // steady adds what is to be written of steady resources.
 func (w *writer) steady() {
 	st := &w.s.steady
-	st.mu.Lock()
-	defer st.mu.Unlock()
+	w.s.guard.Lock(&st.mu)
+	defer w.s.guard.Unlock(&st.mu)
 	w.batch.Append(&st.batch)
 	st.batch.Reset()
 }

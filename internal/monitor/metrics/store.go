@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/poison"
 )
 
 // Options are what a Store is made of.
@@ -23,6 +24,8 @@ type Options struct {
 	// Wake is called when there is something that Flush should write; it is called
 	// under locks, and must not call the store. May be nil.
 	Wake func()
+	// Fatal ends the process after a panic that leaves something half done; may be nil.
+	Fatal func(error)
 	// MaxPending is how many minutes of series may wait in memory, and how many
 	// series of clients may be there, before what clients put is written early and
 	// let go; 0 means 100,000.
@@ -47,6 +50,7 @@ type Store struct {
 	furthest  atomic.Int64 // the last minute of which there ever was anything
 	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	steady    steady
+	guard     *poison.Guard
 	flushing  sync.Mutex // held by whoever writes
 	lookedAt  int64      // the minute of the last look for resources to let go of; under flushing
 	maintain  int64      // the minute of the last look for what is too old; under flushing
@@ -73,7 +77,7 @@ func Open(o Options) (*Store, error) {
 	if o.MaxPending == 0 {
 		o.MaxPending = 100_000
 	}
-	s := &Store{options: o, seed: maphash.MakeSeed()}
+	s := &Store{options: o, seed: maphash.MakeSeed(), guard: poison.New(o.Logger, o.Fatal)}
 	var err error
 	if s.log, _, err = o.Journal.Stream(keyspace.MetricStream, nil); err != nil {
 		return nil, fmt.Errorf("metrics cannot be read: %w", err)
@@ -138,16 +142,29 @@ type Datapoint struct {
 
 // Put adds what clients put. It is durable on return. The error is of the store.
 func (s *Store) Put(data ...Datapoint) error {
+	if err := s.put(data); err != nil {
+		return err
+	}
+	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
+		if _, err := s.flush(squeeze); err != nil {
+			return err
+		}
+	}
+	s.log.Sync()
+	return nil
+}
+
+func (s *Store) put(data []Datapoint) error {
 	fineFrom := s.options.Clock.Now().Unix() - keepSeconds
 	w := s.writer(all)
-	s.flushing.Lock()
+	s.guard.Lock(&s.flushing)
+	defer s.guard.Unlock(&s.flushing)
 	for i := range data {
 		d := &data[i]
 		fine := d.Fine && d.Second >= fineFrom
 		for {
 			r := s.Resource(d.Owner, d.Namespace, d.Dimensions)
 			if ok, err := w.put(r, d, fine); err != nil {
-				s.flushing.Unlock()
 				return err
 			} else if ok {
 				break
@@ -155,13 +172,6 @@ func (s *Store) Put(data ...Datapoint) error {
 		}
 	}
 	w.apply()
-	s.flushing.Unlock()
-	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
-		if _, err := s.flush(squeeze); err != nil {
-			return err
-		}
-	}
-	s.log.Sync()
 	return nil
 }
 
@@ -173,8 +183,8 @@ func (s *Store) Flush() (more bool, err error) {
 	if err != nil {
 		return more, err
 	}
-	s.flushing.Lock()
-	defer s.flushing.Unlock()
+	s.guard.Lock(&s.flushing)
+	defer s.guard.Unlock(&s.flushing)
 	now := Minute(s.options.Clock.Now())
 	if now-s.maintain < hour {
 		return more, nil
@@ -214,8 +224,8 @@ const (
 )
 
 func (s *Store) flush(what extent) (more bool, err error) {
-	s.flushing.Lock()
-	defer s.flushing.Unlock()
+	s.guard.Lock(&s.flushing)
+	defer s.guard.Unlock(&s.flushing)
 	fresh := s.fresh.Swap(false)
 	defer func() {
 		if err != nil && fresh {
@@ -396,8 +406,8 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 // put adds to a resource what a client puts, and writes the series that this is of.
 // False says that the resource has been forgotten: get it anew.
 func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	w.s.guard.Lock(&r.mu)
+	defer w.s.guard.Unlock(&r.mu)
 	if r.gone {
 		return false, nil
 	}

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 // The attributes that an owner sets.
@@ -52,18 +50,17 @@ const All = "All"
 const MaxMessageBytes = 1 << 20
 
 const (
-	trueText         = "true"
-	falseText        = "false"
-	scopeQueue       = "queue"
-	scopeGroup       = "messageGroup"
-	limitPerQueue    = "perQueue"
-	limitPerGroup    = "perMessageGroupId"
-	maxPolicyBytes   = 8192
-	maxKeyIDBytes    = 2048
-	maxSources       = 10
-	maxReceives      = 1000
-	longestInteger   = 10 // digits; more is out of every range
-	unknownAttribute = "Unknown Attribute %s."
+	trueText       = "true"
+	falseText      = "false"
+	scopeQueue     = "queue"
+	scopeGroup     = "messageGroup"
+	limitPerQueue  = "perQueue"
+	limitPerGroup  = "perMessageGroupId"
+	maxPolicyBytes = 8192
+	maxKeyIDBytes  = 2048
+	maxSources     = 10
+	maxReceives    = 1000
+	longestInteger = 10 // digits; more is out of every range
 )
 
 // rule says what an attribute may be.
@@ -139,23 +136,21 @@ func Default(name string) (value string, ok bool) {
 // standard queue and gives the form in which it is kept, compared and
 // returned. The empty string stays empty for a Removable attribute.
 //
-// Errors: fault.InvalidAttributeName for an attribute that does not exist, is
-// read-only, or is not for this kind of queue; fault.InvalidAttributeValue;
-// fault.InvalidParameter for a RedrivePolicy; fault.OverLimit for a policy beyond
-// its limits.
+// Errors: InvalidAttributeName for an attribute that does not exist, is
+// read-only, or is not for this kind of queue; InvalidAttributeValue;
+// InvalidParameter for a RedrivePolicy; OverLimit for a policy beyond its limits.
 func Canonical(name, value string, fifo bool) (string, error) {
 	r, ok := table[name]
 	if !ok || r.readOnly {
-		return "", fault.Newf(fault.InvalidAttributeName, unknownAttribute, name)
+		return "", ErrUnknown.With(name)
 	}
 	if !fifo {
 		switch r.fifo {
 		case anyQueue:
 		case fifoKnown:
-			return "", fault.Newf(fault.InvalidAttributeName,
-				"You can specify the %s only when FifoQueue is set to true.", name)
+			return "", ErrFIFOOnly.With(name)
 		case fifoOnly:
-			return "", fault.Newf(fault.InvalidAttributeName, unknownAttribute, name)
+			return "", ErrUnknown.With(name)
 		}
 	}
 	switch {
@@ -166,18 +161,18 @@ func Canonical(name, value string, fifo bool) (string, error) {
 	case r.boolean:
 		v, ok := boolean(value)
 		if !ok {
-			return "", invalid(name)
+			return "", ErrValue.With(name)
 		}
 		return v, nil
 	case r.values != nil:
 		if !slices.Contains(r.values, value) {
-			return "", invalid(name)
+			return "", ErrValue.With(name)
 		}
 		return value, nil
 	}
 	n, ok := integer(value)
 	if !ok || n < r.min || n > r.max {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	return strconv.Itoa(n), nil
 }
@@ -203,15 +198,6 @@ func Normalize(request map[string]string, fifo bool) (map[string]string, error) 
 	return set, nil
 }
 
-func invalid(name string) error {
-	return fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s.", name)
-}
-
-// refused is AWS's longer form, which shows the value and a reason.
-func refused(kind fault.Kind, name, value, reason string) error {
-	return fault.Newf(kind, "Value %s for parameter %s is invalid. Reason: %s", value, name, reason)
-}
-
 // boolean gives the canonical form of a boolean, which may be written in any case.
 func boolean(s string) (string, bool) {
 	switch {
@@ -231,9 +217,9 @@ func canonicalKind(name, value string) (string, error) {
 	v, ok := boolean(value)
 	switch {
 	case !ok:
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	case v == falseText:
-		return "", fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s. Reason: Modifying queue type is not supported.", name)
+		return "", ErrKind
 	}
 	return v, nil
 }

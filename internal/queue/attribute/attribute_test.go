@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
@@ -171,7 +172,7 @@ func TestCanonicalRefuses(t *testing.T) {
 		if text == "" {
 			text = "Invalid value for the parameter " + tt.name + "."
 		}
-		if fault.KindOf(err) != tt.kind || err.Error() != text {
+		if err == nil || fault.KindOf(err) != tt.kind || refusal.Text(err) != text {
 			t.Errorf("Canonical(%s, %q, %t): %v (kind %d)\nwant %s (kind %d)", tt.name, tt.value, tt.fifo, err, fault.KindOf(err), text, tt.kind)
 		}
 	}
@@ -225,7 +226,7 @@ func TestNormalize(t *testing.T) {
 	// Two faults: the first by name is the one reported, every time.
 	for range 20 {
 		_, err := attribute.Normalize(map[string]string{"VisibilityTimeout": "x", "Colour": "red", "DelaySeconds": "x"}, false)
-		if err == nil || err.Error() != "Unknown Attribute Colour." {
+		if err == nil || refusal.Text(err) != "Unknown Attribute Colour." {
 			t.Fatalf("Normalize reports %v", err)
 		}
 	}
@@ -237,7 +238,7 @@ func TestCheck(t *testing.T) {
 	policy := func(target string) string {
 		return `{"deadLetterTargetArn":"` + target + `","maxReceiveCount":3}`
 	}
-	refusal := func(target, reason string) string {
+	refuses := func(target, reason string) string {
 		return "Value " + policy(target) + " for parameter RedrivePolicy is invalid. Reason: " + reason
 	}
 	for _, tt := range []struct {
@@ -253,25 +254,25 @@ func TestCheck(t *testing.T) {
 			self,
 			map[string]string{"RedrivePolicy": policy(dlq + ".fifo")},
 			fault.InvalidParameter,
-			refusal(dlq+".fifo", "Dead-letter queue must be same type of queue as the source."),
+			refuses(dlq+".fifo", "Dead-letter queue must be same type of queue as the source."),
 		},
 		{
 			fifo,
 			map[string]string{"RedrivePolicy": policy(dlq)},
 			fault.InvalidParameter,
-			refusal(dlq, "Dead-letter queue must be same type of queue as the source."),
+			refuses(dlq, "Dead-letter queue must be same type of queue as the source."),
 		},
 		{
 			self,
 			map[string]string{"RedrivePolicy": policy("arn:aws:sqs:us-east-1:111111111111:dlq")},
 			fault.InvalidParameter,
-			refusal("arn:aws:sqs:us-east-1:111111111111:dlq", "Dead-letter target owner should be same as the source."),
+			refuses("arn:aws:sqs:us-east-1:111111111111:dlq", "Dead-letter target owner should be same as the source."),
 		},
 		{
 			self,
 			map[string]string{"RedrivePolicy": policy("arn:aws:sqs:eu-west-1:000000000000:dlq")},
 			fault.InvalidParameter,
-			refusal("arn:aws:sqs:eu-west-1:000000000000:dlq", "Dead-letter target must be in same region as the source."),
+			refuses("arn:aws:sqs:eu-west-1:000000000000:dlq", "Dead-letter target must be in same region as the source."),
 		},
 		{self, map[string]string{"KmsMasterKeyId": "k", "SqsManagedSseEnabled": "false"}, 0, ""},
 		{
@@ -295,7 +296,7 @@ func TestCheck(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || fault.KindOf(err) != tt.kind || err.Error() != tt.text {
+		if err == nil || fault.KindOf(err) != tt.kind || refusal.Text(err) != tt.text {
 			t.Errorf("Check(%v): %v\nwant %s", tt.attrs, err, tt.text)
 		}
 	}

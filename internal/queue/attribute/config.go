@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 )
 
@@ -13,8 +12,8 @@ import (
 // and region; one kind of encryption is on at a time; the limit by message
 // group needs deduplication by message group.
 //
-// Errors: fault.InvalidAttributeName (encryption), fault.InvalidParameter (the
-// RedrivePolicy), fault.InvalidAttributeValue.
+// Errors: InvalidAttributeName (encryption), InvalidParameter (the RedrivePolicy),
+// InvalidAttributeValue.
 func Check(self arn.ARN, attrs map[string]string) error {
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
@@ -23,20 +22,18 @@ func Check(self arn.ARN, attrs map[string]string) error {
 		}
 		switch {
 		case r.DeadLetter.Account != self.Account:
-			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter target owner should be same as the source.")
+			return ErrRedriveAccount.With(doc)
 		case r.DeadLetter.Region != self.Region:
-			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter target must be in same region as the source.")
+			return ErrRedriveRegion.With(doc)
 		case r.DeadLetter.FIFO() != self.FIFO():
-			return refused(fault.InvalidParameter, RedrivePolicy, doc, "Dead-letter queue must be same type of queue as the source.")
+			return ErrRedriveType.With(doc)
 		}
 	}
 	if attrs[KmsMasterKeyID] != "" && attrs[SqsManagedSseEnabled] == trueText {
-		return fault.New(fault.InvalidAttributeName,
-			"You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
+		return ErrTwoEncryptions
 	}
 	if value(attrs, FifoThroughputLimit) == limitPerGroup && value(attrs, DeduplicationScope) != scopeGroup {
-		return fault.New(fault.InvalidAttributeValue,
-			"The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup.")
+		return ErrLimitPerGroup
 	}
 	return nil
 }
@@ -44,8 +41,7 @@ func Check(self arn.ARN, attrs map[string]string) error {
 // Config gives a queue's canonical attributes, with defaults for those that
 // are absent, in the form that the state machine goes by.
 //
-// Errors: fault.InvalidAttributeValue or fault.InvalidParameter for a map that
-// Canonical did not make.
+// Errors: InvalidAttributeValue or InvalidParameter for a map that Canonical did not make.
 func Config(attrs map[string]string) (queue.Config, error) {
 	var c queue.Config
 	for _, f := range [...]struct {
@@ -59,13 +55,13 @@ func Config(attrs map[string]string) (queue.Config, error) {
 	} {
 		n, ok := integer(value(attrs, f.name))
 		if !ok {
-			return queue.Config{}, invalid(f.name)
+			return queue.Config{}, ErrValue.With(f.name)
 		}
 		*f.to = time.Duration(n) * time.Second
 	}
 	size, ok := integer(value(attrs, MaximumMessageSize))
 	if !ok {
-		return queue.Config{}, invalid(MaximumMessageSize)
+		return queue.Config{}, ErrValue.With(MaximumMessageSize)
 	}
 	c.MaxMessageSize = size
 	c.ContentDedup = value(attrs, ContentBasedDeduplication) == trueText

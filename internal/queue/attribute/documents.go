@@ -3,7 +3,6 @@ package attribute
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,42 +31,40 @@ const (
 
 // ParseRedrive reads a RedrivePolicy: an object of deadLetterTargetArn and
 // maxReceiveCount, both required, the count a number or a string. Its error is
-// a fault.InvalidParameter, unlike that of any other attribute. Whether the target
-// suits a queue is Check's affair.
+// an InvalidParameter. Whether the target suits a queue is Check's affair.
 func ParseRedrive(doc string) (Redrive, error) {
-	fail := func(reason string) (Redrive, error) {
-		return Redrive{}, refused(fault.InvalidParameter, RedrivePolicy, doc, reason)
+	fail := func(rule *fault.Rule, more ...any) (Redrive, error) {
+		return Redrive{}, rule.With(append([]any{doc}, more...)...)
 	}
 
 	members, ok := object(doc)
 	if !ok {
-		return fail("Redrive policy is not a valid JSON map.")
+		return fail(ErrRedriveDocument)
 	}
 	for name := range members {
 		if name != keyTarget && name != keyCount {
-			return fail("Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")
+			return fail(ErrRedriveMember)
 		}
 	}
 	for _, name := range [...]string{keyTarget, keyCount} {
 		if v, ok := members[name]; !ok || string(v) == "null" {
-			return fail("Redrive policy does not contain mandatory attribute: " + name + ".")
+			return fail(ErrRedriveLacks, name)
 		}
 	}
 	var target string
 	if err := json.Unmarshal(members[keyTarget], &target); err != nil {
-		return fail("Invalid value for deadLetterTargetArn.")
+		return fail(ErrRedriveTarget)
 	}
 	name, err := arn.Parse(target)
 	if err != nil {
-		return fail("Invalid value for deadLetterTargetArn.")
+		return fail(ErrRedriveTarget)
 	}
 	if name.Service != "sqs" {
-		return fail("Only SQS queues are valid resources for deadLetterTargetArn.")
+		return fail(ErrRedriveService)
 	}
 	count, ok := number(members[keyCount])
 	if !ok || count < 1 || count > maxReceives {
-		return fail(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
-			strings.Trim(string(members[keyCount]), `"`), maxReceives))
+		return fail(ErrRedriveCount, strings.Trim(string(members[keyCount]), `"`), maxReceives)
 	}
 	return Redrive{DeadLetter: name, MaxReceives: count}, nil
 }
@@ -87,29 +84,27 @@ type redriveAllow struct {
 }
 
 func parseRedriveAllow(doc string) (redriveAllow, error) {
-	fail := func(reason string) (redriveAllow, error) {
-		return redriveAllow{}, refused(fault.InvalidAttributeValue, RedriveAllowPolicy, doc, "Amazon SQS can't create the redrive allow policy"+reason)
+	fail := func(rule *fault.Rule, more ...any) (redriveAllow, error) {
+		return redriveAllow{}, rule.With(append([]any{doc}, more...)...)
 	}
-	const format = ", as it’s in an unsupported format."
-
 	members, ok := object(doc)
 	if !ok {
-		return fail(format)
+		return fail(ErrAllowDocument)
 	}
 	for name := range members {
 		if name != keyPermission && name != keySources {
-			return fail(format)
+			return fail(ErrAllowDocument)
 		}
 	}
 	var p redriveAllow
 	if err := json.Unmarshal(members[keyPermission], &p.permission); err != nil {
-		return fail(format)
+		return fail(ErrAllowDocument)
 	}
 	if v, ok := members[keySources]; ok {
 		// Pointers tell a null in the list from an empty name.
 		var sources []*string
 		if err := json.Unmarshal(v, &sources); err != nil || slices.Contains(sources, nil) {
-			return fail(format)
+			return fail(ErrAllowDocument)
 		}
 		for _, s := range sources {
 			p.sources = append(p.sources, *s)
@@ -118,24 +113,24 @@ func parseRedriveAllow(doc string) (redriveAllow, error) {
 	switch p.permission {
 	case permitAll, permitNone:
 		if len(p.sources) > 0 {
-			return fail(". To specify one or more source queue ARNs, you must set redrivePermission to byQueue.")
+			return fail(ErrAllowSources)
 		}
 	case permitListed:
 		if len(p.sources) == 0 {
-			return fail(". When you specify the byQueue permission type, you must also specify one or more sourceQueueArns values.")
+			return fail(ErrAllowNoSources)
 		}
 		if len(p.sources) > maxSources {
-			return fail(fmt.Sprintf(". You can specify up to %d source queue ARNs.", maxSources))
+			return fail(ErrAllowTooMany, maxSources)
 		}
 		for i, s := range p.sources {
 			name, err := arn.Parse(s)
 			if err != nil || name.Service != "sqs" || name.Resource == "" {
-				return fail(". A sourceQueueArns value is not the ARN of a queue.")
+				return fail(ErrAllowSource)
 			}
 			p.sources[i] = name.String()
 		}
 	default:
-		return fail(format)
+		return fail(ErrAllowDocument)
 	}
 	return p, nil
 }
@@ -181,17 +176,17 @@ func AllowsRedrive(doc string, source arn.ARN) bool {
 // looked at here.
 func canonicalPolicy(name, doc string) (string, error) {
 	if len(doc) > maxPolicyBytes {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	if _, ok := object(doc); !ok {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	if err := CheckPolicy(doc); err != nil {
 		return "", err
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, []byte(doc)); err != nil {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	return b.String(), nil
 }
@@ -200,11 +195,11 @@ func canonicalPolicy(name, doc string) (string, error) {
 // characters alone: whether there is such a key, only KMS can tell.
 func canonicalKeyID(name, id string) (string, error) {
 	if len(id) > maxKeyIDBytes {
-		return "", invalid(name)
+		return "", ErrValue.With(name)
 	}
 	for i := range len(id) {
 		if id[i] <= ' ' || id[i] > '~' {
-			return "", invalid(name)
+			return "", ErrValue.With(name)
 		}
 	}
 	return id, nil

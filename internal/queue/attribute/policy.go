@@ -1,10 +1,6 @@
 package attribute
 
-import (
-	"encoding/json"
-
-	"godwit.dev/godwit/internal/fault"
-)
+import "encoding/json"
 
 // Limits of a queue's policy. Source: the quotas of SQS policies.
 const (
@@ -14,7 +10,7 @@ const (
 )
 
 // CheckPolicy applies the limits of a policy's statements. What is no list of
-// statements has none. Errors: fault.OverLimit.
+// statements has none. Errors: OverLimit.
 func CheckPolicy(doc string) error {
 	var policy struct{ Statement oneOrMany }
 	if json.Unmarshal([]byte(doc), &policy) != nil {
@@ -25,8 +21,7 @@ func CheckPolicy(doc string) error {
 		// Each on its own, so that one that cannot be read hides no other.
 		var actions struct{ Action oneOrMany }
 		if json.Unmarshal(text, &actions) == nil && len(actions.Action) > MaxPolicyActions {
-			return fault.Newf(fault.OverLimit, "%d actions were found in a statement from the submitted policy, max allowed is %d",
-				len(actions.Action), MaxPolicyActions)
+			return ErrTooManyActions.With(len(actions.Action), MaxPolicyActions)
 		}
 		var who struct{ Principal struct{ AWS oneOrMany } }
 		if json.Unmarshal(text, &who) == nil {
@@ -34,7 +29,7 @@ func CheckPolicy(doc string) error {
 		}
 	}
 	if principals > maxPrincipals {
-		return fault.Newf(fault.OverLimit, "%d Principals were found, maximum allowed is %d.", principals, maxPrincipals)
+		return ErrTooManyPrincipals.With(principals, maxPrincipals)
 	}
 	return nil
 }

@@ -332,7 +332,7 @@ func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]De
 	}
 	infos = append(infos, e.Finished.Of(e.Clock.Now(), sub, limit-len(infos))...)
 	if !ok && len(infos) == 0 {
-		return nil, fault.New(fault.NotFound, "Subscription does not exist")
+		return nil, transfer.ErrNoSubscription
 	}
 	return infos, ctx.Err()
 }
@@ -444,10 +444,9 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 	return true, nil
 }
 
-// ErrLonger refuses a message that is longer than a queue's messages may be.
-func ErrLonger(cfg queue.Config) error {
-	return fault.Newf(fault.InvalidParameter, "The message is longer than the queue's %d bytes.", cfg.MaxMessageSize)
-}
+// ErrTooLong refuses a message that is longer than the queue's messages may be. Its field
+// is their greatest size in bytes.
+var ErrTooLong = fault.NewRule(fault.InvalidParameter, "backlog: the message is too long for the queue")
 
 // freshOf is m where a FIFO queue must tell it from those that it has accepted;
 // of two dead letters with one id none is lost. A standard queue has no use for
@@ -477,7 +476,7 @@ func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 			return queue.Arrival{}, err
 		}
 		if m.Size() > cfg.MaxMessageSize {
-			return queue.Arrival{}, ErrLonger(cfg)
+			return queue.Arrival{}, ErrTooLong.With(cfg.MaxMessageSize)
 		}
 		m.Sent = now
 		if state == DeliveryDeadLetter {

@@ -28,7 +28,8 @@ import (
 // ErrUnderWay refuses to touch a delivery that the consumer has.
 var ErrUnderWay = errors.New("shard: an attempt at the delivery is under way")
 
-var errNoDelivery = fault.New(fault.NotFound, "Delivery does not exist")
+// ErrNoDelivery refuses a command on a delivery that is not there.
+var ErrNoDelivery = fault.NewRule(fault.NotFound, "backlog: no such delivery")
 
 // DeliveryID names a message of a backlog: its lane and sequence.
 type DeliveryID struct {
@@ -47,7 +48,7 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 		id.Sequence, err = strconv.ParseUint(sequence, 10, 64)
 	}
 	if id.Lane = layout.Lane(l); err != nil || id.String() != s {
-		return DeliveryID{}, errNoDelivery
+		return DeliveryID{}, ErrNoDelivery
 	}
 	return id, nil
 }
@@ -215,7 +216,7 @@ func (e *Backlogs) RetryNow(_ context.Context, sub arn.ARN, id string) (changed 
 		return err
 	})
 	if errors.Is(err, queue.ErrGone) || err == nil && !found {
-		return false, errNoDelivery
+		return false, ErrNoDelivery
 	}
 	return changed, err
 }
@@ -390,7 +391,7 @@ func (e *Backlogs) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, e
 		return nil
 	})
 	if err == nil && d == nil {
-		err = errNoDelivery
+		err = ErrNoDelivery
 	}
 	return d, err
 }
@@ -405,7 +406,7 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 		return nil, err
 	}
 	if !ok {
-		return nil, errNoDelivery
+		return nil, ErrNoDelivery
 	}
 	return record, nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -87,7 +86,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 		return nil, err
 	}
 	if int64(len(zip)) != c.Size || c.Upload == 0 {
-		return nil, errNoCode
+		return nil, ErrNoCode
 	}
 	return zip, nil
 }
@@ -132,11 +131,11 @@ func (e *Functions) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint6
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		f, ok := sh.Functions.Function(fn)
 		if !ok {
-			return errNoCode
+			return ErrNoCode
 		}
 		c, ok = f.Code(upload)
 		if !ok {
-			return errNoCode
+			return ErrNoCode
 		}
 		return nil
 	})
@@ -145,5 +144,3 @@ func (e *Functions) FunctionUpload(ctx context.Context, fn arn.ARN, upload uint6
 	}
 	return e.code(ctx, e.ShardOf(fn), c)
 }
-
-var errNoCode = fault.New(fault.ResourceNotFound, "The function's code is not there any more.")

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -21,7 +20,7 @@ const invokeFunction = "lambda:InvokeFunction"
 func (e *Functions) PermitFunction(ctx context.Context, cmd function.Permit) error {
 	doc := `{"Version":"2012-10-17","Statement":[` + cmd.Permission.String() + `]}`
 	if _, err := policy.Parse(doc); err != nil {
-		return fault.New(fault.InvalidParameter, "The provided principal was invalid. Please check the principal and try again.")
+		return ErrPrincipal
 	}
 	return e.WithCatalog(ctx, cmd.Function, func(sh *Shard) error {
 		delete(sh.functionPolicies, cmd.Function)
@@ -54,7 +53,7 @@ func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier st
 func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
-		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+		return function.ErrNotFound.With(fn)
 	}
 	return e.WithCatalog(ctx, name, func(sh *Shard) error {
 		return sh.admitsService(name, qualifier, service, sourceARN, sourceAccount, sh.Now())
@@ -74,10 +73,35 @@ func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 		Context: &invoking{function: target, service: service, source: sourceARN, account: sourceAccount, now: now},
 	}
 	if sh.functionPolicy(f, qualifier).Evaluate(&r) != policy.Allow {
-		return fault.Newf(fault.AccessDenied, "%s is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
-			service, invokeFunction, target, invokeFunction)
+		return ErrNotPermitted.With(service, invokeFunction, target, invokeFunction)
 	}
 	return nil
+}
+
+// AdmitsCaller reports whether a function's policy, or that of the version or alias
+// that fn names, lets another account do something: action, as "lambda:GetFunction".
+// address is where the caller is, as host:port. A function that is not there lets
+// nobody.
+func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, action, address string) bool {
+	name, qualifier, ok := fn.SplitFunction()
+	if !ok {
+		return false
+	}
+	decision := policy.ImplicitDeny
+	err := e.WithCatalog(ctx, name, func(sh *Shard) error {
+		f, _, _, err := sh.Functions.Find(name, qualifier)
+		if err != nil {
+			return err
+		}
+		r := policy.Request{
+			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
+			Action:    action, Resource: fn.String(),
+			Context: &queues.Calling{Resource: fn, Account: account, Address: address, Now: sh.Now()},
+		}
+		decision = sh.functionPolicy(f, qualifier).Evaluate(&r)
+		return nil
+	})
+	return err == nil && decision == policy.Allow
 }
 
 // functionPolicy is the policy of what a qualifier names, compiled when it is

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/policy"
@@ -154,7 +153,7 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 	used := e.FunctionUsage(fn.Account, fn.Region)
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+code.Size > most {
-			err = fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+			err = ErrCodeStorage
 		} else {
 			info, err = command(sh)
 		}
@@ -260,14 +259,12 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 	err = e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
 		if f, ok := sh.Functions.Function(cmd.ARN); ok {
 			if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
-				return fault.New(fault.CodeStorageExceeded, "Code storage limit exceeded.")
+				return ErrCodeStorage
 			}
 		}
-		cmd.SettleAt = sh.settleAt()
 		f, v, err := sh.Functions.Publish(sh.Time(), cmd, &sh.Batch)
 		if err == nil {
 			info = functionInfo(f, v)
-			sh.settleAtOnce()
 		}
 		return err
 	})
@@ -413,8 +410,7 @@ func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, execution
 				others -= *f.Reserved
 			}
 			if *executions > limits.Executions-limits.Unreserved-others {
-				return fault.Newf(fault.InvalidParameter, "Specified ReservedConcurrentExecutions for function decreases account's "+
-					"UnreservedConcurrentExecution below its minimum value of [%d].", limits.Unreserved)
+				return ErrReserved.With(limits.Unreserved)
 			}
 		}
 		return sh.countReserved(fn, func() error { return sh.Functions.Reserve(fn, executions, &sh.Batch) })

@@ -241,10 +241,10 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 	} else {
 		enter = func(now int64, cfg queue.Config) (queue.Arrival, error) {
 			if dest.FIFO() {
-				return queue.Arrival{}, fault.New(fault.InvalidParameter, "The queue is a FIFO queue.")
+				return queue.Arrival{}, ErrFIFOQueue
 			}
 			if m.Size() > cfg.MaxMessageSize {
-				return queue.Arrival{}, backlog.ErrLonger(cfg)
+				return queue.Arrival{}, backlog.ErrTooLong.With(cfg.MaxMessageSize)
 			}
 			m.Sent = now
 			return transfer.ArrivalOf(m, now, cfg), nil
@@ -323,7 +323,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err error) {
 	f, ok := sh.Functions.Function(fn)
 	if !ok {
-		return info, nil, fault.Newf(fault.ResourceNotFound, "Function not found: %s", fn)
+		return info, nil, function.ErrNotFound.With(fn)
 	}
 	info.Now = sh.Time()
 	if qs = sh.eventsOf(f); qs != nil {
@@ -335,13 +335,33 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 }
 
 // SetEventInvoke says how a function's events are tried. Errors: those of
-// function.State.SetEventInvoke.
+// function.State.SetEventInvoke, and InvalidParameter for a destination function that
+// is not there.
 func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
+	there, err := e.areThere(ctx, cmd.Change.Functions())
+	if err != nil {
+		return c, err
+	}
+	cmd.There = func(fn arn.ARN) bool { return there[fn] }
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
 		c, err = sh.Functions.SetEventInvoke(sh.Time(), cmd, &sh.Batch)
 		return err
 	})
 	return c, err
+}
+
+// areThere says which of some functions, versions and aliases exist.
+func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bool, error) {
+	there := map[arn.ARN]bool{}
+	for _, fn := range all {
+		name, qualifier, _ := fn.SplitFunction()
+		_, err := e.FunctionInfo(ctx, name, qualifier)
+		if err != nil && fault.KindOf(err) != fault.ResourceNotFound {
+			return nil, err
+		}
+		there[fn] = err == nil
+	}
+	return there, nil
 }
 
 // EventInvoke is how the events of a function, version or alias are tried: the

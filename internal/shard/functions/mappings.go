@@ -67,28 +67,26 @@ func (e *Functions) checkMapping(ctx context.Context, queue, fn arn.ARN, set map
 	whole, qualifier, _ := fn.SplitFunction()
 	info, err := e.FunctionInfo(ctx, whole, qualifier)
 	if fault.KindOf(err) == fault.ResourceNotFound {
-		return fault.New(fault.InvalidParameter, "Function does not exist")
+		return ErrMappedFunction
 	}
 	if err != nil {
 		return err
 	}
 	q, err := e.QueueConfig(ctx, queue)
 	if fault.KindOf(err) == fault.QueueDoesNotExist {
-		return fault.New(fault.InvalidParameter, "Error occurred while ReceiveMessage. SQS Error Code: AWS.SimpleQueueService.NonExistentQueue. "+
-			"SQS Error Message: The specified queue does not exist.")
+		return ErrMappedQueue
 	}
 	if err != nil {
 		return err
 	}
 	if timeout := time.Duration(info.Config.TimeoutS) * time.Second; q.Visibility < timeout {
-		return fault.Newf(fault.InvalidParameter, "Queue visibility timeout: %d seconds is less than Function timeout: %d seconds",
-			int64(q.Visibility/time.Second), int64(timeout/time.Second))
+		return ErrMappedTimeout.With(int64(q.Visibility/time.Second), int64(timeout/time.Second))
 	}
 	if fifo := queue.FIFO(); fifo && set.Window > 0 {
-		return fault.New(fault.InvalidParameter, "Batching window is not supported for FIFO queues")
+		return ErrWindowOfFIFO
 	}
 	if most := 10; set.BatchSize > most && set.Window == 0 {
-		return fault.Newf(fault.InvalidParameter, "Maximum batch window in seconds must be greater than 0 if maximum batch size is greater than %d", most)
+		return ErrBatchNeedsWindow.With(most)
 	}
 	return nil
 }
@@ -102,8 +100,7 @@ func (e *Functions) checkUnique(ctx context.Context, self, queue, fn arn.ARN) er
 	for i := range all {
 		if m := &all[i]; m.ARN != self && m.Queue == queue && m.Function == fn {
 			whole, _, _ := fn.SplitFunction()
-			return fault.Newf(fault.ResourceConflict, "An event source mapping with SQS arn (\" %s \") and function (\" %s \") already exists. "+
-				"Please update or delete the existing mapping with UUID %s", queue, whole.FunctionName(), m.UUID())
+			return ErrMappingExists.With(queue, whole.FunctionName(), m.UUID())
 		}
 	}
 	return nil

@@ -50,6 +50,7 @@ type Kernel struct {
 	Config  Options
 	Journal *journal.Journal
 	All     [Shards]*Shard
+	beside  []*Shard // of modules whose state is not split
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
 	Background sync.WaitGroup
@@ -71,6 +72,24 @@ func New(o Options) *Kernel {
 	return e
 }
 
+// Beside is the shard of modules whose state is not split by the names of queues, topics
+// and functions: it has a stream of the journal and a lock of its own, behind the others
+// in the order of both. It is made on the first call, which is before Load.
+func (e *Kernel) Beside(stream uint16) *Shard {
+	for _, sh := range e.beside {
+		if sh.ID == stream {
+			return sh
+		}
+	}
+	sh := &Shard{ID: stream, engine: e}
+	e.beside = append(e.beside, sh)
+	slices.SortFunc(e.beside, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
+	return sh
+}
+
+// every is all shards, in the order of their ids.
+func (e *Kernel) every() []*Shard { return append(e.All[:len(e.All):len(e.All)], e.beside...) }
+
 // Drain answers the receives that wait, and lets no further one wait.
 func (e *Kernel) Drain() { e.drainOnce.Do(func() { close(e.Draining) }) }
 
@@ -78,7 +97,7 @@ func (e *Kernel) Drain() { e.drainOnce.Do(func() { close(e.Draining) }) }
 // start before it.
 func (e *Kernel) Latest() time.Time {
 	var latest int64
-	for _, sh := range e.All {
+	for _, sh := range e.every() {
 		sh.View(func() { latest = max(latest, sh.Meta.Now) })
 	}
 	return time.UnixMilli(latest).UTC()
@@ -93,7 +112,7 @@ func (e *Kernel) Close() error {
 		close(e.Stopping)
 		e.beginning.Unlock()
 		e.Background.Wait()
-		for _, sh := range e.All {
+		for _, sh := range e.every() {
 			sh.close()
 		}
 		e.Journal.Sync()
@@ -177,22 +196,29 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 	sh.Generation.Add(1)
 }
 
-// close lets no further command change anything.
+// close lets no further command change anything, once the modules have written what only
+// memory has.
 func (sh *Shard) close() {
-	sh.Mu.Lock() // also of a shard that is poisoned
-	defer sh.Mu.Unlock()
-	sh.Closed = true
-	if sh.timer != nil {
-		sh.timer.Stop()
+	sh.Mu.Lock()
+	poisoned := sh.poisoned
+	sh.Mu.Unlock()
+	if poisoned { // memory may be ahead of the disk
+		return
 	}
-	for _, m := range sh.modules {
-		m.Close()
-	}
+	_, _ = sh.Run(false, func(*Tx) error {
+		for _, m := range sh.modules {
+			m.Close()
+		}
+		sh.Closed = true
+		if sh.timer != nil {
+			sh.timer.Stop()
+		}
+		return nil
+	})
 }
 
 // ErrFull refuses what would take space on a disk that is short of it.
-var ErrFull = fault.New(fault.InsufficientStorage,
-	"The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.")
+var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
 // Now is the present in epoch milliseconds. It never goes back.
 func (sh *Shard) Now() int64 {

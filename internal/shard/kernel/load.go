@@ -14,7 +14,7 @@ import (
 // then takes over: each shard gets a new epoch, transfers that a crash
 // interrupted are settled, and deliveries that were under way are due again.
 func (e *Kernel) Load() error {
-	for _, sh := range e.All {
+	for _, sh := range e.every() {
 		if err := sh.load(); err != nil {
 			if s, ok := e.Store.(store.Damaged); ok {
 				err = errors.Join(err, s.DamageIn(nil, nil))
@@ -25,21 +25,21 @@ func (e *Kernel) Load() error {
 	if err := e.loadedWhole(); err != nil {
 		return err
 	}
-	for _, sh := range e.All {
+	for _, sh := range e.every() {
 		sh.View(func() {
 			sh.Meta.Epoch++
 			sh.Now()
 		})
 	}
 	e.beginEpoch().Wait()
-	for _, sh := range e.All {
+	for _, sh := range e.every() {
 		for _, m := range sh.modules {
 			if err := m.Recover(); err != nil {
 				return err
 			}
 		}
 	}
-	for _, sh := range e.All {
+	for _, sh := range e.every() {
 		for _, m := range sh.modules {
 			sh.View(m.Resume)
 		}
@@ -81,9 +81,10 @@ func (e *Kernel) loadedWhole() error {
 // beginEpoch makes the shards' new epochs durable before anything is answered.
 func (e *Kernel) beginEpoch() *journal.Commit {
 	var g *journal.Commit
-	for _, sh := range e.All {
+	all := e.every()
+	for i, sh := range all {
 		_, _ = sh.Run(false, func(*Tx) error {
-			g = e.Journal.Append(sh.ID == Shards-1, sh.seal())
+			g = e.Journal.Append(i == len(all)-1, sh.seal())
 			sh.appended(g)
 			return nil
 		})

@@ -24,7 +24,8 @@ type Module interface {
 	// Tick does what is due, within bounds: what it leaves is due in the next moment. It
 	// is called in a transaction.
 	Tick(now int64)
-	// Close ends its timers. It is called with the shard's lock held.
+	// Close ends its timers, and writes what only memory has. It is called in the last
+	// transaction, once nothing runs in the background any more.
 	Close()
 }
 

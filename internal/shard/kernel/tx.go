@@ -1,14 +1,12 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/poison"
 )
 
 // Tx is a command on one or several shards, from the moment it has their locks until
@@ -29,9 +27,6 @@ type Emitter interface{ Emit() }
 
 // Emit has something told once the command under way is over.
 func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
-
-// ErrPoisoned is why a shard takes no more commands.
-var ErrPoisoned = errors.New("shard: a command has panicked half-way, and memory may be ahead of the disk")
 
 // Run runs a command on a shard and returns the commit that its answer rests on:
 // its own; if it has changed nothing, what it asked for with restOn, or, for a
@@ -191,8 +186,7 @@ func (tx *Tx) end() {
 	if cause == nil {
 		return
 	}
-	e.Logger.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
-	e.Config.Fatal(fmt.Errorf("%w: %v", ErrPoisoned, cause))
+	poison.End(e.Logger, e.Config.Fatal, cause)
 	panic(cause)
 }
 
@@ -201,7 +195,7 @@ func (sh *Shard) lock() {
 	sh.Mu.Lock()
 	if sh.poisoned {
 		sh.Mu.Unlock()
-		panic(ErrPoisoned)
+		panic(poison.ErrPoisoned)
 	}
 }
 
@@ -213,7 +207,7 @@ func lockAll(shards []*Shard) {
 			for _, locked := range shards[:i+1] {
 				locked.Mu.Unlock()
 			}
-			panic(ErrPoisoned)
+			panic(poison.ErrPoisoned)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -37,12 +38,12 @@ func TestPanicHalfway(t *testing.T) {
 			if cause := recovered(func() { c.run(w, command) }); cause != "a mistake" {
 				t.Errorf("the caller sees %v", cause)
 			}
-			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], ErrPoisoned) {
+			if len(w.fatal) != 1 || !errors.Is(w.fatal[0], poison.ErrPoisoned) {
 				t.Errorf("the process ends %d times: %v", len(w.fatal), w.fatal)
 			}
 			gone := 0
 			for _, sh := range w.All {
-				if err, ok := recovered(func() { sh.View(func() {}) }).(error); ok && errors.Is(err, ErrPoisoned) {
+				if err, ok := recovered(func() { sh.View(func() {}) }).(error); ok && errors.Is(err, poison.ErrPoisoned) {
 					gone++
 				}
 			}

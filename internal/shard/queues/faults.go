@@ -36,7 +36,7 @@ func (e *Faults) SetFault(a arn.ARN, name string) error {
 	case name == "denied" && a.Resource == AllResources:
 		kind = fault.AccessDenied
 	default:
-		return fault.Newf(fault.InvalidParameter, "fault must be unavailable, throttled or none, or, for all of a service, internal or denied, not %q", name)
+		return ErrFaultName.With(name)
 	}
 	e.faultMu.Lock()
 	defer e.faultMu.Unlock()
@@ -93,12 +93,12 @@ func (e *Faults) ServiceFault(service, region, account string) error {
 func refusal(kind fault.Kind) error {
 	switch kind {
 	case fault.Unavailable:
-		return fault.New(kind, "The service is unavailable.")
+		return ErrUnavailable
 	case fault.Throttled:
-		return fault.New(kind, "Rate exceeded.")
+		return ErrThrottled
 	case fault.AccessDenied:
-		return fault.New(kind, "The caller is not authorized to perform this action, because no identity-based policy allows it.")
+		return ErrDenied
 	default:
-		return fault.New(kind, "a fault that was set")
+		return ErrInternal
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
@@ -258,7 +257,7 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *
 		found.Err = nil
 	}
 	if found.Err != nil {
-		return qs, found, nil, fault.New(fault.OverLimit, "Too many messages in flight: at most 120,000 can be received and not yet deleted.")
+		return qs, found, nil, ErrInFlight
 	}
 	if len(found.Leases) == 0 && req.Wait > 0 {
 		w = &waiter{queue: qs, max: req.Max, visibility: req.Visibility, attempt: req.Attempt, result: make(chan Found, 1), waiting: req.Waiting}
@@ -461,11 +460,6 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 	return out, bad, nil
 }
 
-// errHandle refuses a receipt handle that is not the queue's.
-func errHandle(handle string) error {
-	return fault.Newf(fault.ReceiptHandleIsInvalid, "The input receipt handle \"%s\" is not a valid receipt handle.", handle)
-}
-
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
 func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
@@ -477,11 +471,11 @@ func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return nil
 		}
 		if !ok {
-			return errHandle(handles[i])
+			return ErrHandle.With(handles[i])
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
-			return errExpiredHandle(handles[i])
+			return ErrHandleExpired.With(handles[i])
 		}
 		if errors.Is(err, queue.ErrGone) {
 			again++
@@ -511,34 +505,26 @@ func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 		c := changes[i]
 		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)
 		if !ok && sh.purged(qs, c.Handle) {
-			return errGoneVisibility(c.Handle)
+			return ErrMessageGone.With(c.Handle)
 		}
 		if !ok {
-			return errHandle(c.Handle)
+			return ErrHandle.With(c.Handle)
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
 		case errors.Is(err, queue.ErrGone):
-			return errGoneVisibility(c.Handle)
+			return ErrMessageGone.With(c.Handle)
 		case errors.Is(err, queue.ErrExpired):
-			return errExpiredHandle(c.Handle)
+			return ErrHandleExpired.With(c.Handle)
 		case errors.Is(err, queue.ErrNotLeased):
-			return fault.New(fault.MessageNotInflight, "")
+			return ErrNotInFlight
 		case errors.Is(err, queue.ErrVisibility):
-			return fault.Newf(fault.InvalidParameter, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int64(c.Timeout/time.Second))
+			return ErrVisibility.With(int64(c.Timeout / time.Second))
 		case errors.Is(err, queue.ErrInFlight):
-			return fault.New(fault.OverLimit, "Too many messages in flight.")
+			return ErrInFlightAgain
 		}
 		return err
 	}, nil)
-}
-
-func errGoneVisibility(handle string) error {
-	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", handle)
-}
-
-func errExpiredHandle(handle string) error {
-	return fault.Newf(fault.InvalidParameter, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", handle)
 }
 
 // byHandle runs a command for each of n receipt handles, and then tell, if it is not

@@ -6,7 +6,6 @@ import (
 	"maps"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
 )
@@ -75,7 +74,7 @@ func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 func addStatement(doc string, a arn.ARN, p Permission) (string, error) {
 	edited, err := policy.Add(doc, a.String()+"/SQSDefaultPolicy", p.Grant("SQS:", a))
 	if errors.Is(err, policy.ErrTaken) {
-		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: Already exists.", p.Label)
+		return "", ErrLabelTaken.With(p.Label)
 	}
 	if err != nil {
 		return "", err
@@ -84,7 +83,7 @@ func addStatement(doc string, a arn.ARN, p Permission) (string, error) {
 		return "", err
 	}
 	if len(edited) > maxPolicyBytes {
-		return "", fault.Newf(fault.OverLimit, "The policy would be %d bytes long, maximum allowed is %d.", len(edited), maxPolicyBytes)
+		return "", ErrPolicyTooLong.With(len(edited), maxPolicyBytes)
 	}
 	return edited, nil
 }
@@ -93,7 +92,7 @@ func addStatement(doc string, a arn.ARN, p Permission) (string, error) {
 func removeStatement(doc, label string) (string, error) {
 	edited, err := policy.Remove(doc, label)
 	if errors.Is(err, policy.ErrNoStatement) {
-		return "", fault.Newf(fault.InvalidParameter, "Value %s for parameter Label is invalid. Reason: can't find label.", label)
+		return "", ErrNoLabel.With(label)
 	}
 	return edited, err
 }

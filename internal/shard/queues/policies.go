@@ -1,12 +1,12 @@
 package queues
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
@@ -48,7 +48,7 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 	return p, nil
 }
 
-var errQueuePolicy = fault.Newf(fault.InvalidAttributeValue, "Invalid value for the parameter %s.", attribute.Policy)
+var errQueuePolicy = attribute.ErrValue.With(attribute.Policy)
 
 // loadPolicy compiles a stored policy. One that is not understood, which an
 // older version let in, lets nobody in.
@@ -60,8 +60,6 @@ func (qs *Queue) loadPolicy(e *Queues) {
 	}
 	qs.Policy = p
 }
-
-var errForbidden = fault.New(fault.AccessDenied, "The queue's policy does not let the topic send to it.")
 
 // Admits refuses deliveries of a topic that may not send to the queue: one that
 // the queue's policy does not allow, or one of another account if there is no
@@ -75,14 +73,14 @@ func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 		if topic.Account == qs.ARN.Account {
 			return nil
 		}
-		return errForbidden
+		return ErrForbidden
 	}
 	r := policy.Request{
 		Principal: policy.Principal{Services: []string{SnsService, "sns." + topic.Region + ".amazonaws.com"}},
 		Action:    sendMessage, Resource: qs.ARN.String(), Context: &delivering{topic: topic, queue: qs.ARN, now: now},
 	}
 	if qs.Policy.Evaluate(&r) != policy.Allow {
-		return errForbidden
+		return ErrForbidden
 	}
 	return nil
 }
@@ -126,5 +124,38 @@ func CommonValues(key string, resource arn.ARN, now int64) []string {
 		return []string{strconv.FormatInt(now/1000, 10)}
 	default:
 		return nil
+	}
+}
+
+// RootOf is the ARN of an account's root, as policies name an account.
+func RootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
+
+// Calling is what a policy can ask about a client's request.
+type Calling struct {
+	Resource arn.ARN
+	Account  string // the caller's
+	Address  string // host:port
+	Now      int64  // epoch milliseconds
+}
+
+// Values implements policy.Context.
+func (c *Calling) Values(key string) []string {
+	switch key {
+	case "aws:principalaccount", "aws:sourceowner":
+		return []string{c.Account}
+	case "aws:principalarn":
+		return []string{RootOf(c.Account)}
+	case "aws:principaltype":
+		return []string{"Account"}
+	case "aws:principalisawsservice", "aws:viaawsservice":
+		return []string{"false"}
+	case "aws:sourceip":
+		host, err := netip.ParseAddrPort(c.Address)
+		if err != nil {
+			return nil
+		}
+		return []string{host.Addr().Unmap().WithZone("").String()}
+	default:
+		return CommonValues(key, c.Resource, c.Now)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
@@ -31,7 +30,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		now := sh.Now()
 		if e.options.Cooldowns && old.Record.Purged != 0 && now-old.Record.Purged < purgeCooldown {
-			return fault.Newf(fault.PurgeQueueInProgress, "Only one PurgeQueue operation on %s is allowed every 60 seconds.", a.Resource)
+			return ErrPurging.With(a.Resource)
 		}
 		sh.Meta.Incarnation++
 		record := *old.Record

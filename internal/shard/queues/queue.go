@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
@@ -329,7 +328,7 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 	qs, ok := sh.Queues[a]
 	if !ok {
-		return nil, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist.")
+		return nil, ErrNoQueue
 	}
 	if err := sh.engine.Injected(a); err != nil {
 		return nil, err

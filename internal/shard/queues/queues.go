@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -97,7 +96,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		now := sh.Now()
 		if at, ok := sh.deletions[spec.ARN]; ok {
 			if e.options.Cooldowns && now-at < deletionCooldown {
-				return fault.New(fault.QueueDeletedRecently, "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
+				return ErrDeletedRecently
 			}
 			delete(sh.deletions, spec.ARN)
 		}
@@ -152,7 +151,7 @@ func sameQueue(r *QueueRecord, spec QueueSpec) error {
 			have, _ = attribute.Default(name)
 		}
 		if have != spec.Attributes[name] {
-			return fault.Newf(fault.QueueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
+			return ErrNameTaken.With(name)
 		}
 	}
 	return nil
@@ -192,7 +191,7 @@ func (sh *Shard) Drop(qs *Queue) {
 	sh.Batch.DeleteRange(span.Lower, span.Upper)
 	sh.Batch.Delete(qs.Machine.Keys().Counters())
 	qs.Gone, qs.Owner = true, nil // of what is gone some are kept for a while
-	sh.refuse(qs, fault.New(fault.QueueDoesNotExist, "The specified queue does not exist."))
+	sh.refuse(qs, ErrNoQueue)
 	sh.Touch(qs)
 }
 

@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 )
 
 // MaxTags is how many tags a queue can have. Source: the SQS quotas.
@@ -37,7 +36,7 @@ func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 		maps.Copy(tags, qs.Record.Tags)
 		change(tags)
 		if len(tags) > MaxTags {
-			return fault.Newf(fault.InvalidParameter, "Too many tags added for queue %s.", a.Resource)
+			return ErrTooManyTags.With(a.Resource)
 		}
 		record := *qs.Record
 		record.Tags = tags

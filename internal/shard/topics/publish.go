@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
@@ -135,9 +134,6 @@ func (p *Publisher) take(fs []Fanout) {
 	}
 }
 
-var errNoDedup = fault.New(fault.InvalidParameter,
-	"Invalid parameter: The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
-
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
@@ -154,7 +150,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []Publication)
 		for i := range publications {
 			if p := &publications[i]; p.Dedup == "" {
 				if !found.ContentDedup() {
-					return nil, nil, errNoDedup
+					return nil, nil, ErrNoDedup
 				}
 				p.Dedup = p.Content
 			}

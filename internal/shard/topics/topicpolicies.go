@@ -3,11 +3,9 @@ package topics
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/topic"
@@ -41,18 +39,18 @@ func checkTopicPolicy(doc string) error {
 		return nil
 	}
 	if len(doc) > maxTopicPolicyBytes {
-		return fault.Newf(fault.InvalidParameter, "Policy Reason: Policy is longer than %d bytes", maxTopicPolicyBytes)
+		return ErrPolicyTooLong.With(maxTopicPolicyBytes)
 	}
 	p, err := policy.Parse(doc)
 	if err != nil {
-		return fault.New(fault.InvalidParameter, "Policy Error: null")
+		return ErrPolicyDocument
 	}
 	for _, s := range p.Statements() {
 		if s.NotAction || slices.ContainsFunc(s.Actions, func(a string) bool { return !onTopic(a) }) {
-			return fault.New(fault.InvalidParameter, "Policy statement action out of service scope!")
+			return ErrPolicyAction
 		}
 		if len(s.Resources) > 1 {
-			return fault.New(fault.InvalidParameter, "Policy statement must apply to a single resource!")
+			return ErrPolicyResources
 		}
 	}
 	return nil
@@ -71,7 +69,7 @@ func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queues.Per
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Add(doc, "", p.Grant("SNS:", t))
 		if errors.Is(err, policy.ErrTaken) {
-			return "", fault.New(fault.InvalidParameter, "Statement already exists")
+			return "", ErrLabelTaken
 		}
 		return edited, err
 	})
@@ -87,7 +85,7 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 		case errors.Is(err, policy.ErrNoStatement):
 			return doc, nil
 		case err == nil && edited == "":
-			return "", fault.Newf(fault.InvalidParameter, "%s Reason: Policy must include at least one statement", label)
+			return "", ErrLastStatement.With(label)
 		}
 		return edited, err
 	})
@@ -104,9 +102,9 @@ func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 			return nil
 		}
 		r := policy.Request{
-			Principal: policy.Principal{Account: account, ARNs: []string{rootOf(account)}},
+			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
 			Action:    "sns:Publish", Resource: t.String(),
-			Context: &calling{resource: t, account: account, address: address, now: sh.Now()},
+			Context: &queues.Calling{Resource: t, Account: account, Address: address, Now: sh.Now()},
 		}
 		decision = sh.topicPolicy(found).Evaluate(&r)
 		return nil
@@ -138,39 +136,6 @@ type compiledPolicy struct {
 	policy *policy.Policy
 }
 
-// rootOf is an account as a principal.
-func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
-
-// calling is what a policy can ask about a client's request.
-type calling struct {
-	resource arn.ARN
-	account  string // the caller's
-	address  string // host:port
-	now      int64  // epoch milliseconds
-}
-
-// Values implements policy.Context.
-func (c *calling) Values(key string) []string {
-	switch key {
-	case "aws:principalaccount", "aws:sourceowner":
-		return []string{c.account}
-	case "aws:principalarn":
-		return []string{rootOf(c.account)}
-	case "aws:principaltype":
-		return []string{"Account"}
-	case "aws:principalisawsservice", "aws:viaawsservice":
-		return []string{"false"}
-	case "aws:sourceip":
-		host, err := netip.ParseAddrPort(c.address)
-		if err != nil {
-			return nil
-		}
-		return []string{host.Addr().Unmap().WithZone("").String()}
-	default:
-		return queues.CommonValues(key, c.resource, c.now)
-	}
-}
-
 // editTopicPolicy changes the policy of a topic, if edit does.
 func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc string) (string, error)) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error {
@@ -187,16 +152,8 @@ func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc s
 			err = checkTopicPolicy(after)
 		}
 		if err != nil {
-			return topicRefusal("", err)
+			return topic.InAttribute(err)
 		}
 		return sh.Topics.SetTopicAttribute(sh.Time(), t, topicPolicy, after, &sh.Batch)
 	})
-}
-
-// topicRefusal puts AWS's prefix before the text of a refused parameter.
-func topicRefusal(where string, err error) error {
-	if fault.KindOf(err) != fault.InvalidParameter {
-		return err
-	}
-	return fault.New(fault.InvalidParameter, "Invalid parameter: "+where+err.Error())
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -38,10 +37,10 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		}
 		_, there := sh.Topics.Topic(cmd.ARN)
 		if full && !there {
-			return fault.New(fault.TopicLimitExceeded, "")
+			return ErrTooManyTopics
 		}
 		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
-			return topicRefusal("Attributes Reason: ", err)
+			return topic.InAttributes(err)
 		}
 		cmd.Incarnation = sh.Meta.Incarnation + 1
 		t, err := sh.Topics.CreateTopic(sh.Time(), cmd, &sh.Batch)
@@ -148,7 +147,7 @@ func (e *Topics) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value s
 	return e.WithCatalog(ctx, t, func(sh *Shard) error {
 		if _, ok := sh.Topics.Topic(t); ok && name == topicPolicy {
 			if err := checkTopicPolicy(value); err != nil {
-				return topicRefusal("", err)
+				return topic.InAttribute(err)
 			}
 		}
 		var before time.Duration

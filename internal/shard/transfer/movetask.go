@@ -172,10 +172,6 @@ func (sh *Shard) activeMove(a arn.ARN) *RunningMove {
 	return t
 }
 
-func missingResource(parameter string) error {
-	return fault.Newf(fault.ResourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
-}
-
 // StartMoveTask begins to move the messages that can be received from a
 // dead-letter queue now, in their order. Errors: ResourceNotFound,
 // InvalidParameter.
@@ -187,11 +183,11 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		qs, err := sh.Lookup(spec.Source)
 		switch {
 		case fault.KindOf(err) == fault.QueueDoesNotExist:
-			return missingResource("SourceArn")
+			return ErrMoveResource.With("SourceArn")
 		case err != nil:
 			return err
 		case sh.activeMove(spec.Source) != nil:
-			return fault.New(fault.InvalidParameter, "There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+			return ErrMoveRunning
 		case e.Full():
 			return kernel.ErrFull
 		}
@@ -219,24 +215,24 @@ func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
 	switch {
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
-		return missingResource("SourceArn")
+		return ErrMoveResource.With("SourceArn")
 	case err != nil:
 		return err
 	case len(sources) == 0 && !e.TakesOthers(spec.Source):
-		return fault.New(fault.InvalidParameter, "Source queue must be configured as a Dead Letter Queue.")
+		return ErrMoveSource
 	case spec.Destination.IsZero():
 		return nil
 	case spec.Destination == spec.Source:
-		return fault.New(fault.InvalidParameter, "Source queue arn and destination queue arn cannot be the same.")
+		return ErrMoveToItself
 	}
 	_, err = e.QueueConfig(ctx, spec.Destination)
 	switch {
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
-		return missingResource("DestinationArn")
+		return ErrMoveResource.With("DestinationArn")
 	case err != nil:
 		return err
 	case spec.Destination.FIFO() != spec.Source.FIFO():
-		return fault.New(fault.InvalidParameter, "The source queue and destination queue must be of the same queue type.")
+		return ErrMoveType
 	}
 	return nil
 }
@@ -247,7 +243,7 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 	var told *journal.Commit
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
 		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
-			return missingResource("SourceArn")
+			return ErrMoveResource.With("SourceArn")
 		} else if err != nil {
 			return err
 		}
@@ -273,11 +269,11 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
 		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
-			return missingResource("SourceArn")
+			return ErrMoveResource.With("SourceArn")
 		}
 		t := sh.activeMove(source)
 		if t == nil || t.ID != id || t.Status != MoveRunning {
-			return fault.New(fault.ResourceNotFound, "Task does not exist.")
+			return ErrNoTask
 		}
 		t.Status, moved = MoveCancelling, t.Moved
 		sh.WriteMove(t)
@@ -344,7 +340,7 @@ func moveRefused(err error) (reason string) {
 	switch {
 	case errors.Is(err, errNoMoveSource):
 		return reasonNoSource
-	case errors.Is(err, ErrNoSubscription):
+	case fault.KindOf(err) == fault.NotFound:
 		return reasonNoSubscription
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
 		return ReasonNoQueue

@@ -100,7 +100,7 @@ type Incoming struct {
 // Source.Check, which leave everything as it was; Unavailable where the disk is full.
 func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 	if e.Full() {
-		return nil, fault.New(fault.Unavailable, "The disk has too little free space.")
+		return nil, ErrDiskFull
 	}
 	to := e.SinkOf(in.To).Home(in.To)
 	if e.TwoStep {
@@ -147,9 +147,6 @@ func (s queueSink) Open(dest arn.ARN) (*queues.Queue, error) { return s.e.ShardO
 func (s queueSink) Arrived(dest arn.ARN, m *message.Message) {
 	s.e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
-
-// ErrNoSubscription refuses a message for a subscription that is not there.
-var ErrNoSubscription = fault.New(fault.NotFound, "Subscription does not exist")
 
 // take accepts a message into a queue of the shard.
 func (sh *Shard) take(in Incoming) error {

@@ -3,22 +3,10 @@ package filter
 import (
 	"slices"
 	"strings"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
-// AWS's texts for what is no JSON object, and for what exceeds
-// MaxCombinations.
-var (
-	errParse   = refuse("failed to parse JSON.")
-	errComplex = refuse("Filter policy is too complex")
-)
-
-// Compile reads a FilterPolicy, in a time that grows with its length. Refusals are
-// fault.InvalidParameter; their texts are AWS's without the position in the document
-// that AWS puts on a second line, and begin with "FilterPolicy: ", except for the one
-// that AWS gives without (nesting in the scope MessageAttributes). Faults of the form
-// come before that one.
+// Compile reads a FilterPolicy, in a time that grows with its length. Errors: those of
+// this package, InvalidParameter all. ErrNested comes last.
 //
 // The empty object is a policy that matches every message.
 func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
@@ -52,8 +40,7 @@ func (d *Draft) Policy(scope Scope) (*Policy, error) {
 // In is the same policy in another scope. It does not compile anything.
 func (p *Policy) In(scope Scope) (*Policy, error) {
 	if scope == MessageAttributes && p.nested {
-		return nil, fault.New(fault.InvalidParameter,
-			"Filter policy scope MessageAttributes does not support nested filter policy")
+		return nil, ErrNested
 	}
 	in := *p
 	in.scope = scope
@@ -63,16 +50,16 @@ func (p *Policy) In(scope Scope) (*Policy, error) {
 func (d *Draft) compile() error {
 	p := &d.policy
 	if len(p.source) > MaxSize {
-		return refuse("Filter policy is too long: %d bytes, at most %d", len(p.source), MaxSize)
+		return ErrTooLong.With(len(p.source), MaxSize)
 	}
 	doc, ok := takeApart(p.source)
 	if !ok || doc.kind(0) != '{' {
-		return errParse
+		return ErrDocument
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
 	if len(top) > MaxKeys {
-		return refuse("Filter policy can not have more than %d keys", MaxKeys)
+		return ErrTooManyKeys.With(MaxKeys)
 	}
 	c := compiler{document: doc}
 	root, combinations, err := c.object(top, 1)
@@ -80,7 +67,7 @@ func (d *Draft) compile() error {
 		return err
 	}
 	if combinations > MaxCombinations {
-		return errComplex
+		return ErrTooComplex
 	}
 	p.root, p.nested = root, c.nests
 	return nil
@@ -97,10 +84,10 @@ type compiler struct {
 
 func (c *compiler) object(all []member, depth int) (o object, combinations int, err error) {
 	if depth > MaxCombinations { // any rule down here would count for more
-		return object{}, 0, errComplex
+		return object{}, 0, ErrTooComplex
 	}
 	if len(all) == 0 && depth > 1 {
-		return object{}, 0, refuse("Empty objects are not allowed")
+		return object{}, 0, ErrEmptyObject
 	}
 	combinations = 1
 	for _, m := range all {
@@ -124,7 +111,7 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 				f.choice = choose(f.rules)
 			}
 		default:
-			err = refuse("%q must be an object or an array", m.name)
+			err = ErrScalar.With(m.name)
 		}
 		if err != nil {
 			return object{}, 0, err
@@ -163,7 +150,7 @@ func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool
 func (c *compiler) or(branches [][]member, depth int) (all []object, combinations int, err error) {
 	for _, branch := range branches {
 		if len(branch) == 0 {
-			return nil, 0, refuse("Empty objects are not allowed")
+			return nil, 0, ErrEmptyObject
 		}
 		o, n, err := c.object(branch, depth)
 		if err != nil {
@@ -173,8 +160,4 @@ func (c *compiler) or(branches [][]member, depth int) (all []object, combination
 		combinations = min(combinations+n, MaxCombinations+1)
 	}
 	return all, combinations, nil
-}
-
-func refuse(format string, args ...any) *fault.Error {
-	return fault.Newf(fault.InvalidParameter, "FilterPolicy: "+format, args...)
 }

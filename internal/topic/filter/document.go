@@ -26,45 +26,100 @@ type node struct {
 // at is the place of a value in a document.
 type at uint32
 
+// deepest is how deep values may stand in each other: as deep as encoding/json goes.
+const deepest = 10_000
+
+// expected is what may follow in a document.
+type expected uint8
+
+const (
+	aValue      expected = iota
+	aValueOrEnd          // behind [
+	aName                // behind a comma in an object
+	aNameOrEnd           // behind {
+	aColon               // behind a name
+	aCommaOrEnd          // behind a value
+)
+
 // takeApart reads the one JSON value of a source. ok is false if it is none, or
-// nested deeper than encoding/json goes.
+// nested deeper than encoding/json goes: it takes what json.Valid takes.
 func takeApart(source string) (d *document, ok bool) {
-	if !json.Valid([]byte(source)) {
-		return nil, false
-	}
 	d = &document{source: source, work: len(source)}
 	d.nodes = make([]node, 0, 1+strings.Count(source, ",")+2*strings.Count(source, ":"))
 	var open []uint32 // the containers that are open
+	next := aValue
 	for i := 0; i < len(source); {
 		switch c := source[i]; c {
+		case ' ', '\t', '\r', '\n':
+			i++
 		case '{', '[':
+			if next > aValueOrEnd || len(open) == deepest {
+				return nil, false
+			}
 			open = append(open, uint32(len(d.nodes)))
 			d.add(node{kind: c, start: uint32(i)})
+			if next = aValueOrEnd; c == '{' {
+				next = aNameOrEnd
+			}
 			i++
 		case '}', ']':
-			i++
+			if len(open) == 0 {
+				return nil, false
+			}
 			of := &d.nodes[open[len(open)-1]]
+			switch {
+			case of.kind != c-2: // { and } are two apart, and so are [ and ]
+				return nil, false
+			case next != aCommaOrEnd && next != aValueOrEnd && next != aNameOrEnd:
+				return nil, false
+			}
+			i++
 			of.end, of.next = uint32(i), uint32(len(d.nodes))
 			open = open[:len(open)-1]
-		case ' ', '\t', '\r', '\n', ',', ':':
+			next = aCommaOrEnd
+		case ',':
+			if next != aCommaOrEnd || len(open) == 0 {
+				return nil, false
+			}
+			if next = aValue; d.nodes[open[len(open)-1]].kind == '{' {
+				next = aName
+			}
+			i++
+		case ':':
+			if next != aColon {
+				return nil, false
+			}
+			next = aValue
 			i++
 		case '"':
+			switch next {
+			case aValue, aValueOrEnd:
+				next = aCommaOrEnd
+			case aName, aNameOrEnd:
+				next = aColon
+			default:
+				return nil, false
+			}
 			end, plain := endOfString(source, i+1)
+			if end == 0 {
+				return nil, false
+			}
 			d.add(node{kind: c, plain: plain, start: uint32(i), end: uint32(end)})
 			i = end
 		default:
-			end := i + 1
-			for end < len(source) && !strings.ContainsRune(" \t\r\n,:]}", rune(source[end])) {
-				end++
+			end := endOfScalar(source, i)
+			if next > aValueOrEnd || end == 0 {
+				return nil, false
 			}
 			if c == '-' || c >= '0' && c <= '9' {
 				c = '0'
 			}
 			d.add(node{kind: c, start: uint32(i), end: uint32(end)})
+			next = aCommaOrEnd
 			i = end
 		}
 	}
-	return d, true
+	return d, next == aCommaOrEnd && len(open) == 0
 }
 
 // add puts a node behind the others; next is that of a value without parts.
@@ -74,19 +129,99 @@ func (d *document) add(n node) {
 }
 
 // endOfString finds the end of a string, behind its closing quote, from behind its
-// opening one.
+// opening one; 0: it is none.
 func endOfString(source string, i int) (end int, plain bool) {
 	plain = true
-	for ; source[i] != '"'; i++ {
+	for ; i < len(source); i++ {
 		switch c := source[i]; {
+		case c == '"':
+			return i + 1, plain
 		case c == '\\':
 			plain = false
-			i++
+			if i = endOfEscape(source, i+1); i == 0 {
+				return 0, false
+			}
+			i--
 		case c >= utf8.RuneSelf:
 			plain = false // it may be no UTF-8
+		case c < ' ':
+			return 0, false
 		}
 	}
-	return i + 1, plain
+	return 0, false
+}
+
+// endOfEscape finds the end of what follows a backslash in a string; 0: it is nothing
+// that may.
+func endOfEscape(source string, i int) (end int) {
+	if i == len(source) {
+		return 0
+	}
+	switch source[i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1
+	case 'u':
+		end = i + 5
+		if end > len(source) {
+			return 0
+		}
+		for _, c := range []byte(source[i+1 : end]) {
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+				return 0
+			}
+		}
+		return end
+	}
+	return 0
+}
+
+// endOfScalar finds the end of a number, true, false or null; 0: it is none of them.
+func endOfScalar(source string, i int) (end int) {
+	switch source[i] {
+	case 't':
+		return endOfWord(source, i, "true")
+	case 'f':
+		return endOfWord(source, i, "false")
+	case 'n':
+		return endOfWord(source, i, "null")
+	case '-':
+		i++
+	}
+	whole := endOfDigits(source, i)
+	if whole == i || whole > i+1 && source[i] == '0' {
+		return 0
+	}
+	i = whole
+	if i < len(source) && source[i] == '.' {
+		if end = endOfDigits(source, i+1); end == i+1 {
+			return 0
+		}
+		i = end
+	}
+	if i < len(source) && source[i]|0x20 == 'e' {
+		if i++; i < len(source) && (source[i] == '+' || source[i] == '-') {
+			i++
+		}
+		if end = endOfDigits(source, i); end == i {
+			return 0
+		}
+		i = end
+	}
+	return i
+}
+
+func endOfWord(source string, i int, word string) (end int) {
+	if !strings.HasPrefix(source[i:], word) {
+		return 0
+	}
+	return i + len(word)
+}
+
+func endOfDigits(source string, i int) (end int) {
+	for i < len(source) && source[i] >= '0' && source[i] <= '9' {
+		i++
+	}
+	return i
 }
 
 func (d *document) kind(v at) byte { return d.nodes[v].kind }

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -104,8 +105,7 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%v reads back as %v, %v", s, got, err)
 		}
 	}
-	_, err := ParseScope("Body")
-	if want := "FilterPolicyScope: Invalid value [Body]. Please use either MessageBody or MessageAttributes"; fault.KindOf(err) != fault.InvalidParameter || err.Error() != want {
+	if _, err := ParseScope("Body"); !errors.Is(err, ErrScope) {
 		t.Errorf("%v", err)
 	}
 }

@@ -28,7 +28,7 @@ func reserved(key string) bool {
 
 func (c *compiler) rules(list []at) ([]rule, error) {
 	if len(list) == 0 {
-		return nil, refuse("Empty arrays are not allowed")
+		return nil, ErrEmptyArray
 	}
 	rules := make([]rule, len(list))
 	for i, e := range list {
@@ -47,7 +47,7 @@ func (c *compiler) rule(element at) (rule, error) {
 	case '{':
 		return c.expression(element)
 	case '[':
-		return rule{}, refuse("Match value must be String, number, true, false, or null")
+		return rule{}, ErrValue
 	case 't':
 		return rule{op: isTrue}, nil
 	case 'f':
@@ -73,12 +73,12 @@ func compileNumber(written string) rule {
 func (c *compiler) expression(element at) (rule, error) {
 	pattern := c.members(element)
 	if len(pattern) == 0 {
-		return rule{}, refuse("Match expression name not found")
+		return rule{}, ErrNoOperator
 	}
 	name := pattern[0].name
 	compile, ok := operators[name]
 	if !ok {
-		return rule{}, refuse("Unrecognized match type %s", name)
+		return rule{}, ErrOperator.With(name)
 	}
 	r, err := compile(c, name, pattern[0].value)
 	switch {
@@ -87,16 +87,16 @@ func (c *compiler) expression(element at) (rule, error) {
 	case len(pattern) == 1:
 		return r, nil
 	case name == "numeric" || name == "anything-but":
-		return rule{}, refuse("Too many elements in numeric expression")
+		return rule{}, ErrNumericKeys
 	default:
-		return rule{}, refuse("Only one key allowed in match expression")
+		return rule{}, ErrKeys
 	}
 }
 
 func withText(op op) func(*compiler, string, at) (rule, error) {
 	return func(c *compiler, name string, operand at) (rule, error) {
 		if c.kind(operand) != '"' {
-			return rule{}, refuse("%s match pattern must be a string", name)
+			return rule{}, ErrPattern.With(name)
 		}
 		return rule{op: op, text: c.text(operand)}, nil
 	}
@@ -104,7 +104,7 @@ func withText(op op) func(*compiler, string, at) (rule, error) {
 
 func (c *compiler) wildcard(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, refuse("wildcard match pattern must be a string")
+		return rule{}, ErrWildcard
 	}
 	parts, err := split(c.text(value))
 	if err != nil {
@@ -136,9 +136,9 @@ func split(pattern string) (parts string, err error) {
 			out.WriteByte(next)
 			i++
 		case c == '\\':
-			return "", refuse("Invalid escape character at pos %d", i+1)
+			return "", ErrEscape.With(i + 1)
 		case c == '*' && next == '*':
-			return "", refuse("Consecutive wildcard characters at pos %d", i+1)
+			return "", ErrWildcards.With(i + 1)
 		case c == '*':
 			out.WriteByte(anything)
 		default:
@@ -157,22 +157,22 @@ func (c *compiler) anythingBut(_ string, value at) (rule, error) {
 	case '"', '0':
 		return c.anythingButList([]at{value})
 	default:
-		return rule{}, refuse("Value of anything-but must be an array or single string/number value.")
+		return rule{}, ErrButValue
 	}
 }
 
 func (c *compiler) anythingButPattern(value at) (rule, error) {
 	pattern := c.members(value)
 	if len(pattern) == 0 {
-		return rule{}, refuse("Anything-But expression name not found")
+		return rule{}, ErrButNoOperator
 	}
 	var r rule
 	var err error
 	switch name, operand := pattern[0].name, pattern[0].value; {
 	case name == "prefix" && c.kind(operand) != '"':
-		err = refuse("prefix/suffix match pattern must be a string")
+		err = ErrButPattern
 	case name == "prefix" && c.text(operand) == "":
-		err = refuse("Null prefix/suffix not allowed")
+		err = ErrButEmpty
 	case name == "prefix":
 		r = rule{op: notPrefix, text: c.text(operand)}
 	case name == "wildcard":
@@ -180,10 +180,10 @@ func (c *compiler) anythingButPattern(value at) (rule, error) {
 			r = not(r)
 		}
 	default:
-		err = refuse("Unsupported anything-but pattern: %s", name)
+		err = ErrButOperator.With(name)
 	}
 	if err == nil && len(pattern) > 1 {
-		err = refuse("Only one key allowed in match expression")
+		err = ErrKeys
 	}
 	return r, err
 }
@@ -204,7 +204,7 @@ func (c *compiler) anythingButList(list []at) (rule, error) {
 		case '"':
 			o.strings = append(o.strings, c.text(e))
 		case '{', '[', 't', 'f', 'n':
-			return rule{}, refuse("Inside anything but list, start|null|boolean is not supported.")
+			return rule{}, ErrButElement
 		default:
 			n, err := c.number(e)
 			if err != nil {
@@ -214,7 +214,7 @@ func (c *compiler) anythingButList(list []at) (rule, error) {
 		}
 	}
 	if (len(o.strings) == 0) == (len(o.numbers) == 0) {
-		return rule{}, refuse("Inside anything but list, either all values are number or string, mixed type is not supported")
+		return rule{}, ErrButMixed
 	}
 	slices.Sort(o.strings)
 	slices.Sort(o.numbers)
@@ -228,7 +228,7 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 	case 'f':
 		return rule{op: absent}, nil
 	default:
-		return rule{}, refuse("exists match pattern must be either true or false.")
+		return rule{}, ErrExists
 	}
 }
 
@@ -237,15 +237,15 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 // list once, comes upon the faults.
 func (c *compiler) numeric(_ string, value at) (rule, error) {
 	if c.kind(value) != '[' {
-		return rule{}, refuse("Value of numeric must be an array.")
+		return rule{}, ErrNumeric
 	}
 	list := c.elements(value)
 	if len(list) == 0 || c.kind(list[0]) != '"' {
-		return rule{}, refuse("Invalid member in numeric match: %s", c.token(list, 0))
+		return rule{}, ErrNumericMember.With(c.token(list, 0))
 	}
 	operator := c.text(list[0])
 	if !slices.Contains([]string{"=", "<", "<=", ">", ">="}, operator) {
-		return rule{}, refuse("Unrecognized numeric range operator: %s", operator)
+		return rule{}, ErrRangeOperator.With(operator)
 	}
 	bound, err := c.boundOf(operator, list, 1)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 	}
 	if len(list) > 2 {
 		if operator[0] != '>' {
-			return rule{}, refuse("Too many elements in numeric expression")
+			return rule{}, ErrNumericKeys
 		}
 		if high, err = c.completeRange(bound, list); err != nil {
 			return rule{}, err
@@ -278,20 +278,20 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 // completeRange reads the upper end of a range that begins at bottom.
 func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error) {
 	if c.kind(list[2]) != '"' {
-		return 0, refuse("Bad value in numeric range: %s", c.token(list, 2))
+		return 0, ErrRangeValue.With(c.token(list, 2))
 	}
 	operator := c.text(list[2])
 	if operator != "<" && operator != "<=" {
-		return 0, refuse("Bad numeric range operator: %s", operator)
+		return 0, ErrRangeEnd.With(operator)
 	}
 	top, err := c.boundOf(operator, list, 3)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(list) > 4:
-		return 0, refuse("Too many terms in numeric range expression")
+		return 0, ErrRangeTerms
 	case bottom >= top:
-		return 0, refuse("Bottom must be less than top")
+		return 0, ErrRangeEmpty
 	case operator == "<":
 		return top - 1, nil
 	default:
@@ -305,7 +305,7 @@ func (c *compiler) boundOf(operator string, list []at, i int) (int64, error) {
 		if operator == "=" {
 			operator = "equals"
 		}
-		return 0, refuse("Value of %s must be numeric", operator)
+		return 0, ErrNumericValue.With(operator)
 	}
 	return c.number(list[i])
 }
@@ -313,7 +313,7 @@ func (c *compiler) boundOf(operator string, list []at, i int) (int64, error) {
 func (c *compiler) number(v at) (int64, error) {
 	n, ok := parseNumber(c.text(v))
 	if !ok {
-		return 0, refuse("Value must be between -1.0E9 and 1.0E9, inclusive")
+		return 0, ErrNumericRange
 	}
 	return n, nil
 }
@@ -332,27 +332,27 @@ func (c *compiler) token(list []at, i int) string {
 
 func (c *compiler) cidr(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, refuse("prefix match pattern must be a string") // so AWS says, for cidr too
+		return rule{}, ErrCIDR // so AWS says, for cidr too
 	}
 	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {
-		return rule{}, refuse("Malformed CIDR, one '/' required")
+		return rule{}, ErrCIDRSlash
 	}
 	bits, err := strconv.Atoi(mask)
 	switch {
 	case err != nil:
-		return rule{}, refuse("Malformed CIDR, mask bits must be an integer")
+		return rule{}, ErrCIDRMask
 	case bits < 0:
-		return rule{}, refuse("Malformed CIDR, mask bits must not be negative")
+		return rule{}, ErrCIDRNegative
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err != nil || ip.Zone() != "":
-		return rule{}, refuse("Nonstandard IP address: %s", host)
+		return rule{}, ErrCIDRAddress.With(host)
 	case ip.Is4() && bits >= 32:
-		return rule{}, refuse("IPv4 mask bits must be < 32")
+		return rule{}, ErrCIDRMask4
 	case bits >= 128:
-		return rule{}, refuse("IPv6 mask bits must be < 128")
+		return rule{}, ErrCIDRMask6
 	}
 	return rule{op: cidr, more: &operand{set: &set{network: netip.PrefixFrom(ip, bits).Masked()}}}, nil
 }

@@ -16,8 +16,6 @@ package filter
 import (
 	"slices"
 	"strings"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 // Scope says what part of a message a policy looks at.
@@ -38,16 +36,15 @@ var scopeNames = [scopes]string{"MessageAttributes", "MessageBody"}
 // String is the value of the attribute FilterPolicyScope.
 func (s Scope) String() string { return scopeNames[s] }
 
-// ParseScope reads the value of the attribute FilterPolicyScope. A refusal is
-// a fault.InvalidParameter with AWS's text.
+// ParseScope reads the value of the attribute FilterPolicyScope. Errors:
+// ErrScope.
 func ParseScope(value string) (Scope, error) {
 	for s, name := range scopeNames {
 		if name == value {
 			return Scope(s), nil
 		}
 	}
-	return 0, fault.Newf(fault.InvalidParameter,
-		"FilterPolicyScope: Invalid value [%s]. Please use either MessageBody or MessageAttributes", value)
+	return 0, ErrScope.With(value)
 }
 
 // The limits of a policy.

@@ -1,11 +1,13 @@
-package filter
+package filter_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic/filter"
 )
 
 // values is a JSON array of n strings.
@@ -14,12 +16,12 @@ func values(n int) string {
 }
 
 // refused tells what is wrong with compiling a policy, if anything is.
-func refused(policy string, scope Scope, want string) string {
-	_, err := Compile(policy, scope)
+func refused(policy string, scope filter.Scope, want string) string {
+	_, err := filter.Compile(policy, scope)
 	switch {
 	case want == "" && err != nil:
 		return fmt.Sprintf("%.80s: %v", policy, err)
-	case want != "" && (fault.KindOf(err) != fault.InvalidParameter || err.Error() != want):
+	case want != "" && (fault.KindOf(err) != fault.InvalidParameter || refusal.Text(err) != want):
 		return fmt.Sprintf("%.80s:\n got %v\nwant %s", policy, err, want)
 	}
 	return ""
@@ -29,35 +31,35 @@ func TestRefusals(t *testing.T) {
 	const nested = "Filter policy scope MessageAttributes does not support nested filter policy"
 	for _, tt := range []struct {
 		policy string
-		scope  Scope
+		scope  filter.Scope
 		want   string // "" if taken
 	}{
-		{`{invalidjson}`, MessageAttributes, "FilterPolicy: failed to parse JSON."},
-		{``, MessageAttributes, "FilterPolicy: failed to parse JSON."},
-		{`["a"]`, MessageAttributes, "FilterPolicy: failed to parse JSON."},
-		{`{"a":["x"]} 1`, MessageAttributes, "FilterPolicy: failed to parse JSON."},
-		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}`, MessageAttributes, "FilterPolicy: Filter policy can not have more than 5 keys"},
-		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}`, MessageBody, "FilterPolicy: Filter policy can not have more than 5 keys"},
-		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"e":["x"]}`, MessageAttributes, ""},
-		{`{"n":{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}}`, MessageBody, ""},
-		{`{"a":"x"}`, MessageAttributes, `FilterPolicy: "a" must be an object or an array`},
-		{`{"a":{"b":"x"}}`, MessageBody, `FilterPolicy: "b" must be an object or an array`},
-		{`{"key":{"suffix":"value"}}`, MessageBody, `FilterPolicy: "suffix" must be an object or an array`},
-		{`{"a":[]}`, MessageAttributes, "FilterPolicy: Empty arrays are not allowed"},
-		{`{}`, MessageBody, ""},
-		{`{"a":{}}`, MessageBody, "FilterPolicy: Empty objects are not allowed"},
-		{`{"a":{"b":["x"]}}`, MessageAttributes, nested},
-		{`{"$or":[{"a":["x"]},{"a":{"b":["x"]}}]}`, MessageAttributes, nested},
-		{`{"a":["` + strings.Repeat("x", MaxSize) + `"]}`, MessageBody, fmt.Sprintf("FilterPolicy: Filter policy is too long: %d bytes, at most 262144", MaxSize+10)},
+		{`{invalidjson}`, filter.MessageAttributes, "FilterPolicy: failed to parse JSON."},
+		{``, filter.MessageAttributes, "FilterPolicy: failed to parse JSON."},
+		{`["a"]`, filter.MessageAttributes, "FilterPolicy: failed to parse JSON."},
+		{`{"a":["x"]} 1`, filter.MessageAttributes, "FilterPolicy: failed to parse JSON."},
+		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}`, filter.MessageAttributes, "FilterPolicy: Filter policy can not have more than 5 keys"},
+		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}`, filter.MessageBody, "FilterPolicy: Filter policy can not have more than 5 keys"},
+		{`{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"e":["x"]}`, filter.MessageAttributes, ""},
+		{`{"n":{"a":["x"],"b":["x"],"c":["x"],"d":["x"],"e":["x"],"f":["x"]}}`, filter.MessageBody, ""},
+		{`{"a":"x"}`, filter.MessageAttributes, `FilterPolicy: "a" must be an object or an array`},
+		{`{"a":{"b":"x"}}`, filter.MessageBody, `FilterPolicy: "b" must be an object or an array`},
+		{`{"key":{"suffix":"value"}}`, filter.MessageBody, `FilterPolicy: "suffix" must be an object or an array`},
+		{`{"a":[]}`, filter.MessageAttributes, "FilterPolicy: Empty arrays are not allowed"},
+		{`{}`, filter.MessageBody, ""},
+		{`{"a":{}}`, filter.MessageBody, "FilterPolicy: Empty objects are not allowed"},
+		{`{"a":{"b":["x"]}}`, filter.MessageAttributes, nested},
+		{`{"$or":[{"a":["x"]},{"a":{"b":["x"]}}]}`, filter.MessageAttributes, nested},
+		{`{"a":["` + strings.Repeat("x", filter.MaxSize) + `"]}`, filter.MessageBody, fmt.Sprintf("FilterPolicy: Filter policy is too long: %d bytes, at most 262144", filter.MaxSize+10)},
 
-		{`{"$or":[{"a":["x"]},{"b":["y"]}]}`, MessageAttributes, ""},
-		{`{"$or":[{"a":["x"]},{}]}`, MessageAttributes, "FilterPolicy: Empty objects are not allowed"},
-		{`{"$or":[{"a":["x"]},{"b":[]}]}`, MessageAttributes, "FilterPolicy: Empty arrays are not allowed"},
+		{`{"$or":[{"a":["x"]},{"b":["y"]}]}`, filter.MessageAttributes, ""},
+		{`{"$or":[{"a":["x"]},{}]}`, filter.MessageAttributes, "FilterPolicy: Empty objects are not allowed"},
+		{`{"$or":[{"a":["x"]},{"b":[]}]}`, filter.MessageAttributes, "FilterPolicy: Empty arrays are not allowed"},
 		// These are no $or, but a key like any other.
-		{`{"$or":[{"a":["x"]}]}`, MessageAttributes, "FilterPolicy: Unrecognized match type a"},
-		{`{"$or":[{"a":["x"]},"b"]}`, MessageAttributes, "FilterPolicy: Unrecognized match type a"},
-		{`{"$or":[{"prefix":"x"},{"suffix":"y"}]}`, MessageAttributes, ""},
-		{`{"$or":["x",{"suffix":"y"}]}`, MessageAttributes, ""},
+		{`{"$or":[{"a":["x"]}]}`, filter.MessageAttributes, "FilterPolicy: Unrecognized match type a"},
+		{`{"$or":[{"a":["x"]},"b"]}`, filter.MessageAttributes, "FilterPolicy: Unrecognized match type a"},
+		{`{"$or":[{"prefix":"x"},{"suffix":"y"}]}`, filter.MessageAttributes, ""},
+		{`{"$or":["x",{"suffix":"y"}]}`, filter.MessageAttributes, ""},
 	} {
 		if wrong := refused(tt.policy, tt.scope, tt.want); wrong != "" {
 			t.Error(wrong)
@@ -169,7 +171,7 @@ func TestRuleRefusals(t *testing.T) {
 			want = "FilterPolicy: " + tt.want
 		}
 		for _, policy := range []string{`{"key":[` + tt.rule + `]}`, `{"$or":[{"a":["x"]},{"key":["x", ` + tt.rule + `]}]}`} {
-			if wrong := refused(policy, MessageAttributes, want); wrong != "" {
+			if wrong := refused(policy, filter.MessageAttributes, want); wrong != "" {
 				t.Error(wrong)
 			}
 		}
@@ -182,34 +184,34 @@ func TestCombinations(t *testing.T) {
 	key := func(name string, n int) string { return `"` + name + `":` + values(n) }
 	for _, tt := range []struct {
 		taken, refused string // one value more is one too many
-		scope          Scope
+		scope          filter.Scope
 	}{
-		{`{` + key("a", 150) + `}`, `{` + key("a", 151) + `}`, MessageAttributes},
-		{`{` + key("a", 10) + `,` + key("b", 15) + `}`, `{` + key("a", 10) + `,` + key("b", 16) + `}`, MessageAttributes},
+		{`{` + key("a", 150) + `}`, `{` + key("a", 151) + `}`, filter.MessageAttributes},
+		{`{` + key("a", 10) + `,` + key("b", 15) + `}`, `{` + key("a", 10) + `,` + key("b", 16) + `}`, filter.MessageAttributes},
 		// AWS's example: 4 × depth 3 × 3 × depth 2 = 72, and so two more below a top-level key.
 		{
 			`{"a":{"b":{` + key("c", 4) + `}},"d":{` + key("e", 3) + `},` + key("f", 2) + `}`,
-			`{"a":{"b":{` + key("c", 4) + `}},"d":{` + key("e", 3) + `},` + key("f", 3) + `}`, MessageBody,
+			`{"a":{"b":{` + key("c", 4) + `}},"d":{` + key("e", 3) + `},` + key("f", 3) + `}`, filter.MessageBody,
 		},
-		{`{"a":{` + key("b", 75) + `}}`, `{"a":{` + key("b", 76) + `}}`, MessageBody},
+		{`{"a":{` + key("b", 75) + `}}`, `{"a":{` + key("b", 76) + `}}`, filter.MessageBody},
 		{ // the sum over the objects of an $or
 			`{` + or(`{`+key("a", 100)+`}`, `{`+key("b", 5)+`,`+key("c", 10)+`}`) + `}`,
-			`{` + or(`{`+key("a", 101)+`}`, `{`+key("b", 5)+`,`+key("c", 10)+`}`) + `}`, MessageAttributes,
+			`{` + or(`{`+key("a", 101)+`}`, `{`+key("b", 5)+`,`+key("c", 10)+`}`) + `}`, filter.MessageAttributes,
 		},
 		{ // times the keys before and behind it
 			`{` + key("a", 2) + `,` + or(`{`+key("b", 10)+`}`, `{`+key("c", 15)+`}`) + `,` + key("d", 3) + `}`,
-			`{` + key("a", 2) + `,` + or(`{`+key("b", 10)+`}`, `{`+key("c", 16)+`}`) + `,` + key("d", 3) + `}`, MessageAttributes,
+			`{` + key("a", 2) + `,` + or(`{`+key("b", 10)+`}`, `{`+key("c", 16)+`}`) + `,` + key("d", 3) + `}`, filter.MessageAttributes,
 		},
 		{ // an $or in an object counts at the object's depth, and one in another within its sum
 			`{"a":{` + or(`{`+key("b", 25)+`}`, `{`+or(`{`+key("c", 30)+`}`, `{`+key("d", 20)+`}`)+`}`) + `}}`,
-			`{"a":{` + or(`{`+key("b", 25)+`}`, `{`+or(`{`+key("c", 30)+`}`, `{`+key("d", 21)+`}`)+`}`) + `}}`, MessageBody,
+			`{"a":{` + or(`{`+key("b", 25)+`}`, `{`+or(`{`+key("c", 30)+`}`, `{`+key("d", 21)+`}`)+`}`) + `}}`, filter.MessageBody,
 		},
 		{
 			`{"x":{"a":{"b":["1"]}},` + or(`{"n":{`+key("a", 20)+`}}`, `{`+key("b", 10)+`}`) + `}`,
-			`{"x":{"a":{"b":["1"]}},` + or(`{"n":{`+key("a", 20)+`}}`, `{`+key("b", 11)+`}`) + `}`, MessageBody,
+			`{"x":{"a":{"b":["1"]}},` + or(`{"n":{`+key("a", 20)+`}}`, `{`+key("b", 11)+`}`) + `}`, filter.MessageBody,
 		},
 		// An anything-but is one value, however much it names.
-		{`{"a":[{"anything-but":` + values(500) + `}]}`, `{"a":[{"anything-but":` + values(500) + `}],` + key("b", 151) + `}`, MessageAttributes},
+		{`{"a":[{"anything-but":` + values(500) + `}]}`, `{"a":[{"anything-but":` + values(500) + `}],` + key("b", 151) + `}`, filter.MessageAttributes},
 	} {
 		if wrong := refused(tt.taken, tt.scope, ""); wrong != "" {
 			t.Error(wrong)
@@ -219,7 +221,7 @@ func TestCombinations(t *testing.T) {
 		}
 	}
 	deep := strings.Repeat(`{"a":`, 5000) + `["x"]` + strings.Repeat(`}`, 5000)
-	if wrong := refused(deep, MessageBody, tooComplex); wrong != "" {
+	if wrong := refused(deep, filter.MessageBody, tooComplex); wrong != "" {
 		t.Error(wrong)
 	}
 }

@@ -3,12 +3,9 @@ package retry
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"godwit.dev/godwit/internal/fault"
 )
 
 // The bounds of a policy that a customer writes (delays in seconds).
@@ -112,10 +109,8 @@ var (
 )
 
 // ParseTopic reads the value of a topic's attribute DeliveryPolicy. The empty
-// string is no policy: nil. A refusal is a fault.InvalidParameter whose text
-// begins with the path of the offending member, as in
-// "http.defaultHealthyRetryPolicy.numRetries must be less than or equal to 100";
-// the caller puts what it was reading before it.
+// string is no policy: nil. Errors: those of this package,
+// InvalidParameter all.
 func ParseTopic(document string) (*TopicPolicy, error) {
 	if document == "" {
 		return nil, nil
@@ -139,8 +134,8 @@ func ParseTopic(document string) (*TopicPolicy, error) {
 
 // ParseSubscription reads the value of a subscription's attribute
 // DeliveryPolicy. raw says whether the subscription has raw delivery, which
-// admits more content types. The empty string is no policy: nil. Refusals are
-// as those of ParseTopic.
+// admits more content types. The empty string is no policy: nil. Errors
+// are those of ParseTopic.
 func ParseSubscription(document string, raw bool) (*SubscriptionPolicy, error) {
 	if document == "" {
 		return nil, nil
@@ -171,28 +166,28 @@ func parseObject(path string, document []byte, members reader) error {
 		return nil
 	}
 	if path == "" && !json.Valid(document) { // members of valid JSON are valid
-		return refuse("failed to parse JSON.")
+		return ErrDocument
 	}
 	dec := json.NewDecoder(bytes.NewReader(document))
 	if open, _ := dec.Token(); open != json.Delim('{') {
 		if path == "" {
-			return refuse("failed to parse JSON.")
+			return ErrDocument
 		}
-		return refuse("%s must be a JSON object", path)
+		return ErrObject.With(path)
 	}
 	for dec.More() {
 		token, err := dec.Token()
 		if err != nil {
-			return refuse("failed to parse JSON.")
+			return ErrDocument
 		}
 		name, _ := token.(string)
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return refuse("failed to parse JSON.")
+			return ErrDocument
 		}
 		read, known := members[name]
 		if !known {
-			return refuse("Unexpected JSON member: %s", name)
+			return ErrMember.With(name)
 		}
 		if isNull(value) {
 			continue
@@ -218,10 +213,10 @@ func (r *rules) readRetry(path string, value []byte) error {
 				return err
 			}
 			if v < m.low {
-				return refuse("%s must be greater than or equal to %d", path, m.low)
+				return ErrTooLow.With(path, m.low)
 			}
 			if m.high > 0 && v > m.high {
-				return refuse("%s must be less than or equal to %d", path, m.high)
+				return ErrTooHigh.With(path, m.high)
 			}
 			m.set(&rr.Policy, v)
 			return nil
@@ -241,21 +236,21 @@ func (r *rules) readRetry(path string, value []byte) error {
 func (rr *retryRules) check(path string) error {
 	for i, m := range retryMembers {
 		if m.required && !rr.named[i] {
-			return refuse("%s.%s must be specified", path, m.name)
+			return ErrLacks.With(path, m.name)
 		}
 	}
 	if rr.MaxDelayTarget < rr.MinDelayTarget {
-		return refuse("%s.maxDelayTarget must be greater than or equal to minDelayTarget", path)
+		return ErrDelays.With(path)
 	}
 	// One by one: the sum of three large numbers could overflow.
 	left := rr.NumRetries
 	for _, n := range []int{rr.NumMinDelayRetries, rr.NumNoDelayRetries, rr.NumMaxDelayRetries} {
 		if left -= n; left < 0 {
-			return refuse("%s.numRetries must be greater than or equal to total of numMinDelayRetries, numNoDelayRetries and numMaxDelayRetries", path)
+			return ErrPhases.With(path)
 		}
 	}
 	if total := rr.Total(); total > MaxTotal {
-		return refuse("%s total retry time of %v must be less than or equal to %d seconds", path, total, MaxTotal/time.Second)
+		return ErrTotal.With(path, total, int64(MaxTotal/time.Second))
 	}
 	return nil
 }
@@ -267,7 +262,7 @@ func (r *rules) readThrottle(path string, value []byte) error {
 				return err
 			}
 			if r.perSecond < 1 {
-				return refuse("%s must be >= 1", path)
+				return ErrThrottle.With(path)
 			}
 			return nil
 		},
@@ -280,7 +275,7 @@ func (r *rules) readRequest(raw bool) func(path string, value []byte) error {
 			"headerContentType": func(path string, value []byte) error {
 				var header string
 				if json.Unmarshal(value, &header) != nil || !validContentType(header, raw) {
-					return refuse("%s: the value [%s] is not a valid content type", path, strings.Trim(string(value), `"`))
+					return ErrContentType.With(path, strings.Trim(string(value), `"`))
 				}
 				r.contentType = header
 				return nil
@@ -315,12 +310,12 @@ func readBackoff(path string, value []byte, into *Backoff) error {
 			return nil
 		}
 	}
-	return refuse("%s: the value [%s] is not a valid backoff function", path, strings.Trim(string(value), `"`))
+	return ErrBackoff.With(path, strings.Trim(string(value), `"`))
 }
 
 func readInt(path string, value []byte) (v int, err error) {
 	if json.Unmarshal(value, &v) != nil {
-		return 0, refuse("%s must be an integer", path)
+		return 0, ErrInteger.With(path)
 	}
 	return v, nil
 }
@@ -328,7 +323,7 @@ func readInt(path string, value []byte) (v int, err error) {
 func readBool(into *bool) func(path string, value []byte) error {
 	return func(path string, value []byte) error {
 		if json.Unmarshal(value, into) != nil {
-			return refuse("%s must be true or false", path)
+			return ErrBool.With(path)
 		}
 		return nil
 	}
@@ -341,8 +336,4 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
-}
-
-func refuse(format string, args ...any) error {
-	return fault.New(fault.InvalidParameter, fmt.Sprintf(format, args...))
 }

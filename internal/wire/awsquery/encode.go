@@ -1,7 +1,6 @@
 package awsquery
 
 import (
-	"bytes"
 	"encoding/base64"
 	"reflect"
 	"slices"
@@ -89,7 +88,7 @@ func appendValue(dst []byte, name string, t *shape.Type, v reflect.Value) []byte
 	case shape.Int, shape.Long:
 		dst = strconv.AppendInt(dst, v.Int(), 10)
 	case shape.Float:
-		dst = appendFloat(dst, v.Float())
+		dst = fastjson.AppendFloat(dst, v.Float())
 	case shape.Time:
 		dst = api.Time(v.Int()).AppendISO(dst)
 	case shape.Bool:
@@ -100,16 +99,6 @@ func appendValue(dst []byte, name string, t *shape.Type, v reflect.Value) []byte
 		dst = appendMembers(dst, t, v)
 	}
 	return end(dst, name)
-}
-
-// appendFloat writes a number as Java does at AWS, with a digit behind the point.
-func appendFloat(dst []byte, f float64) []byte {
-	start := len(dst)
-	dst = fastjson.AppendFloat(dst, f)
-	if !bytes.ContainsAny(dst[start:], ".e") {
-		dst = append(dst, ".0"...)
-	}
-	return dst
 }
 
 func appendText(dst []byte, name, text string) []byte {

@@ -93,6 +93,9 @@ var checkedByHandler = map[string]bool{
 	"GetMetricStatistics.in.Period":           true,
 }
 
+// newer are members of what AWS answers that its published models do not have yet.
+var newer = map[string]bool{"DescribeAlarms.out.LogAlarms": true}
+
 // The shapes have the members of AWS's models and no others, of the same kinds
 // and under the same names. testdata holds an extract of the models: JSON
 // members of the current ones, names in forms and XML of the Query ones.
@@ -112,7 +115,7 @@ func TestShapesAreTheModels(t *testing.T) {
 				}
 			}
 			for path := range got {
-				if _, ok := want[path]; !ok {
+				if _, ok := want[path]; !ok && !newer[path] {
 					t.Errorf("%s is not in the model", path)
 				}
 			}

@@ -39,9 +39,14 @@ for (const [name, level] of Object.entries({ log: "INFO", info: "INFO", debug: "
     if (jsonLogs) {
       fs.writeSync(1, jsonLine({ timestamp, level, requestId }, args) + "\n");
     } else {
-      fs.writeSync(1, `${timestamp}\t${requestId}\t${level}\t${util.format(...args).replace(/\n/g, "\r")}\n`);
+      fs.writeSync(1, event(`${timestamp}\t${requestId}\t${level}\t${util.format(...args)}`));
     }
   };
+}
+
+// event makes text of several lines one event of the log, with its newlines.
+function event(text) {
+  return (text.includes("\n") ? "\x1e\x1f" + text.replace(/\n/g, "\x1f") : text) + "\n";
 }
 
 // jsonLine is what console was given: one thing as itself, several as text, with the

@@ -91,7 +91,20 @@ def now(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%03dZ" % (seconds % 1 * 1000)
 
 
+def event(text):
+    """Makes text of several lines one event of the log, with its newlines."""
+    text = text.rstrip("\n")
+    if "\n" in text and not JSON_LOGS:
+        text = "\x1e\x1f" + text.replace("\n", "\x1f")
+    return text + "\n"
+
+
 class Handler(logging.StreamHandler):
+    terminator = ""
+
+    def format(self, record):
+        return event(super().format(record))
+
     def __init__(self):
         super().__init__(sys.stdout)
         self.setFormatter(JSONFormatter() if JSON_LOGS else TextFormatter())
@@ -129,7 +142,7 @@ def describe(error, request_id):
     if JSON_LOGS:
         print(json.dumps({"timestamp": now(time.time()), "log_level": "ERROR", **text}))
     else:
-        print("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"])), end="\n")
+        sys.stdout.write(event("[ERROR] %s: %s\nTraceback (most recent call last):\n%s" % (kind, error, "".join(text["stackTrace"]))))
     return kind, json.dumps(text)
 
 
@@ -159,6 +172,9 @@ def load():
 
 def main():
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
+    libraries = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
+    if os.path.isdir(libraries):
+        sys.path.append(libraries)
     logging.getLogger().addHandler(Handler())
     if JSON_LOGS:
         logging.getLogger().setLevel(LEVELS.get(os.environ.get("AWS_LAMBDA_LOG_LEVEL"), logging.INFO))

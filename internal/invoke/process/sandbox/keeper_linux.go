@@ -228,7 +228,11 @@ func adoptOrphans() error {
 
 // limitAlways sets the limits that a program has in any sandbox.
 func limitAlways() error {
-	return errors.Join(limit(unix.RLIMIT_NOFILE, "open files", MaxOpenFiles), limit(unix.RLIMIT_CORE, "core dumps", 0))
+	return errors.Join(
+		limit(unix.RLIMIT_NOFILE, "open files", MaxOpenFiles),
+		limit(unix.RLIMIT_MEMLOCK, "locked memory", maxLocked),
+		limit(unix.RLIMIT_CORE, "core dumps", 0), // AWS has 10 GiB; here a program of the machine might take them
+	)
 }
 
 // limit bounds a resource. A hard limit below ours stays where it cannot be raised:

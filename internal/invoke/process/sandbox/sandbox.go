@@ -134,7 +134,8 @@ func (e Exit) String() string {
 // Limits of what a program may have, as AWS has them.
 const (
 	MaxOpenFiles = 1024 // less where the machine's hard limit is less
-	maxProcesses = 1024 // threads included
+	maxProcesses = 742  // threads included
+	maxLocked    = 64 << 10
 )
 
 // Visible reports whether a sandbox sees a path of the machine without a Bind.

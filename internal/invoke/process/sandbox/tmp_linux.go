@@ -49,10 +49,10 @@ func (r root) temporary(spec *order) error {
 	return nil
 }
 
-// newTmp mounts an empty file system that only the program's user may use.
+// newTmp mounts an empty file system. It looks as any machine's /tmp does; nobody but
+// the sandbox's programs has it.
 func newTmp(target string, spec *order) error {
-	options := fmt.Sprintf("size=%dm,nr_inodes=%d,mode=0700,uid=%d,gid=%d",
-		spec.TmpMB, max(spec.TmpMB<<20/inodeBytes, 64), spec.User, spec.User)
+	options := fmt.Sprintf("size=%dm,nr_inodes=%d,mode=1777", spec.TmpMB, max(spec.TmpMB<<20/inodeBytes, 64))
 	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 }
 

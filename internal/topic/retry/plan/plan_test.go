@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
@@ -162,7 +163,7 @@ func TestOfRefuses(t *testing.T) {
 		`{"http":{"defaultHealthyRetryPolicy":{"numRetries":101}}}`:                         "http.defaultHealthyRetryPolicy.numRetries must be less than or equal to 100",
 		`{"healthyRetryPolicy":{"minDelayTarget":37,"maxDelayTarget":37,"numRetries":100}}`: "total retry time",
 	} {
-		if _, err := Of("x", document); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Of("x", document); err == nil || !strings.Contains(refusal.Text(err), want) {
 			t.Errorf("%s: %v, want %q", document, err, want)
 		}
 	}

@@ -1,0 +1,149 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/monitor/logs"
+)
+
+// The limits of ListLogGroups. Source: the API model.
+const (
+	maxSummaries     = 1000
+	defaultSummaries = 50
+	maxPattern       = 129
+	maxSources       = 5
+	maxFieldIndexes  = 20
+	maxTagFilters    = 5
+	maxTagValues     = 5
+)
+
+const summaryRule = `(\^?[\.\-_\/#A-Za-z0-9]{3,24})(\|\^?[\.\-_\/#A-Za-z0-9]{3,24}){0,4}`
+
+var summaryPattern = regexp.MustCompile("^" + summaryRule + "$")
+
+// listLogGroups answers ListLogGroups. No group has data sources or field indexes, so
+// that who asks for one finds none.
+func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
+	own, err := checkSummaries(call, in)
+	if err != nil {
+		return nil, err
+	}
+	n := defaultSummaries
+	if in.Limit != nil {
+		if n, err = limit(in.Limit, maxSummaries); err != nil {
+			return nil, err
+		}
+	}
+	tags := make([]string, len(in.LogGroupTags))
+	for i, f := range in.LogGroupTags {
+		tags[i] = fmt.Sprintf("%q", append([]string{*f.Key}, f.Values...))
+	}
+	list := fmt.Sprintf("summaries %s %s %s", deref(in.LogGroupNamePattern), deref(in.LogGroupClass), tags)
+	after, err := readListToken(list, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListLogGroupsOutput{LogGroups: []LogGroupSummary{}}
+	if !own || in.DataSources != nil || in.FieldIndexNames != nil {
+		return out, nil
+	}
+	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Class: deref(in.LogGroupClass)}
+	if in.LogGroupNamePattern != nil {
+		parts := strings.Split(*in.LogGroupNamePattern, "|")
+		filter.Name = func(name string) bool {
+			return slices.ContainsFunc(parts, func(part string) bool {
+				prefix, anchored := strings.CutPrefix(part, "^")
+				return anchored && strings.HasPrefix(name, prefix) || !anchored && strings.Contains(name, part)
+			})
+		}
+	}
+	if in.LogGroupTags != nil {
+		filter.Tags = func(tags map[string]string) bool {
+			return !slices.ContainsFunc(in.LogGroupTags, func(f TagFilter) bool { return !f.passes(tags) })
+		}
+	}
+	found, next, err := s.store.Groups(ctx, filter, logs.Page{After: after, Limit: n})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		g := shown(&found[i], true)
+		out.LogGroups = append(out.LogGroups, LogGroupSummary{g.LogGroupName, g.LogGroupArn, g.LogGroupClass})
+	}
+	out.NextToken = listToken(list, next)
+	return out, nil
+}
+
+// checkSummaries checks what is asked for; own is as owning has it.
+func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error) {
+	if in.LogGroupNamePattern != nil {
+		if err := text("logGroupNamePattern", *in.LogGroupNamePattern, 3, maxPattern, summaryPattern, summaryRule); err != nil {
+			return false, err
+		}
+	}
+	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
+		return false, err
+	}
+	for _, list := range []struct {
+		member    string
+		there     bool
+		has, most int
+	}{
+		{"dataSources", in.DataSources != nil, len(in.DataSources), maxSources},
+		{"fieldIndexNames", in.FieldIndexNames != nil, len(in.FieldIndexNames), maxFieldIndexes},
+		{"logGroupTags", in.LogGroupTags != nil, len(in.LogGroupTags), maxTagFilters},
+	} {
+		if list.there && (list.has < 1 || list.has > list.most) {
+			return false, constraint(list.member, list.has, fmt.Sprintf("Member must have length between 1 and %d", list.most))
+		}
+	}
+	for i, f := range in.LogGroupTags {
+		at := fmt.Sprintf("logGroupTags.%d.member.", i+1)
+		if f.Key == nil {
+			return false, invalid("1 validation error detected: Value null at '%skey' failed to satisfy constraint: Member must not be null", at)
+		}
+		if n := utf8.RuneCountInString(*f.Key); n < 1 || n > maxTagKey {
+			return false, constraint(at+"key", *f.Key, fmt.Sprintf("Member must have length between 1 and %d", maxTagKey))
+		}
+		if len(f.Values) > maxTagValues {
+			return false, constraint(at+"values", len(f.Values), fmt.Sprintf(atMost, maxTagValues))
+		}
+	}
+	return owning(call, in.AccountIdentifiers, in.IncludeLinkedAccounts)
+}
+
+// passes reports whether tags have one that the filter asks for: with one of its
+// values, of which "!" asks for another one and "*" stands for any text.
+func (f TagFilter) passes(tags map[string]string) bool {
+	has, ok := tags[*f.Key]
+	return ok && (len(f.Values) == 0 || slices.ContainsFunc(f.Values, func(want string) bool {
+		want, not := strings.CutPrefix(want, "!")
+		if !strings.Contains(want, "*") {
+			return (has == want) != not
+		}
+		return like(strings.ToLower(want), strings.ToLower(has)) != not
+	}))
+}
+
+// like reports whether a text is like a pattern in which "*" stands for any text.
+func like(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	text, ok := strings.CutPrefix(text, parts[0])
+	if len(parts) == 1 {
+		return ok && text == ""
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return ok && strings.HasSuffix(text, parts[len(parts)-1])
+}

@@ -1,0 +1,24 @@
+package refusal
+
+import (
+	"godwit.dev/godwit/internal/key"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/transfer"
+)
+
+// everywhere are the sentences that all services have in common.
+var everywhere = sentences{
+	key.ErrNoAlias: "Alias %s is not found.",
+	key.ErrNoKey:   "Key '%s' does not exist",
+
+	kernel.ErrFull:             "The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.",
+	transfer.ErrDiskFull:       "The disk has too little free space.",
+	transfer.ErrNoSubscription: "Subscription does not exist",
+
+	queues.ErrUnavailable: "The service is unavailable.",
+	queues.ErrThrottled:   "Rate exceeded.",
+	queues.ErrDenied:      "The caller is not authorized to perform this action, because no identity-based policy allows it.",
+	queues.ErrInternal:    "",
+	queues.ErrFaultName:   "fault must be unavailable, throttled or none, or, for all of a service, internal or denied, not %q",
+}

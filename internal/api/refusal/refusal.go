@@ -1,0 +1,59 @@
+// Package refusal says in AWS's sentences what rings 0 to 2 refuse. Each service has a
+// table, of a sentence for each rule with a place for each of its fields; package wire has
+// the codes and statuses of the kinds.
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// sentences are formats, with a verb for each field of a rule in its order. An empty one
+// is that of the kind: AWS says the same, whichever rule it was.
+type sentences map[*fault.Rule]string
+
+var all = merge(everywhere, sqs, sns, deliveryPolicies, filterPolicies, lambda)
+
+func merge(tables ...sentences) sentences {
+	merged := sentences{}
+	for _, table := range tables {
+		maps.Copy(merged, table)
+	}
+	return merged
+}
+
+// Of puts a refusal in words. ok is false for an error that is none, whose text is not for
+// callers.
+func Of(err error) (said *fault.Error, ok bool) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e, true
+	}
+	rule, ok := errors.AsType[*fault.Rule](err)
+	if !ok {
+		return nil, false
+	}
+	said = &fault.Error{Kind: rule.FaultKind(), Message: all[rule], Untyped: slices.Contains(untyped, rule)}
+	if r, ok := errors.AsType[*fault.Refusal](err); ok {
+		fields := make([]any, len(r.Fields))
+		for i, field := range r.Fields {
+			if about, isError := field.(error); isError {
+				field = Text(about)
+			}
+			fields[i] = field
+		}
+		said.Message = fmt.Sprintf(said.Message, fields...)
+	}
+	return said, true
+}
+
+// Text is the sentence of a refusal, or the text of another error.
+func Text(err error) string {
+	if said, ok := Of(err); ok {
+		return said.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,148 @@
+package refusal
+
+import (
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// badParameter begins most of SNS's sentences.
+const badParameter = "Invalid parameter: "
+
+var sns = sentences{
+	topic.ErrNoTopic:               "Topic does not exist",
+	topic.ErrNoSubscription:        "Subscription does not exist",
+	topic.ErrNoResource:            "Resource does not exist",
+	topic.ErrArchived:              "Invalid state: Cannot delete a topic with an ArchivePolicy",
+	topic.ErrTooManyTags:           "Could not complete request: tag quota of per resource exceeded",
+	topic.ErrTooManySubscriptions:  "",
+	topic.ErrTooManyFilterPolicies: "",
+	topic.ErrTooManyReplays:        "",
+	topic.ErrConfirmUnsigned:       "AuthenticateOnUnsubscribe needs a signed request",
+	topic.ErrUnsubscribeUnsigned:   "This subscription can be removed by a signed request only",
+	topic.ErrName:                  badParameter + "Topic Name",
+	topic.ErrToken:                 badParameter + "Token",
+	topic.ErrOtherAttributes:       badParameter + "Attributes Reason: Topic already exists with different attributes",
+	topic.ErrOtherTags:             badParameter + "Tags Reason: Topic already exists with different tags",
+	topic.ErrTagsUTF8:              badParameter + "Tags Reason: not valid UTF-8",
+	topic.ErrUnknownAttribute:      badParameter + "Attributes Reason: Unknown attribute: %s",
+	topic.ErrAttributeName:         badParameter + "AttributeName",
+
+	topic.ErrProtocolPlanned:  badParameter + "Protocol Reason: %s subscriptions are not supported by this version yet",
+	topic.ErrProtocol:         badParameter + "Amazon SNS does not support this protocol string: %s",
+	topic.ErrProtocolOfFIFO:   badParameter + "Invalid protocol type: %s",
+	topic.ErrEndpointUTF8:     badParameter + "Endpoint Reason: not valid UTF-8",
+	topic.ErrEndpointQueue:    badParameter + "SQS endpoint ARN",
+	topic.ErrEndpointFIFO:     badParameter + "Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics",
+	topic.ErrEndpointFunction: badParameter + "Lambda endpoint ARN",
+	topic.ErrEndpointProtocol: badParameter + "Endpoint must match the specified protocol",
+	topic.ErrEndpointTooLong:  badParameter + "Endpoint Reason: longer than %d bytes",
+	topic.ErrEndpointURL:      badParameter + "Endpoint Reason: not a URL",
+	topic.ErrEndpointPassword: badParameter + "Endpoint Reason: credentials in an endpoint need https",
+	topic.ErrSubscribed:       badParameter + "Attributes Reason: Subscription already exists with different attributes",
+
+	topic.ErrInAttribute:     badParameter + "%s",
+	topic.ErrInAttributes:    badParameter + "Attributes Reason: %s",
+	topic.ErrUTF8:            "%s: not valid UTF-8",
+	topic.ErrDocument:        "%s: failed to parse JSON.",
+	topic.ErrMember:          "%s: Unexpected JSON member: %s",
+	topic.ErrChoice:          "%s: Invalid value [%s]. Must be %s.",
+	topic.ErrFIFOOnly:        "%s: FIFO topics only",
+	topic.ErrRole:            "%s: [%s] is not the ARN of a role",
+	topic.ErrRoleProtocol:    "SubscriptionRoleArn: only subscriptions of the protocol firehose have a role",
+	topic.ErrRate:            "%s: %s value provided is not an integer between 0-100",
+	topic.ErrDelivery:        "DeliveryPolicy: %s",
+	topic.ErrDisplayName:     "DisplayName: at most %d characters, without control characters",
+	topic.ErrKeyName:         "KmsMasterKeyId: not the id, ARN or alias of a key",
+	topic.ErrBecomesFIFO:     "FifoTopic: a topic cannot become a FIFO topic",
+	topic.ErrDedupOfStandard: "If content-based deduplication is enabled, it must also be a FIFO topic.",
+	topic.ErrRawProtocol:     "Delivery protocol [%s] does not support raw message delivery.",
+	topic.ErrRedriveTarget:   "RedrivePolicy: deadLetterTargetArn is an invalid arn",
+	topic.ErrRedriveOwner:    "RedrivePolicy: deadLetterTargetArn must be in the account and region of the subscription",
+	topic.ErrRedriveFIFO:     "RedrivePolicy: must use a FIFO queue as DLQ for a FIFO Subscription to a FIFO Topic",
+	topic.ErrRedriveStandard: "RedrivePolicy: must use a standard queue as DLQ for a subscription to a standard topic",
+	topic.ErrArchiveDays:     "ArchivePolicy: MessageRetentionPeriod must be a number of days from %d to %d",
+	topic.ErrNoArchive:       "ReplayPolicy: the topic has no ArchivePolicy",
+	topic.ErrReplayValue:     "ReplayPolicy: %s is invalid",
+	topic.ErrReplayLacks:     "ReplayPolicy: %s must be specified",
+	topic.ErrReplayOrder:     "ReplayPolicy: EndingPoint must be after StartingPoint",
+	topic.ErrReplayFuture:    "ReplayPolicy: %s must not be in the future",
+
+	topics.ErrTooManyTopics:   "",
+	topics.ErrNoDedup:         badParameter + "The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
+	topics.ErrPolicyTooLong:   "Policy Reason: Policy is longer than %d bytes",
+	topics.ErrPolicyDocument:  "Policy Error: null",
+	topics.ErrPolicyAction:    "Policy statement action out of service scope!",
+	topics.ErrPolicyResources: "Policy statement must apply to a single resource!",
+	topics.ErrLabelTaken:      "Statement already exists",
+	topics.ErrLastStatement:   "%s Reason: Policy must include at least one statement",
+
+	backlog.ErrNoDelivery: "Delivery does not exist",
+}
+
+var deliveryPolicies = sentences{
+	retry.ErrDocument:    "failed to parse JSON.",
+	retry.ErrMember:      "Unexpected JSON member: %s",
+	retry.ErrObject:      "%s must be a JSON object",
+	retry.ErrInteger:     "%s must be an integer",
+	retry.ErrBool:        "%s must be true or false",
+	retry.ErrTooLow:      "%s must be greater than or equal to %d",
+	retry.ErrTooHigh:     "%s must be less than or equal to %d",
+	retry.ErrThrottle:    "%s must be >= 1",
+	retry.ErrLacks:       "%s.%s must be specified",
+	retry.ErrDelays:      "%s.maxDelayTarget must be greater than or equal to minDelayTarget",
+	retry.ErrPhases:      "%s.numRetries must be greater than or equal to total of numMinDelayRetries, numNoDelayRetries and numMaxDelayRetries",
+	retry.ErrTotal:       "%s total retry time of %v must be less than or equal to %d seconds",
+	retry.ErrContentType: "%s: the value [%s] is not a valid content type",
+	retry.ErrBackoff:     "%s: the value [%s] is not a valid backoff function",
+}
+
+// ofFilter begins what filter policies are refused for.
+const ofFilter = "FilterPolicy: "
+
+var filterPolicies = sentences{
+	filter.ErrDocument:      ofFilter + "failed to parse JSON.",
+	filter.ErrTooComplex:    ofFilter + "Filter policy is too complex",
+	filter.ErrTooLong:       ofFilter + "Filter policy is too long: %d bytes, at most %d",
+	filter.ErrTooManyKeys:   ofFilter + "Filter policy can not have more than %d keys",
+	filter.ErrEmptyObject:   ofFilter + "Empty objects are not allowed",
+	filter.ErrScalar:        ofFilter + "%q must be an object or an array",
+	filter.ErrEmptyArray:    ofFilter + "Empty arrays are not allowed",
+	filter.ErrValue:         ofFilter + "Match value must be String, number, true, false, or null",
+	filter.ErrNoOperator:    ofFilter + "Match expression name not found",
+	filter.ErrOperator:      ofFilter + "Unrecognized match type %s",
+	filter.ErrNumericKeys:   ofFilter + "Too many elements in numeric expression",
+	filter.ErrKeys:          ofFilter + "Only one key allowed in match expression",
+	filter.ErrPattern:       ofFilter + "%s match pattern must be a string",
+	filter.ErrWildcard:      ofFilter + "wildcard match pattern must be a string",
+	filter.ErrEscape:        ofFilter + "Invalid escape character at pos %d",
+	filter.ErrWildcards:     ofFilter + "Consecutive wildcard characters at pos %d",
+	filter.ErrButValue:      ofFilter + "Value of anything-but must be an array or single string/number value.",
+	filter.ErrButNoOperator: ofFilter + "Anything-But expression name not found",
+	filter.ErrButPattern:    ofFilter + "prefix/suffix match pattern must be a string",
+	filter.ErrButEmpty:      ofFilter + "Null prefix/suffix not allowed",
+	filter.ErrButOperator:   ofFilter + "Unsupported anything-but pattern: %s",
+	filter.ErrButElement:    ofFilter + "Inside anything but list, start|null|boolean is not supported.",
+	filter.ErrButMixed:      ofFilter + "Inside anything but list, either all values are number or string, mixed type is not supported",
+	filter.ErrExists:        ofFilter + "exists match pattern must be either true or false.",
+	filter.ErrNumeric:       ofFilter + "Value of numeric must be an array.",
+	filter.ErrNumericMember: ofFilter + "Invalid member in numeric match: %s",
+	filter.ErrRangeOperator: ofFilter + "Unrecognized numeric range operator: %s",
+	filter.ErrRangeValue:    ofFilter + "Bad value in numeric range: %s",
+	filter.ErrRangeEnd:      ofFilter + "Bad numeric range operator: %s",
+	filter.ErrRangeTerms:    ofFilter + "Too many terms in numeric range expression",
+	filter.ErrRangeEmpty:    ofFilter + "Bottom must be less than top",
+	filter.ErrNumericValue:  ofFilter + "Value of %s must be numeric",
+	filter.ErrNumericRange:  ofFilter + "Value must be between -1.0E9 and 1.0E9, inclusive",
+	filter.ErrCIDR:          ofFilter + "prefix match pattern must be a string",
+	filter.ErrCIDRSlash:     ofFilter + "Malformed CIDR, one '/' required",
+	filter.ErrCIDRMask:      ofFilter + "Malformed CIDR, mask bits must be an integer",
+	filter.ErrCIDRNegative:  ofFilter + "Malformed CIDR, mask bits must not be negative",
+	filter.ErrCIDRAddress:   ofFilter + "Nonstandard IP address: %s",
+	filter.ErrCIDRMask4:     ofFilter + "IPv4 mask bits must be < 32",
+	filter.ErrCIDRMask6:     ofFilter + "IPv6 mask bits must be < 128",
+	filter.ErrNested:        "Filter policy scope MessageAttributes does not support nested filter policy",
+	filter.ErrScope:         "FilterPolicyScope: Invalid value [%s]. Please use either MessageBody or MessageAttributes",
+}

@@ -1,0 +1,127 @@
+package internal
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRefusals: rings 1 and 2 refuse by rules with fields. Each rule has a sentence in
+// api/refusal, with a place for each field; nothing else there makes sentences.
+func TestRefusals(t *testing.T) {
+	sentences := sentencesOf(t)
+	rules := map[string]bool{}
+	for file := range goFiles(t) {
+		dir, inside := strings.CutPrefix(filepath.ToSlash(filepath.Dir(file)), "internal/")
+		if !inside || strings.HasSuffix(file, "_test.go") || line(home(dir)) > line("shard") {
+			continue
+		}
+		parsed := parse(t, filepath.Join("..", file))
+		pkg := parsed.Name.Name
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, value := range n.Values {
+					if call, ok := value.(*ast.CallExpr); ok && selected(call.Fun, "fault") == "fault.NewRule" {
+						rules[pkg+"."+n.Names[i].Name] = true
+					}
+				}
+			case *ast.SelectorExpr:
+				said := selected(n, pkg)
+				if line(home(dir)) >= line("alarm") && (said == "fault.New" || said == "fault.Newf" || said == "fault.Error") {
+					t.Errorf("%s has %s: declare a fault.Rule, and its sentence in api/refusal", file, said)
+				}
+			case *ast.CallExpr:
+				with, ok := n.Fun.(*ast.SelectorExpr)
+				if !ok || with.Sel.Name != "With" {
+					return true
+				}
+				rule := selected(with.X, pkg)
+				if format, ok := sentences[rule]; ok && len(verb.FindAllString(format, -1)) != len(n.Args) {
+					t.Errorf("%s gives %d fields to %s, whose sentence is %q", file, len(n.Args), rule, format)
+				}
+			}
+			return true
+		})
+	}
+	for rule := range rules {
+		if _, ok := sentences[rule]; !ok {
+			t.Errorf("%s has no sentence in api/refusal", rule)
+		}
+	}
+	for rule := range sentences {
+		if !rules[rule] {
+			t.Errorf("api/refusal has a sentence for %s, which is no rule", rule)
+		}
+	}
+	if len(rules) == 0 {
+		t.Error("there are no rules")
+	}
+}
+
+var verb = regexp.MustCompile(`%[a-z]`)
+
+// sentencesOf are the sentences of api/refusal by the names of the rules.
+func sentencesOf(t *testing.T) map[string]string {
+	files, err := filepath.Glob("api/refusal/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentences, prefixes := map[string]string{}, map[string]string{}
+	for _, file := range files {
+		ast.Inspect(parse(t, file), func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, value := range n.Values {
+					prefixes[n.Names[i].Name] = literal(value, prefixes)
+				}
+			case *ast.KeyValueExpr:
+				if _, rule := n.Key.(*ast.SelectorExpr); rule {
+					sentences[selected(n.Key, "")] = literal(n.Value, prefixes)
+				}
+			}
+			return true
+		})
+	}
+	return sentences
+}
+
+func parse(t *testing.T, file string) *ast.File {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// selected is what an expression names, with the package where it says none.
+func selected(e ast.Expr, pkg string) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return pkg + "." + e.Name
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok {
+			return x.Name + "." + e.Sel.Name
+		}
+	}
+	return ""
+}
+
+// literal is a string of literals and named prefixes.
+func literal(e ast.Expr, prefixes map[string]string) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.BinaryExpr:
+		return literal(e.X, prefixes) + literal(e.Y, prefixes)
+	case *ast.Ident:
+		return prefixes[e.Name]
+	}
+	return ""
+}

@@ -1,0 +1,242 @@
+package pebble_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/check"
+	"godwit.dev/godwit/internal/store/pebble/salvage"
+)
+
+const layered = 1500 // records of layers
+
+// layers makes a store in data whose records are overwritten in one young table, which
+// it gives.
+func layers(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
+	t.Helper()
+	old := open(t, "data", options(t, fs))
+	for n := range layered {
+		if err := old.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("old value of %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, old)
+	compactAll(t, fs)
+	before := named(t, fs, "data", ".sst")
+	o = options(t, fs)
+	o.MemTableBytes = 4 << 20
+	s := open(t, "data", o)
+	for n := range layered {
+		b := put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))
+		if n%10 == 9 {
+			b = new(mutation.Batch)
+			b.Delete(damagedKey(n))
+		}
+		if err := s.Apply(false, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	closed(t, open(t, "data", o)) // which writes the log out
+	for _, p := range named(t, fs, "data", ".sst") {
+		if !slices.Contains(before, p) {
+			path = p
+		}
+	}
+	return o, path
+}
+
+// lookedAt is which of the records of layers are lost. None may have an old value, or
+// be one that was deleted.
+func lookedAt(t *testing.T, s *pebble.Store) (lost []string) {
+	t.Helper()
+	for n := range layered {
+		key := string(damagedKey(n))
+		v, ok, err := s.Get(nil, []byte(key))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case n%10 == 9 && ok:
+			t.Errorf("%q is back: %q", key, v)
+		case n%10 == 9:
+		case !ok:
+			lost = append(lost, key)
+			if err := s.DamageIn([]byte(key), []byte(key+"\x00")); !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("%q is not there, and the store says %v", key, err)
+			}
+		case string(v) != fmt.Sprintf("value of %d", n):
+			t.Errorf("%q is %q", key, v)
+		}
+	}
+	return lost
+}
+
+// A cure for which the disk has no room waits for it; meanwhile nothing old comes back.
+func TestCureWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		o, path := layers(t, fs)
+		flip(t, fs, path, sized(t, fs, path)/3, 3)
+		var log lockedBuffer
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		disk := new(faulty)
+		tries := 0
+		disk.set(func(op errorfs.Op) error {
+			if strings.Contains(op.Path, "godwit-damage") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				tries++
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		o.FS = errorfs.Wrap(fs, disk)
+		s := open(t, "data", o)
+		lost := lookedAt(t, s)
+		synctest.Wait()
+		pass(time.Minute)
+		if tries < 3 || tries > 20 || len(lost) == 0 {
+			t.Errorf("%d tries in a minute, %d records are lost", tries, len(lost))
+		}
+		if strings.Contains(log.String(), "is out of the way") {
+			t.Errorf("cured without its note:\n%s", log.String())
+		}
+		if again := lookedAt(t, s); !slices.Equal(again, lost) {
+			t.Errorf("%d records are lost, and then %d", len(lost), len(again))
+		}
+		disk.set(nil)
+		pass(20 * time.Second)
+		if !strings.Contains(log.String(), "is out of the way") {
+			t.Errorf("not cured when there was room:\n%s", log.String())
+		}
+		if again := lookedAt(t, s); !slices.Equal(again, lost) {
+			t.Errorf("%d records are lost, and then %d", len(lost), len(again))
+		}
+		closed(t, s)
+	})
+}
+
+// Damage that cannot be cured is said once, not tried again, and leaves everything else
+// as it is, also after a start.
+func TestIncurable(t *testing.T) {
+	fs := vfs.NewMem()
+	o, path := layers(t, fs)
+	for _, at := range []int64{sized(t, fs, path) - 30, sized(t, fs, path) - 20} { // in what says where its blocks are
+		flip(t, fs, path, at, 1)
+		flip(t, fs, path, at+1, 2)
+	}
+	var log lockedBuffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	for range 2 {
+		s, err := pebble.Open("data", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 200 {
+			if err := s.Apply(true, put(string(damagedKey(layered+n)), "new")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 200 {
+			if v, ok, err := s.Get(nil, damagedKey(layered+n)); err != nil || !ok || string(v) != "new" {
+				t.Errorf("%q is %q, %v, %v", damagedKey(layered+n), v, ok, err)
+			}
+		}
+		for n := range layered {
+			if _, ok, err := s.Get(nil, damagedKey(n)); ok || err != nil {
+				t.Fatalf("%q, over which the damage is: %v, %v", damagedKey(n), ok, err)
+			}
+		}
+		if s.Damage() == nil {
+			t.Error("the store says that nothing is damaged")
+		}
+		closed(t, s)
+	}
+	if n := strings.Count(log.String(), "damage stays in the way"); n != 2 {
+		t.Errorf("said %d times in two processes:\n%s", n, log.String())
+	}
+}
+
+type anyRecords struct{}
+
+func (anyRecords) Check(_, _ []byte) error          { return nil }
+func (anyRecords) LostEarlier(_, _ []byte) bool     { return false }
+func (anyRecords) Add(_, _ []byte)                  {}
+func (anyRecords) Describe([]byte) (string, string) { return "record", "a test" }
+func (anyRecords) Required(_, _ []byte) bool        { return false }
+
+// A salvage brings back what was kept aside as a damaged block covered it, unless it
+// was written anew; and a check says what is lost.
+func TestSalvageOfWhatWasCovered(t *testing.T) {
+	fs := vfs.NewMem()
+	o, path := layers(t, fs)
+	flip(t, fs, path, sized(t, fs, path)/3, 3)
+	var log lockedBuffer
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := open(t, "data", o)
+	lost := lookedAt(t, s)
+	for n := 0; !strings.Contains(log.String(), "is out of the way") && n < 100; n++ {
+		flood(t, s, 1)
+	}
+	if len(lost) < 10 {
+		t.Fatalf("%d records are lost", len(lost))
+	}
+	anew := lost[:3]
+	for _, key := range anew {
+		if err := s.Apply(true, put(key, "anew")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := new(mutation.Batch)
+	b.Delete([]byte(lost[3]))
+	if err := s.Apply(true, b); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, s)
+	if !strings.Contains(log.String(), "is out of the way") {
+		t.Fatalf("not cured:\n%s", log.String())
+	}
+	report, err := salvage.Run("data", "copy", "copy/store", salvage.Options{FS: fs, Records: anyRecords{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(report.Files, func(f check.File) bool { return f.Name == fs.PathBase(path) }) {
+		t.Errorf("the report does not name the file: %v", report.Files)
+	}
+	o = options(t, fs)
+	s = open(t, "copy/store", o)
+	defer closed(t, s)
+	for i, key := range lost {
+		var n int
+		if _, err := fmt.Sscanf(key, "key %d", &n); err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("old value of %d", n)
+		if i < 3 {
+			want = "anew"
+		}
+		v, ok, err := s.Get(nil, []byte(key))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case i == 3 && ok:
+			t.Errorf("%q, which was deleted since, is back", key)
+		case i != 3 && string(v) != want:
+			t.Errorf("%q is %q, not %q", key, v, want)
+		}
+	}
+	if s.Damage() != nil {
+		t.Errorf("the copy is damaged: %v", s.Damage())
+	}
+}

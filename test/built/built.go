@@ -1,0 +1,57 @@
+// Package built gives tests the programs that they run.
+//
+// make builds the server before the tests and names its binary in GODWIT_BINARY, in a
+// directory that is called by what is in the binary. So go test sees whether a result in
+// its cache is of the same server. Without the variable the server is built here, and
+// go test sees nothing of it: then run the tests with -count=1.
+package built
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+const variable = "GODWIT_BINARY"
+
+// Server is the path of a binary of cmd/godwit, which is in dir if make has built none.
+func Server(dir string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return path, nil
+	}
+	path := filepath.Join(dir, "godwit")
+	return path, build(path, "godwit.dev/godwit/cmd/godwit")
+}
+
+// Program builds a command, which is in a directory below root, the module's, and has
+// nothing of the module that is elsewhere. It runs in a sandbox, too, where there are no
+// libraries.
+func Program(dir, root, command string) (string, error) {
+	if err := Look(filepath.Join(root, command)); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, filepath.Base(command))
+	return path, build(path, "godwit.dev/godwit/"+command, "CGO_ENABLED=0")
+}
+
+// Look has go test see what the files in a directory are: a result in its cache is of
+// the same ones.
+func Look(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			_, err = os.Stat(path) // go test notes it
+		}
+		return err
+	})
+}
+
+func build(path, pkg string, env ...string) error {
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}

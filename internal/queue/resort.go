@@ -20,8 +20,8 @@ type listed struct {
 	layout.Listing
 }
 
-// resortStep is how many groups one step moves.
-const resortStep = 1024
+// resortStep is how many groups one step looks at; a variable for the tests' sake.
+var resortStep = 1024
 
 // Stale reports that the orders are those of an older version. The first command
 // rebuilds them, in commits of a bounded size if its Reader can Flush.

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // decodable fails the test on a commit that no standby would take, and keeps
@@ -146,7 +147,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 // TestStartsAreBounded: a start gives back what very many subscriptions were being
 // delivered in commits of at most 4 MiB, however many of them wait for the disk together.
 func TestStartsAreBounded(t *testing.T) {
-	if unraced(1, 0) == 0 {
+	if soak.Unraced(1, 0) == 0 {
 		t.Skip("fewer subscriptions fit into one commit: without the race detector only")
 	}
 	const subscriptions = 27_000

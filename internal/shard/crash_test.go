@@ -37,7 +37,7 @@ func TestCrash(t *testing.T) {
 		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
+			for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 				w := newCrashWorld(t, seed, how)
 				w.run()
 				interrupted := 0
@@ -53,8 +53,8 @@ func TestCrash(t *testing.T) {
 const crashClients = 6
 
 var (
-	crashAnswers = unraced(3000, 700) // that a run lasts for
-	crashes      = unraced(10, 4)
+	crashAnswers = soak.Unraced(3000, 300) // that a run lasts for
+	crashes      = soak.Unraced(10, 2)
 
 	emptyQueues  = []string{"e0", "e1.fifo"}                                     // are purged, or deleted and made anew
 	senderQueues = append([]string{"q0", "q1", "q2", "q3.fifo"}, emptyQueues...) // the messages of q1 and *.fifo have groups

@@ -33,7 +33,7 @@ type listener struct {
 // stand still and fall behind, and crashes, with steps in the background that come
 // at any moment, every subscription gets once what was published while it was there.
 func TestPostponedOnce(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, unraced(6, 1), 50)) {
+	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(6, 1), 50)) {
 		testPostponedOnce(t, seed)
 	}
 }
@@ -103,7 +103,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	for range 90 {
 		join()
 	}
-	for range 150 {
+	for range soak.Unraced(150, 40) {
 		switch n := r.IntN(20); {
 		case n < 8:
 			var ps []topics.Publication

@@ -18,12 +18,13 @@ import (
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/test/soak"
 )
 
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
-	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, unraced(2, 1)*topics.FanoutStep+200) })
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
 	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.LaterStep+topics.SlowMost, 30) })
 }
 
@@ -46,7 +47,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		if !publishing {
 			return
 		}
-		for _, percent := range []int{r.IntN(100), 0, 100}[:unraced(3, 1)] {
+		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Unraced(3, 1)] {
 			disks = append(disks, fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			}))
@@ -117,7 +118,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.Close()
 		s.Close()
 	}
-	if len(disks) < unraced(12, 4) || halfway == 0 {
+	if len(disks) < soak.Unraced(12, 4) || halfway == 0 {
 		t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
 	}
 }
@@ -394,7 +395,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 	if w.sh.Planned == 0 {
 		t.Error("a publisher would take any number of others along")
 	}
-	if unraced(1, 0) == 0 {
+	if soak.Unraced(1, 0) == 0 {
 		return // what follows writes much
 	}
 	w.goOn()

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/test/soak"
 )
 
 func functionARN(name string) arn.ARN { return arn.Function(region, account, name) }
@@ -187,7 +188,8 @@ func TestCrashWhileUploading(t *testing.T) {
 	e.Close()
 	st.Close()
 	outcomes := map[string]int{}
-	for i, d := range disks {
+	for i := 0; i < len(disks); i += soak.Unraced(1, 2) {
+		d := disks[i]
 		st := openStore(t, d.fs)
 		o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
 		e := openEngine(t, o)

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/test/soak"
 )
 
 // countingStore counts the entries that walks visit.
@@ -41,7 +42,7 @@ func (it countingIterator) Next() bool {
 // restart.
 func TestLockedGroup(t *testing.T) {
 	locked := 216_000
-	if unraced(0, 1) == 1 {
+	if soak.Unraced(0, 1) == 1 {
 		locked = 20_000
 	}
 	const free, each = 1000, 3

@@ -231,11 +231,11 @@ func (w *turns) verify(c turnCrash) (lost int) {
 // TestCrashInTurns: at whichever write of a turn the machine crashes, of what each
 // publisher in it published all or nothing is there, and once; what was accepted is.
 func TestCrashInTurns(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
+	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 		w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
 		s := openStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
 		w.setup(Options{Journal: journalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
-		for range unraced(12, 4) {
+		for range soak.Unraced(12, 2) {
 			w.turn()
 		}
 		if err := w.engine.Close(); err != nil {

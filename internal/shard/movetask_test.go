@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/test/soak"
 )
 
 // operate is what an operator does in a random history: purge a queue, start
@@ -117,7 +118,7 @@ func take(t *testing.T, e *Engine, name string) (bodies []string) {
 // each message is then in exactly one of the two queues, and with the task
 // there, all are in the destination.
 func TestCrashInMoveTask(t *testing.T) {
-	const messages = 60
+	messages := soak.Unraced(60, 20)
 	for _, twoStep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TwoStep=%v", twoStep), func(t *testing.T) {
 			ctx := context.Background()
@@ -170,7 +171,7 @@ func TestCrashInMoveTask(t *testing.T) {
 				if n := len(slices.Compact(all)); n != messages {
 					t.Errorf("seed %d: crash %d: %d messages", seed, i, n)
 				}
-				if task.Status == transfer.MoveCompleted && task.Moved != messages {
+				if task.Status == transfer.MoveCompleted && task.Moved != int64(messages) {
 					t.Errorf("seed %d: crash %d: %d counted", seed, i, task.Moved)
 				}
 				if n := countKeys(t, s, 'X', 0); n > 0 {

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // togglePause is a step of a random history.
@@ -294,7 +295,7 @@ func TestRetryNow(t *testing.T) {
 // holds, in order.
 func TestRetryAllTakesSteps(t *testing.T) {
 	w := newOperatorWorld(t)
-	const n = 5*backlog.OperatorStep + 7
+	n := soak.Unraced(5, 2)*backlog.OperatorStep + 7
 	w.publish(n)
 	w.made()
 	w.advance(time.Second)
@@ -318,7 +319,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 	w.sub = subscribe(t, w.Engine, "t.fifo", "q.fifo", subscriptionID(2))
 	w.pump.every = true
 	w.check(w.SetFault(queueARN("q.fifo"), "unavailable"))
-	n := unraced(4, 2)*backlog.OperatorStep + 7
+	n := soak.Unraced(4, 1)*backlog.OperatorStep + 7
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // besideTopic names another topic of the same shard.
@@ -108,7 +109,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		if !deleting {
 			return
 		}
-		for _, percent := range []int{0, 100, r.IntN(100)}[:unraced(3, 2)] {
+		for _, percent := range []int{r.IntN(101), 0, 100}[:soak.Unraced(3, 1)] {
 			disks = append(disks, crashed{deleted: deleted, recreated: recreated, fs: fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			})})
@@ -205,7 +206,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		must(e.Close())
 		must(s.Close())
 	}
-	if len(disks) < unraced(15, 10) || halfway < unraced(6, 4) || before == 0 {
+	if len(disks) < soak.Unraced(15, 5) || halfway < soak.Unraced(6, 2) || before == 0 {
 		t.Errorf("%d crashes, %d of them half-way, %d before: the test tests nothing", len(disks), halfway, before)
 	}
 }
@@ -302,7 +303,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 // TestDeleteLargeTopic: a topic with more backlogs than a commit could name goes
 // in small commits.
 func TestDeleteLargeTopic(t *testing.T) {
-	subscriptions := unraced(120_000, 5_000)
+	subscriptions := soak.Unraced(120_000, 5_000)
 	ctx := context.Background()
 	s := memory.New()
 	largest := 0
@@ -399,7 +400,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		return ds
 	}
-	for round := range unraced(6, 3) {
+	for round := range soak.Unraced(6, 2) {
 		var clients sync.WaitGroup
 		for i, name := range names {
 			clients.Go(func() {

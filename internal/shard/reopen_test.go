@@ -25,9 +25,10 @@ func seeds(t testing.TB, n int) []uint64 {
 // closing and opening the engine after every command: the answers are equal. The
 // engine is closed in an orderly way; what a crash leaves is for crash_test.go.
 func TestReopenAfterEveryCommand(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, unraced(4, 1), 50)) {
-		plain := runHistory(t, seed, 150, false, false)
-		reopened := runHistory(t, seed, 150, true, false)
+	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
+		steps := soak.Unraced(150, 40)
+		plain := runHistory(t, seed, steps, false, false)
+		reopened := runHistory(t, seed, steps, true, false)
 		compareTranscripts(t, seed, plain, reopened)
 	}
 }
@@ -35,7 +36,7 @@ func TestReopenAfterEveryCommand(t *testing.T) {
 // TestTwoStepTransfersAreEqual runs the same random history with transfers in
 // one commit and in two steps: the answers are equal.
 func TestTwoStepTransfersAreEqual(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, unraced(4, 1), 50)) {
+	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
 		compareTranscripts(t, seed, runHistory(t, seed, 200, false, false), runHistory(t, seed, 200, false, true))
 	}
 }

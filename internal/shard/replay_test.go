@@ -23,7 +23,7 @@ import (
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
 	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
-		for _, seed := range seeds(t, soak.Rounds(t, unraced(2, 1), 50)) {
+		for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 			original := openStore(t, vfs.NewMem())
 			commits := recordHistory(t, seed, original, how)
 			checkStream(t, commits)

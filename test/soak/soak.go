@@ -45,6 +45,16 @@ func Rounds(t testing.TB, short, long int) int {
 	return short
 }
 
+// Unraced is a size that is smaller under the race detector: as much as has every
+// goroutine meet every other. With it Pebble checks itself, too, which takes twenty
+// times as long. make full runs the usual size.
+func Unraced(usual, smaller int) int {
+	if raced {
+		return smaller
+	}
+	return usual
+}
+
 // Seed is the seed of what a test draws: GODWIT_SEED, or the name's, or a random one
 // when soaking. It logs the command that repeats it.
 func Seed(t testing.TB) uint64 {

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/test/soak"
 )
 
 // documentedSample is the policy of the developer guide: 1 s to 60 s, 50
@@ -52,6 +53,9 @@ func TestSchedules(t *testing.T) {
 		{"AWS managed", topic.SQS, retry.AWSManaged, 100_016, retry.AWSManaged.Total()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.attempts > soak.Unraced(200_000, 1000) {
+				t.Skip("too many under the race detector: make full")
+			}
 			v := clock.NewVirtual(start)
 			r := newRig(t, v, refuse, func(o *Options) {
 				o.Senders[topic.SQS] = o.Senders[topic.HTTP]

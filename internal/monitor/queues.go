@@ -26,6 +26,8 @@ type Queues struct {
 	// metrics it looks once, for what came when the queue was gone.
 	active map[*counters]struct{}
 
+	started int64 // the minute of Resume, which goes before all
+
 	ticking sync.Mutex // held by Tick
 	// looking is room for those that Tick looks at. Made anew each minute it would keep
 	// a server with many quiet queues from being at rest.
@@ -272,7 +274,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		// A look at many takes its time.
 		since := q.points.Now().Sub(at)
 		g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
-		if p := sampleOf(c.name.FIFO(), &g, minute); !q.tell(c, minute, &p) {
+		if p := sampleOf(c.name.FIFO(), &g, minute); !q.tell(c, minute, &p, g.Created) {
 			continue
 		}
 		// What is written leaves memory, however many queues there are.

@@ -42,10 +42,14 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if q.points == nil {
 		return nil
 	}
-	for _, queue := range holding {
-		q.of(queue)
-	}
 	minute := metrics.Minute(at)
+	q.started = minute
+	for _, queue := range holding {
+		c := q.of(queue)
+		c.told.mu.Lock()
+		c.told.idle = minute
+		c.told.mu.Unlock()
+	}
 	err := q.points.EachSteady(func(r *metrics.Steady) {
 		d := metrics.SplitDimensions(r.Dimensions)
 		if r.Namespace != "AWS/SQS" || len(d) != 1 {

@@ -114,6 +114,7 @@ type told struct {
 	since  int64      // the minute from which on it is steady; 0: it is not
 	listed int64      // the minute in which the metrics were last listed so; 0: never
 	over   bool       // the queue is gone
+	idle   int64      // the minute from which on nothing was told, as the queue was idle; 0: not known
 }
 
 const (
@@ -125,14 +126,17 @@ const (
 	relist = 15
 )
 
-// tell tells of a minute that is over. wrote says that there is something to be
-// written for it.
-func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample) (wrote bool) {
+// tell tells of a minute that is over, of a queue that was made at a time. wrote says
+// that there is something to be written for it.
+func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
 	t := &c.told
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
 		return false
+	}
+	if t.sample == "" {
+		q.endIdle(c, minute-1, created)
 	}
 	same := t.sample != "" && q.points.Continues(p, t.sample)
 	if same && t.since > 0 {
@@ -192,7 +196,7 @@ func (q *Queues) rest(c *counters, last int64, gone bool) {
 	defer t.mu.Unlock()
 	t.over = t.over || gone
 	q.endSteady(c, last)
-	t.sample = ""
+	t.sample, t.idle = "", last+1
 }
 
 // fill records what a queue tells of a minute, where nothing else is told of it.

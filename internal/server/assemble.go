@@ -249,7 +249,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
 			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
-			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.points, Alarms: monitoring.alarms}).Operations()...),
+			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
 		},

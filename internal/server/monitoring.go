@@ -21,6 +21,7 @@ type monitoring struct {
 	minutes   *monitor.Ticker
 	seconds   *monitor.Ticker // for alarms on periods below a minute
 	points    *metrics.Store
+	reader    *monitor.Reader // of points, and of what idle queues would tell
 	queues    *monitor.Queues
 	topics    *monitor.Topics
 	functions *monitor.Functions
@@ -49,10 +50,11 @@ func openMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) (*m
 		source = nil
 	}
 	m.queues = monitor.NewQueues(source, series, m.minutes.Wake)
+	m.reader = monitor.NewReader(m.points, m.queues)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
 	m.alarms = alarms.New(k, alarms.Options{
-		Metrics: m.points, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
+		Metrics: m.reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
 	})
 	return m, nil
 }
@@ -69,6 +71,7 @@ func (m *monitoring) latest() time.Time {
 // stand at its end, then it is written, and then alarms are evaluated.
 func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 	m.actions.services = engine
+	m.reader.Records(engine)
 	now := deps.Clock.Now()
 	if err := m.queues.Resume(engine.HoldingQueues(), now); err != nil {
 		return fmt.Errorf("which queues were active cannot be read: %w", err)

@@ -184,7 +184,7 @@ func TestDeadLetterQueueMetrics(t *testing.T) {
 	expectQueueMetrics(t, endpoint, "dead", map[string]string{
 		"NumberOfMessagesSent":               "0 0",
 		"NumberOfMessagesReceived":           "0 0",
-		"ApproximateNumberOfMessagesVisible": "1 1",
+		"ApproximateNumberOfMessagesVisible": "0 0 0 1 1",
 		"ApproximateAgeOfOldestMessage":      "60 120",
 	})
 
@@ -196,7 +196,7 @@ func TestDeadLetterQueueMetrics(t *testing.T) {
 		"ApproximateNumberOfMessagesVisible": "1 1 1 0 0 1",
 	})
 	expectQueueMetrics(t, endpoint, "dead", map[string]string{
-		"NumberOfMessagesReceived": "0 0 0", "NumberOfMessagesDeleted": "0 0 0", "ApproximateNumberOfMessagesVisible": "1 1 0",
+		"NumberOfMessagesReceived": "0 0 0", "NumberOfMessagesDeleted": "0 0 0", "ApproximateNumberOfMessagesVisible": "0 0 0 1 1 0",
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/fxamacker/cbor/v2"
 )
 
@@ -163,4 +164,112 @@ func TestTagsOfDeletedAlarms(t *testing.T) {
 	}
 	_, err := c.TagResource(t.Context(), &cloudwatch.TagResourceInput{ResourceARN: in.ResourceARN, Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v")}}})
 	refused(t, err, "ResourceNotFoundException", 404, "")
+}
+
+// A queue that was never used, or is idle, is listed and read as empty, minute by
+// minute, also when it is used again later.
+func TestIdleQueueMetrics(t *testing.T) {
+	endpoint := start(t)
+	c, m := client(endpoint), metricsClient(endpoint)
+	nextMinute(t, endpoint)
+	url := createQueue(t, c, "q")
+	createQueue(t, c, "q.fifo", "FifoQueue", "true")
+	createQueue(t, clientOf(endpoint, region, "111111111111"), "of-another")
+	list := func(filter cloudwatch.ListMetricsInput) (names []string) {
+		t.Helper()
+		for _, metric := range must(m.ListMetrics(t.Context(), &filter))(t).Metrics {
+			names = append(names, strings.TrimPrefix(*metric.MetricName, "ApproximateNumberOfMessages")+" "+*metric.Dimensions[0].Value)
+		}
+		return names
+	}
+	all := []string{"Delayed q", "Delayed q.fifo", "NotVisible q", "NotVisible q.fifo", "Visible q", "Visible q.fifo"}
+	equal(t, "listed", all, list(cloudwatch.ListMetricsInput{}))
+	equal(t, "by namespace", all, list(cloudwatch.ListMetricsInput{Namespace: aws.String("AWS/SQS"), RecentlyActive: types.RecentlyActivePt3h}))
+	equal(t, "by name", all[4:], list(cloudwatch.ListMetricsInput{MetricName: aws.String("ApproximateNumberOfMessagesVisible")}))
+	equal(t, "by queue", []string{"Delayed q", "NotVisible q", "Visible q"}, list(cloudwatch.ListMetricsInput{
+		Dimensions: []types.DimensionFilter{{Name: aws.String("QueueName"), Value: aws.String("q")}},
+	}))
+	for _, none := range []cloudwatch.ListMetricsInput{
+		{Namespace: aws.String("AWS/SNS")},
+		{MetricName: aws.String("NumberOfMessagesSent")},
+		{Dimensions: []types.DimensionFilter{{Name: aws.String("QueueName"), Value: aws.String("none")}}},
+		{Dimensions: []types.DimensionFilter{{Name: aws.String("TopicName")}}},
+	} {
+		equal(t, "nothing else", []string(nil), list(none))
+	}
+
+	putAlarm(t, endpoint, "filled", func(in *cloudwatch.PutMetricAlarmInput) {
+		in.Namespace, in.MetricName, in.Dimensions = aws.String("AWS/SQS"), aws.String("ApproximateNumberOfMessagesVisible"), dimensions("QueueName", "q")
+	})
+	advance(t, endpoint, "3m")
+	read := func(name, queue string) string {
+		t.Helper()
+		return statistic(t, endpoint, "AWS/SQS", "ApproximateNumberOfMessages"+name, "Maximum", "QueueName", queue)
+	}
+	for _, name := range []string{"Visible", "NotVisible", "Delayed"} {
+		equal(t, name, "0 0 0", read(name, "q"))
+		equal(t, name, "0 0 0", read(name, "q.fifo"))
+	}
+	equal(t, "of a queue that is not there", "", read("Visible", "none"))
+	equal(t, "any other metric", "", statistic(t, endpoint, "AWS/SQS", "NumberOfMessagesSent", "Sum", "QueueName", "q"))
+	equal(t, "the alarm", types.StateValueOk, describeAlarm(t, endpoint, "filled").StateValue)
+	r := callMetricsQuery(t, endpoint, "GetMetricStatistics", "Namespace", "AWS/SQS", "MetricName", "ApproximateNumberOfMessagesVisible", "Period", "300",
+		"Dimensions.member.1.Name", "QueueName", "Dimensions.member.1.Value", "q", "Statistics.member.1", "Sum", "Statistics.member.2", "SampleCount",
+		"StartTime", serverTime(t, endpoint).Add(-4*time.Minute).Format(time.RFC3339), "EndTime", serverTime(t, endpoint).Format(time.RFC3339))
+	if want := "<SampleCount>3.0</SampleCount><Sum>0.0</Sum><Unit>Count</Unit>"; !strings.Contains(r.Body, want) {
+		t.Errorf("as a form: %s, want %s", r.Body, want)
+	}
+
+	// Its use does not make the minutes before it any other.
+	must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("m")}))(t)
+	equal(t, "in the minute of its use", "0 0 0", read("Visible", "q"))
+	nextMinute(t, endpoint)
+	equal(t, "used", "0 0 0 1", read("Visible", "q"))
+	equal(t, "used", "0 0 0", read("Delayed", "q"))
+	must(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url}))(t)
+	advance(t, endpoint, "8h")
+	hour := strings.TrimSpace(strings.Repeat("0 ", 60))
+	equal(t, "idle again", hour, read("Visible", "q"))
+	equal(t, "idle again", hour, read("NotVisible", "q"))
+	must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("m"), DelaySeconds: 600}))(t)
+	nextMinute(t, endpoint)
+	equal(t, "used again", strings.TrimPrefix(hour, "0 ")+" 0", read("Visible", "q"))
+	equal(t, "used again", strings.TrimPrefix(hour, "0 ")+" 1", read("Delayed", "q"))
+
+	must(c.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: aws.String(url + ".fifo")}))(t)
+	equal(t, "gone", "", read("Visible", "q.fifo"))
+}
+
+// Many queues are listed in pages, each metric once and in order.
+func TestIdleQueuesInPages(t *testing.T) {
+	endpoint := start(t)
+	c, m := client(endpoint), metricsClient(endpoint)
+	const queues = 400
+	for n := range queues {
+		url := createQueue(t, c, fmt.Sprintf("q%03d", n))
+		if n%7 == 0 { // which has metrics of its own
+			must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("m")}))(t)
+		}
+	}
+	nextMinute(t, endpoint)
+	var names []string
+	pages := cloudwatch.NewListMetricsPaginator(m, &cloudwatch.ListMetricsInput{Namespace: aws.String("AWS/SQS")})
+	for pages.HasMorePages() {
+		page := must(pages.NextPage(t.Context()))(t).Metrics
+		if len(page) > 500 {
+			t.Errorf("%d metrics in a page", len(page))
+		}
+		for _, metric := range page {
+			if name, ok := strings.CutPrefix(*metric.MetricName, "ApproximateNumberOfMessages"); ok && !strings.HasSuffix(name, "Groups") {
+				names = append(names, name+" "+*metric.Dimensions[0].Value)
+			}
+		}
+	}
+	var want []string
+	for _, name := range []string{"Delayed", "NotVisible", "Visible"} {
+		for n := range queues {
+			want = append(want, fmt.Sprintf("%s q%03d", name, n))
+		}
+	}
+	equal(t, "listed", want, names)
 }

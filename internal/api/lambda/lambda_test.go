@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/apitest"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
@@ -34,12 +35,11 @@ var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // asker asks the service, over a real engine whose updates take a second of its clock.
 type asker struct {
-	t       *testing.T
+	*apitest.Asker
 	account string
 	engine  *shard.Engine
 	clock   *clock.Virtual
 	service *Service
-	ops     map[string]api.Operation
 	ran     []invoke.Invocation
 }
 
@@ -47,7 +47,7 @@ func newAsker(t *testing.T) *asker {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(j.Close)
-	a := &asker{t: t, account: account, clock: clock.NewVirtual(now), ops: map[string]api.Operation{}}
+	a := &asker{account: account, clock: clock.NewVirtual(now)}
 	var err error
 	limits := shard.FunctionLimits{CodeBytes: 1 << 30, Executions: 1000, Unreserved: 100}
 	a.engine, err = shard.Open(shard.Options{
@@ -66,9 +66,7 @@ func newAsker(t *testing.T) *asker {
 		revisions++
 		return fmt.Sprintf("00000000-0000-4000-8000-%012d", revisions)
 	}})
-	for _, op := range a.service.Operations() {
-		a.ops[op.Name] = op
-	}
+	a.Asker = apitest.New(t, a.service.Operations(), a.call)
 	return a
 }
 
@@ -80,68 +78,41 @@ func (a *asker) Invoke(_ context.Context, in invoke.Invocation) (invoke.Outcome,
 
 // settle lets what changes come to its end.
 func (a *asker) settle() {
-	a.t.Helper()
-	if _, err := a.clock.Advance(a.t.Context(), time.Second); err != nil {
-		a.t.Fatal(err)
+	a.T.Helper()
+	if _, err := a.clock.Advance(a.T.Context(), time.Second); err != nil {
+		a.T.Fatal(err)
 	}
 }
 
 // queue makes a queue for mappings.
 func (a *asker) queue(name string) {
-	a.t.Helper()
-	if err := a.engine.CreateQueue(a.t.Context(), shard.QueueSpec{ARN: arn.Queue("us-east-1", account, name)}); err != nil {
-		a.t.Fatal(err)
+	a.T.Helper()
+	if err := a.engine.CreateQueue(a.T.Context(), shard.QueueSpec{ARN: arn.Queue("us-east-1", account, name)}); err != nil {
+		a.T.Fatal(err)
 	}
 }
 
-// ask gives the answer in JSON, or the refusal.
-func (a *asker) ask(operation, in string) (string, error) {
-	a.t.Helper()
-	op, ok := a.ops[operation]
-	if !ok {
-		a.t.Fatalf("there is no %s", operation)
-	}
-	input := op.New()
-	if err := json.Unmarshal([]byte(in), input); err != nil {
-		a.t.Fatal(operation, err)
-	}
-	call := &api.Call{
+// call is what a handler knows of a call.
+func (a *asker) call(operation string) *api.Call {
+	return &api.Call{
 		RequestID: "c0ffee00-0000-4000-8000-000000000001", Region: "us-east-1", Account: a.account, AccessKey: "test", Operation: operation,
 		Time: a.clock.Now(), Host: "http://127.0.0.1:4566", RemoteAddr: "127.0.0.1:1", Header: http.Header{},
 	}
-	out, err := op.Invoke(a.t.Context(), call, input)
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return string(text), nil
 }
 
 // step is one request, and what its answer or its refusal's text must have in it.
 type step struct {
 	operation, in string
-	kind          fault.Kind // Internal: it is not refused
+	kind          fault.Kind // ok: it is not refused
 	want          string
 }
 
-const ok = fault.Internal
+const ok = apitest.Answered
 
 func (a *asker) run(steps ...step) {
-	a.t.Helper()
+	a.T.Helper()
 	for _, s := range steps {
-		got, err := a.ask(s.operation, s.in)
-		refusal, _ := errors.AsType[*fault.Error](err)
-		switch {
-		case s.kind == ok && err != nil:
-			a.t.Errorf("%s %.120s: %v", s.operation, s.in, err)
-		case s.kind == ok && !strings.Contains(got, s.want):
-			a.t.Errorf("%s %.120s: %s, want %s", s.operation, s.in, got, s.want)
-		case s.kind != ok && (refusal == nil || refusal.Kind != s.kind || !strings.Contains(refusal.Message, s.want)):
-			a.t.Errorf("%s %.120s: kind %d, %v, %s; want kind %d, %s", s.operation, s.in, fault.KindOf(err), err, got, s.kind, s.want)
-		}
+		a.Check(s.operation, s.in, s.kind, s.want)
 	}
 }
 
@@ -334,7 +305,7 @@ func TestMappings(t *testing.T) {
 		step{"ListEventSourceMappings", `{"FunctionName":"none"}`, ok, `"EventSourceMappings":[]`},
 		step{"CreateEventSourceMapping", `{"EventSourceArn":"` + queue + `","FunctionName":"` + account + `:function:f:1"}`, ok, `"FunctionArn":"` + fARN + `:1"`},
 	)
-	made, err := a.ask("CreateEventSourceMapping", create(`,"FunctionResponseTypes":[]`))
+	made, err := a.Ask("CreateEventSourceMapping", create(`,"FunctionResponseTypes":[]`))
 	var m EventSourceMappingConfiguration
 	if err := errors.Join(err, json.Unmarshal([]byte(made), &m)); err != nil {
 		t.Fatal(err)
@@ -370,7 +341,7 @@ func TestMappings(t *testing.T) {
 func TestDownload(t *testing.T) {
 	a := newAsker(t)
 	a.run(step{"CreateFunction", created(t, "f", ""), ok, ""})
-	got, err := a.ask("GetFunction", `{"FunctionName":"f"}`)
+	got, err := a.Ask("GetFunction", `{"FunctionName":"f"}`)
 	var out GetFunctionOutput
 	if err := errors.Join(err, json.Unmarshal([]byte(got), &out)); err != nil {
 		t.Fatal(err)

@@ -2,13 +2,13 @@ package logs
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/apitest"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
@@ -19,12 +19,9 @@ import (
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // asker asks the service, over a real store of log groups.
-type asker struct {
-	t   *testing.T
-	ops map[string]api.Operation
-}
+type asker struct{ *apitest.Asker }
 
-func newAsker(t *testing.T) *asker {
+func newAsker(t *testing.T) asker {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(j.Close)
@@ -33,59 +30,26 @@ func newAsker(t *testing.T) *asker {
 		t.Fatal(err)
 	}
 	t.Cleanup(groups.Close)
-	a := &asker{t: t, ops: map[string]api.Operation{}}
-	for _, op := range New(groups).Operations() {
-		a.ops[op.Name] = op
-	}
-	return a
-}
-
-// ask gives the answer in JSON, or the refusal.
-func (a *asker) ask(operation, in string) (string, error) {
-	a.t.Helper()
-	op, ok := a.ops[operation]
-	if !ok {
-		a.t.Fatalf("there is no %s", operation)
-	}
-	input := op.New()
-	if err := json.Unmarshal([]byte(in), input); err != nil {
-		a.t.Fatal(operation, err)
-	}
-	out, err := op.Invoke(a.t.Context(), &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}, input)
-	if err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return string(text), nil
+	return asker{apitest.New(t, New(groups).Operations(), func(operation string) *api.Call {
+		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
+	})}
 }
 
 // step is one request, and what its answer or its refusal's text must have in it.
 type step struct {
 	operation, in string
-	kind          fault.Kind // Internal: it is not refused
+	kind          fault.Kind // ok: it is not refused
 	want          string
 }
 
-func (a *asker) run(steps []step) {
-	a.t.Helper()
+func (a asker) run(steps []step) {
+	a.T.Helper()
 	for _, s := range steps {
-		got, err := a.ask(s.operation, s.in)
-		refusal, _ := errors.AsType[*fault.Error](err)
-		switch {
-		case s.kind == fault.Internal && err != nil:
-			a.t.Errorf("%s %.80s: %v", s.operation, s.in, err)
-		case s.kind == fault.Internal && !strings.Contains(got, s.want):
-			a.t.Errorf("%s %.80s: %s, want %s", s.operation, s.in, got, s.want)
-		case s.kind != fault.Internal && (refusal == nil || refusal.Kind != s.kind || !strings.Contains(refusal.Message, s.want)):
-			a.t.Errorf("%s %.80s: kind %d, %v, %s; want kind %d, %s", s.operation, s.in, fault.KindOf(err), err, got, s.kind, s.want)
-		}
+		a.Check(s.operation, s.in, s.kind, s.want)
 	}
 }
 
-const ok = fault.Internal
+const ok = apitest.Answered
 
 func long(n int) string { return strings.Repeat("x", n) }
 
@@ -134,7 +98,7 @@ func TestPages(t *testing.T) {
 		if token != "" {
 			in = `{"limit":2,"nextToken":"` + token + `"}`
 		}
-		text, err := a.ask("DescribeLogGroups", in)
+		text, err := a.Ask("DescribeLogGroups", in)
 		if err != nil {
 			t.Fatal(err)
 		}

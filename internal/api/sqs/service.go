@@ -64,12 +64,16 @@ func New(o Options) *Service {
 	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, region: o.DefaultRegion, urlHost: o.URLHost}
 }
 
+// listing is about what a page of 1,000 queues holds in bytes: their names and URLs, as
+// text and as an answer, and a walk through each shard's names.
+const listing = 1 << 20
+
 // Operations are the operations that this version answers.
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("CreateQueue", s.CreateQueue),
 		api.Op("GetQueueUrl", s.GetQueueUrl).Anywhere(),
-		api.Op("ListQueues", s.ListQueues),
+		api.Op("ListQueues", s.ListQueues).Holding(listing),
 		api.Op("DeleteQueue", s.DeleteQueue),
 		api.Op("GetQueueAttributes", s.GetQueueAttributes),
 		api.Op("SetQueueAttributes", s.SetQueueAttributes),
@@ -86,7 +90,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListQueueTags", s.ListQueueTags),
 		api.Op("AddPermission", s.AddPermission),
 		api.Op("RemovePermission", s.RemovePermission),
-		api.Op("ListDeadLetterSourceQueues", s.ListDeadLetterSourceQueues),
+		api.Op("ListDeadLetterSourceQueues", s.ListDeadLetterSourceQueues).Holding(listing),
 		api.Op("StartMessageMoveTask", s.StartMessageMoveTask),
 		api.Op("ListMessageMoveTasks", s.ListMessageMoveTasks),
 		api.Op("CancelMessageMoveTask", s.CancelMessageMoveTask),

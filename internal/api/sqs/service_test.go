@@ -455,3 +455,17 @@ func TestSetQueueAttributesRefusals(t *testing.T) {
 	})
 	wantFault(t, err, fault.InvalidParameter, "")
 }
+
+// What lists a thousand queues reserves memory before it walks through their names:
+// hundreds of such calls at once took gigabytes.
+func TestListingsReserve(t *testing.T) {
+	held := map[string]int64{}
+	for _, op := range New(Options{}).Operations() {
+		held[op.Name] = op.Answer
+	}
+	for _, name := range []string{"ListQueues", "ListDeadLetterSourceQueues"} {
+		if held[name] < 1<<20 {
+			t.Errorf("%s reserves %d bytes", name, held[name])
+		}
+	}
+}

@@ -31,10 +31,19 @@ func (s *Store) Read(m Metric, unit string, from, to, period int64) (points []Po
 // Each calls f with the points that Read gives, one after the other, so that not all
 // of their distributions are in memory at once. The set is f's.
 func (s *Store) Each(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
+	return s.EachAndZeros(m, unit, from, to, period, Zeros{}, f)
+}
+
+// Zeros are minutes in which a metric is known to be zero although nothing is stored of
+// them: those from From on, below To. They are behind all that is stored of the metric.
+type Zeros struct{ From, To int64 }
+
+// EachAndZeros is Each with zeros where nothing is stored.
+func (s *Store) EachAndZeros(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
 	if period%perMinute != 0 {
-		return s.seconds(m, unit, from, to, period, f)
+		return s.seconds(m, unit, from, to, period, z, f)
 	}
-	return s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute, func(minute int64, set *Set) {
+	return s.minutes(m, unit, from/perMinute, (to+perMinute-1)/perMinute, period/perMinute, z, func(minute int64, set *Set) {
 		f(minute*perMinute, set)
 	})
 }
@@ -72,13 +81,16 @@ func (m *merger) end() {
 }
 
 // minutes is Each in minutes.
-func (s *Store) minutes(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
+func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
 	now := Minute(s.options.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
 	runs, err := s.steadyRuns(m, unit, max(from, now-Retention), min(last, now))
 	if err != nil {
 		return err
+	}
+	if first, behind := max(z.From, from, now-Retention), min(z.To, last, now); first < behind {
+		runs = append(runs, steadyRun{from: first, to: behind})
 	}
 	last = min(last, s.furthest.Load()+1) // a range may end in any future
 	recent, err := s.recent(m, unit, series, false, from, last)
@@ -322,6 +334,14 @@ type Filter struct {
 	Since           int64       // the minute that it was seen in or after
 	Points          bool        // only those that were seen in a point, not those that are steady
 }
+
+// Takes reports whether the filter lets a metric through that is still there.
+func (f *Filter) Takes(m *Metric) bool {
+	return m.Owner == f.Owner && (f.Namespace == "" || f.Namespace == m.Namespace) && f.passes(m)
+}
+
+// Place is where a metric stands in a list, in the order of bytes.
+func (m *Metric) Place() []byte { return metricKey(m) }
 
 // maxLooked bounds how many series one call of List looks at.
 const maxLooked = 20_000

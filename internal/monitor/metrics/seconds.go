@@ -24,10 +24,10 @@ func secondKey(series id, second int64) []byte {
 }
 
 // seconds is Each for periods that are shorter than a minute.
-func (s *Store) seconds(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
+func (s *Store) seconds(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
-	last = min(last, (s.furthest.Load()+1)*perMinute)
+	last = min(last, max(s.furthest.Load()+1, z.To)*perMinute)
 	low := max(from, s.options.Clock.Now().Unix()-keepSeconds)
 	if low >= last {
 		return nil
@@ -37,7 +37,7 @@ func (s *Store) seconds(m Metric, unit string, from, to, period int64, f func(st
 		return err
 	}
 	merged := merger{from: from, period: period, f: f}
-	err = s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1, func(minute int64, set *Set) {
+	err = s.minutes(m, unit, (low+perMinute-1)/perMinute, (last+perMinute-1)/perMinute, 1, z, func(minute int64, set *Set) {
 		start := minute * perMinute
 		for ; len(fine) > 0 && fine[0].at < start; fine = fine[1:] {
 			merged.add(fine[0].at, &fine[0].set)

@@ -23,6 +23,8 @@ type QueueGauges struct {
 	// Quiet and QuietOldestAge are those of what does not belong to noisy tenants.
 	Quiet          queue.Counts
 	QuietOldestAge time.Duration
+
+	Created time.Time
 }
 
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
@@ -65,7 +67,7 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err er
 			return err
 		}
 		now := sh.Now()
-		g.Counts = sh.Counts(qs, now)
+		g.Counts, g.Created = sh.Counts(qs, now), time.UnixMilli(qs.Record.Created)
 		tx.Commit()
 		groups := qs.Machine.Groups(now)
 		g.GroupsInFlight, g.NoisyGroups, g.Quiet = groups.InFlight, len(groups.Noisy), groups.Quiet

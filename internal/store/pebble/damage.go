@@ -93,7 +93,7 @@ func (s *Store) damagedFile(name string, err error) {
 		name = "a file of before"
 	} else {
 		s.blocks.Learn(name, err)
-		s.cures.want(name, err)
+		s.repairs.want(name, err)
 	}
 	d.mu.Lock()
 	_, known := d.files[name]
@@ -267,7 +267,7 @@ type iterator struct {
 	lower   []byte
 	upper   []byte
 	from    []byte // where the way up began; nil: at lower
-	passed  int    // keys since from; damage may be cured while it is passed
+	passed  int    // keys since from; damage may be repaired while it is passed
 	sought  []byte // the memory of a from
 	started bool
 	key     []byte // of a value that cannot be read, at which it stands; nil: at none
@@ -406,7 +406,7 @@ func (i *iterator) pastUp(err error) bool {
 	passed := 0
 	for ok := seek(i.fresh(), bad); ok; ok = i.it.Next() {
 		if passed == i.passed {
-			return true // it has been cured
+			return true // it has been repaired
 		}
 		passed++
 		bad = append(append(bad[:0], i.it.Key()...), 0)
@@ -490,7 +490,7 @@ func (i *iterator) pastDown(err error) bool {
 	}
 	for passed := 0; ok; ok = i.it.Prev() {
 		if passed == i.passed {
-			return true // it has been cured
+			return true // it has been repaired
 		}
 		passed++
 		end = bytes.Clone(i.it.Key())

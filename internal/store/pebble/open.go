@@ -172,12 +172,12 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.room.Opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
-	s.rest.ctx, s.rest.stop = context.WithCancel(context.Background())
-	s.cures.ctx, s.cures.stop = context.WithCancel(context.Background())
+	s.idleMerge.ctx, s.idleMerge.stop = context.WithCancel(context.Background())
+	s.repairs.ctx, s.repairs.stop = context.WithCancel(context.Background())
 	s.lock = lock
 	s.gate.change(func() { s.gate.ready = true })
 	s.lookAtLayers()
-	s.cures.opened(s.cure)
+	s.repairs.opened(s.repair)
 	// What the last process deleted may still take its space.
 	s.note(0, leastDeletes)
 	return s, nil

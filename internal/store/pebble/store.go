@@ -44,11 +44,11 @@ type Store struct {
 	fatal func(error)
 	log   *slog.Logger
 
-	dropped dropped
-	rest    rest
-	reclaim reclaim
-	cures   cures
-	gate    gate
+	dropped   dropped
+	idleMerge idleMerge
+	reclaim   reclaim
+	repairs   repairs
+	gate      gate
 
 	failure atomic.Pointer[error]
 
@@ -96,7 +96,7 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	}
 	defer s.using.RUnlock()
 	if s.damage.any.Load() {
-		defer s.cures.views.Enter().Leave()
+		defer s.repairs.views.Enter().Leave()
 	}
 	return s.get(s.db, dst, key)
 }
@@ -132,7 +132,7 @@ func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, erro
 	if s.damage.any.Load() {
 		upper = hidden(upper)
 	}
-	open := s.cures.views.Enter()
+	open := s.repairs.views.Enter()
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		open.Leave()
@@ -158,8 +158,8 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 	}
 	defer s.using.RUnlock()
 	s.admit()
-	s.cures.writing.RLock()
-	defer s.cures.writing.RUnlock()
+	s.repairs.writing.RLock()
+	defer s.repairs.writing.RUnlock()
 	size, count, deletes, ranges := 0, 0, 0, false
 	for _, b := range batches {
 		size += b.Size()
@@ -301,7 +301,7 @@ func (s *Store) Snapshot() store.Snapshot {
 		return &snapshot{store: s}
 	}
 	defer s.using.RUnlock()
-	open := s.cures.views.Enter()
+	open := s.repairs.views.Enter()
 	return &snapshot{store: s, view: s.db.NewSnapshot(), open: open}
 }
 
@@ -365,7 +365,7 @@ func (s *Store) Checkpoint(dir string) error {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	// Last, so that one that was cut short is refused.
-	if err := errors.Join(s.cures.notes.CopyTo(dir), writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
+	if err := errors.Join(s.repairs.notes.CopyTo(dir), writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	return nil
@@ -376,8 +376,8 @@ func (s *Store) Checkpoint(dir string) error {
 func (s *Store) Close() error {
 	s.gate.close()
 	s.dropped.end()
-	s.rest.end()
-	s.cures.end()
+	s.idleMerge.end()
+	s.repairs.end()
 	s.room.Close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
+	"godwit.dev/godwit/test/soak"
 )
 
 type noLog struct{}
@@ -147,7 +148,7 @@ func TestRewriteMeetsDamage(t *testing.T) {
 // TestStandInsKeepTheOrder: a search in a table of which any block is replaced finds no
 // key before the one that is sought. Pebble would begin again, for ever.
 func TestStandInsKeepTheOrder(t *testing.T) {
-	const records = 2000
+	records := soak.Unraced(2000, 500)
 	disk := vfs.NewMem()
 	db, err := pebble.Open("data", &pebble.Options{FS: disk, FormatMajorVersion: pebble.FormatValueSeparation, Logger: noLog{}})
 	if err != nil {

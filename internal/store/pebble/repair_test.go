@@ -149,14 +149,14 @@ func TestDamagedYoungTable(t *testing.T) {
 	closed(t, s)
 }
 
-// TestCures: whatever block of a table or of values is damaged, whenever, writes go on,
+// TestRepairs: whatever block of a table or of values is damaged, whenever, writes go on,
 // what is not in the block can be read, nothing that was deleted or overwritten comes
 // back, and what cannot be read is said to be damaged; after a start, too.
-func TestCures(t *testing.T) {
-	soak.Campaign(t, unraced(12, 3), func(t *testing.T, seed uint64) { testCures(t, soak.Rand(seed, 0)) })
+func TestRepairs(t *testing.T) {
+	soak.Campaign(t, soak.Unraced(12, 1), func(t *testing.T, seed uint64) { testRepairs(t, soak.Rand(seed, 0)) })
 }
 
-func testCures(t *testing.T, r *rand.Rand) {
+func testRepairs(t *testing.T, r *rand.Rand) {
 	fs := vfs.NewCrashableMem()
 	o := options(t, fs)
 	var log lockedBuffer
@@ -338,9 +338,9 @@ func (m *model) check() {
 	}
 }
 
-// A crash at any operation of a cure loses nothing more, and lets nothing come back.
-func TestCrashWhileCuring(t *testing.T) {
-	const records = 3000
+// A crash at any operation of a repair loses nothing more, and lets nothing come back.
+func TestCrashWhileRepairing(t *testing.T) {
+	records := soak.Unraced(3000, 1600)
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))
 	for n := range records {
@@ -398,7 +398,7 @@ func TestCrashWhileCuring(t *testing.T) {
 	if len(crashes) < 12 || !strings.Contains(log.String(), "out of the way") {
 		t.Fatalf("%d crashes:\n%s", len(crashes), log.String())
 	}
-	for i := 0; i < len(crashes); i += unraced(1, 6) {
+	for i := 0; i < len(crashes); i += soak.Unraced(1, 12) {
 		o := options(t, crashes[i])
 		o.Logger = slog.New(slog.DiscardHandler)
 		s := open(t, "data", o)

@@ -42,19 +42,19 @@ func TestSpaceIsGivenBackAtRest(t *testing.T) {
 		o := options(t, fs)
 		o.MemTableBytes = 1 << 20
 		s := open(t, "data", o)
-		rest := func(d time.Duration) {
+		idle := func(d time.Duration) {
 			t.Helper()
 			for range d / (5 * time.Second) {
 				pass(5 * time.Second)
 				synctest.Wait()
 			}
 		}
-		rest(time.Minute) // what a start does is over
+		idle(time.Minute) // what a start does is over
 		restful(t, s, 400)
 		if size := tables(t, fs, "data"); size < 4<<20 {
 			t.Fatalf("only %d bytes are in tables: the test tests nothing", size)
 		}
-		rest(2 * time.Minute)
+		idle(2 * time.Minute)
 		if size := tables(t, fs, "data"); size > 100<<10 {
 			t.Errorf("tables take %d bytes with nothing in them, two minutes later", size)
 		}
@@ -62,13 +62,13 @@ func TestSpaceIsGivenBackAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest(3 * time.Minute)
+		idle(3 * time.Minute)
 		after, err := fs.List("data")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(before) != len(after) {
-			t.Errorf("a store at rest wrote: %q, before %q", after, before)
+			t.Errorf("a store that is idle wrote: %q, before %q", after, before)
 		}
 
 		// A process that ends at once leaves it to the next one.
@@ -76,7 +76,7 @@ func TestSpaceIsGivenBackAtRest(t *testing.T) {
 		closed(t, s)
 		s = open(t, "data", o)
 		defer closed(t, s)
-		rest(2 * time.Minute)
+		idle(2 * time.Minute)
 		if size := tables(t, fs, "data"); size > 100<<10 {
 			t.Errorf("tables take %d bytes with nothing in them, two minutes after a start", size)
 		}

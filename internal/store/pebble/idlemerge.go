@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// restEvery is how often it is looked whether the store is at rest, while
+	// idleCheckEvery is how often it is checked whether the store is idle, while
 	// anything that was deleted may take space.
-	restEvery = 10 * time.Second
+	idleCheckEvery = 10 * time.Second
 
-	// A store is at rest if there were at most quietWrites writes since the last look:
+	// A store is idle if there were at most quietWrites writes since the last look:
 	// under load, the tables that it makes are merged anyway.
 	quietWrites = 5000
 
@@ -25,10 +25,10 @@ const (
 	leastDeletes = 200
 )
 
-// rest gives the space of deleted records back once the store is left alone. The
+// idleMerge reclaims the space of deleted records while the store is idle. The
 // deletes are in the write buffer then, or in a few young tables, and Pebble would
 // merge neither before more is written, which may be never.
-type rest struct {
+type idleMerge struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 
@@ -44,20 +44,20 @@ type rest struct {
 
 // note counts writes, and sees to it that their space is given back.
 func (s *Store) note(writes, deletes int) {
-	r := &s.rest
+	r := &s.idleMerge
 	r.writes.Add(int64(writes))
 	if deletes == 0 {
 		return
 	}
 	r.deletes.Add(int64(deletes))
 	if !r.looking.Load() && !r.looking.Swap(true) {
-		r.looks.After(restEvery, s.look)
+		r.looks.After(idleCheckEvery, s.look)
 	}
 }
 
-// look merges the youngest tables if the store is at rest and enough was deleted.
+// look merges the youngest tables if the store is idle and enough was deleted.
 func (s *Store) look() {
-	r := &s.rest
+	r := &s.idleMerge
 	writes := r.writes.Load()
 	quiet := writes-r.seen <= quietWrites
 	r.seen = writes
@@ -81,7 +81,7 @@ func (s *Store) look() {
 			r.again--
 		}
 	}
-	r.looks.After(restEvery, s.look)
+	r.looks.After(idleCheckEvery, s.look)
 }
 
 // mergeYoung puts as many layers over the youngest tables as it takes for Pebble to
@@ -89,7 +89,7 @@ func (s *Store) look() {
 // that do as well. The work is bounded by the youngest tables and what lies directly
 // below them; values that stand apart from their keys are not read for it.
 func (s *Store) mergeYoung() (through bool, err error) {
-	r := &s.rest
+	r := &s.idleMerge
 	for range layers + 1 {
 		if r.writes.Load()-r.seen > quietWrites {
 			return false, nil
@@ -116,7 +116,7 @@ func (s *Store) oneLayer() (done <-chan struct{}, err error) {
 }
 
 // end stops the looks.
-func (r *rest) end() {
+func (r *idleMerge) end() {
 	r.looks.Refuse()
 	r.stop()
 	r.looks.End()

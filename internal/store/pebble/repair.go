@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// cureAgain is how long after a cure that did not succeed the next is tried.
-	cureAgain = 10 * time.Second
+	// repairRetryDelay is how long after a repair that did not succeed the next is tried.
+	repairRetryDelay = 10 * time.Second
 
 	// Records that damage covers are written at once up to coverRecords of coverBytes:
 	// other writes wait meanwhile.
@@ -37,13 +37,13 @@ const (
 	maxValues = 1 << 16
 )
 
-// cures takes damage out of the way of compactions. A damaged block of a table is noted
+// repairs takes damage out of the way of compactions. A damaged block of a table is noted
 // with the keys that it may hold; what lies below it of these keys, and would come to
 // light without it, is deleted and kept aside, in the same commits; then a block
 // without records stands for it. A reading of these keys goes on finding nothing, and
 // DamageIn saying why. A damaged block of values is noted with the keys that refer to
 // it, and one with empty values stands for it.
-type cures struct {
+type repairs struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	run   pace.Delayed
@@ -53,7 +53,7 @@ type cures struct {
 	mu     sync.Mutex // guards what follows
 	begin  func()     // nil: not yet
 	wanted map[string]places
-	stuck  map[string]bool // what cannot be cured
+	stuck  map[string]bool // what cannot be repaired
 
 	// Held while a write is applied; and alone while what damage covers is.
 	writing sync.RWMutex
@@ -63,8 +63,8 @@ type cures struct {
 // places are damaged blocks of a file: their lengths by their offsets, in bytes.
 type places map[int64]int64
 
-// want has a file cured. It may be called with any lock held.
-func (c *cures) want(file string, err error) {
+// want has a file repaired. It may be called with any lock held.
+func (c *repairs) want(file string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := c.wanted[file]
@@ -86,15 +86,15 @@ func (c *cures) want(file string, err error) {
 	}
 }
 
-// isStuck reports whether there is damage that cannot be cured.
-func (c *cures) isStuck() bool {
+// isStuck reports whether there is damage that cannot be repaired.
+func (c *repairs) isStuck() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.stuck) > 0
 }
 
 // opened begins what was wanted so far.
-func (c *cures) opened(run func()) {
+func (c *repairs) opened(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begin = run
@@ -103,8 +103,8 @@ func (c *cures) opened(run func()) {
 	}
 }
 
-// end stops the cures.
-func (c *cures) end() {
+// end stops the repairs.
+func (c *repairs) end() {
 	c.run.Refuse()
 	c.stop()
 	c.run.End()
@@ -113,22 +113,22 @@ func (c *cures) end() {
 // errStuck reports damage that cannot be taken out of the way.
 var errStuck = errors.New("compactions cannot go past it")
 
-// cure cures what is wanted.
-func (s *Store) cure() {
-	c := &s.cures
+// repair repairs what is wanted.
+func (s *Store) repair() {
+	c := &s.repairs
 	c.one.Lock()
 	defer c.one.Unlock()
 	c.mu.Lock()
 	wanted := c.wanted
 	c.wanted = nil
 	c.mu.Unlock()
-	cured, again := false, false
+	repaired, again := false, false
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if c.ctx.Err() != nil {
 			return
 		}
-		done, err := s.cureFile(name, wanted[name])
-		cured = cured || done
+		done, err := s.repairFile(name, wanted[name])
+		repaired = repaired || done
 		switch {
 		case err == nil:
 		case c.ctx.Err() != nil || s.failed() != nil:
@@ -157,17 +157,17 @@ func (s *Store) cure() {
 			c.mu.Unlock()
 		}
 	}
-	if cured {
+	if repaired {
 		s.merging.mended()
 	}
 	if again {
-		c.run.After(cureAgain, s.cure)
+		c.run.After(repairRetryDelay, s.repair)
 	}
 }
 
-// cureFile takes the damage of a file out of the way. It reports whether there was any
+// repairFile takes the damage of a file out of the way. It reports whether there was any
 // that was in the way.
-func (s *Store) cureFile(name string, at places) (done bool, err error) {
+func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	if err := s.enter(); err != nil {
 		return false, err
 	}
@@ -188,9 +188,9 @@ func (s *Store) cureFile(name string, at places) (done bool, err error) {
 		return false, err
 	}
 	if suffix == "sst" {
-		return s.cureTable(v, number, name, at)
+		return s.repairTable(v, number, name, at)
 	}
-	return s.cureValues(v, number, name, at)
+	return s.repairValues(v, number, name, at)
 }
 
 // version is what the manifest says now.
@@ -203,9 +203,9 @@ func (s *Store) version() (*files.Version, error) {
 	return v, err
 }
 
-// cureTable takes the damaged blocks of a table out of the way.
-func (s *Store) cureTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
-	before, _ := s.cures.notes.Of(name)
+// repairTable takes the damaged blocks of a table out of the way.
+func (s *Store) repairTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
+	before, _ := s.repairs.notes.Of(name)
 	known := func(offset int64) bool {
 		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
 	}
@@ -254,7 +254,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	if before.Ready && len(before.Flips) == len(flips) && !slices.ContainsFunc(bad, func(b files.Block) bool { return !known(b.Offset) }) {
 		return false, nil
 	}
-	if err := s.cures.notes.Check(&note); err != nil {
+	if err := s.repairs.notes.Check(&note); err != nil {
 		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	if err := s.quarantine(&note); err != nil {
@@ -264,7 +264,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 	if err != nil {
 		return false, err
 	}
-	if err := s.cures.views.Pass(s.cures.ctx); err != nil {
+	if err := s.repairs.views.Pass(s.repairs.ctx); err != nil {
 		return false, err
 	}
 	note.Ready = true
@@ -273,7 +273,7 @@ func (s *Store) cureTable(v *files.Version, number uint64, name string, at place
 
 // quarantine makes a note durable, and has readings know of it.
 func (s *Store) quarantine(note *quarantine.Note) error {
-	if err := s.cures.notes.Put(*note); err != nil {
+	if err := s.repairs.notes.Put(*note); err != nil {
 		return err
 	}
 	s.blocks.Keep(note.File)
@@ -366,8 +366,8 @@ func (s *Store) candidates(v *files.Version, t *files.Table, span quarantine.Spa
 		if bytes.Compare(w.Key, span.Last) > 0 {
 			return errEnough
 		}
-		if s.cures.ctx.Err() != nil {
-			return s.cures.ctx.Err()
+		if s.repairs.ctx.Err() != nil {
+			return s.repairs.ctx.Err()
 		}
 		return f(w)
 	})
@@ -382,8 +382,8 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	if len(batch) == 0 {
 		return 0, nil
 	}
-	s.cures.writing.Lock()
-	defer s.cures.writing.Unlock()
+	s.repairs.writing.Lock()
+	defer s.repairs.writing.Unlock()
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	for i := range batch {
@@ -419,13 +419,13 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	return covered, s.commit(b, pebble.Sync)
 }
 
-// cureValues takes damaged blocks of a file of values out of the way.
-func (s *Store) cureValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
+// repairValues takes damaged blocks of a file of values out of the way.
+func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return false, nil // it is no part of the store any more
 	}
 	path := s.fs.PathJoin(s.dir, name)
-	note, _ := s.cures.notes.Of(name)
+	note, _ := s.repairs.notes.Of(name)
 	note.File, note.Found, note.Ready = name, clock.System.Now(), true
 	note.Blocks, note.Spans = slices.Clone(note.Blocks), slices.Clone(note.Spans)
 	mend := func(offset, length int64) error {
@@ -470,7 +470,7 @@ func (s *Store) cureValues(v *files.Version, number uint64, name string, at plac
 		return false, nil
 	}
 	note.Reason = damageOf(&note)
-	if err := s.cures.notes.Check(&note); err != nil {
+	if err := s.repairs.notes.Check(&note); err != nil {
 		return false, fmt.Errorf("%w: %w", errStuck, err)
 	}
 	return s.replace(&note, 0)
@@ -498,8 +498,8 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 			index, is = block.Index(a.Block, a.Value)
 		}
 		switch {
-		case s.cures.ctx.Err() != nil:
-			return s.cures.ctx.Err()
+		case s.repairs.ctx.Err() != nil:
+			return s.repairs.ctx.Err()
 		case !is:
 			following = false
 			return nil
@@ -529,13 +529,13 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 // recall has what earlier processes noted known, before the store is opened.
 func (s *Store) recall() error {
 	var err error
-	if s.cures.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
+	if s.repairs.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
 		s.log.Error("what damage there was before cannot be said", "error", err.Error())
 		s.damage.note(&quarantine.Note{File: quarantine.Name, Reason: "it says what else is damaged, and cannot be read"})
 	} else if err != nil {
 		return err
 	}
-	for _, note := range s.cures.notes.All() {
+	for _, note := range s.repairs.notes.All() {
 		s.log.Warn("a file of the store was found to be damaged earlier", "file", note.File, "found", note.Found, "places", len(note.Spans))
 		s.blocks.Keep(note.File)
 		s.damage.note(&note)
@@ -544,7 +544,7 @@ func (s *Store) recall() error {
 				continue
 			}
 		}
-		s.cures.want(note.File, errors.New(note.Reason))
+		s.repairs.want(note.File, errors.New(note.Reason))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -15,19 +17,19 @@ import (
 // life, and after a restart too.
 func TestHandleOfAnotherQueue(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
-	e := openEngine(t, o)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System}
+	e := shardtest.Open(t, o)
 	for _, name := range []string{"mine", "other"} {
-		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(name)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	receive := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("mine"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("mine"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("mine"), Max: 1, Visibility: 1e12})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("mine"), Max: 1, Visibility: 1e12})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -35,11 +37,11 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	}
 	use := func(name, handle string) error {
 		t.Helper()
-		deleted, err := e.DeleteMessages(ctx, queueARN(name), []string{handle})
+		deleted, err := e.DeleteMessages(ctx, shardtest.QueueARN(name), []string{handle})
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed, err := e.ChangeVisibility(ctx, queueARN(name), []queues.VisibilityChange{{Handle: handle}})
+		changed, err := e.ChangeVisibility(ctx, shardtest.QueueARN(name), []queues.VisibilityChange{{Handle: handle}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +54,10 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	if err := use("other", old); fault.KindOf(err) != fault.ReceiptHandleIsInvalid {
 		t.Errorf("in another queue: %v", err)
 	}
-	if err := e.DeleteQueue(ctx, queueARN("mine")); err != nil {
+	if err := e.DeleteQueue(ctx, shardtest.QueueARN("mine")); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("mine")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("mine")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := use("mine", old); fault.KindOf(err) != fault.ReceiptHandleIsInvalid {
@@ -63,12 +65,12 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	}
 	handle := receive()
 	e.Close()
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	defer e.Close()
 	if err := use("mine", handle); err != nil {
 		t.Errorf("after a restart: %v", err)
 	}
-	if info, err := e.QueueInfo(ctx, queueARN("mine")); err != nil || info.Counts != (queue.Counts{}) {
+	if info, err := e.QueueInfo(ctx, shardtest.QueueARN("mine")); err != nil || info.Counts != (queue.Counts{}) {
 		t.Errorf("after the delete: %+v, %v", info.Counts, err)
 	}
 }

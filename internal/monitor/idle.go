@@ -1,0 +1,272 @@
+package monitor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// A queue that is idle is not looked at each minute, and nothing is stored of it. What
+// it would tell is known all the same: that it holds nothing. Whoever reads metrics is
+// told so as long as it is idle; when it is used again that is written, as one run.
+
+// idleMetrics are those that an idle queue has, in order.
+var idleMetrics = []string{
+	"ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesVisible",
+}
+
+// QueueRecords tells of queues: *shard.Engine.
+type QueueRecords interface {
+	Gauger
+	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
+}
+
+// Reader is the metrics of a store and those of idle queues.
+type Reader struct {
+	*metrics.Store
+	queues  *Queues
+	records QueueRecords // nil: not yet
+}
+
+// NewReader makes a Reader, of the store alone until it knows the Records.
+func NewReader(points *metrics.Store, queues *Queues) *Reader {
+	return &Reader{Store: points, queues: queues}
+}
+
+// Records says who tells of queues. It is called before anybody reads.
+func (r *Reader) Records(records QueueRecords) { r.records = records }
+
+// Each is metrics.Store's, with zeros for the minutes in which a queue was idle.
+func (r *Reader) Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error {
+	z := metrics.Zeros{}
+	if unit == count {
+		var err error
+		if z, err = r.zeros(&m); err != nil {
+			return err
+		}
+	}
+	return r.EachAndZeros(m, unit, from, to, period, z, f)
+}
+
+// Read gives the points of Each.
+func (r *Reader) Read(m metrics.Metric, unit string, from, to, period int64) (points []metrics.Point, err error) {
+	err = r.Each(m, unit, from, to, period, func(start int64, set *metrics.Set) {
+		points = append(points, metrics.Point{Start: start, Set: *set})
+	})
+	return points, err
+}
+
+// Units is metrics.Store's, with the unit of what idle queues tell.
+func (r *Reader) Units(m metrics.Metric) ([]string, error) {
+	units, err := r.Store.Units(m)
+	if err != nil || slices.Contains(units, count) {
+		return units, err
+	}
+	if z, err := r.zeros(&m); err != nil || z.From >= z.To {
+		return units, err
+	}
+	units = append(units, count)
+	slices.Sort(units)
+	return units, nil
+}
+
+// idleQueue is the queue that a metric of idle queues is about.
+func (r *Reader) idleQueue(m *metrics.Metric) (queue arn.ARN, ok bool) {
+	if r.records == nil || r.queues.points == nil || m.Namespace != "AWS/SQS" || !slices.Contains(idleMetrics, m.Name) {
+		return queue, false
+	}
+	d := metrics.SplitDimensions(m.Dimensions)
+	if len(d) != 1 || d[0].Name != "QueueName" {
+		return queue, false
+	}
+	return arn.Queue(m.Region, m.Account, d[0].Value), true
+}
+
+// zeros are the minutes that a metric is zero in as its queue is idle.
+func (r *Reader) zeros(m *metrics.Metric) (z metrics.Zeros, err error) {
+	queue, ok := r.idleQueue(m)
+	if !ok {
+		return z, nil
+	}
+	g, err := r.records.SampleQueue(queue)
+	if fault.KindOf(err) == fault.QueueDoesNotExist || fault.KindOf(err) == fault.Unavailable {
+		return z, nil
+	}
+	if err != nil || g.Created.Unix() <= 0 { // of a queue that was salvaged it may not be known
+		return z, err
+	}
+	z.From, ok, err = r.queues.idleSince(queue, g.Created)
+	if ok {
+		z.To = metrics.Minute(r.Now())
+	}
+	return z, err
+}
+
+// idleSince is the minute from which on nothing was told of a queue that was made at a
+// time; ok is false while it tells of itself.
+func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok bool, err error) {
+	q.mu.Lock()
+	c := q.totals[queue]
+	q.mu.Unlock()
+	if c == nil {
+		from, err = q.neverTold(queue, created)
+		return from, err == nil, err
+	}
+	c.told.mu.Lock()
+	defer c.told.mu.Unlock()
+	if c.told.sample != "" {
+		return 0, false, nil
+	}
+	from, err = q.idleOf(c, created)
+	return from, err == nil, err
+}
+
+// idleOf is idleSince for a queue that tells nothing now, under told's lock.
+func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) {
+	if c.told.idle > 0 {
+		return max(c.told.idle, metrics.Minute(created)), nil
+	}
+	return q.neverTold(c.name, created)
+}
+
+// neverTold is idleSince for a queue that told nothing since the start. If it did
+// before, it has been idle since then at the least.
+func (q *Queues) neverTold(queue arn.ARN, created time.Time) (from int64, err error) {
+	units, err := q.points.Units(metrics.Metric{
+		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
+		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}),
+	})
+	if err != nil || len(units) == 0 {
+		return metrics.Minute(created), err
+	}
+	return max(metrics.Minute(created), q.started), nil
+}
+
+// endIdle writes that a queue, which is about to tell of itself, was idle up to a
+// minute, under told's lock.
+func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
+	if created.Unix() <= 0 || last < metrics.Minute(created) {
+		return
+	}
+	from, err := q.idleOf(c, created)
+	if err != nil || last < from { // what cannot be read now is left out
+		return
+	}
+	var p metrics.Sample
+	if c.name.FIFO() {
+		p.Layout = fifoQueue
+	}
+	for _, level := range [...]int{visible, notVisible, delayed} {
+		p.Set(level, 0)
+	}
+	run := c.steady()
+	run.From, run.Sample = max(from, last-metrics.Retention), p.Encode()
+	q.points.EndSteady(run, last, true)
+	c.told.idle = last + 1
+}
+
+// listedAtOnce is how many metrics a call of List gives at most.
+const listedAtOnce = 501
+
+// List is metrics.Store's, with the metrics of idle queues.
+func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error) {
+	if r.records == nil || r.queues.points == nil || filter.Namespace != "" && filter.Namespace != "AWS/SQS" {
+		return r.Store.List(filter, after, f)
+	}
+	var all []metrics.Metric
+	next, err = r.Store.List(filter, after, func(m metrics.Metric) bool {
+		if len(all) == listedAtOnce {
+			return false
+		}
+		all = append(all, m)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	idle, end, err := r.listIdle(&filter, after)
+	if err != nil {
+		return nil, err
+	}
+	if end != nil && (next == nil || slices.Compare(end, next) < 0) {
+		next = end
+	}
+	all = append(all, idle...)
+	byPlace := func(a, b metrics.Metric) int { return slices.Compare(a.Place(), b.Place()) }
+	slices.SortFunc(all, byPlace)
+	all = slices.CompactFunc(all, func(a, b metrics.Metric) bool { return a == b })
+	place := after
+	for i := range all {
+		at := all[i].Place()
+		if next != nil && slices.Compare(at, next) > 0 {
+			break
+		}
+		if !f(all[i]) {
+			return place, nil
+		}
+		place = at
+	}
+	return next, nil
+}
+
+// listIdle gives the metrics of queues, idle or not, that stand behind a place, in
+// order, and where they go on; nil: there are no others.
+func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.Metric, next []byte, err error) {
+	only := ""
+	for _, d := range filter.Dimensions {
+		if d.Name == "QueueName" {
+			only = d.Value
+		}
+	}
+	for _, name := range idleMetrics {
+		if filter.Name != "" && filter.Name != name {
+			continue
+		}
+		of := func(queue string) metrics.Metric {
+			return metrics.Metric{
+				Owner: filter.Owner, Namespace: "AWS/SQS", Name: name,
+				Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue}),
+			}
+		}
+		from, ahead := behindQueue(of(""), after)
+		for ahead {
+			names, more, err := r.records.ListQueues(context.Background(), filter.Region, filter.Account, only, from, listedAtOnce)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, queue := range names {
+				m := of(queue)
+				if slices.Compare(m.Place(), after) <= 0 || !filter.Takes(&m) {
+					continue
+				}
+				if all = append(all, m); len(all) == listedAtOnce {
+					return all, m.Place(), nil
+				}
+			}
+			if ahead = more && only == ""; ahead {
+				from = names[len(names)-1]
+			}
+		}
+	}
+	return all, nil, nil
+}
+
+// behindQueue is the name of the queue behind which the list of a metric goes on, of
+// which first stands before all queues; empty: it begins. ahead is false if the place
+// after is behind all of it.
+func behindQueue(first metrics.Metric, after []byte) (queue string, ahead bool) {
+	start := strings.TrimRight(string(first.Place()), "\x00\x01") + "\x01"
+	rest, within := strings.CutPrefix(string(after), start)
+	if !within {
+		return "", string(after) < start
+	}
+	return strings.TrimRight(rest, "\x00\x01"), true
+}
+
+var _ QueueRecords = (*shard.Engine)(nil)

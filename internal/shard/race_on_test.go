@@ -1,5 +1,0 @@
-//go:build race
-
-package shard
-
-func unraced(_, raced int) int { return raced }

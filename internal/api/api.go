@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/limit"
 )
 
@@ -46,6 +47,24 @@ type Call struct {
 
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
+
+// Principal is the ARN of who calls, as resources that note it show it: the user that
+// is called as the access key; the account's root where that is an account's number, or
+// can be no user's name, or the request is unsigned.
+func (c *Call) Principal() string {
+	who := "root"
+	if c.AccessKey != "" && c.AccessKey != c.Account && isUserName(c.AccessKey) {
+		who = "user/" + c.AccessKey
+	}
+	return "arn:" + arn.Partition + ":iam::" + c.Account + ":" + who
+}
+
+func isUserName(s string) bool {
+	const longest = 128
+	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("+=,.@_-", c)
+	})
+}
 
 // Operation is a declared operation; make one with Op.
 type Operation struct {

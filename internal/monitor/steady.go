@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,36 +9,32 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
+// ofBoth begin both layouts.
+var ofBoth = metrics.Layout{
+	sentNone:     {Name: "NumberOfMessagesSent", Unit: count},
+	receivedNone: {Name: "NumberOfMessagesReceived", Unit: count},
+	deletedNone:  {Name: "NumberOfMessagesDeleted", Unit: count},
+	emptyNone:    {Name: "NumberOfEmptyReceives", Unit: count},
+	visible:      {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
+	notVisible:   {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
+	delayed:      {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
+	oldestAge:    {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
+}
+
 // Layouts are what samples of queues hold: see metrics.Layout.
 var Layouts = []metrics.Layout{
-	standardQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		noisyGroups:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
-		quietVisible:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
-		quietNotVisible:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
-		quietDelayed:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
-		quietOldestAge:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
-		quietWithoutAges: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
-	},
-	fifoQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		deduplicatedNone: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
-		groupsInFlight:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
-	},
+	standardQueue: slices.Concat(ofBoth, metrics.Layout{
+		noisyGroups - ownLevels:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
+		quietVisible - ownLevels:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
+		quietNotVisible - ownLevels:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
+		quietDelayed - ownLevels:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
+		quietOldestAge - ownLevels:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
+		quietWithoutAges - ownLevels: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
+	}),
+	fifoQueue: slices.Concat(ofBoth, metrics.Layout{
+		deduplicatedNone - ownLevels: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
+		groupsInFlight - ownLevels:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
+	}),
 }
 
 const seconds = "Seconds"
@@ -59,6 +56,8 @@ const (
 	notVisible   = 5
 	delayed      = 6
 	oldestAge    = 7
+
+	ownLevels = 8 // where those of one layout alone begin
 
 	noisyGroups      = 8
 	quietVisible     = 9

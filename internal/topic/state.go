@@ -20,6 +20,7 @@ type State struct {
 	// lapsing are the topics that have subscriptions that wait to be confirmed, or
 	// can be restored, the one with that whose time runs out next first.
 	lapsing sorted.List[*Topic]
+	tagged  map[tag]*Topic // see Token
 	limits  Limits
 }
 
@@ -43,6 +44,7 @@ func New(shard uint16, limits Limits) *State {
 		topics:  map[arn.ARN]*Topic{},
 		order:   sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
 		owned:   map[place]*sorted.List[*share]{},
+		tagged:  map[tag]*Topic{},
 		lapsing: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareLapses(a.lapsing.Items[0], b.lapsing.Items[0]) }},
 		limits:  limits,
 	}
@@ -239,6 +241,7 @@ func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 // addTopic and its three siblings keep every index in step.
 func (s *State) addTopic(t *Topic) {
 	s.topics[t.ARN] = t
+	s.tagged[tag(tagOf(t.ARN))] = t
 	s.order.Add(t)
 }
 
@@ -251,6 +254,9 @@ func (s *State) removeTopic(t *Topic) {
 	}
 	t.gone = true
 	delete(s.topics, t.ARN)
+	if at := tag(tagOf(t.ARN)); s.tagged[at] == t {
+		delete(s.tagged, at)
+	}
 	s.order.Remove(t)
 }
 

@@ -46,7 +46,7 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
-	if x.addressREST(scope.Service) {
+	if x.addressAbsent(scope) || x.addressREST(scope.Service) {
 		return
 	}
 	x.call.Protocol = protocolQuery
@@ -98,6 +98,8 @@ func (x *exchange) serve(s *Service) {
 func (x *exchange) operate(name string) {
 	if x.op = x.service.operations[name]; x.op != nil {
 		x.call.Operation = name
+	} else {
+		x.unknown = name
 	}
 }
 
@@ -130,8 +132,14 @@ func (x *exchange) route(form awsquery.Form) error {
 	if x.service.Version != "" {
 		x.operate(action)
 	}
+	switch {
+	case x.op == nil && x.call.Service != "":
+		return x.noAction(action)
+	case x.op == nil:
+		return fault.Newf(fault.InvalidAction, "Godwit has no action %s; it speaks %s.", printable(action), h.speaks())
+	}
 	// At a queue's URL only what is done to a queue is valid.
-	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil && !x.op.Everywhere && isQueuePath(x.r.URL.Path) {
+	if x.onPath() && x.service.pathMember != "" && x.op.path == nil && !x.op.Everywhere && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""
 		return fault.Newf(fault.InvalidAction, "The action %s is not valid for this endpoint.", printable(action))
 	}

@@ -92,7 +92,7 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 			for _, tag := range in.Tags {
 				tags = append(tags, struct{ key, value string }{tag.Key, *tag.Value})
 			}
-			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, tags)}, nil
+			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, *in.Name, in.Attributes, tags)}, nil
 		}),
 		api.Op("ListTopics", func(context.Context, *api.Call, *sns.ListTopicsInput) (*sns.ListTopicsOutput, error) {
 			return &sns.ListTopicsOutput{Topics: []sns.Topic{{TopicArn: "a"}, {TopicArn: "b"}}}, nil

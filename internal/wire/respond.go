@@ -93,6 +93,9 @@ func (x *exchange) refuseBare() {
 func (x *exchange) answerError(shape errorShape, text string) {
 	b := getBuffer(0)
 	defer b.release()
+	if x.absent != nil {
+		shape = x.absentShape(shape)
+	}
 	x.code = shape.Code
 	side := "Sender"
 	if shape.Server {
@@ -100,6 +103,10 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	}
 	dst := b.b[:0]
 	switch {
+	case x.absent != nil && x.call.Protocol == protocolREST:
+		dst = x.appendAbsentREST(dst, shape, text)
+	case x.absent != nil && x.call.Protocol == protocolQuery:
+		dst = x.appendAbsentXML(dst, shape, text)
 	case x.call.Protocol == protocolREST:
 		dst = x.appendRESTError(dst, shape, text)
 	case x.call.Protocol == protocolJSON:

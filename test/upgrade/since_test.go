@@ -7,7 +7,7 @@ import (
 
 // added are members that answers have got since the versions that wrote the
 // directories, by AWS's example.
-var added = map[string]bool{"RuntimeVersionConfig": true, "FunctionResponseTypes": true, "MaximumBatchingWindowInSeconds": true}
+var added = map[string]bool{"LogAlarms": true, "RuntimeVersionConfig": true, "FunctionResponseTypes": true, "MaximumBatchingWindowInSeconds": true}
 
 // asThen takes out of what is answered now the added members that the earlier version
 // did not have there.

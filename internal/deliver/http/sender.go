@@ -202,12 +202,13 @@ func headerOf(r *deliver.Request) http.Header {
 		"Content-Type":    {contentType},
 		"User-Agent":      {UserAgent},
 		"Accept-Encoding": {"gzip,deflate"},
+		"Connection":      {"Keep-Alive"}, // HTTP/2 has none, and the transport leaves it out
 	}
 	// As AWS spells them; over HTTP/1.1 a receiver may care.
 	h["x-amz-sns-message-type"] = []string{r.Type()}
 	h["x-amz-sns-message-id"] = []string{uuid.UUID(r.Message.ID).String()}
 	h["x-amz-sns-topic-arn"] = []string{n.Topic}
-	if n.Kind == message.Notification {
+	if n.Kind != message.SubscriptionConfirmation {
 		h["x-amz-sns-subscription-arn"] = []string{n.Subscription}
 	}
 	if r.Raw() {

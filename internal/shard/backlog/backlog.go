@@ -461,8 +461,21 @@ func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Mes
 	return m
 }
 
+// ForStandard takes out of a topic's message what a standard queue does not get: the id
+// by which a FIFO queue tells it from others and, as with AWS, a FIFO topic's group.
+func ForStandard(m *message.Message, topic arn.ARN) {
+	m.Dedup = ""
+	if topic.FIFO() {
+		m.Group = ""
+	}
+}
+
 // incoming is m as it enters a queue for a delivery, which ends in a state.
 func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
+	// A dead letter keeps its group, to go back into its place.
+	if t, _, _ := d.Subscription.ARN.SplitSubscription(); m != nil && !dest.FIFO() && state != DeliveryDeadLetter {
+		ForStandard(m, t)
+	}
 	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
 }
 

@@ -327,7 +327,7 @@ func (w *directWriter) put(d *planned) bool {
 		}
 		m.Sent, w.id = w.now, m.ID
 		if !fifo {
-			m.Dedup = ""
+			backlog.ForStandard(m, f.Topic)
 		}
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
@@ -347,8 +347,12 @@ func (w *directWriter) put(d *planned) bool {
 		w.into, w.intoShard = qs, d.to
 	}
 	w.sizes = append(w.sizes, size)
+	lane := layout.GroupLane(f.P.Group)
+	if !fifo && f.Topic.FIFO() {
+		lane = layout.MainLane
+	}
 	sequence := d.to.Accept(qs, w.now, queue.Arrival{
-		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(f.P.Group),
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: lane,
 	})
 	d.to.Remember(qs, w.now, n, queues.SendResult{ID: w.id, Sequence: sequence})
 	return true

@@ -25,7 +25,7 @@ type Receive struct {
 	Max        int
 	Visibility int64  // how long the messages are hidden
 	Epoch      uint32 // of the shard
-	// Task takes the messages for a move task: nobody receives them, and they
+	// Task takes the messages for a move task: no client receives them, and they
 	// are leased until Remove or Return.
 	Task bool
 	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
@@ -68,9 +68,9 @@ type MakeDueNow struct {
 }
 
 // Return gives a leased message back, to be received again at Due. With Uncounted
-// the receive that leased it never was: nobody saw the message. With History a
+// the receive that leased it had not been made: no client saw the message. With History a
 // history record stands beside it from now on. ErrNotLeased: the lease is over, and
-// the message may be somebody else's.
+// the message may be leased by another.
 type Return struct {
 	Lease     Lease
 	Due       int64

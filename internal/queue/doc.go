@@ -63,7 +63,7 @@
 //	           held: it keeps its place in its group, and blocks what stands behind it.
 //
 // A message that was received as often as the redrive policy allows is not answered
-// to a Receive but listed in Moves, leased and moving. Whoever carries it to the
+// to a Receive but listed in Moves, leased and moving. The caller that carries it to the
 // dead-letter queue ends that with Remove, or, if it is refused there, with
 // RejectMove, after which it is received here once more. A move task takes what it
 // carries by a Receive with Task. A message that cannot be read is put into

@@ -30,7 +30,7 @@ type content struct {
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
 	search   *search   // for the oldest message; nil: none is under way
-	ages     *ages     // nil: nobody has asked for it
+	ages     *ages     // nil: it was not asked for
 }
 
 // resting is the content of every queue that was not used yet, or rests. It is

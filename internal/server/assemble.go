@@ -67,7 +67,7 @@ type Deps struct {
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
 	// Committed sees every change of the store, sealed, in order and before it is
-	// applied; nil: nobody does.
+	// applied; may be nil.
 	Committed func(sealed []byte)
 	// World is what the server meets outside of the process.
 	World World
@@ -136,7 +136,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
-	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
+	var syncs atomic.Pointer[prometheus] // set once metrics are on
 	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)

@@ -32,7 +32,7 @@ const (
 	FifoThroughputLimit           = "FifoThroughputLimit"
 )
 
-// The attributes that a queue tells and nobody sets.
+// The attributes that are computed and cannot be set.
 const (
 	QueueArn                              = "QueueArn"
 	CreatedTimestamp                      = "CreatedTimestamp"

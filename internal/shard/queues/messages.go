@@ -32,7 +32,7 @@ func (e *Queues) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	sh := e.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.RestOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
+		tx.DependOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
 		results, err = sh.send(a, msgs)
 		return err
 	})
@@ -139,7 +139,7 @@ type Found struct {
 	Err    error
 }
 
-// waiterList is the line of receives that wait at a queue.
+// waiterList is the queue of receives that wait for messages.
 type waiterList struct{ first, last *waiter }
 
 func (l *waiterList) push(w *waiter) {
@@ -206,7 +206,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	var w *waiter
 	rest, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
-		tx.RestOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
+		tx.DependOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
 		return err
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			return Found{}
 		}
 		if round == ReceiveRounds {
-			sh.timerBy(qs, now+1) // whoever waits is served by the next tick
+			sh.timerBy(qs, now+1) // waiting receives are served by the next tick
 			sh.Arm()
 			return Found{}
 		}
@@ -357,7 +357,7 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	}
 }
 
-// requeue undoes leases that nobody saw.
+// requeue undoes leases that no client has seen.
 func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return
@@ -375,14 +375,14 @@ func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	})
 }
 
-// unreadable is a leased message that nobody can be given, and why.
+// unreadable is a leased message whose record cannot be read, and why.
 type unreadable struct {
 	lease queue.Lease
 	err   error
 }
 
 // quarantine keeps messages that cannot be read or signed leased until the next start,
-// so that they are in nobody's way.
+// so that they do not block others.
 func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	gone := false
 	sh.View(func() {
@@ -390,7 +390,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 			return
 		}
 		for _, u := range all {
-			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
+			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // the lease may be over
 		}
 		sh.Touch(qs)
 	})
@@ -541,8 +541,8 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 			return err
 		}
 		catalog = sh.LastCatalogCommit
-		if fifo { // that nothing changes may rest on what somebody else did
-			tx.RestOn(sh.Log.Last())
+		if fifo { // that nothing changes may depend on another command
+			tx.DependOn(sh.Log.Last())
 		}
 		sh.Now()
 		errs = make([]error, n)

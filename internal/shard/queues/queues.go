@@ -238,7 +238,7 @@ func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error)
 		if err == nil {
 			cfg = qs.Machine.Config()
 		}
-		tx.RestOn(sh.LastCatalogCommit)
+		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
 	return cfg, err

@@ -53,9 +53,8 @@ type ReceiveRequest struct {
 	// the receive waits for some, and then fails with limit.ErrFull. A receive that
 	// waits for a message reserves nothing. Nil: they take any amount.
 	Memory *limit.Reservation
-	// Waiting is told that the receive begins to wait for a message, and that it does
-	// no longer, in that very moment. It is called under a shard's lock: it must be
-	// quick, and not call the engine. Nil: nobody wants to know.
+	// Waiting is called when the receive begins to wait for a message and when it stops,
+	// under a shard's lock: it must be quick, and not call the engine. May be nil.
 	Waiting func(is bool)
 }
 

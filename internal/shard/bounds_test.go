@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"bytes"
@@ -15,8 +15,10 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
@@ -41,9 +43,9 @@ func TestCommitsAreBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	s := newGatedStore()
-	e := openEngine(t, Options{Journal: journalOf(t, s, decodable(t, &largest)), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	s.Shut()
@@ -52,18 +54,18 @@ func TestCommitsAreBounded(t *testing.T) {
 		sending.Go(func() {
 			msgs := make([]queues.Outgoing, batch)
 			for j := range msgs {
-				msgs[j] = queues.Outgoing{Message: newMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
+				msgs[j] = queues.Outgoing{Message: shardtest.NewMessage(i*batch+j, string(bytes.Repeat([]byte("x"), size)))}
 			}
-			if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
+			if _, err := e.Send(ctx, shardtest.QueueARN("q"), msgs); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	// All are appended before the first is durable.
-	sh := e.shardOf(queueARN("q"))
+	sh := e.Topics.ShardOf(shardtest.QueueARN("q"))
 	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
 		sh.Mu.Lock()
-		appended = sh.Queues[queueARN("q")].Machine.Counts(sh.Now()).Visible
+		appended = sh.Queues[shardtest.QueueARN("q")].Machine.Counts(sh.Now()).Visible
 		sh.Mu.Unlock()
 	}
 	s.Open()
@@ -71,7 +73,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	if largest < 2<<20 {
 		t.Errorf("the largest commit has %d bytes: commands do not share one", largest)
 	}
-	if info, err := e.QueueInfo(ctx, queueARN("q")); err != nil || info.Counts.Visible != senders*batch {
+	if info, err := e.QueueInfo(ctx, shardtest.QueueARN("q")); err != nil || info.Counts.Visible != senders*batch {
 		t.Errorf("%+v, %v", info.Counts, err)
 	}
 }
@@ -105,33 +107,33 @@ func TestFanOutsAreBounded(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/direct=%v", name, direct), func(t *testing.T) {
 				ctx := context.Background()
 				var largest int
-				o := Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
+				o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
 				if direct {
 					o.Render, o.NewID = render, func() message.ID { return message.ID{} }
 				}
-				e := openEngine(t, o)
+				e := shardtest.Open(t, o)
 				defer e.Close()
-				if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+				if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 					t.Fatal(err)
 				}
 				// All of one shard, so that the parts of the commit are few and large.
-				names := sameShard(e, topicARN("wide"), subscriptions)
+				names := sameShard(e, shardtest.TopicARN("wide"), subscriptions)
 				for i, name := range names {
-					if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"MaximumMessageSize": "1048576"}}); err != nil {
+					if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(name), Attributes: map[string]string{"MaximumMessageSize": "1048576"}}); err != nil {
 						t.Fatal(err)
 					}
-					subscribe(t, e, "wide", name, subscriptionID(i))
+					shardtest.Subscribe(t, e, "wide", name, shardtest.SubscriptionID(i))
 				}
-				if _, err := e.Publish(ctx, topicARN("wide"), p); err != nil {
+				if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), p); err != nil {
 					t.Fatal(err)
 				}
 				e.Background.Wait()
 				for i, name := range names {
-					ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
+					ds, _, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i)), 10)
 					if err != nil {
 						t.Fatal(err)
 					}
-					info, err := e.QueueInfo(ctx, queueARN(name))
+					info, err := e.QueueInfo(ctx, shardtest.QueueARN(name))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -153,21 +155,21 @@ func TestStartsAreBounded(t *testing.T) {
 	const subscriptions = 27_000
 	ctx := context.Background()
 	var largest int
-	o := Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
-	e := openEngine(t, o)
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
+	e := shardtest.Open(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range subscriptions {
-		subscribe(t, e, "wide", fmt.Sprint("q", i), subscriptionID(i))
+		shardtest.Subscribe(t, e, "wide", fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 	}
-	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	e.Background.Wait()
 	for round := range 2 { // with and without a lease each
 		for i := range subscriptions {
-			if ds := takeAll(t, e, topicARN("wide").Subscription(subscriptionID(i))); len(ds) != 1 {
+			if ds := takeAll(t, e, shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i))); len(ds) != 1 {
 				t.Fatalf("round %d: subscription %d has %d messages", round, i, len(ds))
 			} else if round == 1 {
 				e.Release(ds[0])
@@ -177,7 +179,7 @@ func TestStartsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		largest = 0
-		e = openEngine(t, o)
+		e = shardtest.Open(t, o)
 		e.Journal.Flush()
 		if largest > mutation.MaxCommit {
 			t.Errorf("the largest commit of a start has %d bytes, round %d", largest, round)
@@ -189,9 +191,9 @@ func TestStartsAreBounded(t *testing.T) {
 }
 
 // sameShard names queues that belong to the shard of a.
-func sameShard(e *Engine, a arn.ARN, n int) (names []string) {
+func sameShard(e *shard.Engine, a arn.ARN, n int) (names []string) {
 	for i := 0; len(names) < n; i++ {
-		if name := fmt.Sprintf("q%d", i); e.shardOf(queueARN(name)) == e.shardOf(a) {
+		if name := fmt.Sprintf("q%d", i); e.Topics.ShardOf(shardtest.QueueARN(name)) == e.Topics.ShardOf(a) {
 			names = append(names, name)
 		}
 	}
@@ -204,17 +206,17 @@ func TestIdleQueuesCostLittle(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	func() {
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 		defer e.Close()
 		for i := range queueCount {
 			name := fmt.Sprintf("an-idle-queue-with-a-name-of-usual-length-%d", i)
-			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
+			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(name)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}()
 	before := heapInUse()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	each := (heapInUse() - before) / queueCount
 	t.Logf("%d bytes each", each)
 	if each > 1024 || each < 100 {
@@ -255,25 +257,25 @@ func (c *settableClock) set(t time.Time) {
 // still until that has caught up, also across a restart.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	ctx := context.Background()
-	c := &settableClock{Clock: clock.System, now: start}
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: c}
-	e := openEngine(t, o)
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+	c := &settableClock{Clock: clock.System, now: shardtest.Start}
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c}
+	e := shardtest.Open(t, o)
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	sent := func() time.Duration {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: 12 * time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10, Visibility: 12 * time.Hour})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
 		if got[0].FirstReceived != got[0].Sent {
 			t.Errorf("sent at %d and received at %d", got[0].Sent, got[0].FirstReceived)
 		}
-		return time.UnixMilli(got[0].Sent).Sub(start)
+		return time.UnixMilli(got[0].Sent).Sub(shardtest.Start)
 	}
 	expect := func(what string, want time.Duration) {
 		t.Helper()
@@ -281,18 +283,18 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 			t.Errorf("%s: sent at %v, want %v", what, got, want)
 		}
 	}
-	c.set(start.Add(time.Hour))
+	c.set(shardtest.Start.Add(time.Hour))
 	expect("an hour later", time.Hour)
-	c.set(start)
+	c.set(shardtest.Start)
 	expect("set back", time.Hour)
 	e.Close()
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	defer e.Close()
 	expect("after a restart", time.Hour)
-	if latest := e.Latest().Sub(start); latest != time.Hour {
+	if latest := e.Latest().Sub(shardtest.Start); latest != time.Hour {
 		t.Errorf("the latest time is %v", latest)
 	}
-	c.set(start.Add(time.Hour + time.Second))
+	c.set(shardtest.Start.Add(time.Hour + time.Second))
 	expect("when the clock has caught up", time.Hour+time.Second)
 }
 
@@ -300,15 +302,15 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 // does not add up over the shards.
 func TestShardsKeepLittleRoom(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
 	defer e.Close()
 	body := strings.Repeat("x", 2*journal.BatchRoom)
 	for i := range 2 * kernel.Shards {
-		q := queueARN(fmt.Sprint("q", i))
+		q := shardtest.QueueARN(fmt.Sprint("q", i))
 		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: newMessage(i, body)}}); err != nil {
+		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: shardtest.NewMessage(i, body)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

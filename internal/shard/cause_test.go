@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -7,30 +7,32 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
 // TestCauseSurvivesACrash: why a delivery has failed, and how many attempts that
 // took, is durable when Retry returns, whether or not an attempt was made.
 func TestCauseSurvivesACrash(t *testing.T) {
-	refused := backlog.Attempt{At: start, Outcome: "client-error", Status: 410, Detail: "HTTP 410 Gone"}
+	refused := backlog.Attempt{At: shardtest.Start, Outcome: "client-error", Status: 410, Detail: "HTTP 410 Gone"}
 	for name, a := range map[string]backlog.Attempt{"after an attempt": refused, "without one": {}} {
 		t.Run(name, func(t *testing.T) {
-			fs, c := vfs.NewCrashableMem(), clock.NewVirtual(start)
-			s := openStore(t, fs)
+			fs, c := vfs.NewCrashableMem(), clock.NewVirtual(shardtest.Start)
+			s := shardtest.OpenStore(t, fs)
 			defer s.Close()
-			e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+			e, cmd := hookEngine(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 			defer e.Close()
 			d := takeAll(t, e, cmd.Subscription)[0]
 			d.Cause = backlog.Cause{Reason: "client-side error: HTTP 410 Gone", Attempt: d.Attempt}
 			want := d.Cause
-			e.Retry(d, a, start.Add(transfer.RedriveWait))
+			e.Retry(d, a, shardtest.Start.Add(transfer.RedriveWait))
 
 			disk := fs.CrashClone(vfs.CrashCloneCfg{})
-			again := openStore(t, disk)
+			again := shardtest.OpenStore(t, disk)
 			defer again.Close()
-			e2 := openEngine(t, Options{Journal: journalOf(t, again, nil), Clock: c})
+			e2 := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, again, nil), Clock: c})
 			defer e2.Close()
 			if early := takeAll(t, e2, cmd.Subscription); len(early) != 0 {
 				t.Fatalf("%d deliveries are due at once", len(early))

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
-	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
 )
@@ -37,7 +37,7 @@ func TestCrash(t *testing.T) {
 		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+			for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 				w := newCrashWorld(t, seed, how)
 				w.run()
 				interrupted := 0
@@ -79,7 +79,7 @@ type crashWorld struct {
 	seed    uint64
 	how     transferMode
 	fs      *vfs.MemFS
-	engine  *Engine
+	engine  *shard.Engine
 	ledger  *ledger
 	late    lateness
 	emptied sync.RWMutex // held for writing while one of emptyQueues is
@@ -105,15 +105,15 @@ func newCrashWorld(t *testing.T, seed uint64, how transferMode) *crashWorld {
 // draw is when the crash after this one comes.
 func (w *crashWorld) draw() int { return w.next + 1 + w.rand.IntN(2*crashAnswers/crashes-1) }
 
-func (w *crashWorld) nextID() message.ID { return messageID(int(w.ids.Add(1))) }
+func (w *crashWorld) nextID() message.ID { return shardtest.MessageID(int(w.ids.Add(1))) }
 
 func (w *crashWorld) run() {
-	s := openStore(w.t, w.fs)
-	o := Options{Journal: journalOf(w.t, s, w.observe), Clock: clock.System, TwoStep: w.how.twoStep}
+	s := shardtest.OpenStore(w.t, w.fs)
+	o := shard.Options{Journal: shardtest.JournalOf(w.t, s, w.observe), Clock: clock.System, TwoStep: w.how.twoStep}
 	if w.how.direct {
 		o.NewID, o.Render = w.nextID, (&pump{newID: w.nextID}).render
 	}
-	w.engine = openEngine(w.t, o)
+	w.engine = shardtest.Open(w.t, o)
 	w.setup()
 	w.carrier = newCarrier(w.t, w.engine, w.nextID)
 	w.engine.SetConsumer("sns", w.carrier)
@@ -148,27 +148,27 @@ func (w *crashWorld) setup() {
 	for _, name := range crashQueues {
 		must(w.engine.CreateQueue(ctx, crashQueue(name)))
 	}
-	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("fan")}))
+	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("fan")}))
 	for i, name := range fanQueues {
-		subscribe(w.t, w.engine, "fan", name, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+		shardtest.Subscribe(w.t, w.engine, "fan", name, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
 	}
-	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("order.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
+	must(w.engine.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("order.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
 	for i, name := range orderQueues {
-		subscribe(w.t, w.engine, "order.fifo", name, fmt.Sprintf("00000000-0000-4000-9000-%012d", i))
+		shardtest.Subscribe(w.t, w.engine, "order.fifo", name, fmt.Sprintf("00000000-0000-4000-9000-%012d", i))
 	}
 }
 
 // crashQueue is one of crashQueues. What is emptied has no dead letters, which would
 // be in another queue.
 func crashQueue(name string) queues.QueueSpec {
-	spec := queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+	spec := queues.QueueSpec{ARN: shardtest.QueueARN(name), Attributes: map[string]string{}}
 	dead := "dead"
 	if spec.ARN.FIFO() {
 		dead = "dead.fifo"
 		spec.Attributes["FifoQueue"] = "true"
 	}
 	if name != dead && !slices.Contains(emptyQueues, name) {
-		spec.Attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, queueARN(dead))
+		spec.Attributes["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":2}`, shardtest.QueueARN(dead))
 	}
 	return spec
 }
@@ -227,7 +227,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 			id := w.ids.Add(1)
 			body := fmt.Sprintf("s%d", id) + strings.Repeat("!", r.IntN(3)/2)
 			ids = append(ids, origin(name, body))
-			msgs[i] = queues.Outgoing{Message: newMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
+			msgs[i] = queues.Outgoing{Message: shardtest.NewMessage(int(id), body+" "+strings.Repeat("x", r.IntN(3000)))}
 			if fifo := strings.HasSuffix(name, ".fifo"); fifo || name == "q1" {
 				msgs[i].Message.Group = fmt.Sprint(r.IntN(4))
 				if fifo {
@@ -242,7 +242,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 				p.begun[id] = struct{}{}
 			}
 		})
-		if _, err := w.engine.Send(ctx, queueARN(name), msgs); err != nil {
+		if _, err := w.engine.Send(ctx, shardtest.QueueARN(name), msgs); err != nil {
 			w.t.Error(err)
 		}
 		w.answered(func(p *promises) {
@@ -260,7 +260,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 		id := w.nextID()
 		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		w.ledger.note(func(p *promises) { p.published[body] = false })
-		if _, err := w.engine.Publish(ctx, topicARN("fan"), topics.Publication{ID: id, Body: []byte(body + " ")}); err != nil {
+		if _, err := w.engine.Publish(ctx, shardtest.TopicARN("fan"), topics.Publication{ID: id, Body: []byte(body + " ")}); err != nil {
 			w.t.Error(err)
 		}
 		w.answered(func(p *promises) { p.answers++; p.published[body] = true })
@@ -289,9 +289,9 @@ func (w *crashWorld) empty(r *rand.Rand) {
 	}
 	var err error
 	if purge {
-		err = w.engine.PurgeQueue(ctx, queueARN(name))
+		err = w.engine.PurgeQueue(ctx, shardtest.QueueARN(name))
 	} else {
-		err = w.engine.DeleteQueue(ctx, queueARN(name))
+		err = w.engine.DeleteQueue(ctx, shardtest.QueueARN(name))
 	}
 	if err != nil {
 		w.t.Error(err)
@@ -320,7 +320,7 @@ func (w *crashWorld) publishInOrder(r *rand.Rand) {
 			p.ordered[body] = false
 		}
 	})
-	got, err := w.engine.Publish(context.Background(), topicARN("order.fifo"), ps...)
+	got, err := w.engine.Publish(context.Background(), shardtest.TopicARN("order.fifo"), ps...)
 	if err != nil {
 		w.t.Error(err)
 	}
@@ -341,7 +341,7 @@ func (w *crashWorld) publishInOrder(r *rand.Rand) {
 // leased, and gives the others back.
 func (w *crashWorld) consume(r *rand.Rand, name string) {
 	ctx := context.Background()
-	got, err := w.engine.Receive(ctx, queues.ReceiveRequest{Queue: queueARN(name), Max: 1 + r.IntN(10), Visibility: time.Hour})
+	got, err := w.engine.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 1 + r.IntN(10), Visibility: time.Hour})
 	if err != nil {
 		w.t.Error(err)
 		return
@@ -358,7 +358,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 	}
 	for _, h := range back {
 		change := []queues.VisibilityChange{{Handle: h, Timeout: time.Duration(r.IntN(2)) * time.Second / 100}}
-		if errs, err := w.engine.ChangeVisibility(ctx, queueARN(name), change); err != nil || errs[0] != nil {
+		if errs, err := w.engine.ChangeVisibility(ctx, shardtest.QueueARN(name), change); err != nil || errs[0] != nil {
 			w.t.Error(err, errs)
 		}
 	}
@@ -370,7 +370,7 @@ func (w *crashWorld) consume(r *rand.Rand, name string) {
 			p.deleting[id] = struct{}{}
 		}
 	})
-	errs, err := w.engine.DeleteMessages(ctx, queueARN(name), doomed)
+	errs, err := w.engine.DeleteMessages(ctx, shardtest.QueueARN(name), doomed)
 	if err != nil || cmp.Or(errs...) != nil {
 		w.t.Error(err, errs)
 	}
@@ -403,15 +403,15 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 			t.Fatalf("seed %d: crash %d", w.seed, i)
 		}
 	}()
-	s := openStore(t, c.fs)
+	s := shardtest.OpenStore(t, c.fs)
 	defer s.Close()
-	interrupted = countKeys(t, s, 'X', 0)
+	interrupted = shardtest.CountKeys(t, s, 'X', 0)
 	now := clock.NewVirtual(c.at)
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now, TwoStep: w.how.twoStep})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now, TwoStep: w.how.twoStep})
 	defer e.Close()
 	e.Background.Wait()
 	e.Journal.Flush()
-	if n := countKeys(t, s, 'X', 0); n > 0 {
+	if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {
 		t.Errorf("%d transfers are not settled after the start", n)
 	}
 	for _, name := range emptyQueues { // the crash may have come before it was made anew
@@ -420,13 +420,13 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 		}
 	}
 	p := &pump{engine: e, newID: w.nextID}
-	if have, records := holding(t, e), countKeys(t, s, 'D', 'm'); have != records {
+	if have, records := holding(t, e), shardtest.CountKeys(t, s, 'D', 'm'); have != records {
 		t.Errorf("the counters tell of %d messages, and there are %d records", have, records)
 	}
 	found := drain(t, e, p, now)
 	c.before.check(t, c.after, c.at, w.late.before(c.at), found)
 	for _, kind := range []byte("mltdengrh") {
-		if n := countKeys(t, s, 'D', kind); n > 0 {
+		if n := shardtest.CountKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
 	}
@@ -434,7 +434,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 }
 
 // holding sums up what all counters tell.
-func holding(t *testing.T, e *Engine) (n int) {
+func holding(t *testing.T, e *shard.Engine) (n int) {
 	t.Helper()
 	for _, sh := range e.Topics.Shards {
 		sh.Mu.Lock()
@@ -451,19 +451,8 @@ func holding(t *testing.T, e *Engine) (n int) {
 	return n
 }
 
-// countKeys counts the keys of a space of all shards, and of one kind in it.
-func countKeys(t *testing.T, s store.Reader, space, kind byte) (n int) {
-	t.Helper()
-	for key := range storetest.Dump(t, s) {
-		if key[2] == space && (kind == 0 || key[11] == kind) {
-			n++
-		}
-	}
-	return n
-}
-
 // drain carries and receives all there is, and counts it by origin.
-func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int {
+func drain(t *testing.T, e *shard.Engine, p *pump, now *clock.Virtual) map[string]int {
 	t.Helper()
 	ctx := context.Background()
 	found, latest := map[string]int{}, map[string]uint64{}
@@ -471,7 +460,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 	for range 100 {
 		p.run(t)
 		for _, name := range crashQueues {
-			for m := range receiveAll(t, e, queueARN(name), time.Minute) {
+			for m := range shardtest.ReceiveAll(t, e, shardtest.QueueARN(name), time.Minute) {
 				id, _ := identify(name, m.Message)
 				found[id]++
 				if m.FIFO { // each is deleted at once, so that a group's order is that of its messages
@@ -481,7 +470,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 						latest[group] = m.Sequence
 					}
 				}
-				if errs, err := e.DeleteMessages(ctx, queueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
+				if errs, err := e.DeleteMessages(ctx, shardtest.QueueARN(name), []string{m.ReceiptHandle}); err != nil || errs[0] != nil {
 					t.Fatal(err, errs)
 				}
 			}
@@ -504,7 +493,7 @@ func drain(t *testing.T, e *Engine, p *pump, now *clock.Virtual) map[string]int 
 // several workers.
 type carrier struct {
 	t      *testing.T
-	engine *Engine
+	engine *shard.Engine
 	newID  func() message.ID
 
 	mu      sync.Mutex
@@ -514,7 +503,7 @@ type carrier struct {
 	workers sync.WaitGroup
 }
 
-func newCarrier(t *testing.T, e *Engine, newID func() message.ID) *carrier {
+func newCarrier(t *testing.T, e *shard.Engine, newID func() message.ID) *carrier {
 	c := &carrier{t: t, engine: e, newID: newID}
 	c.more = sync.NewCond(&c.mu)
 	for range 3 {

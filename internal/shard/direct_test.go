@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -14,8 +14,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
@@ -24,24 +26,24 @@ import (
 // directWorld is an engine that delivers publishes at once, with a topic whose
 // subscriber is a queue in a shard before the topic's.
 type directWorld struct {
-	*Engine
+	*shard.Engine
 	t     *testing.T
 	queue arn.ARN
 	sub   arn.ARN
 }
 
-func newDirectWorld(t *testing.T, o Options) *directWorld {
+func newDirectWorld(t *testing.T, o shard.Options) *directWorld {
 	ctx := context.Background()
 	var mu sync.Mutex
 	ids := 0
 	if o.Journal == nil {
-		o.Journal = journalOf(t, memory.New(), nil)
+		o.Journal = shardtest.JournalOf(t, memory.New(), nil)
 	}
 	o.NewID = func() message.ID {
 		mu.Lock()
 		defer mu.Unlock()
 		ids++
-		return messageID(1000 + ids)
+		return shardtest.MessageID(1000 + ids)
 	}
 	o.Render = func(n *message.Message) (*message.Message, error) {
 		if strings.HasPrefix(string(n.Body), "bad") {
@@ -51,17 +53,17 @@ func newDirectWorld(t *testing.T, o Options) *directWorld {
 		m.Seal()
 		return m, nil
 	}
-	w := &directWorld{t: t, Engine: openEngine(t, o)}
-	if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("direct")}); err != nil {
+	w := &directWorld{t: t, Engine: shardtest.Open(t, o)}
+	if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("direct")}); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; w.queue.IsZero(); i++ {
-		if q := queueARN(fmt.Sprintf("q%d", i)); w.shardOf(q).ID < w.shardOf(topicARN("direct")).ID {
+		if q := shardtest.QueueARN(fmt.Sprintf("q%d", i)); w.Topics.ShardOf(q).ID < w.Topics.ShardOf(shardtest.TopicARN("direct")).ID {
 			w.queue = q
 		}
 	}
 	w.createQueue()
-	w.sub = subscribe(t, w.Engine, "direct", w.queue.Resource, subscriptionID(1))
+	w.sub = shardtest.Subscribe(t, w.Engine, "direct", w.queue.Resource, shardtest.SubscriptionID(1))
 	return w
 }
 
@@ -75,7 +77,7 @@ func (w *directWorld) createQueue() {
 
 func (w *directWorld) publish(body string) {
 	w.t.Helper()
-	if _, err := w.Publish(context.Background(), topicARN("direct"), topics.Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -88,7 +90,7 @@ func (w *directWorld) where() string {
 	if err != nil {
 		info.Counts.Visible = -1
 	}
-	sh := w.shardOf(topicARN("direct"))
+	sh := w.Topics.ShardOf(shardtest.TopicARN("direct"))
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	waiting := int64(0)
@@ -131,11 +133,11 @@ func TestDirectPublish(t *testing.T) {
 			w.createQueue()
 		}, "0 in the queue, 1 waiting"},
 		{"forbidden by the queue's policy", func(w *directWorld) {
-			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, topicARN("another")))
+			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("another")))
 			w.publish("a")
 		}, "0 in the queue, 1 waiting"},
 		{"allowed by the queue's policy", func(w *directWorld) {
-			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, topicARN("direct")))
+			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("direct")))
 			w.publish("a")
 		}, "1 in the queue, 0 waiting"},
 		{"delayed by the queue", func(w *directWorld) {
@@ -150,7 +152,7 @@ func TestDirectPublish(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			w := newDirectWorld(t, Options{Clock: clock.System})
+			w := newDirectWorld(t, shard.Options{Clock: clock.System})
 			defer w.Close()
 			c.do(w)
 			if got := w.where(); got != c.want {
@@ -162,14 +164,14 @@ func TestDirectPublish(t *testing.T) {
 
 // TestDirectPublishIsSeen: what was delivered at once is among the finished deliveries.
 func TestDirectPublishIsSeen(t *testing.T) {
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start)})
+	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
 	w.publish("a")
 	ds, err := w.Deliveries(context.Background(), w.sub, 10)
 	if err != nil || len(ds) != 1 {
 		t.Fatal(ds, err)
 	}
-	if d := ds[0]; d.State != backlog.DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(start) {
+	if d := ds[0]; d.State != backlog.DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(shardtest.Start) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -199,7 +201,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 	unsubscribe := func(w *directWorld) error {
 		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.sub, Authenticated: true})
 	}
-	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, topicARN("direct")) }
+	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
 	raw := func(w *directWorld) error {
 		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
 	}
@@ -220,17 +222,17 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			now := &signallingClock{Clock: clock.System}
-			w := newDirectWorld(t, Options{Clock: now})
+			w := newDirectWorld(t, shard.Options{Clock: now})
 			defer w.Close()
 			began := make(chan struct{})
 			done := make(chan error)
-			to := w.shardOf(w.queue)
+			to := w.Topics.ShardOf(w.queue)
 			to.Mu.Lock() // the publish waits here, and has released its topic
 			now.mu.Lock()
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				_, err := w.Publish(ctx, topicARN("direct"), slices.Repeat([]topics.Publication{{ID: messageID(1), Body: []byte("a")}}, c.batch)...)
+				_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]topics.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
 				done <- err
 			}()
 			<-began
@@ -255,17 +257,17 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 func TestBatchIsOneCommit(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Journal: journalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	publishing := func(bodies ...string) int64 {
 		t.Helper()
 		ps := make([]topics.Publication, len(bodies))
 		for i, body := range bodies {
-			ps[i] = topics.Publication{ID: messageID(i + 1), Body: []byte(body)}
+			ps[i] = topics.Publication{ID: shardtest.MessageID(i + 1), Body: []byte(body)}
 		}
 		w.Journal.Flush() // what others left
 		before := commits.Load()
-		if _, err := w.Publish(ctx, topicARN("direct"), ps...); err != nil {
+		if _, err := w.Publish(ctx, shardtest.TopicARN("direct"), ps...); err != nil {
 			t.Fatal(err)
 		}
 		return commits.Load() - before
@@ -298,7 +300,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	if n := publishing(); n != 0 {
 		t.Errorf("no message in %d commits", n)
 	}
-	if _, err := w.Publish(ctx, topicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
+	if _, err := w.Publish(ctx, shardtest.TopicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
 		t.Errorf("no message to no topic: %v", err)
 	}
 }
@@ -307,21 +309,21 @@ func TestBatchIsOneCommit(t *testing.T) {
 func TestBatchTooLargeForOneCommit(t *testing.T) {
 	ctx := context.Background()
 	for _, subscribers := range []int{topics.FanoutStep/2 + 1, topics.FanoutStep + 1} {
-		e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
 		defer e.Close()
-		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range subscribers {
-			subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+			shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
 		}
-		_, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("a")}, topics.Publication{ID: messageID(2), Body: []byte("b")})
+		_, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("a")}, topics.Publication{ID: shardtest.MessageID(2), Body: []byte("b")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.Background.Wait()
 		for i := range subscribers {
-			ds, _, err := e.Take(topicARN("wide").Subscription(subscriptionID(i)), 10)
+			ds, _, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i)), 10)
 			if err != nil || len(ds) != 2 {
 				t.Fatalf("%d subscribers: number %d got %d messages, %v", subscribers, i, len(ds), err)
 			}

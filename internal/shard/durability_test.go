@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"cmp"
@@ -12,7 +12,9 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -20,7 +22,7 @@ import (
 // world is what the cases of TestReplyWaitsForDurability start from: a queue
 // with one message, a topic with one subscriber, and one receipt handle.
 type world struct {
-	*Engine
+	*shard.Engine
 	t      *testing.T
 	store  *gatedStore
 	handle string
@@ -30,18 +32,18 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	ctx := context.Background()
 	w := &world{t: t, store: newGatedStore()}
-	w.Engine = openEngine(t, Options{Journal: journalOf(t, w.store, nil), Clock: clock.System})
-	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("old")}))
-	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("empty")}))
-	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("old")}))
+	w.Engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, w.store, nil), Clock: clock.System})
+	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("old")}))
+	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("empty")}))
+	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("old")}))
 	var err error
 	w.sub, err = w.Subscribe(ctx, topic.Subscribe{
-		Topic: topicARN("old"), Owner: account, Protocol: "sqs", Endpoint: queueARN("old").String(), ID: subscriptionID(1), Token: "t",
+		Topic: shardtest.TopicARN("old"), Owner: shardtest.Account, Protocol: "sqs", Endpoint: shardtest.QueueARN("old").String(), ID: shardtest.SubscriptionID(1), Token: "t",
 	})
 	w.must(err)
 	w.send("old", "first")
 	w.send("old", "second")
-	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("old"), Max: 1, Visibility: time.Hour})
 	w.must(err)
 	w.handle = got[0].ReceiptHandle
 	return w
@@ -56,12 +58,12 @@ func (w *world) must(err error) {
 
 func (w *world) send(name, body string) {
 	w.t.Helper()
-	_, err := w.Send(context.Background(), queueARN(name), []queues.Outgoing{{Message: newMessage(1, body)}})
+	_, err := w.Send(context.Background(), shardtest.QueueARN(name), []queues.Outgoing{{Message: shardtest.NewMessage(1, body)}})
 	w.must(err)
 }
 
 func (w *world) receive(name string, wait time.Duration) string {
-	got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: queueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
+	got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
 	if err != nil {
 		return said(err)
 	}
@@ -86,17 +88,17 @@ const missing = "fault true"
 // answer before the sync.
 func TestReplyWaitsForDurability(t *testing.T) {
 	ctx := context.Background()
-	create := func(w *world) { w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")})) }
-	remove := func(w *world) { w.must(w.DeleteQueue(ctx, queueARN("old"))) }
-	createTopic := func(w *world) { w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("new")})) }
-	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, topicARN("old"))) }
+	create := func(w *world) { w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("new")})) }
+	remove := func(w *world) { w.must(w.DeleteQueue(ctx, shardtest.QueueARN("old"))) }
+	createTopic := func(w *world) { w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("new")})) }
+	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, shardtest.TopicARN("old"))) }
 	send := func(w *world) { w.send("empty", "new") }
 	publish := func(w *world) {
-		_, err := w.Publish(ctx, topicARN("old"), topics.Publication{ID: messageID(1), Body: []byte("to all")})
+		_, err := w.Publish(ctx, shardtest.TopicARN("old"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")})
 		w.must(err)
 	}
 	list := func(w *world) string {
-		names, _, err := w.ListQueues(ctx, region, account, "", "", 10)
+		names, _, err := w.ListQueues(ctx, shardtest.Region, shardtest.Account, "", "", 10)
 		w.must(err)
 		return fmt.Sprint(names)
 	}
@@ -108,7 +110,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 	}{
 		{"receive of a sent message", send, func(w *world) string { return w.receive("empty", 0) }, "new"},
 		{"counts with a sent message", send, func(w *world) string {
-			info, err := w.QueueInfo(ctx, queueARN("empty"))
+			info, err := w.QueueInfo(ctx, shardtest.QueueARN("empty"))
 			w.must(err)
 			return fmt.Sprint(info.Counts.Visible)
 		}, "1"},
@@ -123,57 +125,57 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return fmt.Sprint(len(ds))
 		}, "1"},
 		{"info of a created queue", create, func(w *world) string {
-			_, err := w.QueueInfo(ctx, queueARN("new"))
+			_, err := w.QueueInfo(ctx, shardtest.QueueARN("new"))
 			return said(err)
 		}, "ok"},
 		{"config of a created queue", create, func(w *world) string {
-			_, err := w.QueueConfig(ctx, queueARN("new"))
+			_, err := w.QueueConfig(ctx, shardtest.QueueARN("new"))
 			return said(err)
 		}, "ok"},
 		{"a second creation", create, func(w *world) string {
-			return said(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")}))
+			return said(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("new")}))
 		}, "ok"},
 		{"empty receive of a created queue", create, func(w *world) string { return w.receive("new", 0) }, "nothing"},
 		{"empty long poll of a created queue", create, func(w *world) string { return w.receive("new", time.Millisecond) }, "nothing"},
 		{"delete in a created queue", create, func(w *world) string {
-			errs, err := w.DeleteMessages(ctx, queueARN("new"), []string{"rubbish"})
+			errs, err := w.DeleteMessages(ctx, shardtest.QueueARN("new"), []string{"rubbish"})
 			w.must(err)
 			return fmt.Sprint(errs)
-		}, "[" + queues.ErrHandle.Error() + "]"},
+		}, "[" + queues.ErrHandle.With("rubbish").Error() + "]"},
 		{"list with a created queue", create, list, "[empty new old]"},
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {
-			_, err := w.Send(ctx, queueARN("old"), []queues.Outgoing{{Message: newMessage(9, "x")}})
+			_, err := w.Send(ctx, shardtest.QueueARN("old"), []queues.Outgoing{{Message: shardtest.NewMessage(9, "x")}})
 			return said(err)
 		}, missing},
 		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},
 		{"delete in a deleted queue", remove, func(w *world) string {
-			_, err := w.DeleteMessages(ctx, queueARN("old"), []string{w.handle})
+			_, err := w.DeleteMessages(ctx, shardtest.QueueARN("old"), []string{w.handle})
 			return said(err)
 		}, missing},
 		{"config of a deleted queue", remove, func(w *world) string {
-			_, err := w.QueueConfig(ctx, queueARN("old"))
+			_, err := w.QueueConfig(ctx, shardtest.QueueARN("old"))
 			return said(err)
 		}, missing},
 		{"info of a deleted queue", remove, func(w *world) string {
-			_, err := w.QueueInfo(ctx, queueARN("old"))
+			_, err := w.QueueInfo(ctx, shardtest.QueueARN("old"))
 			return said(err)
 		}, missing},
 		{"publish to a created topic", createTopic, func(w *world) string {
-			_, err := w.Publish(ctx, topicARN("new"), topics.Publication{ID: messageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, shardtest.TopicARN("new"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
 			return said(err)
 		}, "ok"},
 		{"list with a created topic", createTopic, func(w *world) string {
-			topics, _, err := w.ListTopics(ctx, region, account, "", 10)
+			topics, _, err := w.ListTopics(ctx, shardtest.Region, shardtest.Account, "", 10)
 			w.must(err)
 			return fmt.Sprint(len(topics))
 		}, "2"},
 		{"publish to a deleted topic", removeTopic, func(w *world) string {
-			_, err := w.Publish(ctx, topicARN("old"), topics.Publication{ID: messageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, shardtest.TopicARN("old"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
 			return said(err)
 		}, missing},
 		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {
-			_, _, err := w.ListSubscriptionsByTopic(ctx, topicARN("old"), "", 10)
+			_, _, err := w.ListSubscriptionsByTopic(ctx, shardtest.TopicARN("old"), "", 10)
 			return said(err)
 		}, missing},
 	}
@@ -220,7 +222,7 @@ func TestWaitingReceiveWaitsForDurability(t *testing.T) {
 		want  string
 	}{
 		{"send", func(w *world) { w.send("empty", "new") }, "new"},
-		{"deletion of the queue", func(w *world) { w.must(w.DeleteQueue(context.Background(), queueARN("empty"))) }, missing},
+		{"deletion of the queue", func(w *world) { w.must(w.DeleteQueue(context.Background(), shardtest.QueueARN("empty"))) }, missing},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -258,10 +260,10 @@ func TestListShowsNothingThatMayBeLost(t *testing.T) {
 			w.store.Shut()
 			visible := make(chan struct{})
 			w.store.applied = func() { close(visible); w.store.applied = nil }
-			go w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("new")})
+			go w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("new")})
 			<-visible
 		}
-		go func() { shown, _, _ = w.ListQueues(ctx, region, account, "", "", 10) }()
+		go func() { shown, _, _ = w.ListQueues(ctx, shardtest.Region, shardtest.Account, "", "", 10) }()
 		synctest.Wait()
 		if slices.Contains(shown, "new") {
 			t.Errorf("listed %v before the sync", shown)
@@ -280,18 +282,18 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 	ctx := context.Background()
 	commands := map[string]func(w *world) error{
 		"receive": func(w *world) error {
-			got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("old"), Max: 1, Visibility: time.Hour})
+			got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("old"), Max: 1, Visibility: time.Hour})
 			if err == nil && len(got) != 1 {
 				err = fmt.Errorf("received %d messages", len(got))
 			}
 			return err
 		},
 		"delete": func(w *world) error {
-			errs, err := w.DeleteMessages(ctx, queueARN("old"), []string{w.handle})
+			errs, err := w.DeleteMessages(ctx, shardtest.QueueARN("old"), []string{w.handle})
 			return cmp.Or(append(errs, err)...)
 		},
 		"visibility": func(w *world) error {
-			errs, err := w.ChangeVisibility(ctx, queueARN("old"), []queues.VisibilityChange{{Handle: w.handle, Timeout: time.Minute}})
+			errs, err := w.ChangeVisibility(ctx, shardtest.QueueARN("old"), []queues.VisibilityChange{{Handle: w.handle, Timeout: time.Minute}})
 			return cmp.Or(append(errs, err)...)
 		},
 	}
@@ -308,7 +310,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				if !answered {
 					t.Error("no answer before the sync")
 				}
-				sh := w.shardOf(queueARN("old"))
+				sh := w.Topics.ShardOf(shardtest.QueueARN("old"))
 				sh.Mu.Lock()
 				g := sh.Log.Last()
 				sh.Mu.Unlock()

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -19,7 +21,7 @@ import (
 // TestQueueEvents: everything that metrics count comes out as an event, once.
 func TestQueueEvents(t *testing.T) {
 	ctx := context.Background()
-	c := clock.NewVirtual(start)
+	c := clock.NewVirtual(shardtest.Start)
 	var mu sync.Mutex
 	var got []string
 	names := map[queues.QueueEventKind]string{
@@ -27,10 +29,10 @@ func TestQueueEvents(t *testing.T) {
 		queues.MessagesDeleted: "deleted", queues.MessagesDeadLettered: "dead-lettered", queues.MessagesExpired: "expired",
 		queues.MessagesDeletedAgain: "deleted again", queues.MessagesMovedIn: "moved in", queues.QueueDeleted: "gone",
 	}
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c, Events: func(ev queues.QueueEvent) {
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c, Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		got = append(got, fmt.Sprintf("%v %s %s %d %d", time.Duration(ev.At-start.UnixMilli())*time.Millisecond, ev.Queue.Resource, names[ev.Kind], ev.Messages, ev.Bytes))
+		got = append(got, fmt.Sprintf("%v %s %s %d %d", time.Duration(ev.At-shardtest.Start.UnixMilli())*time.Millisecond, ev.Queue.Resource, names[ev.Kind], ev.Messages, ev.Bytes))
 	}})
 	defer e.Close()
 	must := func(err error) {
@@ -40,13 +42,13 @@ func TestQueueEvents(t *testing.T) {
 		}
 	}
 	fifo := map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "60"}
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dead.fifo"), Attributes: fifo}))
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{
-		"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead.fifo").String() + `","maxReceiveCount":1}`,
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dead.fifo"), Attributes: fifo}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q.fifo"), Attributes: map[string]string{
+		"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dead.fifo").String() + `","maxReceiveCount":1}`,
 	}}))
-	q := queueARN("q.fifo")
+	q := shardtest.QueueARN("q.fifo")
 	for i, id := range []string{"a", "b", "a"} {
-		m := newMessage(i, "body")
+		m := shardtest.NewMessage(i, "body")
 		m.Group, m.Dedup = id, id
 		_, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}})
 		must(err)
@@ -92,14 +94,14 @@ func TestOneEventOfARequest(t *testing.T) {
 	ctx := context.Background()
 	var got []string
 	slots := map[*queues.Slot]int{}
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start), Events: func(ev queues.QueueEvent) {
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
 		if slots[ev.Slot] == 0 {
 			slots[ev.Slot] = len(slots) + 1
 		}
 		got = append(got, fmt.Sprint(slots[ev.Slot], ev.Kind, ev.Messages, ev.Bytes, ev.Sizes))
 	}})
 	defer e.Close()
-	q := queueARN("q.fifo")
+	q := shardtest.QueueARN("q.fifo")
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestOneEventOfARequest(t *testing.T) {
 		t.Helper()
 		var all []queues.Outgoing
 		for i, body := range bodies {
-			m := newMessage(i, body)
+			m := shardtest.NewMessage(i, body)
 			m.Group, m.Dedup = "g", body
 			all = append(all, queues.Outgoing{Message: m})
 		}
@@ -146,7 +148,7 @@ func TestOneEventOfARequest(t *testing.T) {
 func TestOneEventOfABatch(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Events: func(ev queues.QueueEvent) {
+	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))
@@ -154,9 +156,9 @@ func TestOneEventOfABatch(t *testing.T) {
 	defer w.Close()
 	publications := make([]topics.Publication, 0, 4)
 	for i, body := range []string{"a", "bcd", "bad", "e"} { // the third and what follows go by the backlog
-		publications = append(publications, topics.Publication{ID: messageID(i), Body: []byte(body)})
+		publications = append(publications, topics.Publication{ID: shardtest.MessageID(i), Body: []byte(body)})
 	}
-	if _, err := w.Publish(context.Background(), topicARN("direct"), publications...); err != nil {
+	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), publications...); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -13,8 +13,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
@@ -33,7 +35,7 @@ type listener struct {
 // stand still and fall behind, and crashes, with steps in the background that come
 // at any moment, every subscription gets once what was published while it was there.
 func TestPostponedOnce(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(6, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(6, 1), 50)) {
 		testPostponedOnce(t, seed)
 	}
 }
@@ -42,12 +44,12 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 7))
 	fs := vfs.NewCrashableMem()
-	wide := topicARN("wide")
+	wide := shardtest.TopicARN("wide")
 	ids := 0
-	p := &pump{newID: func() message.ID { ids++; return messageID(100_000 + ids) }}
-	open := func() (e *Engine, s interface{ Close() error }) {
-		st := openStore(t, fs)
-		e = openEngine(t, Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), Render: p.render, NewID: p.newID})
+	p := &pump{newID: func() message.ID { ids++; return shardtest.MessageID(100_000 + ids) }}
+	open := func() (e *shard.Engine, s interface{ Close() error }) {
+		st := shardtest.OpenStore(t, fs)
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), Render: p.render, NewID: p.newID})
 		p.engine = e
 		return e, st
 	}
@@ -60,18 +62,18 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	e, s := open()
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: wide}))
 	for i := range 3 {
-		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(fmt.Sprint("q", i))}))
+		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(fmt.Sprint("q", i))}))
 	}
 	var all []*listener
 	subscriptions, published := 0, 0
 	queueCount := map[arn.ARN]*listener{}
 	join := func() {
 		subscriptions++
-		id := subscriptionID(r.IntN(1e6)*1000 + subscriptions%1000) // anywhere in the order
+		id := shardtest.SubscriptionID(r.IntN(1e6)*1000 + subscriptions%1000) // anywhere in the order
 		l := &listener{arn: wide.Subscription(id)}
-		if q := queueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queueCount[q] == nil {
+		if q := shardtest.QueueARN(fmt.Sprint("q", r.IntN(3))); r.IntN(40) == 0 && queueCount[q] == nil {
 			l.queue, queueCount[q] = q, l
-			subscribe(t, e, "wide", q.Resource, id)
+			shardtest.Subscribe(t, e, "wide", q.Resource, id)
 		} else {
 			listen(t, e, wide, id)
 		}
@@ -89,7 +91,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 		}
 	}
 	hold := func(is bool) {
-		sh := e.shardOf(wide)
+		sh := e.Topics.ShardOf(wide)
 		sh.Mu.Lock()
 		defer sh.Mu.Unlock()
 		if is && sh.Fanning { // at work
@@ -109,7 +111,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 			var ps []topics.Publication
 			for range 1 + r.IntN(3) {
 				published++
-				ps = append(ps, topics.Publication{ID: messageID(published), Body: []byte(fmt.Sprint(published))})
+				ps = append(ps, topics.Publication{ID: shardtest.MessageID(published), Body: []byte(fmt.Sprint(published))})
 			}
 			_, err := e.Publish(ctx, wide, ps...)
 			must(err)

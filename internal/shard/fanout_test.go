@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -25,7 +27,7 @@ import (
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
 	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
-	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.LaterStep+topics.SlowMost, 30) })
+	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.SlowMost, 30) })
 }
 
 // testCrashInFanOut crashes before each commit from the publish on, keeping none,
@@ -34,7 +36,7 @@ func TestCrashInLargeFanOut(t *testing.T) {
 func testCrashInFanOut(t *testing.T, slow, others int) {
 	subscriptions := slow + others
 	ctx := context.Background()
-	seed := seeds(t, 1)[0]
+	seed := soak.Seeds(t, 1)[0]
 	r := rand.New(rand.NewPCG(seed, 4))
 	fs := vfs.NewCrashableMem()
 
@@ -53,21 +55,21 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 			}))
 		}
 	}
-	s := openStore(t, fs)
-	e := openEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+	s := shardtest.OpenStore(t, fs)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range subscriptions {
 		if i == slow {
-			fall(t, e, topicARN("wide"))
+			fall(t, e, shardtest.TopicARN("wide"))
 		}
-		listen(t, e, topicARN("wide"), subscriptionID(i))
+		listen(t, e, shardtest.TopicARN("wide"), shardtest.SubscriptionID(i))
 	}
 	mu.Lock()
 	publishing = true
 	mu.Unlock()
-	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -86,21 +88,21 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 
 	halfway := 0
 	for i, disk := range disks {
-		s := openStore(t, disk)
-		if countKeys(t, s, 'P', 0) > 0 {
+		s := shardtest.OpenStore(t, disk)
+		if shardtest.CountKeys(t, s, 'P', 0) > 0 {
 			halfway++
 		}
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 		e.Background.Wait()
 		got := map[int]int{}
 		for sub := range subscriptions {
-			ds, more, err := e.Take(topicARN("wide").Subscription(subscriptionID(sub)), 10)
+			ds, more, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(sub)), 10)
 			if err != nil || more {
 				t.Fatal(err, more)
 			}
 			n := 0
 			for _, d := range ds {
-				if d.Message.ID == messageID(1) {
+				if d.Message.ID == shardtest.MessageID(1) {
 					n++
 				}
 			}
@@ -112,7 +114,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		default:
 			t.Errorf("seed %d: crash %d: as many subscriptions by how often they got the message: %v", seed, i, got)
 		}
-		if n := countKeys(t, s, 'P', 0) + countKeys(t, s, 'G', 0); n != 0 {
+		if n := shardtest.CountKeys(t, s, 'P', 0) + shardtest.CountKeys(t, s, 'G', 0); n != 0 {
 			t.Errorf("seed %d: crash %d: %d records of publications that are being spread are left", seed, i, n)
 		}
 		e.Close()
@@ -124,10 +126,10 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 }
 
 // fall makes the subscriptions that a topic has now slow.
-func fall(t *testing.T, e *Engine, to arn.ARN) {
+func fall(t *testing.T, e *shard.Engine, to arn.ARN) {
 	t.Helper()
 	for i := range topics.SlowDepth {
-		if _, err := e.Publish(context.Background(), to, topics.Publication{ID: messageID(900 + i), Body: []byte("waits")}); err != nil {
+		if _, err := e.Publish(context.Background(), to, topics.Publication{ID: shardtest.MessageID(900 + i), Body: []byte("waits")}); err != nil {
 			t.Fatal(err)
 		}
 		e.Background.Wait()
@@ -135,47 +137,45 @@ func fall(t *testing.T, e *Engine, to arn.ARN) {
 }
 
 // listen subscribes something that is no queue.
-func listen(t *testing.T, e *Engine, to arn.ARN, id string) {
+func listen(t *testing.T, e *shard.Engine, to arn.ARN, id string) {
 	t.Helper()
 	if _, err := e.Subscribe(context.Background(), topic.Subscribe{
-		Topic: to, Owner: account, Protocol: "lambda", Endpoint: "arn:aws:lambda:us-east-1:000000000000:function:f-" + id, ID: id,
+		Topic: to, Owner: shardtest.Account, Protocol: "lambda", Endpoint: "arn:aws:lambda:us-east-1:000000000000:function:f-" + id, ID: id,
 	}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func subscriptionID(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
-
 // TestLateSubscriberGetsNothing: who subscribes while a publication is still
 // being spread does not get it.
 func TestLateSubscriberGetsNothing(t *testing.T) {
 	ctx := context.Background()
-	now := clock.NewVirtual(start)
-	s := openStore(t, vfs.NewMem())
+	now := clock.NewVirtual(shardtest.Start)
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now})
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range topics.FanoutStep + 1 {
-		subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+		shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
 	}
-	sh := e.shardOf(topicARN("wide"))
+	sh := e.Topics.ShardOf(shardtest.TopicARN("wide"))
 	sh.Mu.Lock()
 	sh.Fanning = true // the steps after the first wait for us
 	sh.Mu.Unlock()
-	if _, err := e.Publish(ctx, topicARN("wide"), topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
-	now.SetAtLeast(start.Add(1e6))
-	late := subscribe(t, e, "wide", "late", subscriptionID(9_999_999))
+	now.SetAtLeast(shardtest.Start.Add(1e6))
+	late := shardtest.Subscribe(t, e, "wide", "late", shardtest.SubscriptionID(9_999_999))
 	sh.Mu.Lock()
 	sh.Fanning = false
 	sh.StartFanouts(nil)
 	sh.Mu.Unlock()
 	e.Background.Wait()
 	for sub, want := range map[arn.ARN]int{
-		topicARN("wide").Subscription(subscriptionID(topics.FanoutStep)): 1,
+		shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(topics.FanoutStep)): 1,
 		late: 0,
 	} {
 		if ds, _, err := e.Take(sub, 10); err != nil || len(ds) != want {
@@ -188,7 +188,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 // wideWorld is a topic of which some subscribers are slow, and whose steps in the
 // background wait for goOn.
 type wideWorld struct {
-	*Engine
+	*shard.Engine
 	t     *testing.T
 	topic arn.ARN
 	sh    *topics.Shard
@@ -198,13 +198,13 @@ type wideWorld struct {
 }
 
 func newWideWorld(t *testing.T, slow, others int) *wideWorld {
-	s := openStore(t, vfs.NewMem())
-	w := &wideWorld{t: t, topic: topicARN("wide"), seen: &witness{}}
-	w.Engine = openEngine(t, Options{Journal: journalOf(t, s, func(sealed []byte) {
+	s := shardtest.OpenStore(t, vfs.NewMem())
+	w := &wideWorld{t: t, topic: shardtest.TopicARN("wide"), seen: &witness{}}
+	w.Engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
 		if w.observe != nil {
 			w.observe(sealed)
 		}
-	}), Clock: clock.NewVirtual(start), Published: w.seen.see})
+	}), Clock: clock.NewVirtual(shardtest.Start), Published: w.seen.see})
 	t.Cleanup(func() {
 		w.Close()
 		s.Close()
@@ -212,7 +212,7 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 	if err := w.CreateTopic(context.Background(), topic.CreateTopic{ARN: w.topic}); err != nil {
 		t.Fatal(err)
 	}
-	w.sh = w.shardOf(w.topic)
+	w.sh = w.Topics.ShardOf(w.topic)
 	for i := range slow + others {
 		if i == slow {
 			for n := range topics.SlowDepth {
@@ -223,7 +223,7 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 			w.sh.Fanning = true // the steps in the background wait for us
 			w.sh.Mu.Unlock()
 		}
-		listen(t, w.Engine, w.topic, subscriptionID(i))
+		listen(t, w.Engine, w.topic, shardtest.SubscriptionID(i))
 	}
 	return w
 }
@@ -232,7 +232,7 @@ func (w *wideWorld) publish(ids ...int) {
 	w.t.Helper()
 	var all []topics.Publication
 	for _, id := range ids {
-		all = append(all, topics.Publication{ID: messageID(id), Body: []byte("a")})
+		all = append(all, topics.Publication{ID: shardtest.MessageID(id), Body: []byte("a")})
 	}
 	if _, err := w.Publish(context.Background(), w.topic, all...); err != nil {
 		w.t.Fatal(err)
@@ -261,7 +261,7 @@ func (w *wideWorld) lengths(from, to int) map[int64]int {
 func (w *wideWorld) length(i int) int64 {
 	w.sh.Mu.Lock()
 	defer w.sh.Mu.Unlock()
-	sub, ok := w.sh.Topics.Subscription(w.topic.Subscription(subscriptionID(i)))
+	sub, ok := w.sh.Topics.Subscription(w.topic.Subscription(shardtest.SubscriptionID(i)))
 	if !ok {
 		return -1
 	}
@@ -275,7 +275,7 @@ func (w *wideWorld) length(i int) int64 {
 // left counts the records of publications that are being spread.
 func (w *wideWorld) left() int {
 	w.Journal.Flush()
-	return countKeys(w.t, w.Store, 'P', 0) + countKeys(w.t, w.Store, 'G', 0)
+	return shardtest.CountKeys(w.t, w.Store, 'P', 0) + shardtest.CountKeys(w.t, w.Store, 'G', 0)
 }
 
 // TestSlowSubscribersComeLater: many subscribers that do not keep up do not delay
@@ -285,7 +285,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 	t.Run("many", func(t *testing.T) {
 		const slow = topics.SlowMost + 1
 		w := newWideWorld(t, slow, others)
-		for i := range topics.LaterMost {
+		for i := range topics.DeferredMost {
 			w.publish(1 + i)
 			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, topics.SlowDepth)): others}); i < topics.SlowDepth && !maps.Equal(got, want) {
 				t.Fatalf("after %d publishes the others have %v", 1+i, got)
@@ -299,23 +299,23 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("with too much in the background the slow ones have %v", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.LaterMost: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.DeferredMost: slow}) {
 			t.Errorf("in the end the slow ones have %v", got)
 		}
-		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.LaterMost + 1: others}) {
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.DeferredMost + 1: others}) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
 	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
-		const slow, large = topics.FanoutStep + 88, topics.LaterMost + 6
+		const slow, large = topics.FanoutStep + 88, topics.DeferredMost + 6
 		w := newWideWorld(t, slow, 1)
-		subscribe(t, w.Engine, "wide", "q", subscriptionID(slow+1)) // a queue is never slow
+		shardtest.Subscribe(t, w.Engine, "wide", "q", shardtest.SubscriptionID(slow+1)) // a queue is never slow
 		at := func(n int) {
 			t.Helper()
 			if got := w.length(slow + 1); got != int64(n) {
 				t.Errorf("after %d publications the queue has %d", n, got)
 			}
-			if got := w.sh.Spreading[w.topic]; got > topics.LaterMost {
+			if got := w.sh.Spreading[w.topic]; got > topics.DeferredMost {
 				t.Errorf("after %d publications %d go on in the background", n, got)
 			}
 		}
@@ -382,8 +382,8 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []topics.Publication
-	for i := range topics.LaterMost / 2 {
-		p.ID = messageID(i)
+	for i := range topics.DeferredMost / 2 {
+		p.ID = shardtest.MessageID(i)
 		all = append(all, p)
 	}
 	if _, err := w.Publish(t.Context(), w.topic, all...); err != nil {
@@ -399,7 +399,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 		return // what follows writes much
 	}
 	w.goOn()
-	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.LaterMost/2: slow}) {
+	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.DeferredMost/2: slow}) {
 		t.Errorf("in the end %v", got)
 	}
 }
@@ -408,7 +408,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	fs := []topics.Fanout{{Topic: w.topic, P: topics.Publication{ID: messageID(1)}, Later: true, Delivered: 1}}
+	fs := []topics.Fanout{{Topic: w.topic, P: topics.Publication{ID: shardtest.MessageID(1)}, Later: true, Delivered: 1}}
 	done := false
 	_, err := w.sh.Run(true, func(tx *kernel.Tx) (err error) {
 		_, done, err = w.sh.PublishInSteps(tx, fs)
@@ -439,7 +439,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		{"unsubscribed", unsubscribe, -1},
 		{"subscribed anew", func(w *wideWorld, sub arn.ARN) error {
 			err := unsubscribe(w, sub)
-			listen(w.t, w.Engine, w.topic, subscriptionID(changed))
+			listen(w.t, w.Engine, w.topic, shardtest.SubscriptionID(changed))
 			return err
 		}, 0},
 	}
@@ -447,7 +447,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWideWorld(t, slow, others)
 			w.publish(1)
-			if err := c.change(w, w.topic.Subscription(subscriptionID(changed))); err != nil {
+			if err := c.change(w, w.topic.Subscription(shardtest.SubscriptionID(changed))); err != nil {
 				t.Fatal(err)
 			}
 			w.goOn()
@@ -475,7 +475,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: w.topic}); err != nil {
 			t.Fatal(err)
 		}
-		listen(t, w.Engine, w.topic, subscriptionID(changed))
+		listen(t, w.Engine, w.topic, shardtest.SubscriptionID(changed))
 		w.goOn()
 		if got := w.length(changed); got != 0 {
 			t.Errorf("a subscription to the new topic has %d messages", got)
@@ -492,21 +492,21 @@ func TestPublishedToSlowSubscribers(t *testing.T) {
 	const slow, others = topics.SlowMost + 2, 3
 	w := newWideWorld(t, slow, others)
 	for _, i := range []int{0, slow} {
-		if err := w.SetSubscriptionAttribute(context.Background(), w.topic.Subscription(subscriptionID(i)), "FilterPolicy", `{"a":["x"]}`); err != nil {
+		if err := w.SetSubscriptionAttribute(context.Background(), w.topic.Subscription(shardtest.SubscriptionID(i)), "FilterPolicy", `{"a":["x"]}`); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.seen.take()
 	w.publish(1, 2)
 	for i, p := range w.seen.take() {
-		if p.ID != messageID(1+i) || p.Later || p.Size != 1 || p.FilteredOut != [filter.Verdicts]int{} {
+		if p.ID != shardtest.MessageID(1+i) || p.Later || p.Size != 1 || p.FilteredOut != [filter.Verdicts]int{} {
 			t.Errorf("first %+v", p)
 		}
 	}
 	w.goOn()
 	got := w.seen.take()
 	for i, p := range got {
-		if p.ID != messageID(1+i) || !p.Later || p.FilteredOut != [filter.Verdicts]int{filter.NoMessageAttributes: 2} {
+		if p.ID != shardtest.MessageID(1+i) || !p.Later || p.FilteredOut != [filter.Verdicts]int{filter.NoMessageAttributes: 2} {
 			t.Errorf("then %+v", p)
 		}
 	}
@@ -522,10 +522,10 @@ func TestStepPassesOverFew(t *testing.T) {
 	w.sh.Mu.Lock()
 	defer w.sh.Mu.Unlock()
 	f := &topics.Fanout{Topic: w.topic} // published before anybody subscribed
-	if !w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != subscriptionID(topics.PassedMost-1) {
+	if !w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost-1) {
 		t.Errorf("the first step ended at %s", f.Cursor)
 	}
-	if w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != subscriptionID(topics.PassedMost+2) {
+	if w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost+2) {
 		t.Errorf("the second step ended at %s", f.Cursor)
 	}
 }

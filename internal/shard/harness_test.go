@@ -1,11 +1,9 @@
-package shard
+package shard_test
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,84 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
-	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
 )
-
-const (
-	region  = "us-east-1"
-	account = "000000000000"
-)
-
-// start is when virtual clocks begin.
-var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func queueARN(name string) arn.ARN { return arn.Queue(region, account, name) }
-func topicARN(name string) arn.ARN { return arn.Topic(region, account, name) }
-
-// openStore opens a Pebble store on a file system that can be crashed.
-func openStore(t testing.TB, fs vfs.FS) store.Store {
-	t.Helper()
-	s, err := pebble.Open("data", pebble.Options{FS: fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// journalOf opens a journal on a store for as long as the test runs. observe may be nil.
-func journalOf(t testing.TB, s store.Store, observe func(sealed []byte)) *journal.Journal {
-	t.Helper()
-	j := journal.Open(journal.Options{Store: s, Observe: observe})
-	t.Cleanup(j.Close)
-	return j
-}
-
-func openEngine(t testing.TB, o Options) *Engine {
-	t.Helper()
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelError}))
-	}
-	e, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-// testWriter fails the test on any error that an engine logs.
-type testWriter struct{ t testing.TB }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Errorf("logged: %s", p)
-	return len(p), nil
-}
-
-func newMessage(id int, body string) *message.Message {
-	m := &message.Message{ID: messageID(id), Sender: account, Body: []byte(body)}
-	m.Seal()
-	return m
-}
-
-func messageID(id int) (out message.ID) {
-	copy(out[:], fmt.Sprintf("%016d", id))
-	return out
-}
 
 // pump is a consumer that does its work when told to: it carries SQS
 // deliveries to their queues, and lets the script decide about the rest.
 type pump struct {
-	engine *Engine
+	engine *shard.Engine
 	mu     sync.Mutex
 	ready  []arn.ARN
 	decide func(d *backlog.Delivery) // for what is no SQS delivery
@@ -161,44 +96,13 @@ func (p *pump) render(n *message.Message) (*message.Message, error) {
 	return m, nil
 }
 
-// receiveAll receives until a queue has nothing more to give.
-func receiveAll(t testing.TB, e *Engine, q arn.ARN, visibility time.Duration) iter.Seq[queues.Received] {
-	return func(yield func(queues.Received) bool) {
-		for {
-			got, err := e.Receive(context.Background(), queues.ReceiveRequest{Queue: q, Max: 10, Visibility: visibility})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got) == 0 {
-				return
-			}
-			for _, m := range got {
-				if !yield(m) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func subscribe(t testing.TB, e *Engine, topicName, queueName string, id string) arn.ARN {
-	t.Helper()
-	sub, err := e.Subscribe(context.Background(), topic.Subscribe{
-		Topic: topicARN(topicName), Owner: account, Protocol: "sqs", Endpoint: queueARN(queueName).String(), ID: id, Token: "token-" + id,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sub.ARN
-}
-
 // script draws a random history of commands and runs it on engines; what each
 // command answers goes to a transcript.
 type script struct {
 	t       testing.TB
 	rand    *rand.Rand
 	clock   *clock.Virtual
-	engine  *Engine
+	engine  *shard.Engine
 	pump    *pump
 	ids     int
 	handles []string
@@ -212,7 +116,7 @@ type script struct {
 	paused     bool    // the endpoint's subscription is
 }
 
-var queueB = queues.QueueSpec{ARN: queueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
+var queueB = queues.QueueSpec{ARN: shardtest.QueueARN("b"), Attributes: map[string]string{"MessageRetentionPeriod": "60"}}
 
 func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
 	s := &script{t: t, rand: rand.New(rand.NewPCG(seed, 1)), clock: c, queues: []string{"a", "b", "dlq", "a.fifo", "dlq.fifo"}, topics: []string{"t"}}
@@ -220,9 +124,9 @@ func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
 	return s
 }
 
-func (s *script) nextID() message.ID { s.ids++; return messageID(s.ids) }
+func (s *script) nextID() message.ID { s.ids++; return shardtest.MessageID(s.ids) }
 
-func (s *script) attach(e *Engine) {
+func (s *script) attach(e *shard.Engine) {
 	s.engine, s.pump.engine = e, e
 	e.SetConsumer("sns", s.pump)
 	s.pump.run(s.t)
@@ -254,21 +158,21 @@ func (s *script) setup() {
 			s.t.Fatal(err)
 		}
 	}
-	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
-	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("a"), Attributes: map[string]string{
-		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`, "VisibilityTimeout": "5",
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dlq")}))
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("a"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dlq").String() + `","maxReceiveCount":2}`, "VisibilityTimeout": "5",
 	}}))
-	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
-	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("a.fifo"), Attributes: map[string]string{
-		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq.fifo").String() + `","maxReceiveCount":2}`, "FifoQueue": "true",
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dlq.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	must(s.engine.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("a.fifo"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dlq.fifo").String() + `","maxReceiveCount":2}`, "FifoQueue": "true",
 	}}))
 	must(s.engine.CreateQueue(ctx, queueB))
-	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t.fifo"), Attributes: map[string]string{
+	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t.fifo"), Attributes: map[string]string{
 		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
 	}}))
 	// Not of a standard queue: which tenant is to wait a restart forgets.
-	subscribe(s.t, s.engine, "t.fifo", "dlq.fifo", "00000000-0000-4000-8000-000000000004")
-	s.ordered = subscribe(s.t, s.engine, "t.fifo", "a.fifo", "00000000-0000-4000-8000-000000000005")
+	shardtest.Subscribe(s.t, s.engine, "t.fifo", "dlq.fifo", "00000000-0000-4000-8000-000000000004")
+	s.ordered = shardtest.Subscribe(s.t, s.engine, "t.fifo", "a.fifo", "00000000-0000-4000-8000-000000000005")
 	s.setupTopic()
 	s.settle()
 }
@@ -281,15 +185,15 @@ func (s *script) setupTopic() {
 			s.t.Fatal(err)
 		}
 	}
-	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
-	subscribe(s.t, s.engine, "t", "a", "00000000-0000-4000-8000-000000000001")
-	s.subscribed = subscribe(s.t, s.engine, "t", "b", "00000000-0000-4000-8000-000000000002")
+	must(s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
+	shardtest.Subscribe(s.t, s.engine, "t", "a", "00000000-0000-4000-8000-000000000001")
+	s.subscribed = shardtest.Subscribe(s.t, s.engine, "t", "b", "00000000-0000-4000-8000-000000000002")
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
-		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x",
+		Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x",
 		ID: "00000000-0000-4000-8000-000000000003", Token: "secret",
 	})
 	must(err)
-	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
+	_, err = s.engine.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: "secret"})
 	must(err)
 	s.web, s.paused = sub.ARN, false
 	s.say("subscribed %s", sub.ARN)
@@ -309,13 +213,13 @@ func (s *script) settle() {
 // step runs one random command.
 func (s *script) step() {
 	ctx := context.Background()
-	q := queueARN(s.queues[s.rand.IntN(len(s.queues))])
+	q := shardtest.QueueARN(s.queues[s.rand.IntN(len(s.queues))])
 	switch n := s.rand.IntN(100); {
 	case n < 30:
 		msgs := make([]queues.Outgoing, 1+s.rand.IntN(5))
 		for i := range msgs {
 			s.ids++
-			msgs[i] = queues.Outgoing{Message: newMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
+			msgs[i] = queues.Outgoing{Message: shardtest.NewMessage(s.ids, fmt.Sprintf("sent %d", s.ids)), Delay: -1}
 			if q.FIFO() {
 				msgs[i].Message.Group, msgs[i].Message.Dedup = fmt.Sprint(s.rand.IntN(3)), fmt.Sprint(s.ids-s.rand.IntN(2))
 			} else if s.rand.IntN(4) == 0 {
@@ -335,25 +239,25 @@ func (s *script) step() {
 		}
 	case n < 75 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
-		errs, err := s.engine.DeleteMessages(ctx, queueARN(name), []string{h})
+		errs, err := s.engine.DeleteMessages(ctx, shardtest.QueueARN(name), []string{h})
 		s.say("delete from %s: %v %v", name, cmp.Or(errs...) != nil, err)
 	case n < 82 && len(s.handles) > 0:
 		name, h, _ := strings.Cut(s.handles[s.rand.IntN(len(s.handles))], " ")
-		errs, err := s.engine.ChangeVisibility(ctx, queueARN(name), []queues.VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
+		errs, err := s.engine.ChangeVisibility(ctx, shardtest.QueueARN(name), []queues.VisibilityChange{{Handle: h, Timeout: time.Duration(s.rand.IntN(3)) * time.Second}})
 		for _, err := range errs {
 			s.say("change in %s: %v", name, err != nil)
 		}
 		_ = err
 	case n < 86:
 		s.ids++
-		r, err := s.engine.Publish(ctx, topicARN("t.fifo"), topics.Publication{
-			ID: messageID(s.ids), Body: fmt.Appendf(nil, "in order %d", s.ids), Group: fmt.Sprint(s.rand.IntN(3)),
+		r, err := s.engine.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{
+			ID: shardtest.MessageID(s.ids), Body: fmt.Appendf(nil, "in order %d", s.ids), Group: fmt.Sprint(s.rand.IntN(3)),
 			Dedup: fmt.Sprint("published ", s.ids-s.rand.IntN(2)),
 		})
 		s.say("publish in order: %v %v", r, err)
 	case n < 90:
 		s.ids++
-		_, err := s.engine.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
+		_, err := s.engine.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
 		s.say("publish: %v", err)
 	case n < 95:
 		s.reconfigure()
@@ -368,9 +272,9 @@ func (s *script) step() {
 	}
 	s.settle()
 	for _, name := range s.queues {
-		info, err := s.engine.QueueInfo(ctx, queueARN(name))
+		info, err := s.engine.QueueInfo(ctx, shardtest.QueueARN(name))
 		s.say("%s: %+v %v", name, info.Counts, err)
-		tasks, err := s.engine.MoveTasks(ctx, queueARN(name), 2)
+		tasks, err := s.engine.MoveTasks(ctx, shardtest.QueueARN(name), 2)
 		s.say("tasks %+v %v", tasks, err != nil)
 	}
 }
@@ -391,8 +295,8 @@ func (s *script) reconfigure() {
 			s.say("retried %d %v", n, err)
 		}
 	case 5:
-		s.evict(s.web, queueARN("dlq"))
-		s.evict(s.ordered, queueARN("dlq.fifo"))
+		s.evict(s.web, shardtest.QueueARN("dlq"))
+		s.evict(s.ordered, shardtest.QueueARN("dlq.fifo"))
 	case 7:
 		policy := "{}"
 		if s.rand.IntN(4) > 0 {
@@ -402,7 +306,7 @@ func (s *script) reconfigure() {
 		s.say("replay %s: %v", policy, s.engine.SetSubscriptionAttribute(ctx, s.ordered, "ReplayPolicy", policy))
 		s.engine.Background.Wait() // else it is open how far it has come when the pump begins
 	case 8: // with what waits in its backlogs
-		s.say("delete t: %v", s.engine.DeleteTopic(ctx, topicARN("t")))
+		s.say("delete t: %v", s.engine.DeleteTopic(ctx, shardtest.TopicARN("t")))
 		s.setupTopic()
 	case 0:
 		err := s.engine.DeleteQueue(ctx, queueB.ARN)
@@ -417,20 +321,17 @@ func (s *script) reconfigure() {
 			return
 		}
 		s.ids++
-		s.subscribed = subscribe(s.t, s.engine, "t", "b", fmt.Sprintf("00000000-0000-4000-8000-%012d", s.ids))
+		s.subscribed = shardtest.Subscribe(s.t, s.engine, "t", "b", fmt.Sprintf("00000000-0000-4000-8000-%012d", s.ids))
 	case 2:
-		err := s.engine.SetQueueAttributes(ctx, queueARN("a"), map[string]string{
-			"RedrivePolicy":          fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":%d}`, queueARN("dlq"), 1+s.rand.IntN(3)),
+		err := s.engine.SetQueueAttributes(ctx, shardtest.QueueARN("a"), map[string]string{
+			"RedrivePolicy":          fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":%d}`, shardtest.QueueARN("dlq"), 1+s.rand.IntN(3)),
 			"MessageRetentionPeriod": fmt.Sprint(60 + s.rand.IntN(60)),
 		})
 		s.say("configure a: %v", err)
 	case 6:
 		// Not of a: ids are drawn in the order of subscriptions, and a forbidden
 		// delivery draws one later where publishes are delivered at once.
-		doc := [...]string{"", admitting(queueB.ARN, topicARN("t")), admitting(queueB.ARN, topicARN("u"))}[s.rand.IntN(3)]
+		doc := [...]string{"", admitting(queueB.ARN, shardtest.TopicARN("t")), admitting(queueB.ARN, shardtest.TopicARN("u"))}[s.rand.IntN(3)]
 		s.say("policy of b: %v", s.engine.SetQueueAttributes(ctx, queueB.ARN, map[string]string{"Policy": doc}))
 	}
 }
-
-// shardOf is the part of most modules in the shard of a queue or topic.
-func (e *Engine) shardOf(a arn.ARN) *topics.Shard { return e.Topics.ShardOf(a) }

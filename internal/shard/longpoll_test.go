@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -12,19 +12,21 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
 // poll is an engine with an empty queue "q", and receives that wait at it.
 type poll struct {
-	*Engine
+	*shard.Engine
 	t *testing.T
 }
 
 func newPoll(t *testing.T, c clock.Clock) poll {
-	p := poll{t: t, Engine: openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: c})}
-	if err := p.CreateQueue(context.Background(), queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+	p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c})}
+	if err := p.CreateQueue(context.Background(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -44,7 +46,7 @@ func (a *answer) text() string {
 func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration) (got *answer) {
 	got = &answer{}
 	go func() {
-		received, err := p.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: most, Visibility: visibility, Wait: wait})
+		received, err := p.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: most, Visibility: visibility, Wait: wait})
 		bodies := []string{}
 		for _, m := range received {
 			bodies = append(bodies, fmt.Sprintf("%s×%d", m.Body, m.Receives))
@@ -60,9 +62,9 @@ func (p poll) send(delay time.Duration, bodies ...string) {
 	p.t.Helper()
 	var msgs []queues.Outgoing
 	for _, body := range bodies {
-		msgs = append(msgs, queues.Outgoing{Message: newMessage(1, body), Delay: delay})
+		msgs = append(msgs, queues.Outgoing{Message: shardtest.NewMessage(1, body), Delay: delay})
 	}
-	if _, err := p.Send(context.Background(), queueARN("q"), msgs); err != nil {
+	if _, err := p.Send(context.Background(), shardtest.QueueARN("q"), msgs); err != nil {
 		p.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -70,7 +72,7 @@ func (p poll) send(delay time.Duration, bodies ...string) {
 
 func (p poll) counts() queue.Counts {
 	p.t.Helper()
-	info, err := p.QueueInfo(context.Background(), queueARN("q"))
+	info, err := p.QueueInfo(context.Background(), shardtest.QueueARN("q"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestLongPollWakes(t *testing.T) {
 // due in virtual time.
 func TestLongPollWakesOnVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := clock.NewVirtual(start)
+		now := clock.NewVirtual(shardtest.Start)
 		p := newPoll(t, now)
 		defer p.Close()
 		ctx := context.Background()
@@ -192,7 +194,7 @@ func TestLongPollWakesOnVirtualTime(t *testing.T) {
 // way before whoever sent them, or moved the clock, goes on.
 func TestLongPollTellsWhetherItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		now := clock.NewVirtual(start)
+		now := clock.NewVirtual(shardtest.Start)
 		p := newPoll(t, now)
 		defer p.Close()
 		var waits atomic.Bool
@@ -205,14 +207,14 @@ func TestLongPollTellsWhetherItWaits(t *testing.T) {
 		poll := func(ctx context.Context) {
 			go func() {
 				_, _ = p.Receive(ctx, queues.ReceiveRequest{
-					Queue: queueARN("q"), Max: 1, Visibility: time.Minute, Wait: 20 * time.Second, Waiting: waits.Store,
+					Queue: shardtest.QueueARN("q"), Max: 1, Visibility: time.Minute, Wait: 20 * time.Second, Waiting: waits.Store,
 				})
 			}()
 			synctest.Wait()
 		}
 		poll(t.Context())
 		expect("an empty queue", true)
-		if _, err := p.Send(t.Context(), queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "a")}}); err != nil {
+		if _, err := p.Send(t.Context(), shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "a")}}); err != nil {
 			t.Fatal(err)
 		}
 		expect("sent", false)
@@ -229,7 +231,7 @@ func TestLongPollTellsWhetherItWaits(t *testing.T) {
 		synctest.Wait()
 		expect("cancelled", false)
 		poll(t.Context())
-		if err := p.DeleteQueue(t.Context(), queueARN("q")); err != nil {
+		if err := p.DeleteQueue(t.Context(), shardtest.QueueARN("q")); err != nil {
 			t.Fatal(err)
 		}
 		expect("the queue is gone", false)
@@ -243,13 +245,13 @@ func TestLongPollWakesByItsLikes(t *testing.T) {
 		defer p.Close()
 		ctx := context.Background()
 		p.send(0, "a")
-		held, err := p.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
+		held, err := p.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 1, Visibility: time.Hour})
 		if err != nil || len(held) != 1 {
 			t.Fatal(held, err)
 		}
 		got := p.wait(ctx, 1, 20*time.Second, time.Minute)
 		p.expect("while it is held", got, "")
-		if _, err := p.ChangeVisibility(ctx, queueARN("q"), []queues.VisibilityChange{{Handle: held[0].ReceiptHandle}}); err != nil {
+		if _, err := p.ChangeVisibility(ctx, shardtest.QueueARN("q"), []queues.VisibilityChange{{Handle: held[0].ReceiptHandle}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -289,20 +291,20 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
 				p := poll{t: t, Engine: w.Engine}
-				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
 				w.store.Shut()
-				sh := p.shardOf(queueARN("q"))
+				sh := p.Topics.ShardOf(shardtest.QueueARN("q"))
 				sh.Mu.Lock()
 				if before { // it notices, but does not come to leave the line
 					cancel()
 				}
-				qs := sh.Queues[queueARN("q")]
+				qs := sh.Queues[shardtest.QueueARN("q")]
 				now := sh.Now()
-				sh.Accept(qs, now, queue.Arrival{Record: newMessage(1, "a").AppendRecord(nil), Sent: now})
+				sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
 				sh.Commit(true)
 				leased := qs.Machine.Counts(now).InFlight
 				sh.Mu.Unlock()

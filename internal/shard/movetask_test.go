@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/test/soak"
@@ -26,28 +28,28 @@ func (s *script) operate() {
 	ctx := context.Background()
 	switch s.rand.IntN(4) {
 	case 0:
-		q := queueARN(s.queues[s.rand.IntN(len(s.queues))])
+		q := shardtest.QueueARN(s.queues[s.rand.IntN(len(s.queues))])
 		s.say("purge %s: %v", q.Resource, s.engine.PurgeQueue(ctx, q))
 	case 1, 2:
 		s.ids++
-		spec := transfer.MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: queueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
+		spec := transfer.MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: shardtest.QueueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
 		if s.rand.IntN(4) > 0 {
-			spec.Destination = queueARN([]string{"a", "b"}[s.rand.IntN(2)])
+			spec.Destination = shardtest.QueueARN([]string{"a", "b"}[s.rand.IntN(2)])
 		}
 		s.say("start %+v: %v", spec, s.engine.StartMoveTask(ctx, spec))
 	case 3:
 		id := "none"
-		if tasks, err := s.engine.MoveTasks(ctx, queueARN("dlq"), 1); err == nil && len(tasks) > 0 {
+		if tasks, err := s.engine.MoveTasks(ctx, shardtest.QueueARN("dlq"), 1); err == nil && len(tasks) > 0 {
 			id = tasks[0].ID
 		}
-		moved, err := s.engine.CancelMoveTask(ctx, queueARN("dlq"), id)
+		moved, err := s.engine.CancelMoveTask(ctx, shardtest.QueueARN("dlq"), id)
 		s.say("cancel %s: %d %v", id, moved, err)
 	}
 }
 
 // died makes the queue "q" and its dead-letter queue "dead", and n messages in
 // the latter that came from the former.
-func died(t *testing.T, e *Engine, n int) {
+func died(t *testing.T, e *shard.Engine, n int) {
 	t.Helper()
 	ctx := context.Background()
 	must := func(err error) {
@@ -56,16 +58,16 @@ func died(t *testing.T, e *Engine, n int) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dead")}))
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q"), Attributes: map[string]string{
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN("dead")),
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dead")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q"), Attributes: map[string]string{
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, shardtest.QueueARN("dead")),
 	}}))
 	for i := range n {
-		_, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(i, fmt.Sprint("m", i))}})
+		_, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(i, fmt.Sprint("m", i))}})
 		must(err)
 	}
 	for range 2 * (n/10 + 1) {
-		_, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		_, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10})
 		must(err)
 		e.Background.Wait()
 	}
@@ -74,18 +76,18 @@ func died(t *testing.T, e *Engine, n int) {
 	}
 }
 
-func visible(t *testing.T, e *Engine, name string) int64 {
+func visible(t *testing.T, e *shard.Engine, name string) int64 {
 	t.Helper()
-	info, err := e.QueueInfo(context.Background(), queueARN(name))
+	info, err := e.QueueInfo(context.Background(), shardtest.QueueARN(name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return info.Counts.Visible
 }
 
-func lastTask(t *testing.T, e *Engine) (task transfer.MoveTask) {
+func lastTask(t *testing.T, e *shard.Engine) (task transfer.MoveTask) {
 	t.Helper()
-	tasks, err := e.MoveTasks(context.Background(), queueARN("dead"), 1)
+	tasks, err := e.MoveTasks(context.Background(), shardtest.QueueARN("dead"), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +98,10 @@ func lastTask(t *testing.T, e *Engine) (task transfer.MoveTask) {
 }
 
 // take receives everything that a queue has.
-func take(t *testing.T, e *Engine, name string) (bodies []string) {
+func take(t *testing.T, e *shard.Engine, name string) (bodies []string) {
 	t.Helper()
 	for {
-		got, err := e.Receive(context.Background(), queues.ReceiveRequest{Queue: queueARN(name), Max: 10, Visibility: time.Hour})
+		got, err := e.Receive(context.Background(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 10, Visibility: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,7 @@ func TestCrashInMoveTask(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TwoStep=%v", twoStep), func(t *testing.T) {
 			ctx := context.Background()
-			seed := seeds(t, 1)[0]
+			seed := soak.Seeds(t, 1)[0]
 			r := rand.New(rand.NewPCG(seed, 6))
 			fs := vfs.NewCrashableMem()
 			var mu sync.Mutex
@@ -137,13 +139,13 @@ func TestCrashInMoveTask(t *testing.T) {
 					}))
 				}
 			}
-			s := openStore(t, fs)
-			e := openEngine(t, Options{Journal: journalOf(t, s, crash), Clock: clock.System, TwoStep: twoStep})
+			s := shardtest.OpenStore(t, fs)
+			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, crash), Clock: clock.System, TwoStep: twoStep})
 			died(t, e, messages)
 			mu.Lock()
 			moving = true
 			mu.Unlock()
-			if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err != nil {
+			if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err != nil {
 				t.Fatal(err)
 			}
 			mu.Lock()
@@ -155,8 +157,8 @@ func TestCrashInMoveTask(t *testing.T) {
 
 			halfway := 0
 			for i, disk := range disks {
-				s := openStore(t, disk)
-				e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
+				s := shardtest.OpenStore(t, disk)
+				e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
 				e.Background.Wait()
 				task := lastTask(t, e)
 				dead, back := take(t, e, "dead"), take(t, e, "q")
@@ -174,7 +176,7 @@ func TestCrashInMoveTask(t *testing.T) {
 				if task.Status == transfer.MoveCompleted && task.Moved != int64(messages) {
 					t.Errorf("seed %d: crash %d: %d counted", seed, i, task.Moved)
 				}
-				if n := countKeys(t, s, 'X', 0); n > 0 {
+				if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {
 					t.Errorf("seed %d: crash %d: %d marks are left", seed, i, n)
 				}
 				if i > 0 && len(back) == messages {
@@ -199,12 +201,12 @@ func TestMoveTaskInTransit(t *testing.T) {
 		for _, twoStep := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,TwoStep=%v", meanwhile, twoStep), func(t *testing.T) {
 				s := memory.New()
-				o := Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep}
-				e := openEngine(t, o)
+				o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep}
+				e := shardtest.Open(t, o)
 				died(t, e, 3)
-				sh := e.shardOf(queueARN("dead"))
+				sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
 				sh.Mu.Lock()
-				tk := &transfer.RunningMove{From: queueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
+				tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
 				sh.AddMove(tk)
 				sh.WriteMove(tk)
 				sh.Commit(true)
@@ -216,7 +218,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 				if got := take(t, e, "dead"); got != nil {
 					t.Errorf("received on the way: %v", got)
 				}
-				if info, err := e.QueueInfo(ctx, queueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
+				if info, err := e.QueueInfo(ctx, shardtest.QueueARN("dead")); err != nil || info.Counts.InFlight != 3 || info.Counts.Visible != 0 {
 					t.Errorf("counts on the way: %+v %v", info.Counts, err)
 				}
 				if _, err := e.MoveOne(sh.OfTransfers(), tk, qs, leases[0]); err != nil {
@@ -226,24 +228,24 @@ func TestMoveTaskInTransit(t *testing.T) {
 				switch meanwhile {
 				case "purge":
 					want = "[m0]"
-					if err := e.PurgeQueue(ctx, queueARN("dead")); err != nil {
+					if err := e.PurgeQueue(ctx, shardtest.QueueARN("dead")); err != nil {
 						t.Fatal(err)
 					}
 				case "delete":
 					want = "[m0]"
-					if err := e.DeleteQueue(ctx, queueARN("dead")); err != nil {
+					if err := e.DeleteQueue(ctx, shardtest.QueueARN("dead")); err != nil {
 						t.Fatal(err)
 					}
 				case "cancel":
 					want, left = "[m0]", "[m1 m2]"
-					if moved, err := e.CancelMoveTask(ctx, queueARN("dead"), "x"); err != nil || moved != 1 {
+					if moved, err := e.CancelMoveTask(ctx, shardtest.QueueARN("dead"), "x"); err != nil || moved != 1 {
 						t.Fatal(moved, err)
 					}
 					// As a crash leaves it: the next start ends the task.
 					if err := e.Close(); err != nil {
 						t.Fatal(err)
 					}
-					e = openEngine(t, o)
+					e = shardtest.Open(t, o)
 					e.Background.Wait()
 					if task := lastTask(t, e); task.Status != transfer.MoveCancelled || task.Moved != 1 {
 						t.Errorf("%+v", task)
@@ -263,11 +265,11 @@ func TestMoveTaskInTransit(t *testing.T) {
 					if got := fmt.Sprint(take(t, e, "dead")); got != left {
 						t.Errorf("at the source: %s, want %s", got, left)
 					}
-				} else if n := countKeys(t, s, 'V', 0); n != 0 {
+				} else if n := shardtest.CountKeys(t, s, 'V', 0); n != 0 {
 					t.Errorf("%d records of tasks of a queue that is gone", n)
 				}
 				e.Journal.Flush()
-				if n := countKeys(t, s, 'X', 0); n > 0 {
+				if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {
 					t.Errorf("%d marks are left", n)
 				}
 				e.Close()
@@ -280,9 +282,9 @@ func TestMoveTaskInTransit(t *testing.T) {
 // and time without the process is not made good.
 func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	ctx := context.Background()
-	now := clock.NewVirtual(start)
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: now}
-	e := openEngine(t, o)
+	now := clock.NewVirtual(shardtest.Start)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: now}
+	e := shardtest.Open(t, o)
 	died(t, e, 50)
 	advance := func(d time.Duration) {
 		t.Helper()
@@ -296,7 +298,7 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 			t.Errorf("%s: %+v, moved %d, left %d; want %d", what, task, visible(t, e, "q"), visible(t, e, "dead"), moved)
 		}
 	}
-	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead"), Rate: 3}); err != nil {
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead"), Rate: 3}); err != nil {
 		t.Fatal(err)
 	}
 	expect("at once", 0)
@@ -307,21 +309,21 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	advance(1660 * time.Millisecond)
 	expect("after 2 s", 6)
 	e.Close()
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	e.Background.Wait()
 	expect("after a restart", 6)
 	advance(time.Second)
 	expect("a second later", 9)
 	e.Close()
 	advance(time.Hour)
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	e.Background.Wait()
 	expect("an hour without the process later", 9)
 	advance(time.Second)
 	expect("and a second later", 12)
 	advance(time.Minute)
 	expect("at the end", 50)
-	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Started != start {
+	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Started != shardtest.Start {
 		t.Errorf("%+v", task)
 	}
 	e.Close()
@@ -330,19 +332,19 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 // TestMoveTaskRefused: what a refusal for good leaves.
 func TestMoveTaskRefused(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
-	e := openEngine(t, o)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System, Logger: slog.New(slog.DiscardHandler)}
+	e := shardtest.Open(t, o)
 	died(t, e, 10)
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("other")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("other")}); err != nil {
 		t.Fatal(err)
 	}
 	e.Config.Full = func() bool { return true }
-	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN("dead")}); err == nil {
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err == nil {
 		t.Error("a task began on a full disk")
 	}
 	e.Config.Full = nil
 	for _, source := range []string{"q", "none"} {
-		if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: queueARN(source)}); err == nil {
+		if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN(source)}); err == nil {
 			t.Errorf("a task began on %s", source)
 		}
 	}
@@ -350,9 +352,9 @@ func TestMoveTaskRefused(t *testing.T) {
 		t.Errorf("a task that was refused: %+v", task)
 	}
 	// The destination goes between the check and the first move.
-	sh := e.shardOf(queueARN("dead"))
+	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
 	sh.Mu.Lock()
-	tk := &transfer.RunningMove{From: queueARN("dead"), To: queueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
+	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
 	sh.AddMove(tk)
 	sh.WorkOn(tk)
 	sh.Mu.Unlock()
@@ -367,17 +369,17 @@ func TestMoveTaskRefused(t *testing.T) {
 // against what the queues' records say, through random changes and a restart.
 func TestDeadLetterSourcesOfAShard(t *testing.T) {
 	ctx := context.Background()
-	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 8))
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
-	e := openEngine(t, o)
+	r := rand.New(rand.NewPCG(soak.Seeds(t, 1)[0], 8))
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System}
+	e := shardtest.Open(t, o)
 	want := map[string]string{} // source → dead-letter queue
 	for _, name := range []string{"d0", "d1"} {
-		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name)}); err != nil {
+		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(name)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	policy := func(dlq string) string {
-		return fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, queueARN(dlq))
+		return fmt.Sprintf(`{"deadLetterTargetArn":"%s","maxReceiveCount":1}`, shardtest.QueueARN(dlq))
 	}
 	for i := range 600 {
 		name, dlq := fmt.Sprint("s", r.IntN(150)), fmt.Sprint("d", r.IntN(2))
@@ -385,18 +387,18 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 		var err error
 		switch {
 		case !there:
-			err = e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{"RedrivePolicy": policy(dlq)}})
+			err = e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN(name), Attributes: map[string]string{"RedrivePolicy": policy(dlq)}})
 			want[name] = dlq
 		case r.IntN(3) == 0:
-			err = e.DeleteQueue(ctx, queueARN(name))
+			err = e.DeleteQueue(ctx, shardtest.QueueARN(name))
 			delete(want, name)
 		case r.IntN(3) == 0:
-			err = e.PurgeQueue(ctx, queueARN(name))
+			err = e.PurgeQueue(ctx, shardtest.QueueARN(name))
 		case old != "" && r.IntN(2) == 0:
-			err = e.SetQueueAttributes(ctx, queueARN(name), map[string]string{"RedrivePolicy": ""})
+			err = e.SetQueueAttributes(ctx, shardtest.QueueARN(name), map[string]string{"RedrivePolicy": ""})
 			want[name] = ""
 		default:
-			err = e.SetQueueAttributes(ctx, queueARN(name), map[string]string{"RedrivePolicy": policy(dlq)})
+			err = e.SetQueueAttributes(ctx, shardtest.QueueARN(name), map[string]string{"RedrivePolicy": policy(dlq)})
 			want[name] = dlq
 		}
 		if err != nil {
@@ -404,7 +406,7 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 		}
 		if i == 400 {
 			e.Close()
-			e = openEngine(t, o)
+			e = shardtest.Open(t, o)
 		}
 	}
 	for _, dlq := range []string{"d0", "d1"} {
@@ -419,7 +421,7 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 		for after, more := "", true; more; {
 			var page []string
 			var err error
-			page, more, err = e.DeadLetterSources(ctx, queueARN(dlq), after, 7)
+			page, more, err = e.DeadLetterSources(ctx, shardtest.QueueARN(dlq), after, 7)
 			if err != nil || len(page) == 0 || len(page) > 7 {
 				t.Fatal(page, err)
 			}
@@ -435,12 +437,12 @@ func TestDeadLetterSourcesOfAShard(t *testing.T) {
 // TestMoveTaskTimerWhileWorking: a timer that fires while the task is worked on
 // is over, so that the task does not take itself for waiting.
 func TestMoveTaskTimerWhileWorking(t *testing.T) {
-	now := clock.NewVirtual(start)
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: now})
+	now := clock.NewVirtual(shardtest.Start)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: now})
 	defer e.Close()
 	died(t, e, 1)
-	sh := e.shardOf(queueARN("dead"))
-	tk := &transfer.RunningMove{From: queueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
+	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
+	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
 	sh.Mu.Lock()
 	sh.AddMove(tk)
 	sh.RetryMove(tk, sh.Now())

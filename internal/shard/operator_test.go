@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -17,8 +17,10 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -64,7 +66,7 @@ func (s *script) evict(sub, dlq arn.ARN) {
 
 // operatorWorld is a topic with one HTTP endpoint and a queue for dead letters.
 type operatorWorld struct {
-	*Engine
+	*shard.Engine
 	t     *testing.T
 	clock *clock.Virtual
 	store store.Store
@@ -78,7 +80,7 @@ type operatorWorld struct {
 
 func newOperatorWorld(t *testing.T) *operatorWorld {
 	ctx := context.Background()
-	w := &operatorWorld{t: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem()), fail: true}
+	w := &operatorWorld{t: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem()), fail: true}
 	t.Cleanup(func() {
 		w.Close()
 		w.store.Close()
@@ -92,17 +94,17 @@ func newOperatorWorld(t *testing.T) *operatorWorld {
 		w.Retry(d, backlog.Attempt{At: w.clock.Now(), Outcome: "server-error"}, w.clock.Now().Add(time.Minute))
 	}}
 	w.open()
-	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
-	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
+	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dlq")}))
+	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
 	sub, err := w.Subscribe(ctx, topic.Subscribe{
-		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x", ID: subscriptionID(1), Token: "secret",
+		Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "http", Endpoint: "http://127.0.0.1:1/x", ID: shardtest.SubscriptionID(1), Token: "secret",
 	})
 	w.check(err)
 	w.sub = sub.ARN
 	w.fail = false
 	w.pump.run(t) // the confirmation
 	w.fail, w.attempts = true, nil
-	_, err = w.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "secret"})
+	_, err = w.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: "secret"})
 	w.check(err)
 	return w
 }
@@ -115,7 +117,7 @@ func (w *operatorWorld) check(err error) {
 }
 
 func (w *operatorWorld) open() {
-	w.Engine = openEngine(w.t, Options{Journal: journalOf(w.t, w.store, nil), Clock: w.clock})
+	w.Engine = shardtest.Open(w.t, shard.Options{Journal: shardtest.JournalOf(w.t, w.store, nil), Clock: w.clock})
 	w.pump.engine = w.Engine
 	w.pump.ready = nil
 	w.SetConsumer("sns", w.pump)
@@ -129,7 +131,7 @@ func (w *operatorWorld) reopen() {
 func (w *operatorWorld) publish(n int) {
 	for range n {
 		w.ids++
-		_, err := w.Publish(context.Background(), topicARN("t"), topics.Publication{ID: messageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
+		_, err := w.Publish(context.Background(), shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
 		w.check(err)
 	}
 }
@@ -184,7 +186,7 @@ func TestBacklogCounts(t *testing.T) {
 	w.advance(time.Hour)
 	w.made()
 	w.expect("nothing is left", w.backlog(), "0 due, 0 waiting, 0 in flight, oldest none, paused false")
-	if _, err := w.Backlog(context.Background(), topicARN("t").Subscription(subscriptionID(9))); fault.KindOf(err) != fault.NotFound {
+	if _, err := w.Backlog(context.Background(), shardtest.TopicARN("t").Subscription(shardtest.SubscriptionID(9))); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("of no subscription: %v", err)
 	}
 }
@@ -209,7 +211,7 @@ func TestPauseWaits(t *testing.T) {
 	w.expect("resumed", strings.Join(w.made(), ", "), "m2 1, m3 1, m1 2, m4 1")
 	b, err := w.Backlog(ctx, w.sub)
 	w.check(err)
-	if want := start.Add(3*time.Minute + time.Second).UnixMilli(); b.Subscription.ResumedAt != want {
+	if want := shardtest.Start.Add(3*time.Minute + time.Second).UnixMilli(); b.Subscription.ResumedAt != want {
 		t.Errorf("resumed at %d, want %d", b.Subscription.ResumedAt, want)
 	}
 	w.advance(time.Second)
@@ -218,7 +220,7 @@ func TestPauseWaits(t *testing.T) {
 		t.Error("another Resume changed something")
 	}
 	for _, f := range []func(context.Context, arn.ARN) error{w.Pause, w.Resume} {
-		if err := f(ctx, topicARN("t").Subscription(subscriptionID(9))); fault.KindOf(err) != fault.NotFound {
+		if err := f(ctx, shardtest.TopicARN("t").Subscription(shardtest.SubscriptionID(9))); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("of no subscription: %v", err)
 		}
 	}
@@ -286,7 +288,7 @@ func TestRetryNow(t *testing.T) {
 			t.Errorf("of the delivery %q, which is over: %v", id, err)
 		}
 	}
-	if _, err := w.RetryAllNow(ctx, topicARN("t").Subscription(subscriptionID(9))); fault.KindOf(err) != fault.NotFound {
+	if _, err := w.RetryAllNow(ctx, shardtest.TopicARN("t").Subscription(shardtest.SubscriptionID(9))); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("of no subscription: %v", err)
 	}
 }
@@ -314,17 +316,17 @@ func TestRetryAllTakesSteps(t *testing.T) {
 func TestRetryAllOfGroups(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
-	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
-	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
-	w.sub = subscribe(t, w.Engine, "t.fifo", "q.fifo", subscriptionID(2))
+	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
+	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
+	w.sub = shardtest.Subscribe(t, w.Engine, "t.fifo", "q.fifo", shardtest.SubscriptionID(2))
 	w.pump.every = true
-	w.check(w.SetFault(queueARN("q.fifo"), "unavailable"))
+	w.check(w.SetFault(shardtest.QueueARN("q.fifo"), "unavailable"))
 	n := soak.Unraced(4, 1)*backlog.OperatorStep + 7
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++
-			_, err := w.Publish(ctx, topicARN("t.fifo"), topics.Publication{
-				ID: messageID(w.ids), Body: []byte("x"), Group: fmt.Sprint(i), Dedup: fmt.Sprint(w.ids),
+			_, err := w.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{
+				ID: shardtest.MessageID(w.ids), Body: []byte("x"), Group: fmt.Sprint(i), Dedup: fmt.Sprint(w.ids),
 			})
 			w.check(err)
 		}
@@ -402,19 +404,19 @@ func TestRemove(t *testing.T) {
 	if first.Attempt != 1 || fresh.Attempt != 0 {
 		t.Errorf("attempts: %d and %d", first.Attempt, fresh.Attempt)
 	}
-	w.check(w.SetFault(queueARN("dlq"), "unavailable"))
-	if _, err := w.Remove(ctx, first, queueARN("dlq"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+	w.check(w.SetFault(shardtest.QueueARN("dlq"), "unavailable"))
+	if _, err := w.Remove(ctx, first, shardtest.QueueARN("dlq"), shardtest.NewMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("out of reach: %v", err)
 	}
-	w.check(w.SetFault(queueARN("dlq"), "none"))
-	if _, err := w.Remove(ctx, first, queueARN("gone"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	w.check(w.SetFault(shardtest.QueueARN("dlq"), "none"))
+	if _, err := w.Remove(ctx, first, shardtest.QueueARN("gone"), shardtest.NewMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("no such queue: %v", err)
 	}
 	for i, d := range []*backlog.Delivery{first, fresh} {
-		wait, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100+i, "dead"), backlog.DeliveryDeadLetter, "x")
+		wait, err := w.Remove(ctx, d, shardtest.QueueARN("dlq"), shardtest.NewMessage(100+i, "dead"), backlog.DeliveryDeadLetter, "x")
 		w.check(err)
 		wait()
-		if _, err := w.Remove(ctx, d, queueARN("dlq"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.Remove(ctx, d, shardtest.QueueARN("dlq"), shardtest.NewMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("again: %v", err)
 		}
 	}
@@ -422,7 +424,7 @@ func TestRemove(t *testing.T) {
 	w.check(err)
 	wait()
 	w.reopen()
-	info, err := w.QueueInfo(ctx, queueARN("dlq"))
+	info, err := w.QueueInfo(ctx, shardtest.QueueARN("dlq"))
 	w.check(err)
 	if info.Counts.Visible != 2 {
 		t.Errorf("the dead-letter queue holds %+v", info.Counts)
@@ -452,7 +454,7 @@ func TestRefusedEviction(t *testing.T) {
 	w.check(err)
 	d, err := w.Peek(ctx, w.sub, ids[0])
 	w.check(err)
-	if _, err := w.Remove(ctx, d, queueARN("gone"), newMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.Remove(ctx, d, shardtest.QueueARN("gone"), shardtest.NewMessage(100, "dead"), backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Fatalf("no such queue: %v", err)
 	}
 	w.advance(time.Minute)
@@ -472,7 +474,7 @@ func TestRefusedEviction(t *testing.T) {
 	}
 	w.Journal.Flush()
 	for _, kind := range []byte("mltdn") {
-		if n := countKeys(t, w.store, 'D', kind); n > 0 {
+		if n := shardtest.CountKeys(t, w.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
 	}

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"bytes"
@@ -13,8 +13,10 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
 // admitting is a queue's policy that lets one topic in.
@@ -23,7 +25,7 @@ func admitting(q, t arn.ARN) string {
 		`"Resource":"` + q.String() + `","Condition":{"ArnEquals":{"aws:SourceArn":"` + t.String() + `"}}}]}`
 }
 
-func setPolicy(t testing.TB, e *Engine, q arn.ARN, doc string) {
+func setPolicy(t testing.TB, e *shard.Engine, q arn.ARN, doc string) {
 	t.Helper()
 	if err := e.SetQueueAttributes(context.Background(), q, map[string]string{"Policy": doc}); err != nil {
 		t.Fatal(err)
@@ -31,9 +33,9 @@ func setPolicy(t testing.TB, e *Engine, q arn.ARN, doc string) {
 }
 
 // admitted reports whether a queue takes a topic's deliveries.
-func admitted(t testing.TB, e *Engine, q, from arn.ARN) bool {
+func admitted(t testing.TB, e *shard.Engine, q, from arn.ARN) bool {
 	t.Helper()
-	sh := e.shardOf(q)
+	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	err := sh.Queues[q].Admits(from, sh.Now())
@@ -47,12 +49,12 @@ func admitted(t testing.TB, e *Engine, q, from arn.ARN) bool {
 // edited, left alone by other changes, purged, loaded.
 func TestPolicyIsKept(t *testing.T) {
 	ctx := context.Background()
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
-	e := openEngine(t, o)
-	q, one, other := queueARN("q"), topicARN("one"), topicARN("other")
-	foreign := arn.Topic(region, "111122223333", "one")
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)}
+	e := shardtest.Open(t, o)
+	q, one, other := shardtest.QueueARN("q"), shardtest.TopicARN("one"), shardtest.TopicARN("other")
+	foreign := arn.Topic(shardtest.Region, "111122223333", "one")
 	check := func(what, want string) {
 		t.Helper()
 		var in []string
@@ -78,7 +80,7 @@ func TestPolicyIsKept(t *testing.T) {
 	do(e.PurgeQueue(ctx, q))
 	check("purged", "0one")
 	do(e.Close())
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	check("loaded", "0one")
 	do(e.AddPermission(ctx, q, queues.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("a permission added", "0one")
@@ -91,7 +93,7 @@ func TestPolicyIsKept(t *testing.T) {
 	setPolicy(t, e, q, "")
 	check("removed", "0one 0other")
 	do(e.Close())
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	check("loaded without", "0one 0other")
 	do(e.Close())
 }
@@ -99,16 +101,16 @@ func TestPolicyIsKept(t *testing.T) {
 // A stored policy that cannot be read lets nobody in, and does not keep the
 // server from starting.
 func TestUnreadablePolicyDenies(t *testing.T) {
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
 	var logged bytes.Buffer
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
-	e := openEngine(t, o)
-	q := queueARN("q")
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	e := shardtest.Open(t, o)
+	q := shardtest.QueueARN("q")
 	if err := e.CreateQueue(context.Background(), queues.QueueSpec{ARN: q}); err != nil {
 		t.Fatal(err)
 	}
-	sh := e.shardOf(q)
+	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
 	sh.Queues[q].Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
 	if err := sh.WriteQueue(sh.Queues[q]); err != nil {
@@ -120,13 +122,13 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	defer e.Close()
-	if admitted(t, e, q, topicARN("t")) || !strings.Contains(logged.String(), "level=WARN") {
+	if admitted(t, e, q, shardtest.TopicARN("t")) || !strings.Contains(logged.String(), "level=WARN") {
 		t.Errorf("admitted; logged: %s", logged.String())
 	}
 	setPolicy(t, e, q, "")
-	if !admitted(t, e, q, topicARN("t")) {
+	if !admitted(t, e, q, shardtest.TopicARN("t")) {
 		t.Error("a new policy does not hold")
 	}
 }
@@ -134,8 +136,8 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 // A transfer that the policy forbids leaves the delivery as it was, both ways.
 func TestForbiddenTransfer(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
-		w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), TwoStep: twoStep})
-		setPolicy(t, w.Engine, w.queue, admitting(w.queue, topicARN("another")))
+		w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), TwoStep: twoStep})
+		setPolicy(t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("another")))
 		w.publish("a")
 		ctx := context.Background()
 		ds, _, err := w.Take(w.sub, 1)
@@ -143,7 +145,7 @@ func TestForbiddenTransfer(t *testing.T) {
 			t.Fatal(ds, err)
 		}
 		transfer := func() error {
-			m := &message.Message{ID: messageID(7), Body: []byte("a")}
+			m := &message.Message{ID: shardtest.MessageID(7), Body: []byte("a")}
 			m.Seal()
 			return w.Transfer(ctx, ds[0], backlog.Attempt{Outcome: "success"}, w.queue, m, backlog.DeliveryDelivered, "")
 		}
@@ -166,15 +168,15 @@ func TestForbiddenTransfer(t *testing.T) {
 
 // A queue without a policy costs a delivery nothing.
 func TestNoPolicyCostsNothing(t *testing.T) {
-	qs := &queues.Queue{ARN: queueARN("q"), Record: &queues.QueueRecord{}}
-	from := topicARN("t")
+	qs := &queues.Queue{ARN: shardtest.QueueARN("q"), Record: &queues.QueueRecord{}}
+	from := shardtest.TopicARN("t")
 	if n := testing.AllocsPerRun(100, func() { _ = qs.Admits(from, 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkAdmits(b *testing.B) {
-	q, from := queueARN("q"), topicARN("t")
+	q, from := shardtest.QueueARN("q"), shardtest.TopicARN("t")
 	p, err := queues.ParseQueuePolicy(admitting(q, from))
 	if err != nil {
 		b.Fatal(err)

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -40,12 +42,12 @@ func (w *witness) take() []topics.Published {
 func TestPublishedDirectly(t *testing.T) {
 	ctx := context.Background()
 	seen := &witness{}
-	w := newDirectWorld(t, Options{Clock: clock.NewVirtual(start), Published: seen.see})
+	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
 	defer w.Close()
 	if err := w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true"); err != nil {
 		t.Fatal(err)
 	}
-	other := subscribe(t, w.Engine, "direct", "elsewhere", subscriptionID(2)) // no such queue
+	other := shardtest.Subscribe(t, w.Engine, "direct", "elsewhere", shardtest.SubscriptionID(2)) // no such queue
 	if err := w.SetSubscriptionAttribute(ctx, other, "FilterPolicy", `{"a":["x"]}`); err != nil {
 		t.Fatal(err)
 	}
@@ -53,17 +55,17 @@ func TestPublishedDirectly(t *testing.T) {
 	got := seen.take()
 	var none [filter.Verdicts]int
 	none[filter.NoMessageAttributes] = 1
-	if len(got) != 1 || got[0].Delivered != 1 || got[0].FilteredOut != none || got[0].Size != 5 || got[0].ID != messageID(1) ||
-		got[0].Topic != topicARN("direct") || !got[0].At.Equal(start) || got[0].Direct != nil || got[0].Later {
+	if len(got) != 1 || got[0].Delivered != 1 || got[0].FilteredOut != none || got[0].Size != 5 || got[0].ID != shardtest.MessageID(1) ||
+		got[0].Topic != shardtest.TopicARN("direct") || !got[0].At.Equal(shardtest.Start) || got[0].Direct != nil || got[0].Later {
 		t.Errorf("events %+v", got)
 	}
 	for name, value := range map[string]string{"SQSSuccessFeedbackRoleArn": "arn:aws:iam::000000000000:role/r", "SQSSuccessFeedbackSampleRate": "7"} {
-		if err := w.SetTopicAttribute(ctx, topicARN("direct"), name, value); err != nil {
+		if err := w.SetTopicAttribute(ctx, shardtest.TopicARN("direct"), name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := w.Publish(ctx, topicARN("direct"), topics.Publication{ID: messageID(2), Body: []byte("a")}, topics.Publication{
-		ID: messageID(3), Body: []byte("b"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
+	_, err := w.Publish(ctx, shardtest.TopicARN("direct"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("a")}, topics.Publication{
+		ID: shardtest.MessageID(3), Body: []byte("b"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +89,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Errorf("the event names message %s, the queue has %s", p.Direct[0].MessageID, m.ID)
 		}
 	}
-	if _, err := w.Publish(ctx, topicARN("gone"), topics.Publication{ID: messageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
+	if _, err := w.Publish(ctx, shardtest.TopicARN("gone"), topics.Publication{ID: shardtest.MessageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
 		t.Errorf("a publish to no topic: %v", err)
 	}
 }
@@ -96,23 +98,23 @@ func TestPublishedDirectly(t *testing.T) {
 // is told of once when it is accepted, and once when all have been looked at.
 func TestPublishedInSteps(t *testing.T) {
 	ctx := context.Background()
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
 	seen := &witness{}
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Published: seen.see})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
 	defer e.Close()
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("wide")}); err != nil {
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 * topics.FanoutStep {
-		sub := subscribe(t, e, "wide", fmt.Sprintf("q%d", i), subscriptionID(i))
+		sub := shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
 		policy := map[int]string{0: `{"a":["x"]}`, 1: `{"a":["y"]}`, 2: ""}[i%3]
 		if err := e.SetSubscriptionAttribute(ctx, sub, "FilterPolicy", policy); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := e.Publish(ctx, topicARN("wide"), topics.Publication{
-		ID: messageID(1), Body: []byte("to many"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
+	_, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{
+		ID: shardtest.MessageID(1), Body: []byte("to many"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
 		t.Fatal(err)

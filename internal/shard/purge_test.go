@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -25,35 +27,35 @@ func TestPurgeCostsTheSame(t *testing.T) {
 	writes := map[string]int{}
 	for _, n := range []int{10, 2000} {
 		for _, what := range []string{"purge", "delete"} {
-			s := openStore(t, vfs.NewMem())
+			s := shardtest.OpenStore(t, vfs.NewMem())
 			var last []int
-			e := openEngine(t, Options{Journal: journalOf(t, s, func(sealed []byte) {
+			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
 				if c, err := mutation.DecodeCommit(sealed); err == nil {
 					last = append(last, c.Batch.Len())
 				}
 			}), Clock: clock.System})
-			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range n / 10 {
 				var msgs []queues.Outgoing
 				for j := range 10 {
-					msgs = append(msgs, queues.Outgoing{Message: newMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
+					msgs = append(msgs, queues.Outgoing{Message: shardtest.NewMessage(10*i+j, "x"), Delay: time.Duration(j%2) * time.Minute})
 				}
-				if _, err := e.Send(ctx, queueARN("q"), msgs); err != nil {
+				if _, err := e.Send(ctx, shardtest.QueueARN("q"), msgs); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
+			if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10, Visibility: time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			e.Journal.Sync()
 			last = nil
 			var err error
 			if what == "purge" {
-				err = e.PurgeQueue(ctx, queueARN("q"))
+				err = e.PurgeQueue(ctx, shardtest.QueueARN("q"))
 			} else {
-				err = e.DeleteQueue(ctx, queueARN("q"))
+				err = e.DeleteQueue(ctx, shardtest.QueueARN("q"))
 			}
 			if err != nil || len(last) != 1 {
 				t.Fatal(err, last)
@@ -62,10 +64,10 @@ func TestPurgeCostsTheSame(t *testing.T) {
 				t.Errorf("%s: %d writes for %d messages, %d for fewer", what, last[0], n, want)
 			}
 			writes[what] = last[0]
-			if n := countKeys(t, s, 'D', 0); n != 0 {
+			if n := shardtest.CountKeys(t, s, 'D', 0); n != 0 {
 				t.Errorf("%s: %d records are left", what, n)
 			}
-			if n := countKeys(t, s, 'C', 0); (n == 1) != (what == "purge") {
+			if n := shardtest.CountKeys(t, s, 'C', 0); (n == 1) != (what == "purge") {
 				t.Errorf("%s: %d counters", what, n)
 			}
 			e.Close()
@@ -86,7 +88,7 @@ func TestPurgeWhileWaiting(t *testing.T) {
 		second := p.wait(context.Background(), 1, 15*time.Second, time.Minute)
 		third := p.wait(context.Background(), 1, 20*time.Second, time.Minute)
 		for range 2 {
-			if err := p.PurgeQueue(context.Background(), queueARN("q")); err != nil {
+			if err := p.PurgeQueue(context.Background(), shardtest.QueueARN("q")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,15 +114,15 @@ func TestPurgeWhileWaiting(t *testing.T) {
 // the same name that was deleted.
 func TestHandlesOfPurgedMessages(t *testing.T) {
 	ctx := context.Background()
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System}
-	e := openEngine(t, o)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System}
+	e := shardtest.Open(t, o)
 	try := func(what, handle string, want fault.Kind) {
 		t.Helper()
-		deleted, err := e.DeleteMessages(ctx, queueARN("q"), []string{handle})
+		deleted, err := e.DeleteMessages(ctx, shardtest.QueueARN("q"), []string{handle})
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed, err := e.ChangeVisibility(ctx, queueARN("q"), []queues.VisibilityChange{{Handle: handle, Timeout: time.Second}})
+		changed, err := e.ChangeVisibility(ctx, shardtest.QueueARN("q"), []queues.VisibilityChange{{Handle: handle, Timeout: time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +132,10 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 	}
 	held := func() string {
 		t.Helper()
-		if _, err := e.Send(ctx, queueARN("q"), []queues.Outgoing{{Message: newMessage(1, "x")}}); err != nil {
+		if _, err := e.Send(ctx, shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 1, Visibility: time.Hour})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 1, Visibility: time.Hour})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -145,19 +147,19 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}))
 	old := held()
 	for i := range queues.FormerKept {
-		must(e.PurgeQueue(ctx, queueARN("q")))
+		must(e.PurgeQueue(ctx, shardtest.QueueARN("q")))
 		e.Close()
-		e = openEngine(t, o)
+		e = shardtest.Open(t, o)
 		try(fmt.Sprintf("after %d purges", i+1), old, fault.InvalidParameter)
 	}
-	must(e.PurgeQueue(ctx, queueARN("q")))
+	must(e.PurgeQueue(ctx, shardtest.QueueARN("q")))
 	try("after very many purges", old, fault.ReceiptHandleIsInvalid)
 	old = held()
-	must(e.DeleteQueue(ctx, queueARN("q")))
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
+	must(e.DeleteQueue(ctx, shardtest.QueueARN("q")))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}))
 	try("after a deletion", old, fault.ReceiptHandleIsInvalid)
 	e.Close()
 }
@@ -165,10 +167,10 @@ func TestHandlesOfPurgedMessages(t *testing.T) {
 // TestPurgeCooldown: it holds through a restart.
 func TestPurgeCooldown(t *testing.T) {
 	ctx := context.Background()
-	now := clock.NewVirtual(start)
-	o := Options{Journal: journalOf(t, memory.New(), nil), Clock: now, Cooldowns: true}
-	e := openEngine(t, o)
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+	now := clock.NewVirtual(shardtest.Start)
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: now, Cooldowns: true}
+	e := shardtest.Open(t, o)
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -179,8 +181,8 @@ func TestPurgeCooldown(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Close()
-		e = openEngine(t, o)
-		if err := e.PurgeQueue(ctx, queueARN("q")); (fault.KindOf(err) == fault.PurgeQueueInProgress) != c.refused || err != nil && !c.refused {
+		e = shardtest.Open(t, o)
+		if err := e.PurgeQueue(ctx, shardtest.QueueARN("q")); (fault.KindOf(err) == fault.PurgeQueueInProgress) != c.refused || err != nil && !c.refused {
 			t.Errorf("after %v: %v", c.later, err)
 		}
 	}
@@ -193,27 +195,27 @@ func TestPurgeInTransfer(t *testing.T) {
 	ctx := context.Background()
 	for _, arrived := range []bool{false, true} {
 		s := memory.New()
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: true})
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		died(t, e, 1)
-		from, to := e.shardOf(queueARN("dead")), e.shardOf(queueARN("q"))
+		from, to := e.Topics.ShardOf(shardtest.QueueARN("dead")), e.Topics.ShardOf(shardtest.QueueARN("q"))
 		from.Mu.Lock()
-		qs := from.Queues[queueARN("dead")]
+		qs := from.Queues[shardtest.QueueARN("dead")]
 		leases, err := from.LeaseForMove(qs, from.Now(), 1)
 		from.Mu.Unlock()
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
 		purge := func() {
-			if err := e.PurgeQueue(ctx, queueARN("dead")); err != nil {
+			if err := e.PurgeQueue(ctx, shardtest.QueueARN("dead")); err != nil {
 				t.Error(err)
 			}
 		}
-		tk := &transfer.RunningMove{From: queueARN("dead"), To: queueARN("q")}
+		tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("q")}
 		if arrived { // after the first step, before the second
 			to.Mu.Lock()
 			id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
 			now := to.Now()
-			to.Accept(to.Queues[queueARN("q")], now, arrivalOfBody("m0", now))
+			to.Accept(to.Queues[shardtest.QueueARN("q")], now, arrivalOfBody("m0", now))
 			to.Accepted = map[transfer.TransferID]struct{}{id: {}}
 			to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
 			to.Commit(true)
@@ -224,14 +226,14 @@ func TestPurgeInTransfer(t *testing.T) {
 			t.Error("a message that was purged was moved")
 		}
 		e.Close()
-		e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System, TwoStep: true})
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		if got := len(take(t, e, "q")); (got == 1) != arrived || got > 1 {
 			t.Errorf("arrived=%v: %d messages at the destination", arrived, got)
 		}
 		if got := take(t, e, "dead"); got != nil {
 			t.Errorf("%v at the source", got)
 		}
-		if n := countKeys(t, s, 'X', 0); n != 0 {
+		if n := shardtest.CountKeys(t, s, 'X', 0); n != 0 {
 			t.Errorf("%d marks are left", n)
 		}
 		e.Close()
@@ -239,7 +241,7 @@ func TestPurgeInTransfer(t *testing.T) {
 }
 
 func arrivalOfBody(body string, now int64) queue.Arrival {
-	m := newMessage(1, body)
+	m := shardtest.NewMessage(1, body)
 	m.Sent = now
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
 }

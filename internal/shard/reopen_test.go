@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"strings"
@@ -7,25 +7,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/test/soak"
 )
-
-// seeds gives the seeds of n histories, which follow from the first.
-func seeds(t testing.TB, n int) []uint64 {
-	first := soak.Seed(t)
-	r := soak.Rand(first, 0)
-	out := []uint64{first}
-	for len(out) < n {
-		out = append(out, r.Uint64())
-	}
-	return out
-}
 
 // TestReopenAfterEveryCommand runs the same random history with and without
 // closing and opening the engine after every command: the answers are equal. The
 // engine is closed in an orderly way; what a crash leaves is for crash_test.go.
 func TestReopenAfterEveryCommand(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
 		steps := soak.Unraced(150, 40)
 		plain := runHistory(t, seed, steps, false, false)
 		reopened := runHistory(t, seed, steps, true, false)
@@ -36,25 +27,25 @@ func TestReopenAfterEveryCommand(t *testing.T) {
 // TestTwoStepTransfersAreEqual runs the same random history with transfers in
 // one commit and in two steps: the answers are equal.
 func TestTwoStepTransfersAreEqual(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
 		compareTranscripts(t, seed, runHistory(t, seed, 200, false, false), runHistory(t, seed, 200, false, true))
 	}
 }
 
 func runHistory(t *testing.T, seed uint64, steps int, reopen, twoStep bool) []string {
-	c := clock.NewVirtual(start)
-	s := openStore(t, vfs.NewMem())
+	c := clock.NewVirtual(shardtest.Start)
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
 	script := newScript(t, seed, c)
-	o := Options{Journal: journalOf(t, s, nil), Clock: c, TwoStep: twoStep, NewID: script.nextID, Render: script.pump.render}
-	e := openEngine(t, o)
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c, TwoStep: twoStep, NewID: script.nextID, Render: script.pump.render}
+	e := shardtest.Open(t, o)
 	script.attach(e)
 	script.setup()
 	for range steps {
 		script.step()
 		if reopen {
 			e.Close()
-			e = openEngine(t, o)
+			e = shardtest.Open(t, o)
 			script.attach(e)
 			script.settle()
 		}

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"bytes"
@@ -11,7 +11,9 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -23,8 +25,8 @@ import (
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
 	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
-		for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
-			original := openStore(t, vfs.NewMem())
+		for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+			original := shardtest.OpenStore(t, vfs.NewMem())
 			commits := recordHistory(t, seed, original, how)
 			checkStream(t, commits)
 			inOrder := replay(t, commits)
@@ -44,8 +46,8 @@ func TestReplay(t *testing.T) {
 
 // recordHistory runs a random history with three restarts, and returns its commits.
 func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (commits []*mutation.Commit) {
-	c := clock.NewVirtual(start)
-	o := Options{Journal: journalOf(t, s, func(sealed []byte) {
+	c := clock.NewVirtual(shardtest.Start)
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
 		commit, err := mutation.DecodeCommit(bytes.Clone(sealed))
 		if err != nil {
 			t.Errorf("a commit cannot be decoded: %v", err)
@@ -57,14 +59,14 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 	if how.direct {
 		o.NewID, o.Render = script.nextID, script.pump.render
 	}
-	e := openEngine(t, o)
+	e := shardtest.Open(t, o)
 	script.attach(e)
 	script.setup()
 	for i := range 200 {
 		script.step()
 		if i%60 == 59 {
 			e.Close()
-			e = openEngine(t, o)
+			e = shardtest.Open(t, o)
 			script.attach(e)
 			script.settle()
 		}

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
 // startDelete deletes the old message, and says when that has been answered.
 func startDelete(w *world) *bool {
 	answered := new(bool)
 	go func() {
-		_, err := w.DeleteMessages(context.Background(), queueARN("old"), []string{w.handle})
+		_, err := w.DeleteMessages(context.Background(), shardtest.QueueARN("old"), []string{w.handle})
 		w.must(err)
 		*answered = true
 	}()
@@ -50,21 +51,21 @@ func TestSamplesWhileSyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.Close()
-		_, err := w.CreateFunction(context.Background(), createFunction("f", nil), nil)
+		_, err := w.CreateFunction(context.Background(), shardtest.CreateFunction("f", nil), nil)
 		w.must(err)
 		w.store.Shut()
 		go w.send("old", "third")
 		go func() {
-			w.must(w.InvokeAsync(context.Background(), functionARN("f"), function.Event{Payload: []byte("1")}))
+			w.must(w.InvokeAsync(context.Background(), shardtest.FunctionARN("f"), function.Event{Payload: []byte("1")}))
 		}()
 		synctest.Wait()
 		told := false
 		go func() {
-			queue, err := w.SampleQueue(queueARN("old"))
+			queue, err := w.SampleQueue(shardtest.QueueARN("old"))
 			w.must(err)
-			events, err := w.SampleEvents(functionARN("f"))
+			events, err := w.SampleEvents(shardtest.FunctionARN("f"))
 			w.must(err)
-			if queue.Visible != 2 || events.Due != 1 || !w.HasTopic(topicARN("old")) {
+			if queue.Visible != 2 || events.Due != 1 || !w.HasTopic(shardtest.TopicARN("old")) {
 				t.Errorf("told of %+v and %+v", queue, events)
 			}
 			told = true

@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -12,28 +12,31 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // hookEngine is an engine with a confirmed web hook that has a message waiting.
-func hookEngine(t *testing.T, o Options) (*Engine, topic.Unsubscribe) {
+func hookEngine(t *testing.T, o shard.Options) (*shard.Engine, topic.Unsubscribe) {
 	t.Helper()
 	ctx := context.Background()
-	e := openEngine(t, o)
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+	e := shardtest.Open(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
 		t.Fatal(err)
 	}
 	sub, err := e.Subscribe(ctx, topic.Subscribe{
-		Topic: topicARN("t"), Owner: account, Protocol: "http", Endpoint: "http://hook/", ID: subscriptionID(1), Token: "first",
+		Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "http", Endpoint: "http://hook/", ID: shardtest.SubscriptionID(1), Token: "first",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: "first"}); err != nil {
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: "first"}); err != nil {
 		t.Fatal(err)
 	}
 	ds, _, err := e.Take(sub.ARN, 1)
@@ -41,14 +44,14 @@ func hookEngine(t *testing.T, o Options) (*Engine, topic.Unsubscribe) {
 		t.Fatalf("took %d confirmations: %v", len(ds), err)
 	}
 	e.Delivered(ds[0], backlog.Attempt{})
-	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
 		t.Fatal(err)
 	}
 	return e, topic.Unsubscribe{Subscription: sub.ARN, Token: "regret"}
 }
 
 // stateOf tells what there is of a web hook and what waits for it.
-func stateOf(t *testing.T, e *Engine, cmd topic.Unsubscribe) (state string) {
+func stateOf(t *testing.T, e *shard.Engine, cmd topic.Unsubscribe) (state string) {
 	t.Helper()
 	ctx := context.Background()
 	state = "removed"
@@ -80,7 +83,7 @@ const (
 // one commit, too.
 func TestCrashWhileUnsubscribing(t *testing.T) {
 	ctx := context.Background()
-	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 6))
+	r := rand.New(rand.NewPCG(soak.Seeds(t, 1)[0], 6))
 	fs := vfs.NewCrashableMem()
 	type crashed struct {
 		fs   *vfs.MemFS
@@ -113,8 +116,8 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 		defer mu.Unlock()
 		possible = states
 	}
-	s := openStore(t, fs)
-	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
+	s := shardtest.OpenStore(t, fs)
+	e, cmd := hookEngine(t, shard.Options{Journal: shardtest.JournalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
 	during(hookThere, hookRemoved)
 	if err := e.Unsubscribe(ctx, cmd); err != nil {
 		t.Fatal(err)
@@ -122,7 +125,7 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 	during(hookRemoved)
 	crash()
 	during(hookRemoved, hookRestored)
-	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: cmd.Token}); err != nil {
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token}); err != nil {
 		t.Fatal(err)
 	}
 	during(hookRestored)
@@ -136,14 +139,14 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 
 	seen := map[string]bool{}
 	for i, disk := range disks {
-		s := openStore(t, disk.fs)
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+		s := shardtest.OpenStore(t, disk.fs)
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 		got := stateOf(t, e, cmd)
 		if seen[got] = true; !disk.want[got] {
 			t.Errorf("crash %d: %s, want one of %v", i, got, disk.want)
 		}
 		if got == hookRemoved {
-			if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: topicARN("t"), Token: cmd.Token}); err != nil {
+			if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token}); err != nil {
 				t.Errorf("crash %d: it cannot come back: %v", i, err)
 			}
 			if got := stateOf(t, e, cmd); got != hookRestored {
@@ -164,11 +167,11 @@ func TestCrashWhileUnsubscribing(t *testing.T) {
 // back goes when its token ends.
 func TestForgottenAfterTheTokensLife(t *testing.T) {
 	ctx := context.Background()
-	s, c := memory.New(), clock.NewVirtual(start)
-	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	s, c := memory.New(), clock.NewVirtual(shardtest.Start)
+	e, cmd := hookEngine(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	defer e.Close()
-	sh := e.shardOf(topicARN("t"))
-	before := countKeys(t, s, 'S', 0)
+	sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
+	before := shardtest.CountKeys(t, s, 'S', 0)
 	if err := e.Unsubscribe(ctx, cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +181,7 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
 	sh.Readable()
-	if got := countKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
+	if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
 		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
 	}
 }
@@ -188,12 +191,12 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 func TestSignedWhenReceived(t *testing.T) {
 	ctx := context.Background()
 	for _, twoStep := range []bool{false, true} {
-		c := clock.NewVirtual(start)
+		c := clock.NewVirtual(shardtest.Start)
 		var ids int
 		signing, publishing := 0, true
 		var mu sync.Mutex
-		o := Options{
-			Journal: journalOf(t, memory.New(), nil), Clock: c, TwoStep: twoStep, NewID: func() message.ID { ids++; return messageID(1000 + ids) },
+		o := shard.Options{
+			Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c, TwoStep: twoStep, NewID: func() message.ID { ids++; return shardtest.MessageID(1000 + ids) },
 			Sign: func(body []byte, u *message.Unsigned) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -210,13 +213,13 @@ func TestSignedWhenReceived(t *testing.T) {
 				Unsigned: &message.Unsigned{Key: [16]byte{1}, Version: 2, Digest: []byte("ok")},
 			}, nil
 		}
-		e := openEngine(t, o)
-		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+		e := shardtest.Open(t, o)
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
 			t.Fatal(err)
 		}
 		for _, spec := range []queues.QueueSpec{
-			{ARN: queueARN("dead")},
-			{ARN: queueARN("q"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead").String() + `","maxReceiveCount":2}`}},
+			{ARN: shardtest.QueueARN("dead")},
+			{ARN: shardtest.QueueARN("q"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dead").String() + `","maxReceiveCount":2}`}},
 		} {
 			if err := e.CreateQueue(ctx, spec); err != nil {
 				t.Fatal(err)
@@ -224,23 +227,23 @@ func TestSignedWhenReceived(t *testing.T) {
 		}
 		p := &pump{engine: e, newID: o.NewID}
 		e.SetConsumer("sns", p)
-		sub := subscribe(t, e, "t", "q", subscriptionID(1))
+		sub := shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		for i := range 3 {
-			if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(i), Body: []byte("text")}); err != nil {
+			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(i), Body: []byte("text")}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if twoStep {
 			for _, d := range takeAll(t, e, sub) {
 				m, _ := o.Render(d.Message)
-				if err := e.Transfer(ctx, d, backlog.Attempt{}, queueARN("q"), m, backlog.DeliveryDelivered, ""); err != nil {
+				if err := e.Transfer(ctx, d, backlog.Attempt{}, shardtest.QueueARN("q"), m, backlog.DeliveryDelivered, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		publishing = false
 		for round, name := range []string{"q", "q", "q", "dead"} {
-			got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN(name), Max: 10})
+			got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 10})
 			e.Background.Wait()
 			if err != nil {
 				t.Fatal(err)
@@ -266,7 +269,7 @@ func TestSignedWhenReceived(t *testing.T) {
 	}
 }
 
-func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*backlog.Delivery {
+func takeAll(t *testing.T, e *shard.Engine, sub arn.ARN) []*backlog.Delivery {
 	t.Helper()
 	ds, more, err := e.Take(sub, 10)
 	if err != nil || more {
@@ -278,8 +281,8 @@ func takeAll(t *testing.T, e *Engine, sub arn.ARN) []*backlog.Delivery {
 // TestSigningKeysAreKept: a key is there after a crash right behind its answer.
 func TestSigningKeysAreKept(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s := openStore(t, fs)
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+	s := shardtest.OpenStore(t, fs)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	if err := e.PutSigningKey([16]byte{7}, []byte("private")); err != nil {
 		t.Fatal(err)
 	}
@@ -288,8 +291,8 @@ func TestSigningKeysAreKept(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = openStore(t, disk)
-	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+	s = shardtest.OpenStore(t, disk)
+	e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	keys, err := e.SigningKeys()
 	if err != nil || len(keys) != 1 || string(keys[[16]byte{7}]) != "private" {
 		t.Errorf("keys %q: %v", keys, err)
@@ -306,11 +309,11 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	full := false
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), Full: func() bool { return full }}
-	e := openEngine(t, o)
-	name := topicARN("0.fifo")
-	for i := 1; e.shardOf(name).ID != 0; i++ {
-		name = topicARN(fmt.Sprint(i, ".fifo"))
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Full: func() bool { return full }}
+	e := shardtest.Open(t, o)
+	name := shardtest.TopicARN("0.fifo")
+	for i := 1; e.Topics.ShardOf(name).ID != 0; i++ {
+		name = shardtest.TopicARN(fmt.Sprint(i, ".fifo"))
 	}
 	check := func(err error) {
 		t.Helper()
@@ -322,12 +325,12 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 	check(e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{
 		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
 	}}))
-	sub := subscribe(t, e, name.Resource, "q", subscriptionID(1))
+	sub := shardtest.Subscribe(t, e, name.Resource, "q", shardtest.SubscriptionID(1))
 	full = true // so that the replay waits
 	check(e.SetSubscriptionAttribute(ctx, sub, "ReplayPolicy", `{"PointType":"Timestamp","StartingPoint":"2025-12-31T23:59:00.000Z"}`))
 	check(e.Close())
 	full = false
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	defer e.Close()
 	keys, err := e.SigningKeys()
 	if err != nil || len(keys) != 1 || string(keys[[16]byte{7}]) != "private" {
@@ -338,8 +341,8 @@ func TestSigningKeysBesideReplays(t *testing.T) {
 // TestSignatureIsKeptWithTheAttempts: a restart hands it out again, and the
 // record of an earlier version is read.
 func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
-	s, c := memory.New(), clock.NewVirtual(start)
-	e, cmd := hookEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	s, c := memory.New(), clock.NewVirtual(shardtest.Start)
+	e, cmd := hookEngine(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	take := func() *backlog.Delivery {
 		t.Helper()
 		ds, _, err := e.Take(cmd.Subscription, 1)
@@ -354,13 +357,13 @@ func TestSignatureIsKeptWithTheAttempts(t *testing.T) {
 			t.Errorf("attempt %d has %q and %d attempts behind it", d.Attempt, d.Signature, d.History.Total)
 		}
 		d.Signature = []byte("signed")
-		e.Retry(d, backlog.Attempt{At: start, Outcome: "server-error"}, start)
+		e.Retry(d, backlog.Attempt{At: shardtest.Start, Outcome: "server-error"}, shardtest.Start)
 		e.Close()
-		e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	}
 	e.Close()
 
-	h := backlog.History{Total: 1, First: []backlog.Attempt{{At: start, Outcome: "success"}}}
+	h := backlog.History{Total: 1, First: []backlog.Attempt{{At: shardtest.Start, Outcome: "success"}}}
 	record := h.Encode()
 	first := append([]byte{1}, record[2:]...) // which had no signature, not even its length
 	if got, err := backlog.DecodeHistory(first); err != nil || got.Total != 1 || len(got.First) != 1 || got.Signature != nil {

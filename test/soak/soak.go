@@ -45,6 +45,16 @@ func Rounds(t testing.TB, short, long int) int {
 	return short
 }
 
+// Seeds are n seeds, the first of which is that of Seed.
+func Seeds(t testing.TB, n int) []uint64 {
+	t.Helper()
+	out := []uint64{Seed(t)}
+	for r := Rand(out[0], 0); len(out) < n; {
+		out = append(out, r.Uint64())
+	}
+	return out
+}
+
 // Unraced is a size that is smaller under the race detector: as much as has every
 // goroutine meet every other. With it Pebble checks itself, too, which takes twenty
 // times as long. make full runs the usual size.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,6 +219,61 @@ func TestDamagedOptions(t *testing.T) {
 		if strings.Contains(path, "marker.") && sized(t, fs, path) != 0 {
 			t.Errorf("%s is not empty", path)
 		}
+	}
+}
+
+// A refusal names the file that is damaged, not a log whose end was torn by a crash.
+func TestDamageBesideATornTail(t *testing.T) {
+	for _, suffix := range []string{".sst", "OPTIONS"} {
+		t.Run(suffix, func(t *testing.T) {
+			fs := vfs.NewCrashableMem()
+			o := options(t, fs)
+			s := open(t, "data", o)
+			for n := range 200 {
+				if err := s.Apply(true, put(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			closed(t, s)
+			s = open(t, "data", o)
+			if err := s.Apply(true, put("last", "one")); err != nil {
+				t.Fatal(err)
+			}
+			o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
+			closed(t, s)
+			tear(t, o.FS, slices.Max(named(t, o.FS, "data", ".log")))
+			for _, path := range named(t, o.FS, "data", "") {
+				if strings.Contains(path, suffix) {
+					cut(t, o.FS, path, max(1, int64(bytes.Index(contents(t, o.FS, path), []byte("wal_dir="))+len("wal"))))
+				}
+			}
+			for _, accept := range []bool{false, true} {
+				o.AcceptLoss = accept
+				s, err := pebble.Open("data", o)
+				if err == nil {
+					closed(t, s)
+				}
+				if !errors.Is(err, pebble.ErrDamaged) || errors.Is(err, pebble.ErrLoss) || strings.Contains(err.Error(), ".log") {
+					t.Errorf("accept: %v: %v", accept, err)
+				}
+			}
+			if aside := named(t, o.FS, "data", ""); slices.ContainsFunc(aside, func(path string) bool { return strings.Contains(path, "damaged-logs") }) {
+				t.Errorf("a log was cut: %q", aside)
+			}
+		})
+	}
+}
+
+// tear writes what a crash may leave behind the last record of a log.
+func tear(t *testing.T, fs vfs.FS, path string) {
+	t.Helper()
+	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte(strings.Repeat("torn", 10)), sized(t, fs, path))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

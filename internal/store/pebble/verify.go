@@ -139,6 +139,16 @@ func (s *found) lookAt(list *files.Listing) error {
 		if !slices.Contains(list.Tables, t.File) {
 			return damaged("%s is missing", files.TableName(t.File))
 		}
+		if info, err := s.fs.Stat(s.fs.PathJoin(s.dir, files.TableName(t.File))); err != nil {
+			return err
+		} else if !t.Virtual && info.Size() != int64(t.Size) {
+			return damaged("%s has %d bytes of %d", files.TableName(t.File), info.Size(), t.Size)
+		}
+	}
+	// What else the engine refuses is said before it is started, since the end of a log
+	// that a crash has torn would be blamed for it.
+	if err := checkOptions(s.fs, s.dir); err != nil {
+		return err
 	}
 	s.version = version
 	return s.lookAtLogs(list)
@@ -413,7 +423,7 @@ func Verify(f vfs.FS, dir string) error {
 	if seen.loss != nil {
 		return fmt.Errorf("%w; %s", seen.loss, lossWayOut)
 	}
-	return checkOptions(f, dir)
+	return nil
 }
 
 // checkOptions says why the engine would refuse the latest OPTIONS file.

@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"cmp"
@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/test/soak"
@@ -48,9 +50,9 @@ func TestLockedGroup(t *testing.T) {
 	const free, each = 1000, 3
 	ctx := context.Background()
 	s := &countingStore{Store: memory.New()}
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
-	e := openEngine(t, o)
-	q := queueARN("q.fifo")
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)}
+	e := shardtest.Open(t, o)
+	q := shardtest.QueueARN("q.fifo")
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func TestLockedGroup(t *testing.T) {
 			msgs := make([]queues.Outgoing, min(count, 100))
 			for i := range msgs {
 				n++
-				m := newMessage(n, fmt.Sprint(n))
+				m := shardtest.NewMessage(n, fmt.Sprint(n))
 				m.Group = group
 				msgs[i] = queues.Outgoing{Message: m}
 			}
@@ -87,7 +89,7 @@ func TestLockedGroup(t *testing.T) {
 		send(fmt.Sprint("free ", g), each)
 	}
 	e.Close()
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	defer e.Close()
 
 	s.visited.Store(0)
@@ -123,15 +125,15 @@ func TestLockedGroup(t *testing.T) {
 func TestBatchOfManyGroups(t *testing.T) {
 	const batches = 2500
 	ctx := context.Background()
-	c := clock.NewVirtual(start)
+	c := clock.NewVirtual(shardtest.Start)
 	s := memory.New()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	defer func() {
 		if err := errors.Join(e.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
 	}()
-	q := queueARN("q.fifo")
+	q := shardtest.QueueARN("q.fifo")
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestBatchOfManyGroups(t *testing.T) {
 		msgs := make([]queues.Outgoing, len(groups))
 		for j, group := range groups {
 			n++
-			m := newMessage(n, fmt.Sprint(n))
+			m := shardtest.NewMessage(n, fmt.Sprint(n))
 			m.Group, m.Dedup = fmt.Sprintf("%d of %d", group, i), fmt.Sprint(n)
 			msgs[j] = queues.Outgoing{Message: m, Delay: -1}
 		}
@@ -175,7 +177,7 @@ func TestBatchOfManyGroups(t *testing.T) {
 	}
 	e.Journal.Flush()
 	for _, kind := range []byte("mlgrh") {
-		if n := countKeys(t, s, 'D', kind); n > 0 {
+		if n := shardtest.CountKeys(t, s, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
 	}

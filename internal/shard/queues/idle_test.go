@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
 // TestEmptyQueuesRest: of queues that were used, only the last of a shard keep
@@ -18,19 +20,19 @@ import (
 func TestEmptyQueuesRest(t *testing.T) {
 	const queueCount = queues.EmptiedKept * 2 // of one shard
 	ctx := context.Background()
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()
 	var names []arn.ARN
 	for i := 0; len(names) < queueCount; i++ {
-		if a := queueARN(fmt.Sprint("q", i)); e.shardOf(a).ID == 0 {
+		if a := shardtest.QueueARN(fmt.Sprint("q", i)); e.Topics.ShardOf(a).ID == 0 {
 			names = append(names, a)
 		}
 	}
 	use := func(i int, want uint64) {
 		t.Helper()
-		sent, err := e.Send(ctx, names[i], []queues.Outgoing{{Message: newMessage(i, "x")}})
+		sent, err := e.Send(ctx, names[i], []queues.Outgoing{{Message: shardtest.NewMessage(i, "x")}})
 		if err != nil || sent[0].Sequence != want {
 			t.Fatalf("%+v, %v; want sequence %d", sent, err, want)
 		}

@@ -1,4 +1,4 @@
-package shard
+package topics_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
@@ -28,9 +30,9 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			defer s.Close()
 			var ids atomic.Int64
-			newID := func() message.ID { return messageID(int(ids.Add(1))) }
-			e := openEngine(b, Options{
-				Journal: journalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
+			newID := func() message.ID { return shardtest.MessageID(int(ids.Add(1))) }
+			e := shardtest.Open(b, shard.Options{
+				Journal: shardtest.JournalOf(b, s, nil), Clock: clock.System, NewID: newID, Published: func(*topics.Published) {}, Events: func(queues.QueueEvent) {},
 				Render: func(n *message.Message) (*message.Message, error) {
 					m := &message.Message{ID: newID(), Sender: n.Sender, Body: n.Body, Attributes: n.Attributes}
 					m.Seal()
@@ -38,16 +40,16 @@ func BenchmarkPublish(b *testing.B) {
 				},
 			})
 			defer e.Close()
-			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+			if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
 				b.Fatal(err)
 			}
 			for i := range queueCount {
-				q := queueARN(fmt.Sprint("q", i))
+				q := shardtest.QueueARN(fmt.Sprint("q", i))
 				if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := e.Subscribe(ctx, topic.Subscribe{
-					Topic: topicARN("t"), Owner: account, Protocol: "sqs", Endpoint: q.String(), ID: subscriptionID(i + 1),
+					Topic: shardtest.TopicARN("t"), Owner: shardtest.Account, Protocol: "sqs", Endpoint: q.String(), ID: shardtest.SubscriptionID(i + 1),
 					Attributes: map[string]string{"RawMessageDelivery": "true"},
 				}); err != nil {
 					b.Fatal(err)
@@ -59,7 +61,7 @@ func BenchmarkPublish(b *testing.B) {
 			before := processorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"bytes"
@@ -16,7 +16,9 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -49,11 +51,11 @@ func TestUnreadableRecords(t *testing.T) {
 }
 
 func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte) []byte) {
-	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
 	var log bytes.Buffer
 	noKey := func([]byte, *message.Unsigned) error { return errors.New("no such key") }
 	open := func() {
-		a.engine = openEngine(t, Options{Journal: journalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil)), Sign: noKey})
+		a.engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil)), Sign: noKey})
 	}
 	open()
 	defer func() { a.engine.Close(); a.store.Close() }()
@@ -77,7 +79,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	from := q
 	if kind == "moved" {
 		from = "from"
-		a.create(from, redrive(queueARN(q), 1))
+		a.create(from, redrive(shardtest.QueueARN(q), 1))
 	}
 	for _, group := range groups {
 		a.send(from, group, 1)
@@ -107,7 +109,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	a.pass(time.Second)
 	aged := func() {
 		t.Helper()
-		if g, err := a.engine.SampleQueue(queueARN(q)); err != nil || g.OldestAge == 0 {
+		if g, err := a.engine.SampleQueue(shardtest.QueueARN(q)); err != nil || g.OldestAge == 0 {
 			t.Errorf("%v old, %v", g.OldestAge, err)
 		}
 	}
@@ -133,7 +135,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	if n := strings.Count(log.String(), "set aside"); n != 1 || strings.Contains(log.String(), "garbage") {
 		t.Errorf("it is told %d times:\n%s", n, &log)
 	}
-	errs, err := a.engine.DeleteMessages(t.Context(), queueARN(q), []string{first[0].ReceiptHandle})
+	errs, err := a.engine.DeleteMessages(t.Context(), shardtest.QueueARN(q), []string{first[0].ReceiptHandle})
 	a.must(cmp.Or(append(errs, err)...))
 	aged() // of the third
 	a.pass(2 * time.Minute)
@@ -150,7 +152,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	a.pass(time.Hour)
 	a.engine.Journal.Flush()
 	for _, kind := range []byte("mltdengrh") {
-		if n := countKeys(t, a.store, 'D', kind); n > 0 {
+		if n := shardtest.CountKeys(t, a.store, 'D', kind); n > 0 {
 			t.Errorf("%d records of kind %q are left of nothing", n, kind)
 		}
 	}
@@ -160,9 +162,9 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 // goes past a bounded number of them, and a sweep past all.
 func TestManyUnreadableRecords(t *testing.T) {
 	const many = 3*queue.SweepSize + 100
-	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
 	var log bytes.Buffer
-	a.engine = openEngine(t, Options{Journal: journalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a.engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer func() { a.engine.Close(); a.store.Close() }()
 	a.create("q", map[string]string{"MessageRetentionPeriod": "600"})
 	a.send("q", "", many)
@@ -184,7 +186,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 	}
 	a.pass(2 * time.Hour)
 	a.engine.Journal.Flush()
-	if n := countKeys(t, a.store, 'D', 'm'); n > 0 {
+	if n := shardtest.CountKeys(t, a.store, 'D', 'm'); n > 0 {
 		t.Errorf("%d records are left", n)
 	}
 }

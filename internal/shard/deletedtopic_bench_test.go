@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/topic"
@@ -31,8 +33,8 @@ func BenchmarkDeleteTopic(b *testing.B) {
 					b.Fatal(err)
 				}
 				largest := 0
-				e := openEngine(b, Options{Journal: journalOf(b, s, func(sealed []byte) { largest = max(largest, len(sealed)) }), Clock: clock.System})
-				large := topicARN("large")
+				e := shardtest.Open(b, shard.Options{Journal: shardtest.JournalOf(b, s, func(sealed []byte) { largest = max(largest, len(sealed)) }), Clock: clock.System})
+				large := shardtest.TopicARN("large")
 				all := []arn.ARN{large}
 				if alternating {
 					all = append(all, besideTopic(e, large))
@@ -44,10 +46,10 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				}
 				for i := range subscriptions {
 					for _, name := range all {
-						subscribe(b, e, name.Resource, fmt.Sprint("q", i), subscriptionID(i))
+						shardtest.Subscribe(b, e, name.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 					}
 				}
-				if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+				if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 					b.Fatal(err)
 				}
 				e.Background.Wait()
@@ -55,7 +57,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				before := heapInUse()
 				largest = 0
 				over, waited := make(chan struct{}), make(chan time.Duration)
-				go func() { waited <- longestWait(e.shardOf(large), over) }()
+				go func() { waited <- longestWait(e.Topics.ShardOf(large), over) }()
 				b.StartTimer()
 				if err := e.DeleteTopic(ctx, large); err != nil {
 					b.Fatal(err)
@@ -94,7 +96,7 @@ func longestWait(sh *topics.Shard, over <-chan struct{}) (longest time.Duration)
 		began := clock.System.Now()
 		sh.Mu.Lock()
 		sh.Readable()
-		_, _, _ = sh.Engine.Store.Get(nil, topics.RemainsKey(sh.ID))
+		_, _, _ = sh.Engine.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
 		sh.Mu.Unlock()
 		longest = max(longest, clock.System.Now().Sub(began))
 	}

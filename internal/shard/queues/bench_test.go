@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -25,13 +27,13 @@ func BenchmarkCycle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e := openEngine(b, Options{Journal: journalOf(b, s, nil), Clock: clock.System})
+			e := shardtest.Open(b, shard.Options{Journal: shardtest.JournalOf(b, s, nil), Clock: clock.System})
 			defer e.Close()
 			name, attributes := "q", map[string]string{}
 			if kind == "fifo" {
 				name, attributes["FifoQueue"] = "q.fifo", "true"
 			}
-			q := queueARN(name)
+			q := shardtest.QueueARN(name)
 			if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: attributes}); err != nil {
 				b.Fatal(err)
 			}
@@ -41,7 +43,7 @@ func BenchmarkCycle(b *testing.B) {
 				msgs := make([]queues.Outgoing, 10)
 				for i := range msgs {
 					n++
-					m := newMessage(n, body)
+					m := shardtest.NewMessage(n, body)
 					if kind != "standard" {
 						m.Group = fmt.Sprint("group-", n%1000)
 					}

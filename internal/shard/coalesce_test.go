@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"cmp"
@@ -17,8 +17,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
@@ -31,9 +33,9 @@ type lineWorld struct {
 	all  sync.WaitGroup
 }
 
-func newLineWorld(t *testing.T, o Options) *lineWorld {
+func newLineWorld(t *testing.T, o shard.Options) *lineWorld {
 	w := &lineWorld{directWorld: newDirectWorld(t, o)}
-	w.line = &w.shardOf(topicARN("direct")).Publishers
+	w.line = &w.Topics.ShardOf(shardtest.TopicARN("direct")).Publishers
 	w.line.Busy = true
 	return w
 }
@@ -54,46 +56,46 @@ func (w *lineWorld) publishLater(t arn.ARN, done func([]queues.SendResult, error
 // neighbour is a topic in the shard of the topic "direct".
 func (w *lineWorld) neighbour(format string) arn.ARN {
 	for i := 0; ; i++ {
-		if a := topicARN(fmt.Sprintf(format, i)); w.shardOf(a) == w.shardOf(topicARN("direct")) {
+		if a := shardtest.TopicARN(fmt.Sprintf(format, i)); w.Topics.ShardOf(a) == w.Topics.ShardOf(shardtest.TopicARN("direct")) {
 			return a
 		}
 	}
 }
 
-// TestPublishersGoTogether: those who wait with messages for one topic share a
+// TestPublishesAreCoalesced: those who wait with messages for one topic share a
 // commit, in the order in which they came, and each gets its own answer.
-func TestPublishersGoTogether(t *testing.T) {
+func TestPublishesAreCoalesced(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start), Journal: journalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	gone := w.neighbour("gone-%d")
 	w.Journal.Flush()
 	before := commits.Load()
 	accepted := func(id int) func([]queues.SendResult, error) {
 		return func(got []queues.SendResult, err error) {
-			if err != nil || len(got) == 0 || got[0].ID != messageID(id) {
+			if err != nil || len(got) == 0 || got[0].ID != shardtest.MessageID(id) {
 				t.Errorf("publisher %d got %v, %v", id, got, err)
 			}
 		}
 	}
 	publication := func(id int) topics.Publication {
-		return topics.Publication{ID: messageID(id), Body: []byte{byte('a' + id)}}
+		return topics.Publication{ID: shardtest.MessageID(id), Body: []byte{byte('a' + id)}}
 	}
-	w.publishLater(topicARN("direct"), accepted(0), publication(0))
+	w.publishLater(shardtest.TopicARN("direct"), accepted(0), publication(0))
 	w.publishLater(gone, func(_ []queues.SendResult, err error) {
 		if !errors.Is(err, topic.ErrNoTopic) {
 			t.Error("publish to no topic:", err)
 		}
 	}, publication(9))
-	w.publishLater(topicARN("direct"), accepted(1), publication(1), publication(2))
-	w.publishLater(topicARN("direct"), func(got []queues.SendResult, err error) {
+	w.publishLater(shardtest.TopicARN("direct"), accepted(1), publication(1), publication(2))
+	w.publishLater(shardtest.TopicARN("direct"), func(got []queues.SendResult, err error) {
 		if err != nil || len(got) != 0 {
 			t.Errorf("publisher of nothing got %v, %v", got, err)
 		}
 	})
-	w.publishLater(topicARN("direct"), accepted(3), publication(3))
-	w.line.Leave(topicARN("direct"), 1)
+	w.publishLater(shardtest.TopicARN("direct"), accepted(3), publication(3))
+	w.line.Leave(shardtest.TopicARN("direct"), 1)
 	w.all.Wait()
 	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
@@ -114,9 +116,9 @@ func TestPublishersGoTogether(t *testing.T) {
 	}
 }
 
-// TestCompanyIsBounded: no turn is for more than fits into about one commit, and
+// TestCoalescedPublishesAreBounded: no turn is for more than fits into about one commit, and
 // one for a topic of which nothing is known is for one publisher.
-func TestCompanyIsBounded(t *testing.T) {
+func TestCoalescedPublishesAreBounded(t *testing.T) {
 	cases := []struct {
 		name  string
 		reach int
@@ -134,14 +136,14 @@ func TestCompanyIsBounded(t *testing.T) {
 			l := &topics.PublishCoalescer{Busy: true}
 			for range topics.MaxCoalesced + 1 {
 				l.Waiting = append(l.Waiting, &topics.Publisher{
-					Topic: topicARN("t"), Turn: make(chan []*topics.Publisher, 1), Publications: []topics.Publication{{Body: make([]byte, c.size)}},
+					Topic: shardtest.TopicARN("t"), Turn: make(chan []*topics.Publisher, 1), Publications: []topics.Publication{{Body: make([]byte, c.size)}},
 				})
 			}
 			next, waiting := l.Waiting[0], l.Waiting
 			if c.reach < 0 {
-				l.Leave(topicARN("other"), 1)
+				l.Leave(shardtest.TopicARN("other"), 1)
 			} else {
-				l.Leave(topicARN("t"), c.reach)
+				l.Leave(shardtest.TopicARN("t"), c.reach)
 			}
 			if n := len(<-next.Turn); n != c.want || len(l.Waiting) != topics.MaxCoalesced+1-n {
 				t.Errorf("%d in the turn, %d left", n, len(l.Waiting))
@@ -157,8 +159,8 @@ func TestCompanyIsBounded(t *testing.T) {
 func TestFewTopicsAreKnown(t *testing.T) {
 	l := &topics.PublishCoalescer{}
 	for i := range 3 * topics.MaxReachKnown {
-		l.Leave(topicARN(fmt.Sprint(i)), i)
-		if got := l.Reach[topicARN(fmt.Sprint(i))]; got == nil || *got != i {
+		l.Leave(shardtest.TopicARN(fmt.Sprint(i)), i)
+		if got := l.Reach[shardtest.TopicARN(fmt.Sprint(i))]; got == nil || *got != i {
 			t.Fatalf("the reach of topic %d is %v", i, got)
 		}
 	}
@@ -167,13 +169,13 @@ func TestFewTopicsAreKnown(t *testing.T) {
 	}
 }
 
-// TestLineKeepsNoRequest: a topic's name is a piece of a request, all of which the
+// TestCoalescerKeepsNoRequest: a topic's name is a piece of a request, all of which the
 // line would keep in memory.
-func TestLineKeepsNoRequest(t *testing.T) {
+func TestCoalescerKeepsNoRequest(t *testing.T) {
 	l := &topics.PublishCoalescer{}
 	for i := range 3 {
 		request := strings.Repeat("a", 10) + fmt.Sprint(i)
-		l.Leave(topicARN(request[:10]), i)
+		l.Leave(shardtest.TopicARN(request[:10]), i)
 		for name, reach := range l.Reach {
 			if unsafe.StringData(name.Resource) == unsafe.StringData(request) {
 				t.Errorf("the line keeps request %d", i)
@@ -190,20 +192,20 @@ func TestLineKeepsNoRequest(t *testing.T) {
 // shards would wait for each other for ever.
 func TestCutPlan(t *testing.T) {
 	ctx := context.Background()
-	w := newDirectWorld(t, Options{Clock: clock.System})
+	w := newDirectWorld(t, shard.Options{Clock: clock.System})
 	defer w.Close()
 	const queueCount = 40
 	for i := range queueCount {
-		q := queueARN(fmt.Sprint("many-", i))
+		q := shardtest.QueueARN(fmt.Sprint("many-", i))
 		if err := w.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
-		subscribe(t, w.Engine, "direct", q.Resource, subscriptionID(10+i))
+		shardtest.Subscribe(t, w.Engine, "direct", q.Resource, shardtest.SubscriptionID(10+i))
 	}
-	sh := w.shardOf(topicARN("direct"))
+	sh := w.Topics.ShardOf(shardtest.TopicARN("direct"))
 	fs := make([]topics.Fanout, 20)
 	for i := range fs {
-		fs[i] = topics.Fanout{Topic: topicARN("direct"), P: topics.Publication{ID: messageID(i), Body: []byte("a")}}
+		fs[i] = topics.Fanout{Topic: shardtest.TopicARN("direct"), P: topics.Publication{ID: shardtest.MessageID(i), Body: []byte("a")}}
 	}
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
@@ -228,9 +230,9 @@ func TestCutPlan(t *testing.T) {
 	}
 }
 
-// TestFIFOPublishersGoAlone: what one of them is refused is not refused to others.
-func TestFIFOPublishersGoAlone(t *testing.T) {
-	w := newLineWorld(t, Options{Clock: clock.NewVirtual(start)})
+// TestFIFOPublishesAreNotCoalesced: what one of them is refused is not refused to others.
+func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
+	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
 	fifo := w.neighbour("ordered-%d.fifo")
 	if err := w.CreateTopic(context.Background(), topic.CreateTopic{ARN: fifo, Attributes: map[string]string{"FifoTopic": "true"}}); err != nil {
@@ -242,8 +244,8 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 		w.publishLater(fifo, func(got []queues.SendResult, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			answers[i] = fmt.Sprint(err != nil, len(got) > 0 && got[0].ID == messageID(1))
-		}, topics.Publication{ID: messageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
+			answers[i] = fmt.Sprint(err != nil, len(got) > 0 && got[0].ID == shardtest.MessageID(1))
+		}, topics.Publication{ID: shardtest.MessageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
 	}
 	w.line.Leave(fifo, 1)
 	w.all.Wait()
@@ -258,18 +260,18 @@ func TestFIFOPublishersGoAlone(t *testing.T) {
 func TestPublishersTogetherLoseNothing(t *testing.T) {
 	const publishers, each, queueCount, batch = 12, 120, 10, 60
 	ctx := context.Background()
-	w := newDirectWorld(t, Options{Clock: clock.System})
+	w := newDirectWorld(t, shard.Options{Clock: clock.System})
 	defer w.Close()
 	pump := &pump{engine: w.Engine, newID: w.Options.NewID}
 	w.SetConsumer("sns", pump)
 	var all []arn.ARN
 	for i := range queueCount {
-		q := queueARN(fmt.Sprint("all-", i))
+		q := shardtest.QueueARN(fmt.Sprint("all-", i))
 		if err := w.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, q)
-		subscribe(t, w.Engine, "direct", q.Resource, subscriptionID(10+i))
+		shardtest.Subscribe(t, w.Engine, "direct", q.Resource, shardtest.SubscriptionID(10+i))
 	}
 	stop := make(chan struct{})
 	var changing, publishing sync.WaitGroup
@@ -299,7 +301,7 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 				for n := range ms {
 					ms[n] = topics.Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
 				}
-				got, err := w.Publish(ctx, topicARN("direct"), ms...)
+				got, err := w.Publish(ctx, shardtest.TopicARN("direct"), ms...)
 				if err != nil || len(got) != size || got[0].ID != ms[0].ID || got[size-1].ID != ms[size-1].ID {
 					t.Error(got, err)
 				}
@@ -312,7 +314,7 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 	pump.run(t)
 	for _, q := range all {
 		seen := map[string]int{}
-		for m := range receiveAll(t, w.Engine, q, time.Hour) {
+		for m := range shardtest.ReceiveAll(t, w.Engine, q, time.Hour) {
 			seen[string(m.Body)]++
 		}
 		once := 0

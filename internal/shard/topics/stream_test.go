@@ -1,4 +1,4 @@
-package shard
+package topics_test
 
 import (
 	"context"
@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
 
-func createFIFOTopic(t *testing.T, e *Engine, name string, attributes map[string]string) {
+func createFIFOTopic(t *testing.T, e *shard.Engine, name string, attributes map[string]string) {
 	t.Helper()
 	all := map[string]string{"FifoTopic": "true"}
 	maps.Copy(all, attributes)
-	if err := e.CreateTopic(context.Background(), topic.CreateTopic{ARN: topicARN(name), Attributes: all}); err != nil {
+	if err := e.CreateTopic(context.Background(), topic.CreateTopic{ARN: shardtest.TopicARN(name), Attributes: all}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -28,27 +30,32 @@ func createFIFOTopic(t *testing.T, e *Engine, name string, attributes map[string
 // those before them that are spread in steps.
 func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer e.Close()
 	createFIFOTopic(t, e, "wide.fifo", nil)
 	const subscribers = 30
 	for i := range subscribers {
-		subscribe(t, e, "wide.fifo", fmt.Sprintf("q%d.fifo", i), subscriptionID(i))
+		shardtest.Subscribe(t, e, "wide.fifo", fmt.Sprintf("q%d.fifo", i), shardtest.SubscriptionID(i))
 	}
+	var first uint64
 	for i, size := range []int{200_000, 10, 200_000, 10, 10} {
-		p := topics.Publication{ID: messageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
-		if r, err := e.Publish(ctx, topicARN("wide.fifo"), p); err != nil || r[0].Sequence != uint64(i+1) {
+		p := topics.Publication{ID: shardtest.MessageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
+		r, err := e.Publish(ctx, shardtest.TopicARN("wide.fifo"), p)
+		if err == nil && i == 0 {
+			first = r[0].Sequence
+		}
+		if err != nil || r[0].Sequence != first+uint64(i) {
 			t.Fatal(r, err)
 		}
 	}
 	e.Background.Wait()
-	sh := e.shardOf(topicARN("wide.fifo"))
+	sh := e.Topics.ShardOf(shardtest.TopicARN("wide.fifo"))
 	if len(sh.Spreading) != 0 || len(sh.Fanouts) != 0 {
 		t.Errorf("still spreading %v, %v", sh.Spreading, sh.Fanouts)
 	}
 	for i := range subscribers {
-		for want := uint64(1); want <= 5; want++ {
-			ds, _, err := e.Take(topicARN("wide.fifo").Subscription(subscriptionID(i)), 10)
+		for want := first; want < first+5; want++ {
+			ds, _, err := e.Take(shardtest.TopicARN("wide.fifo").Subscription(shardtest.SubscriptionID(i)), 10)
 			if err != nil || len(ds) != 1 || ds[0].Message.Notice.Sequence != want {
 				t.Fatalf("subscriber %d: not message %d alone: %d, %v", i, want, len(ds), err)
 			}
@@ -60,17 +67,17 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 // TestArchiveIsShortened: what is too old leaves the store, and the rest stays.
 func TestArchiveIsShortened(t *testing.T) {
 	ctx := context.Background()
-	c, s := clock.NewVirtual(start), memory.New()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	c, s := clock.NewVirtual(shardtest.Start), memory.New()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	createFIFOTopic(t, e, "old.fifo", map[string]string{"ArchivePolicy": `{"MessageRetentionPeriod":"1"}`})
 	kept := func() int {
 		t.Helper()
 		e.Journal.Flush()
-		return countKeys(t, s, 'A', 0)
+		return shardtest.CountKeys(t, s, 'A', 0)
 	}
 	for i := range 10 {
-		p := topics.Publication{ID: messageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
-		if _, err := e.Publish(ctx, topicARN("old.fifo"), p); err != nil {
+		p := topics.Publication{ID: shardtest.MessageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
+		if _, err := e.Publish(ctx, shardtest.TopicARN("old.fifo"), p); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Advance(ctx, 2*time.Hour); err != nil {
@@ -87,7 +94,7 @@ func TestArchiveIsShortened(t *testing.T) {
 		t.Errorf("after 30 hours %d are kept, want 6, or one more for an hour", n)
 	}
 	e.Close()
-	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	defer e.Close()
 	if _, err := c.Advance(ctx, 48*time.Hour); err != nil {
 		t.Fatal(err)

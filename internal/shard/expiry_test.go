@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -10,48 +10,50 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestLapseAfterRestart: subscriptions that nobody confirms go at their time,
+// TestExpiryAfterRestart: unconfirmed subscriptions expire at their time,
 // with their backlogs, though the process that took them is gone; more of them
 // than one command removes go all the same, and no confirmed one does.
-func TestLapseAfterRestart(t *testing.T) {
+func TestExpiryAfterRestart(t *testing.T) {
 	ctx := context.Background()
-	now := clock.NewVirtual(start)
+	now := clock.NewVirtual(shardtest.Start)
 	fs := vfs.NewMem()
-	s := openStore(t, fs)
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
-	name := topicARN("orders")
+	s := shardtest.OpenStore(t, fs)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now})
+	name := shardtest.TopicARN("orders")
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
 		t.Fatal(err)
 	}
-	pending := func(e *Engine, n int) {
+	pending := func(e *shard.Engine, n int) {
 		t.Helper()
 		_, err := e.Subscribe(ctx, topic.Subscribe{
 			Topic: name, Owner: name.Account, Protocol: "https", Endpoint: fmt.Sprintf("https://host%d/", n),
-			ID: subscriptionID(n), Token: fmt.Sprint("token", n),
+			ID: shardtest.SubscriptionID(n), Token: fmt.Sprint("token", n),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	const waiting = topics.LapseStep + 10
+	const waiting = topics.ExpiryStep + 10
 	for n := range waiting {
 		pending(e, n)
 	}
 	// The endpoints got their confirmations, so that no backlog sets a timer.
 	for n := range waiting {
-		ds, _, err := e.Take(name.Subscription(subscriptionID(n)), 1)
+		ds, _, err := e.Take(name.Subscription(shardtest.SubscriptionID(n)), 1)
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
-		e.Delivered(ds[0], backlog.Attempt{At: start, Outcome: "success"})
+		e.Delivered(ds[0], backlog.Attempt{At: shardtest.Start, Outcome: "success"})
 	}
-	kept := subscribe(t, e, "orders", "q", subscriptionID(waiting))
+	kept := shardtest.Subscribe(t, e, "orders", "q", shardtest.SubscriptionID(waiting))
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +61,9 @@ func TestLapseAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s = openStore(t, fs)
+	s = shardtest.OpenStore(t, fs)
 	defer s.Close()
-	e = openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: now})
+	e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now})
 	defer e.Close()
 	there := func() int {
 		t.Helper()
@@ -86,10 +88,10 @@ func TestLapseAfterRestart(t *testing.T) {
 	if _, err := e.SubscriptionAttributes(ctx, kept); err != nil {
 		t.Error(err)
 	}
-	if _, err := e.SubscriptionAttributes(ctx, name.Subscription(subscriptionID(0))); err == nil {
+	if _, err := e.SubscriptionAttributes(ctx, name.Subscription(shardtest.SubscriptionID(0))); err == nil {
 		t.Error("a subscription that was not confirmed is there")
 	}
-	sh := e.shardOf(name)
+	sh := e.Topics.ShardOf(name)
 	sh.Mu.Lock()
 	backlogs := len(sh.Backlogs)
 	sh.Mu.Unlock()
@@ -98,23 +100,23 @@ func TestLapseAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLapsesAreBounded: a topic's record, which counts what was removed, may be as
-// large as its policy; those who never confirmed go in commits of at most 4 MiB.
-func TestLapsesAreBounded(t *testing.T) {
+// TestExpiryIsBounded: a topic's record, which counts what was removed, may be as
+// large as its policy; unconfirmed subscriptions are removed in commits of at most 4 MiB.
+func TestExpiryIsBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
-	now := clock.NewVirtual(start)
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), decodable(t, &largest)), Clock: now})
+	now := clock.NewVirtual(shardtest.Start)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: now})
 	defer e.Close()
-	name := topicARN("t")
+	name := shardtest.TopicARN("t")
 	doc := fmt.Sprintf(`{"Version":"2012-10-17","Id":"%s","Statement":[{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"%s"}]}`,
 		strings.Repeat("x", 29<<10), name)
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{"Policy": doc}}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range topics.LapseStep {
+	for i := range topics.ExpiryStep {
 		if _, err := e.Subscribe(ctx, topic.Subscribe{
-			Topic: name, Owner: account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: subscriptionID(i), Token: fmt.Sprint(i),
+			Topic: name, Owner: shardtest.Account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: shardtest.SubscriptionID(i), Token: fmt.Sprint(i),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.LapseStep) || largest > 2<<20 {
-		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.LapseStep, largest, err)
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.ExpiryStep) || largest > 2<<20 {
+		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.ExpiryStep, largest, err)
 	}
 }

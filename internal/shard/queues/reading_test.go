@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"bytes"
@@ -11,7 +11,9 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -22,9 +24,9 @@ func TestReceiveWithLittleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const size = 100_000
-				e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.System})
+				e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
 				defer e.Close()
-				q := queueARN(name)
+				q := shardtest.QueueARN(name)
 				spec := queues.QueueSpec{ARN: q}
 				if q.FIFO() {
 					spec.Attributes = map[string]string{"FifoQueue": "true"}
@@ -99,9 +101,9 @@ func TestReceiveWithLittleMemory(t *testing.T) {
 	}
 }
 
-func sendBody(t *testing.T, e *Engine, q arn.ARN, id int, body []byte) {
+func sendBody(t *testing.T, e *shard.Engine, q arn.ARN, id int, body []byte) {
 	t.Helper()
-	m := newMessage(id, string(body))
+	m := shardtest.NewMessage(id, string(body))
 	if q.FIFO() {
 		m.Group, m.Dedup = "g", string(body[:1])
 	}

@@ -1,4 +1,4 @@
-package shard
+package transfer_test
 
 import (
 	"context"
@@ -8,7 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -17,9 +19,9 @@ import (
 func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	ctx := context.Background()
 	c := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	defer e.Close()
 	must := func(err error) {
 		t.Helper()
@@ -27,16 +29,16 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("dlq")}))
-	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("work"), Attributes: map[string]string{
-		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dlq").String() + `","maxReceiveCount":2}`,
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("dlq")}))
+	must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("work"), Attributes: map[string]string{
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + shardtest.QueueARN("dlq").String() + `","maxReceiveCount":2}`,
 	}}))
-	_, err := e.Send(ctx, queueARN("work"), []queues.Outgoing{{Message: newMessage(1, "x")}})
+	_, err := e.Send(ctx, shardtest.QueueARN("work"), []queues.Outgoing{{Message: shardtest.NewMessage(1, "x")}})
 	must(err)
-	must(e.SetFault(queueARN("dlq"), "unavailable"))
+	must(e.SetFault(shardtest.QueueARN("dlq"), "unavailable"))
 	received := 0
 	for range 6 {
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("work"), Max: 1, Visibility: 0})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("work"), Max: 1, Visibility: 0})
 		must(err)
 		received += len(got)
 		e.Background.Wait()
@@ -46,10 +48,10 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	if received != 2 {
 		t.Errorf("received %d times, want the 2 of its policy", received)
 	}
-	must(e.SetFault(queueARN("dlq"), "none"))
+	must(e.SetFault(shardtest.QueueARN("dlq"), "none"))
 	_, err = c.Advance(ctx, transfer.RedriveWait)
 	must(err)
-	info, err := e.QueueInfo(ctx, queueARN("dlq"))
+	info, err := e.QueueInfo(ctx, shardtest.QueueARN("dlq"))
 	must(err)
 	if info.Counts.Visible != 1 {
 		t.Errorf("the dead-letter queue holds %+v", info.Counts)

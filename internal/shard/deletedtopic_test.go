@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"context"
@@ -21,8 +21,10 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -32,9 +34,9 @@ import (
 )
 
 // besideTopic names another topic of the same shard.
-func besideTopic(e *Engine, t arn.ARN) arn.ARN {
+func besideTopic(e *shard.Engine, t arn.ARN) arn.ARN {
 	for i := 0; ; i++ {
-		if other := topicARN(fmt.Sprint("other-", i)); e.shardOf(other) == e.shardOf(t) {
+		if other := shardtest.TopicARN(fmt.Sprint("other-", i)); e.Topics.ShardOf(other) == e.Topics.ShardOf(t) {
 			return other
 		}
 	}
@@ -42,7 +44,7 @@ func besideTopic(e *Engine, t arn.ARN) arn.ARN {
 
 // checkNothingLeft fails the test on records in the store that belong to no
 // subscription or topic that there is.
-func checkNothingLeft(t testing.TB, e *Engine, s store.Store) {
+func checkNothingLeft(t testing.TB, e *shard.Engine, s store.Store) {
 	t.Helper()
 	e.Journal.Flush()
 	live := map[layoutPlace]bool{}
@@ -93,7 +95,7 @@ type layoutPlace struct {
 func TestCrashWhileDeletingTopic(t *testing.T) {
 	const subscriptions = 2*topics.CollectStep + 100
 	ctx := context.Background()
-	seed := seeds(t, 1)[0]
+	seed := soak.Seeds(t, 1)[0]
 	r := rand.New(rand.NewPCG(seed, 4))
 	fs := vfs.NewCrashableMem()
 	type crashed struct {
@@ -127,23 +129,23 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		}
 	}
 
-	s := openStore(t, fs)
-	e := openEngine(t, Options{Journal: journalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
-	large := topicARN("large")
+	s := shardtest.OpenStore(t, fs)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
+	large := shardtest.TopicARN("large")
 	other := besideTopic(e, large)
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: other}))
 	others := 0
 	for i, run := 0, 0; i < subscriptions; i++ { // runs of incarnations of any length
-		subscribe(t, e, large.Resource, fmt.Sprint("q", i), subscriptionID(i))
+		shardtest.Subscribe(t, e, large.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 		if run--; run < 0 {
-			subscribe(t, e, other.Resource, fmt.Sprint("q", i), subscriptionID(others))
+			shardtest.Subscribe(t, e, other.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(others))
 			others++
 			run = r.IntN(1 << r.IntN(9))
 		}
 	}
 	for i, name := range []arn.ARN{large, other} {
-		if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(i), Body: []byte(name.Resource)}); err != nil {
+		if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(i), Body: []byte(name.Resource)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,8 +155,8 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 	must(e.DeleteTopic(ctx, large))
 	now(&deleted)
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
-	subscribe(t, e, large.Resource, "q0", subscriptionID(0))
-	if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(3), Body: []byte("again")}); err != nil {
+	shardtest.Subscribe(t, e, large.Resource, "q0", shardtest.SubscriptionID(0))
+	if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(3), Body: []byte("again")}); err != nil {
 		t.Fatal(err)
 	}
 	now(&recreated)
@@ -167,15 +169,15 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 
 	halfway, before := 0, 0
 	for i, disk := range disks {
-		s := openStore(t, disk.fs)
-		if n := countKeys(t, s, 'C', 0); n < subscriptions && countKeys(t, s, 'E', 0) == 1 {
+		s := shardtest.OpenStore(t, disk.fs)
+		if n := shardtest.CountKeys(t, s, 'C', 0); n < subscriptions && shardtest.CountKeys(t, s, 'E', 0) == 1 {
 			halfway++
 		}
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.System})
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 		got := map[string]int{}
 		take := func(name arn.ARN, n int) {
 			for sub := range n {
-				ds, more, err := e.Take(name.Subscription(subscriptionID(sub)), 10)
+				ds, more, err := e.Take(name.Subscription(shardtest.SubscriptionID(sub)), 10)
 				if err != nil || more {
 					t.Fatal(err, more)
 				}
@@ -189,8 +191,8 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		take(large, subscriptions)
 		take(other, others)
 		_, gone := e.TopicAttributes(ctx, large)
-		_, err := e.SubscriptionAttributes(ctx, large.Subscription(subscriptionID(1)))
-		listed, _, _ := e.ListSubscriptions(ctx, region, account, "", 10*subscriptions)
+		_, err := e.SubscriptionAttributes(ctx, large.Subscription(shardtest.SubscriptionID(1)))
+		listed, _, _ := e.ListSubscriptions(ctx, shardtest.Region, shardtest.Account, "", 10*subscriptions)
 		whole := !disk.deleted && gone == nil && err == nil && got["large"] == subscriptions && got["again"] == 0 && len(listed) == subscriptions+others
 		rest := fault.KindOf(err) == fault.NotFound && got["large"] == 0 && len(listed) <= others+1
 		switch {
@@ -217,20 +219,20 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 func TestDeletedTopicStandsStill(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
 		ctx := context.Background()
-		c, s := clock.NewVirtual(start), memory.New()
-		e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: c, TwoStep: twoStep})
+		c, s := clock.NewVirtual(shardtest.Start), memory.New()
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c, TwoStep: twoStep})
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
-		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}))
-		sub := subscribe(t, e, "t", "q", subscriptionID(1))
+		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
+		must(e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}))
+		sub := shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		publish := func(body string) {
 			t.Helper()
-			if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte(body)}); err != nil {
+			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -238,24 +240,24 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 			publish("old")
 		}
 		ds := takeAll(t, e, sub)[:5]
-		e.Retry(ds[0], backlog.Attempt{Outcome: "server-error"}, start.Add(time.Second))
+		e.Retry(ds[0], backlog.Attempt{Outcome: "server-error"}, shardtest.Start.Add(time.Second))
 
-		sh := e.shardOf(topicARN("t"))
+		sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
 		sh.Mu.Lock()
 		sh.Reclaiming = true // the steps wait for us
 		sh.Mu.Unlock()
-		must(e.DeleteTopic(ctx, topicARN("t")))
-		if _, err := e.TopicAttributes(ctx, topicARN("t")); fault.KindOf(err) != fault.NotFound {
+		must(e.DeleteTopic(ctx, shardtest.TopicARN("t")))
+		if _, err := e.TopicAttributes(ctx, shardtest.TopicARN("t")); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("the attributes of what was deleted: %v", err)
 		}
-		if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a publish to what was deleted: %v", err)
 		}
-		p := &pump{engine: e, newID: func() message.ID { return messageID(9) }}
+		p := &pump{engine: e, newID: func() message.ID { return shardtest.MessageID(9) }}
 		e.SetConsumer("sns", p)
-		m := newMessage(7, "old")
-		must(e.Transfer(ctx, ds[1], backlog.Attempt{}, queueARN("q"), m, backlog.DeliveryDelivered, ""))
-		if info, err := e.QueueInfo(ctx, queueARN("q")); err != nil || info.Counts.Visible != 0 {
+		m := shardtest.NewMessage(7, "old")
+		must(e.Transfer(ctx, ds[1], backlog.Attempt{}, shardtest.QueueARN("q"), m, backlog.DeliveryDelivered, ""))
+		if info, err := e.QueueInfo(ctx, shardtest.QueueARN("q")); err != nil || info.Counts.Visible != 0 {
 			t.Errorf("a message of what was deleted is in a queue: %+v, %v", info.Counts, err)
 		}
 		e.Release(ds[2])
@@ -263,7 +265,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if e.Current(ds[4]) {
 			t.Error("a delivery of what was deleted is to be made")
 		}
-		if _, err := e.Remove(ctx, ds[4], queueARN("q"), m, backlog.DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Remove(ctx, ds[4], shardtest.QueueARN("q"), m, backlog.DeliveryDeadLetter, ""); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a delivery of what was deleted is evicted: %v", err)
 		}
 		if _, err := c.Advance(ctx, 30*24*time.Hour); err != nil { // retries, leases, retention
@@ -272,27 +274,27 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if ds := takeAll(t, e, sub); len(ds) > 0 || p.run(t) > 0 || len(sh.Timers) > 0 {
 			t.Errorf("%d messages come out of what was deleted, %d timers run", len(ds), len(sh.Timers))
 		}
-		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
-		if subs, _, err := e.ListSubscriptionsByTopic(ctx, topicARN("t"), "", 10); err != nil || len(subs) > 0 {
+		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
+		if subs, _, err := e.ListSubscriptionsByTopic(ctx, shardtest.TopicARN("t"), "", 10); err != nil || len(subs) > 0 {
 			t.Errorf("the new topic has %d subscriptions, %v", len(subs), err)
 		}
-		subscribe(t, e, "t", "q", subscriptionID(1))
+		shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		publish("new")
 		p.run(t)
-		left := countKeys(t, s, 'C', 0)
+		left := shardtest.CountKeys(t, s, 'C', 0)
 		sh.Mu.Lock()
 		sh.Reclaiming = false
 		sh.Reclaim()
 		sh.Mu.Unlock()
 		e.Background.Wait()
 		e.Journal.Flush()
-		if n := countKeys(t, s, 'C', 0); n != left-1 {
+		if n := shardtest.CountKeys(t, s, 'C', 0); n != left-1 {
 			t.Errorf("of %d backlogs and queues %d are left", left, n)
 		}
 		checkNothingLeft(t, e, s)
 		publish("newer")
 		p.run(t)
-		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: queueARN("q"), Max: 10})
+		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10})
 		if err != nil || len(got) != 2 || string(got[0].Body) != "new" || string(got[1].Body) != "newer" {
 			t.Errorf("the queue has got %d messages, %v", len(got), err)
 		}
@@ -307,9 +309,9 @@ func TestDeleteLargeTopic(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	largest := 0
-	e := openEngine(t, Options{Journal: journalOf(t, s, decodable(t, &largest)), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
-	large := topicARN("large")
+	large := shardtest.TopicARN("large")
 	other := besideTopic(e, large)
 	for _, name := range []arn.ARN{large, other} {
 		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name}); err != nil {
@@ -317,12 +319,12 @@ func TestDeleteLargeTopic(t *testing.T) {
 		}
 	}
 	for i := range subscriptions {
-		subscribe(t, e, large.Resource, fmt.Sprint("q", i), subscriptionID(i))
+		shardtest.Subscribe(t, e, large.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 		if i%2 == 0 { // so that there are many runs of incarnations
-			subscribe(t, e, other.Resource, fmt.Sprint("q", i), subscriptionID(i))
+			shardtest.Subscribe(t, e, other.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 		}
 	}
-	if _, err := e.Publish(ctx, large, topics.Publication{ID: messageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	e.Background.Wait()
@@ -345,7 +347,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 // subscriptions of it, which were deleted before, had backlogs.
 func TestDeletedTopicLeavesMemory(t *testing.T) {
 	ctx := context.Background()
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), nil), Clock: clock.NewVirtual(start)})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer e.Close()
 	must := func(err error) {
 		t.Helper()
@@ -353,25 +355,25 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}))
-	before := subscribe(t, e, "t", "q1", subscriptionID(1))
-	subscribe(t, e, "t", "q2", subscriptionID(2))
-	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
+	before := shardtest.Subscribe(t, e, "t", "q1", shardtest.SubscriptionID(1))
+	shardtest.Subscribe(t, e, "t", "q2", shardtest.SubscriptionID(2))
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range takeAll(t, e, before) {
 		e.Delivered(d, backlog.Attempt{Outcome: "success"})
 	}
 	find := func() weak.Pointer[topic.Topic] {
-		sh := e.shardOf(topicARN("t"))
+		sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
 		sh.Mu.Lock()
 		defer sh.Mu.Unlock()
-		found, _ := sh.Topics.Topic(topicARN("t"))
+		found, _ := sh.Topics.Topic(shardtest.TopicARN("t"))
 		return weak.Make(found)
 	}
 	deleted := find()
 	must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: before, Authenticated: true}))
-	must(e.DeleteTopic(ctx, topicARN("t")))
+	must(e.DeleteTopic(ctx, shardtest.TopicARN("t")))
 	e.Background.Wait()
 	runtime.GC()
 	if deleted.Value() != nil {
@@ -385,12 +387,12 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 // creation comes, and nothing is left of what was deleted.
 func TestTopicsComeAndGo(t *testing.T) {
 	ctx := context.Background()
-	seed := seeds(t, 1)[0]
-	s := openStore(t, vfs.NewMem())
+	seed := soak.Seeds(t, 1)[0]
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.System}
-	e := openEngine(t, o)
-	names := []arn.ARN{topicARN("t0")}
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System}
+	e := shardtest.Open(t, o)
+	names := []arn.ARN{shardtest.TopicARN("t0")}
 	names = append(names, besideTopic(e, names[0]))
 	var ids, deletions atomic.Int64
 	take := func(sub arn.ARN) (ds []*backlog.Delivery) {
@@ -412,11 +414,11 @@ func TestTopicsComeAndGo(t *testing.T) {
 					var subs []arn.ARN
 					for range 1 + r.IntN(40) {
 						id := int(ids.Add(1))
-						subs = append(subs, subscribe(t, e, name.Resource, fmt.Sprint("q", id), subscriptionID(id)))
+						subs = append(subs, shardtest.Subscribe(t, e, name.Resource, fmt.Sprint("q", id), shardtest.SubscriptionID(id)))
 					}
 					messages := 1 + r.IntN(5)
 					for range messages {
-						if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+						if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -431,7 +433,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 						if own != messages {
 							t.Errorf("%s has %d messages of %d", sub, own, messages)
 						}
-						if _, err := e.Publish(ctx, name, topics.Publication{ID: messageID(1), Body: []byte("waits")}); err != nil {
+						if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -454,7 +456,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 			clients.Go(func() { // whose publishes and subscriptions come at any moment
 				r := rand.New(rand.NewPCG(seed, uint64(10*round+i+5)))
 				for before := deletions.Load(); deletions.Load() < before+30; {
-					_, err := e.Publish(ctx, names[r.IntN(len(names))], topics.Publication{ID: messageID(2), Body: []byte("beside")})
+					_, err := e.Publish(ctx, names[r.IntN(len(names))], topics.Publication{ID: shardtest.MessageID(2), Body: []byte("beside")})
 					if err != nil && fault.KindOf(err) != fault.NotFound {
 						t.Error(err)
 					}
@@ -465,12 +467,12 @@ func TestTopicsComeAndGo(t *testing.T) {
 		if err := e.Close(); err != nil { // what is being reclaimed is left to the next
 			t.Fatal(err)
 		}
-		e = openEngine(t, o)
+		e = shardtest.Open(t, o)
 	}
 	e.Background.Wait()
 	checkNothingLeft(t, e, s)
 	for _, space := range []byte("CDST") {
-		if n := countKeys(t, s, space, 0); n > 0 {
+		if n := shardtest.CountKeys(t, s, space, 0); n > 0 {
 			t.Errorf("%d records of %q are left", n, space)
 		}
 	}
@@ -484,16 +486,16 @@ func TestTopicsComeAndGo(t *testing.T) {
 func TestUnownedCountersAreRefused(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
-	o := Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)}
-	e := openEngine(t, o)
-	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: topicARN("t")}); err != nil {
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)}
+	e := shardtest.Open(t, o)
+	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}); err != nil {
 		t.Fatal(err)
 	}
-	subscribe(t, e, "t", "q", subscriptionID(1))
-	if _, err := e.Publish(ctx, topicARN("t"), topics.Publication{ID: messageID(1), Body: []byte("x")}); err != nil {
+	shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	sh := e.shardOf(topicARN("t"))
+	sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -511,12 +513,12 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 			}
 		}
 		if c.mark != "" {
-			b.Set(topics.RemainsKey(sh.ID), []byte(c.mark))
+			b.Set(topics.DeletedTopicsKey(sh.ID), []byte(c.mark))
 		}
 		if err := s.Apply(true, &b); err != nil {
 			t.Fatal(err)
 		}
-		e, err := Open(o)
+		e, err := shard.Open(o)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("with the mark %q: %v", c.mark, err)
 		}

@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// TestPartsHaveCounters: a command that needs a record hands over first what it has
+// TestPartialStepsHaveCounters: a command that needs a record hands over first what it has
 // written, and with it the counters as they are then: a crash may leave just that part.
-func TestPartsHaveCounters(t *testing.T) {
+func TestPartialStepsHaveCounters(t *testing.T) {
 	ctx := context.Background()
 	watched, without := false, 0
 	observe := func(sealed []byte) {
@@ -39,15 +41,15 @@ func TestPartsHaveCounters(t *testing.T) {
 			without++
 		}
 	}
-	e := openEngine(t, Options{Journal: journalOf(t, memory.New(), observe), Clock: clock.NewVirtual(start)})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), observe), Clock: clock.NewVirtual(shardtest.Start)})
 	defer e.Close()
-	q := queueARN("q.fifo")
+	q := shardtest.QueueARN("q.fifo")
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}}); err != nil {
 		t.Fatal(err)
 	}
 	receive := func(n int) string {
 		t.Helper()
-		m := newMessage(n, "x")
+		m := shardtest.NewMessage(n, "x")
 		m.Group, m.Dedup = "g", m.ID.String()
 		if _, err := e.Send(ctx, q, []queues.Outgoing{{Message: m}}); err != nil {
 			t.Fatal(err)
@@ -63,7 +65,7 @@ func TestPartsHaveCounters(t *testing.T) {
 		t.Fatal(err)
 	}
 	receive(2)
-	sh := e.shardOf(q)
+	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
 	sh.Meta.Now += 60_000 // the lease has run out, and no timer has come yet
 	sh.Mu.Unlock()

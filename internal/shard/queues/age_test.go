@@ -1,4 +1,4 @@
-package shard
+package queues_test
 
 import (
 	"fmt"
@@ -9,7 +9,9 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -18,19 +20,19 @@ type ages struct {
 	*testing.T
 	clock  *clock.Virtual
 	store  store.Store
-	engine *Engine
+	engine *shard.Engine
 	ids    int
 }
 
 func newAges(t *testing.T) *ages {
-	a := &ages{T: t, clock: clock.NewVirtual(start), store: openStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
 	a.open()
 	t.Cleanup(func() { a.engine.Close(); a.store.Close() })
 	return a
 }
 
 func (a *ages) open() {
-	a.engine = openEngine(a.T, Options{Journal: journalOf(a.T, a.store, nil), Clock: a.clock})
+	a.engine = shardtest.Open(a.T, shard.Options{Journal: shardtest.JournalOf(a.T, a.store, nil), Clock: a.clock})
 }
 
 func (a *ages) must(err error) {
@@ -42,25 +44,25 @@ func (a *ages) must(err error) {
 
 func (a *ages) create(name string, attributes map[string]string) {
 	a.Helper()
-	a.must(a.engine.CreateQueue(a.Context(), queues.QueueSpec{ARN: queueARN(name), Attributes: attributes}))
+	a.must(a.engine.CreateQueue(a.Context(), queues.QueueSpec{ARN: shardtest.QueueARN(name), Attributes: attributes}))
 }
 
 func (a *ages) send(name, group string, n int) {
 	a.Helper()
 	for range n {
 		a.ids++
-		m := newMessage(a.ids, fmt.Sprint(a.ids))
-		if m.Group = group; queueARN(name).FIFO() {
+		m := shardtest.NewMessage(a.ids, fmt.Sprint(a.ids))
+		if m.Group = group; shardtest.QueueARN(name).FIFO() {
 			m.Dedup = fmt.Sprint(a.ids)
 		}
-		_, err := a.engine.Send(a.Context(), queueARN(name), []queues.Outgoing{{Message: m}})
+		_, err := a.engine.Send(a.Context(), shardtest.QueueARN(name), []queues.Outgoing{{Message: m}})
 		a.must(err)
 	}
 }
 
 func (a *ages) receive(name string, most int, visibility time.Duration) []queues.Received {
 	a.Helper()
-	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: queueARN(name), Max: most, Visibility: visibility})
+	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: most, Visibility: visibility})
 	a.must(err)
 	a.engine.Background.Wait()
 	return got
@@ -75,7 +77,7 @@ func (a *ages) pass(d time.Duration) {
 // expect compares the age of the oldest message, and of the oldest quiet one.
 func (a *ages) expect(name string, age, quiet time.Duration) {
 	a.Helper()
-	g, err := a.engine.SampleQueue(queueARN(name))
+	g, err := a.engine.SampleQueue(shardtest.QueueARN(name))
 	a.must(err)
 	if g.OldestAge.Truncate(time.Second) != age || g.QuietOldestAge.Truncate(time.Second) != quiet {
 		a.Errorf("the oldest message of %s is %v old, of the quiet ones %v, want %v and %v", name, g.OldestAge, g.QuietOldestAge, age, quiet)
@@ -99,9 +101,9 @@ func TestAgeWithoutPoison(t *testing.T) {
 	everything := func(times int) {
 		for range times {
 			for range many/10 + 1 {
-				a.receive("q", 10, 0)
+				a.receive("q", 10, time.Millisecond) // or the same ones came again
 			}
-			a.pass(time.Millisecond) // or the same ones came again
+			a.pass(time.Millisecond)
 		}
 	}
 	everything(2)
@@ -123,12 +125,12 @@ func TestAgeWithoutPoison(t *testing.T) {
 // The age of a queue to which nothing happened is known without a look at the store.
 func TestAgeOfQuietQueuesReadsNothing(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
-		counting := &countingStore{Store: openStore(t, vfs.NewMem())}
-		a := &ages{T: t, clock: clock.NewVirtual(start), store: counting}
+		counting := &countingStore{Store: shardtest.OpenStore(t, vfs.NewMem())}
+		a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: counting}
 		a.open()
 		var attributes map[string]string
 		group := ""
-		if queueARN(name).FIFO() {
+		if shardtest.QueueARN(name).FIFO() {
 			attributes, group = map[string]string{"FifoQueue": "true"}, "g"
 		}
 		a.create(name, attributes)
@@ -151,7 +153,7 @@ func TestAgeOfQuietQueuesReadsNothing(t *testing.T) {
 		quiet(time.Minute)
 		got := a.receive(name, 1, time.Hour)
 		a.expect(name, 11*time.Minute, 11*time.Minute) // in hand
-		errs, err := a.engine.DeleteMessages(a.Context(), queueARN(name), []string{got[0].ReceiptHandle})
+		errs, err := a.engine.DeleteMessages(a.Context(), shardtest.QueueARN(name), []string{got[0].ReceiptHandle})
 		a.must(errs[0])
 		a.must(err)
 		quiet(10 * time.Minute)
@@ -194,7 +196,7 @@ func TestAgeOfTheLastMessage(t *testing.T) {
 func TestAgeOfDeadLetters(t *testing.T) {
 	a := newAges(t)
 	a.create("dlq", map[string]string{"MessageRetentionPeriod": "600"})
-	a.create("q", redrive(queueARN("dlq"), 1))
+	a.create("q", redrive(shardtest.QueueARN("dlq"), 1))
 	a.send("q", "", 1)
 	a.pass(5 * time.Minute)
 	a.receive("q", 1, 0)

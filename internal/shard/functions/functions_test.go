@@ -1,4 +1,4 @@
-package shard
+package functions_test
 
 import (
 	"bytes"
@@ -17,45 +17,29 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/test/soak"
 )
-
-func functionARN(name string) arn.ARN { return arn.Function(region, account, name) }
-
-// functionConfig is what a function of tests is made of.
-func functionConfig() function.Config {
-	return function.Config{
-		Package: "Zip", Runtime: "provided.al2023", Handler: "bootstrap", Role: "arn:aws:iam::000000000000:role/r",
-		TimeoutS: 3, MemoryMB: 128, EphemeralMB: 512, Tracing: "PassThrough", Architecture: "x86_64",
-		Logging: function.Logging{Format: "Text", Group: "/aws/lambda/f"},
-	}
-}
-
-func createFunction(name string, zip []byte) function.Create {
-	return function.Create{
-		ARN: functionARN(name), Config: functionConfig(), Code: function.Code{SHA256: sha256.Sum256(zip)},
-		Revision: "created", Settled: "active",
-	}
-}
 
 // A function is pending until it settles, serves its old code while it is
 // updated, and survives a restart at any of these.
 func TestFunctionLifecycle(t *testing.T) {
 	ctx, fs := t.Context(), vfs.NewMem()
-	clk := clock.NewVirtual(start)
-	st := openStore(t, fs)
-	o := Options{Journal: journalOf(t, st, nil), Clock: clk, FunctionUpdates: time.Second}
-	e := openEngine(t, o)
+	clk := clock.NewVirtual(shardtest.Start)
+	st := shardtest.OpenStore(t, fs)
+	o := shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clk, FunctionUpdates: time.Second}
+	e := shardtest.Open(t, o)
 	reopen := func() {
 		t.Helper()
 		e.Close()
 		st.Close()
-		st = openStore(t, fs)
-		o.Journal = journalOf(t, st, nil)
-		e = openEngine(t, o)
+		st = shardtest.OpenStore(t, fs)
+		o.Journal = shardtest.JournalOf(t, st, nil)
+		e = shardtest.Open(t, o)
 	}
 	advance := func(d time.Duration) {
 		t.Helper()
@@ -65,8 +49,8 @@ func TestFunctionLifecycle(t *testing.T) {
 	}
 	first := bytes.Repeat([]byte("first"), functions.CodeStep*functions.CodeChunk/2) // three commits
 	second := []byte("second")
-	f := functionARN("f")
-	if _, err := e.CreateFunction(ctx, createFunction("f", first), first); err != nil {
+	f := shardtest.FunctionARN("f")
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", first), first); err != nil {
 		t.Fatal(err)
 	}
 	reopen()
@@ -89,7 +73,7 @@ func TestFunctionLifecycle(t *testing.T) {
 	serves(first, "active")
 	reopen()
 	serves(first, "active")
-	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", Settled: "updated"}
+	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", ReadyRevision: "updated"}
 	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +105,9 @@ func TestFunctionLifecycle(t *testing.T) {
 }
 
 // countUploads counts the zips in a function's shard.
-func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
+func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	t.Helper()
-	sh := e.shardOf(fn)
+	sh := e.Topics.ShardOf(fn)
 	sh.Mu.Lock()
 	sh.Readable()
 	sh.Mu.Unlock()
@@ -143,7 +127,7 @@ func countUploads(t *testing.T, e *Engine, fn arn.ARN) int {
 // a deletion, keeping what was synced and a random part of the rest. What is found
 // afterwards is a whole function, or none, and no code that no version has.
 func TestCrashWhileUploading(t *testing.T) {
-	ctx, f := t.Context(), functionARN("f")
+	ctx, f := t.Context(), shardtest.FunctionARN("f")
 	fs := vfs.NewCrashableMem()
 	first, second := bytes.Repeat([]byte{1}, 2*functions.CodeStep*functions.CodeChunk+1), bytes.Repeat([]byte{2}, functions.CodeStep*functions.CodeChunk+1)
 	type disk struct {
@@ -154,20 +138,20 @@ func TestCrashWhileUploading(t *testing.T) {
 	var disks []disk
 	var present bool
 	var code []byte
-	r := rand.New(rand.NewPCG(seeds(t, 1)[0], 1))
-	st := openStore(t, fs)
-	o := Options{Journal: journalOf(t, st, func([]byte) {
+	r := rand.New(rand.NewPCG(soak.Seeds(t, 1)[0], 1))
+	st := shardtest.OpenStore(t, fs)
+	o := shard.Options{Journal: shardtest.JournalOf(t, st, func([]byte) {
 		disks = append(disks, disk{
 			fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: rand.New(rand.NewPCG(r.Uint64(), 0))}), present, code,
 		})
-	}), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
-	e := openEngine(t, o)
+	}), Clock: clock.NewVirtual(shardtest.Start), FunctionUpdates: time.Second}
+	e := shardtest.Open(t, o)
 	advance := func() {
 		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := e.CreateFunction(ctx, createFunction("f", first), first); err != nil {
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", first), first); err != nil {
 		t.Fatal(err)
 	}
 	present, code = true, first
@@ -182,7 +166,7 @@ func TestCrashWhileUploading(t *testing.T) {
 		t.Fatal(err)
 	}
 	present = false
-	if _, err := e.CreateFunction(ctx, createFunction("g", first), first); err != nil { // so that the deletion is seen as well
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("g", first), first); err != nil { // so that the deletion is seen as well
 		t.Fatal(err)
 	}
 	e.Close()
@@ -190,9 +174,9 @@ func TestCrashWhileUploading(t *testing.T) {
 	outcomes := map[string]int{}
 	for i := 0; i < len(disks); i += soak.Unraced(1, 2) {
 		d := disks[i]
-		st := openStore(t, d.fs)
-		o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionUpdates: time.Second}
-		e := openEngine(t, o)
+		st := shardtest.OpenStore(t, d.fs)
+		o := shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionUpdates: time.Second}
+		e := shardtest.Open(t, o)
 		if _, err := o.Clock.(*clock.Virtual).Advance(ctx, 2*time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -227,13 +211,13 @@ func TestCrashWhileUploading(t *testing.T) {
 // TestAdmitFunction: services come in by the policy of what they name, and by
 // nothing else.
 func TestAdmitFunction(t *testing.T) {
-	ctx, f := t.Context(), functionARN("f")
-	s := openStore(t, vfs.NewMem())
+	ctx, f := t.Context(), shardtest.FunctionARN("f")
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	clk := clock.NewVirtual(start)
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clk})
+	clk := clock.NewVirtual(shardtest.Start)
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clk})
 	defer e.Close()
-	cmd := createFunction("f", nil)
+	cmd := shardtest.CreateFunction("f", nil)
 	cmd.Code, cmd.Publish = function.Code{URL: "http://x/"}, true
 	if _, err := e.CreateFunction(ctx, cmd, nil); err != nil {
 		t.Fatal(err)
@@ -247,60 +231,60 @@ func TestAdmitFunction(t *testing.T) {
 		}
 	}
 	const yes = fault.Internal // that there is no refusal
-	admits(fault.AccessDenied, f, sns, source, account)
-	admits(fault.ResourceNotFound, functionARN("g"), sns, source, account)
+	admits(fault.AccessDenied, f, sns, source, shardtest.Account)
+	admits(fault.ResourceNotFound, shardtest.FunctionARN("g"), sns, source, shardtest.Account)
 	permit := func(qualifier string) {
 		t.Helper()
 		err := e.PermitFunction(ctx, function.Permit{Function: f, Qualifier: qualifier, Permission: function.Permission{
 			Sid: "s", Effect: "Allow", Principal: []byte(`{"Service":"` + sns + `"}`), Action: "lambda:InvokeFunction", Resource: f.Qualify(qualifier).String(),
-			Condition: []byte(`{"ArnLike":{"AWS:SourceArn":"` + source + `"},"StringEquals":{"AWS:SourceAccount":"` + account + `"}}`),
+			Condition: []byte(`{"ArnLike":{"AWS:SourceArn":"` + source + `"},"StringEquals":{"AWS:SourceAccount":"` + shardtest.Account + `"}}`),
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	permit("")
-	admits(yes, f, sns, source, account)
-	admits(fault.AccessDenied, f, sns, source+"2", account)
+	admits(yes, f, sns, source, shardtest.Account)
+	admits(fault.AccessDenied, f, sns, source+"2", shardtest.Account)
 	admits(fault.AccessDenied, f, sns, source, "111122223333")
-	admits(fault.AccessDenied, f, "sqs.amazonaws.com", source, account)
-	admits(fault.AccessDenied, f.Qualify("1"), sns, source, account)
-	admits(fault.ResourceNotFound, f.Qualify("2"), sns, source, account)
+	admits(fault.AccessDenied, f, "sqs.amazonaws.com", source, shardtest.Account)
+	admits(fault.AccessDenied, f.Qualify("1"), sns, source, shardtest.Account)
+	admits(fault.ResourceNotFound, f.Qualify("2"), sns, source, shardtest.Account)
 	permit("1")
-	admits(yes, f.Qualify("1"), sns, source, account)
+	admits(yes, f.Qualify("1"), sns, source, shardtest.Account)
 	if err := e.ForbidFunction(ctx, function.Forbid{Function: f, Sid: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	admits(fault.AccessDenied, f, sns, source, account)
-	admits(yes, f.Qualify("1"), sns, source, account)
+	admits(fault.AccessDenied, f, sns, source, shardtest.Account)
+	admits(yes, f.Qualify("1"), sns, source, shardtest.Account)
 }
 
 // A refused upload leaves nothing, whoever came first.
 func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	ctx := t.Context()
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start), FunctionLimits: functions.FunctionLimits{CodeBytes: 100}})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionLimits: functions.FunctionLimits{CodeBytes: 100}})
 	defer e.Close()
 	var refused atomic.Int64
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			zip := bytes.Repeat([]byte{byte(i)}, 60)
-			if _, err := e.CreateFunction(ctx, createFunction("f", zip), zip); err != nil {
+			if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", zip), zip); err != nil {
 				refused.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	if n := countUploads(t, e, functionARN("f")); refused.Load() != 7 || n != 1 {
+	if n := countUploads(t, e, shardtest.FunctionARN("f")); refused.Load() != 7 || n != 1 {
 		t.Errorf("%d are refused, and %d zips are kept", refused.Load(), n)
 	}
 	zip := make([]byte, 60)
-	if _, err := e.CreateFunction(ctx, createFunction("g", zip), zip); fault.KindOf(err) != fault.CodeStorageExceeded {
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("g", zip), zip); fault.KindOf(err) != fault.CodeStorageExceeded {
 		t.Errorf("more than the account may have: %v", err)
 	}
-	if n := countUploads(t, e, functionARN("g")); n != 0 && e.shardOf(functionARN("g")) != e.shardOf(functionARN("f")) {
+	if n := countUploads(t, e, shardtest.FunctionARN("g")); n != 0 && e.Topics.ShardOf(shardtest.FunctionARN("g")) != e.Topics.ShardOf(shardtest.FunctionARN("f")) {
 		t.Errorf("%d zips are kept of a refused function", n)
 	}
 }
@@ -309,28 +293,28 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 // was refused.
 func TestCreationsAreTold(t *testing.T) {
 	ctx := t.Context()
-	s := openStore(t, vfs.NewMem())
+	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(start)})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer e.Close()
 	var told []arn.ARN
 	e.SetCreationWatcher(func(a arn.ARN) { told = append(told, a) })
-	remote := createFunction("f", nil)
+	remote := shardtest.CreateFunction("f", nil)
 	remote.Code = function.Code{URL: "http://x/"}
 	for _, refused := range []bool{false, true} {
 		_, err := e.CreateFunction(ctx, remote, nil)
-		_, err2 := e.CreateAlias(ctx, function.CreateAlias{Function: functionARN("f"), Name: "live", Version: function.Latest})
+		_, err2 := e.CreateAlias(ctx, function.CreateAlias{Function: shardtest.FunctionARN("f"), Name: "live", Version: function.Latest})
 		if (err != nil) != refused || (err2 != nil) != refused {
 			t.Fatal(err, err2)
 		}
 	}
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("q")}); err != nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: queueARN("r"), Attributes: map[string]string{"DelaySeconds": "-1"}}); err == nil {
+	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("r"), Attributes: map[string]string{"DelaySeconds": "-1"}}); err == nil {
 		t.Fatal("made")
 	}
-	if want := []arn.ARN{functionARN("f"), functionARN("f"), queueARN("q")}; !slices.Equal(told, want) {
+	if want := []arn.ARN{shardtest.FunctionARN("f"), shardtest.FunctionARN("f"), shardtest.QueueARN("q")}; !slices.Equal(told, want) {
 		t.Errorf("told of %v, want %v", told, want)
 	}
 }
@@ -338,37 +322,37 @@ func TestCreationsAreTold(t *testing.T) {
 // What is reserved is known at once, through deletions and restarts.
 func TestReservedExecutions(t *testing.T) {
 	ctx := t.Context()
-	st := openStore(t, vfs.NewMem())
+	st := shardtest.OpenStore(t, vfs.NewMem())
 	defer st.Close()
-	o := Options{Journal: journalOf(t, st, nil), Clock: clock.NewVirtual(start), FunctionLimits: functions.FunctionLimits{Executions: 1000, Unreserved: 100}}
-	e := openEngine(t, o)
+	o := shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionLimits: functions.FunctionLimits{Executions: 1000, Unreserved: 100}}
+	e := shardtest.Open(t, o)
 	wants := func(n int) {
 		t.Helper()
-		if got := e.ReservedExecutions(account, region); got != n || got != e.FunctionUsage(account, region).Reserved {
+		if got := e.ReservedExecutions(shardtest.Account, shardtest.Region); got != n || got != e.FunctionUsage(shardtest.Account, shardtest.Region).Reserved {
 			t.Errorf("%d are reserved, want %d", got, n)
 		}
 	}
 	wants(0)
 	for i, name := range []string{"f", "g"} {
-		cmd := createFunction(name, nil)
+		cmd := shardtest.CreateFunction(name, nil)
 		cmd.Code = function.Code{URL: "http://x/"}
 		if _, err := e.CreateFunction(ctx, cmd, nil); err != nil {
 			t.Fatal(err)
 		}
 		n := 10 + i
-		if err := e.ReserveExecutions(ctx, functionARN(name), &n); err != nil {
+		if err := e.ReserveExecutions(ctx, shardtest.FunctionARN(name), &n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wants(21)
 	e.Close()
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	wants(21)
-	if err := e.DeleteFunction(ctx, functionARN("f"), ""); err != nil {
+	if err := e.DeleteFunction(ctx, shardtest.FunctionARN("f"), ""); err != nil {
 		t.Fatal(err)
 	}
 	wants(11)
-	if err := e.ReserveExecutions(ctx, functionARN("g"), nil); err != nil {
+	if err := e.ReserveExecutions(ctx, shardtest.FunctionARN("g"), nil); err != nil {
 		t.Fatal(err)
 	}
 	wants(0)

@@ -1,4 +1,4 @@
-package shard
+package functions_test
 
 import (
 	"bytes"
@@ -14,8 +14,10 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -26,13 +28,13 @@ type told struct{ ready chan string }
 func (c told) Ready(owner arn.ARN) { c.ready <- owner.Resource }
 
 // permit lets a topic invoke a function.
-func permit(t *testing.T, e *Engine, name, qualifier, source string) {
+func permit(t *testing.T, e *shard.Engine, name, qualifier, source string) {
 	t.Helper()
 	err := e.PermitFunction(t.Context(), function.Permit{
-		Function: functionARN(name), Qualifier: qualifier, Revision: "p",
+		Function: shardtest.FunctionARN(name), Qualifier: qualifier, Revision: "p",
 		Permission: function.Permission{
 			Sid: "s", Effect: "Allow", Principal: json.RawMessage(`{"Service":"sns.amazonaws.com"}`), Action: "lambda:InvokeFunction",
-			Resource:  functionARN(name).Qualify(qualifier).String(),
+			Resource:  shardtest.FunctionARN(name).Qualify(qualifier).String(),
 			Condition: json.RawMessage(`{"ArnLike":{"AWS:SourceArn":"` + source + `"}}`),
 		},
 	})
@@ -46,31 +48,31 @@ func permit(t *testing.T, e *Engine, name, qualifier, source string) {
 func TestTransferEvent(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
 		ctx, fs := t.Context(), vfs.NewMem()
-		clk := clock.NewVirtual(start)
-		st := openStore(t, fs)
-		o := Options{
-			Journal: journalOf(t, st, nil), Clock: clk, TwoStep: twoStep,
+		clk := clock.NewVirtual(shardtest.Start)
+		st := shardtest.OpenStore(t, fs)
+		o := shard.Options{
+			Journal: shardtest.JournalOf(t, st, nil), Clock: clk, TwoStep: twoStep,
 			Sign: func(body []byte, u *message.Unsigned) error {
 				copy(body[u.Offset:], "signed")
 				return nil
 			},
 		}
-		e := openEngine(t, o)
+		e := shardtest.Open(t, o)
 		must := func(err error) {
 			t.Helper()
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
+		_, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", []byte("zip")), []byte("zip"))
 		must(err)
 		_, err = clk.Advance(ctx, 0)
 		must(err)
-		news := topicARN("news")
+		news := shardtest.TopicARN("news")
 		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: news}))
-		f := functionARN("f")
+		f := shardtest.FunctionARN("f")
 		sub, err := e.Subscribe(ctx, topic.Subscribe{
-			Topic: news, Owner: account, Protocol: "lambda", Endpoint: f.String(), ID: "6d6b8f6e-0000-4000-8000-000000000001",
+			Topic: news, Owner: shardtest.Account, Protocol: "lambda", Endpoint: f.String(), ID: "6d6b8f6e-0000-4000-8000-000000000001",
 		})
 		must(err)
 		if sub.Pending {
@@ -85,12 +87,12 @@ func TestTransferEvent(t *testing.T) {
 		}
 		transfer := func() error {
 			ev := function.Event{ID: message.ID{2}, Payload: []byte(`{"s":"room.."}`)}
-			return e.TransferEvent(ctx, taken[0], backlog.Attempt{At: start, Outcome: "success"}, f, ev, &message.Unsigned{Offset: 6, Digest: []byte{1}})
+			return e.TransferEvent(ctx, taken[0], backlog.Attempt{At: shardtest.Start, Outcome: "success"}, f, ev, &message.Unsigned{Offset: 6, Digest: []byte{1}})
 		}
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("without a permission: %v", err)
 		}
-		permit(t, e, "f", "", topicARN("other").String())
+		permit(t, e, "f", "", shardtest.TopicARN("other").String())
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("with that of another topic: %v", err)
 		}
@@ -107,20 +109,20 @@ func TestTransferEvent(t *testing.T) {
 		}
 		e.Close()
 		st.Close()
-		st = openStore(t, fs)
-		o.Journal = journalOf(t, st, nil)
-		e = openEngine(t, o)
+		st = shardtest.OpenStore(t, fs)
+		o.Journal = shardtest.JournalOf(t, st, nil)
+		e = shardtest.Open(t, o)
 		events, more, err := e.TakeEvents(f, 10)
 		must(err)
 		if len(events) != 1 || more {
 			t.Fatalf("%d events, more: %v", len(events), more)
 		}
-		if ev := events[0]; ev.ID != (message.ID{2}) || !bytes.Equal(ev.Payload, []byte(`{"s":"signed"}`)) || !ev.Accepted.Equal(start) {
+		if ev := events[0]; ev.ID != (message.ID{2}) || !bytes.Equal(ev.Payload, []byte(`{"s":"signed"}`)) || !ev.Accepted.Equal(shardtest.Start) {
 			t.Errorf("event %+v", ev)
 		}
 		ev := events[0]
 		ev.Progress.Failures = 1
-		e.RetryEvent(ev, start.Add(time.Minute))
+		e.RetryEvent(ev, shardtest.Start.Add(time.Minute))
 		if got, _, err := e.TakeEvents(f, 10); err != nil || len(got) != 0 {
 			t.Errorf("taken before it is due: %v, %v", got, err)
 		}
@@ -153,16 +155,16 @@ func TestTransferEvent(t *testing.T) {
 // to one that comes later.
 func TestConsumersByService(t *testing.T) {
 	ctx := t.Context()
-	store := openStore(t, vfs.NewMem())
-	e := openEngine(t, Options{Journal: journalOf(t, store, nil), Clock: clock.NewVirtual(start)})
+	store := shardtest.OpenStore(t, vfs.NewMem())
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, store, nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer store.Close()
 	defer e.Close()
-	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", []byte("zip")), []byte("zip")); err != nil {
 		t.Fatal(err)
 	}
 	e.SetConsumer("sns", told{make(chan string)}) // blocks for ever if it is told
-	e.shardOf(functionARN("f")).Tick()
-	if err := e.InvokeAsync(ctx, functionARN("f"), function.Event{Payload: []byte("1")}); err != nil {
+	e.Topics.ShardOf(shardtest.FunctionARN("f")).Tick()
+	if err := e.InvokeAsync(ctx, shardtest.FunctionARN("f"), function.Event{Payload: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	c := told{make(chan string, 1)}
@@ -176,17 +178,17 @@ func TestConsumersByService(t *testing.T) {
 // what is to become of the others.
 func TestUnsignableEvent(t *testing.T) {
 	ctx := t.Context()
-	store := openStore(t, vfs.NewMem())
+	store := shardtest.OpenStore(t, vfs.NewMem())
 	broken := errors.New("broken")
-	o := Options{
-		Journal: journalOf(t, store, nil), Clock: clock.NewVirtual(start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+	o := shard.Options{
+		Journal: shardtest.JournalOf(t, store, nil), Clock: clock.NewVirtual(shardtest.Start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 		Sign: func([]byte, *message.Unsigned) error { return broken },
 	}
-	e := openEngine(t, o)
+	e := shardtest.Open(t, o)
 	defer store.Close()
 	defer func() { e.Close() }()
-	f := functionARN("f")
-	if _, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip")); err != nil {
+	f := shardtest.FunctionARN("f")
+	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", []byte("zip")), []byte("zip")); err != nil {
 		t.Fatal(err)
 	}
 	sh := e.Functions.ShardOf(f)
@@ -211,7 +213,7 @@ func TestUnsignableEvent(t *testing.T) {
 	}
 	e.Close()
 	o.Sign = func([]byte, *message.Unsigned) error { return nil }
-	e = openEngine(t, o)
+	e = shardtest.Open(t, o)
 	if events, _, err := e.TakeEvents(f, 10); err != nil || len(events) != 1 || events[0].ID != (message.ID{1}) {
 		t.Errorf("after a restart: %d events: %v", len(events), err)
 	}
@@ -220,19 +222,19 @@ func TestUnsignableEvent(t *testing.T) {
 // What is asked of a function's events leaves no change behind that is in nobody's
 // commit, and changes no catalog.
 func TestCountingEventsIsACommand(t *testing.T) {
-	ctx, clk := t.Context(), clock.NewVirtual(start)
-	st := openStore(t, vfs.NewMem())
+	ctx, clk := t.Context(), clock.NewVirtual(shardtest.Start)
+	st := shardtest.OpenStore(t, vfs.NewMem())
 	defer st.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, st, nil), Clock: clk})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clk})
 	defer e.Close()
-	f := functionARN("f")
+	f := shardtest.FunctionARN("f")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := e.CreateFunction(ctx, createFunction("f", []byte("zip")), []byte("zip"))
+	_, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", []byte("zip")), []byte("zip"))
 	must(err)
 	sh := e.Functions.ShardOf(f)
 	for what, ask := range map[string]func() (functions.EventsInfo, error){

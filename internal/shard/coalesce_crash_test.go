@@ -1,4 +1,4 @@
-package shard
+package shard_test
 
 import (
 	"bytes"
@@ -18,8 +18,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
@@ -30,7 +32,7 @@ import (
 type turns struct {
 	t       *testing.T
 	fs      *vfs.MemFS
-	engine  *Engine
+	engine  *shard.Engine
 	topics  [2]arn.ARN
 	queues  []string
 	subs    int // of each topic
@@ -50,7 +52,7 @@ type turnCrash struct {
 	before, after map[string]bool
 }
 
-func (w *turns) nextID() message.ID { return messageID(int(w.ids.Add(1))) }
+func (w *turns) nextID() message.ID { return shardtest.MessageID(int(w.ids.Add(1))) }
 
 // crash takes what a crash before an operation on the store's log would leave; of
 // the many that write large commits, of some.
@@ -75,13 +77,13 @@ func (w *turns) crash(op errorfs.Op) error {
 
 // setup makes two topics with the same queues, one of which is too small for some
 // messages, and with a web hook each.
-func (w *turns) setup(st Options) {
+func (w *turns) setup(st shard.Options) {
 	ctx, t := context.Background(), w.t
-	w.engine = openEngine(t, st)
-	w.topics = [2]arn.ARN{topicARN("one"), topicARN("two")}
+	w.engine = shardtest.Open(t, st)
+	w.topics = [2]arn.ARN{shardtest.TopicARN("one"), shardtest.TopicARN("two")}
 	w.queues = []string{"a", "b", "c", "d", "e", "small"}
 	for _, name := range w.queues {
-		spec := queues.QueueSpec{ARN: queueARN(name), Attributes: map[string]string{}}
+		spec := queues.QueueSpec{ARN: shardtest.QueueARN(name), Attributes: map[string]string{}}
 		if name == "small" {
 			spec.Attributes["MaximumMessageSize"] = "1024"
 		}
@@ -94,10 +96,10 @@ func (w *turns) setup(st Options) {
 			t.Fatal(err)
 		}
 		for i, name := range w.queues {
-			subscribe(t, w.engine, a.Resource, name, subscriptionID(100*n+i))
+			shardtest.Subscribe(t, w.engine, a.Resource, name, shardtest.SubscriptionID(100*n+i))
 		}
 		hook := topic.Subscribe{
-			Topic: a, Owner: account, Protocol: "https", Endpoint: "https://example.com/" + a.Resource, ID: subscriptionID(100*n + 50), Token: "t" + a.Resource,
+			Topic: a, Owner: shardtest.Account, Protocol: "https", Endpoint: "https://example.com/" + a.Resource, ID: shardtest.SubscriptionID(100*n + 50), Token: "t" + a.Resource,
 		}
 		if _, err := w.engine.Subscribe(ctx, hook); err != nil {
 			t.Fatal(err)
@@ -114,7 +116,7 @@ func (w *turns) turn() {
 	var all sync.WaitGroup
 	var lines []*topics.PublishCoalescer
 	for _, a := range w.topics {
-		l := &w.engine.shardOf(a).Publishers
+		l := &w.engine.Topics.ShardOf(a).Publishers
 		l.Mu.Lock()
 		l.Busy = true
 		l.Mu.Unlock()
@@ -173,9 +175,9 @@ func (w *turns) turn() {
 func (w *turns) verify(c turnCrash) (lost int) {
 	t := w.t
 	t.Helper()
-	s := openStore(t, c.fs)
+	s := shardtest.OpenStore(t, c.fs)
 	defer s.Close()
-	e := openEngine(t, Options{Journal: journalOf(t, s, nil), Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
 	defer e.Close()
 	e.Background.Wait()
 	found := map[string]map[string]int{}
@@ -200,7 +202,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	e.SetConsumer("sns", p)
 	p.run(t)
 	for _, name := range w.queues {
-		for m := range receiveAll(t, e, queueARN(name), time.Hour) {
+		for m := range shardtest.ReceiveAll(t, e, shardtest.QueueARN(name), time.Hour) {
 			note(name, m.Body)
 		}
 	}
@@ -231,10 +233,10 @@ func (w *turns) verify(c turnCrash) (lost int) {
 // TestCrashInTurns: at whichever write of a turn the machine crashes, of what each
 // publisher in it published all or nothing is there, and once; what was accepted is.
 func TestCrashInTurns(t *testing.T) {
-	for _, seed := range seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 		w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
-		s := openStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
-		w.setup(Options{Journal: journalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
+		s := shardtest.OpenStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
+		w.setup(shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
 		for range soak.Unraced(12, 2) {
 			w.turn()
 		}

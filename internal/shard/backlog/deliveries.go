@@ -70,7 +70,7 @@ func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]De
 	ok := false
 	sh := e.shardOfSubscription(sub)
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.RestOn(sh.Log.Last())
+		tx.DependOn(sh.Log.Last())
 		s, found := sh.Topics.Deliverable(sub)
 		if ok = found; ok {
 			if qs := sh.BacklogOf(s); qs != nil {

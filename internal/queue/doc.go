@@ -73,7 +73,8 @@
 //
 // Fresh messages form groups: the main lane is one, and each MessageGroupId has
 // one of its own. Groups that something can be received from are listed, in the
-// order of their first messages. In a FIFO queue a group also holds, in order,
+// order of their first messages, and, in a FIFO queue, apart in the order in which
+// their first messages came back. In a FIFO queue a group also holds, in order,
 // those of its messages that were received and are not gone; a leased one at its
 // head takes it off the list, and a message that comes back takes its old place.
 // In a standard queue groups are tenants: those who hold much of what is in flight

@@ -25,6 +25,7 @@ type content struct {
 	due    schedule
 	leases leaseSet
 
+	stale    *resort   // nil: groups whose first messages came back are listed apart
 	sweepAt  int64     // when the oldest message may expire; 0: never
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way

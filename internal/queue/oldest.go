@@ -93,6 +93,11 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 			s.note(m.Sent)
 		}
 	}
+	for _, m := range q.due.sorted() {
+		if m.Receives < poison && !slices.Contains(without, m.Tenant) {
+			s.note(m.Sent)
+		}
+	}
 	if q.g != nil && !q.kind.FIFO {
 		for _, x := range q.g.order.All() {
 			if !slices.Contains(without, x.lane) {

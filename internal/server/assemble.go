@@ -159,10 +159,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
-	monitoring, err := openMonitoring(deps, k, counting.series())
-	if err != nil {
-		return Parts{}, err
-	}
+	monitoring := newMonitoring(deps, k, counting.series())
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -248,7 +245,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
 			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),

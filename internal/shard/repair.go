@@ -173,6 +173,9 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 		}
 	case keyspace.KindListedGroup:
 		q.counts.Listed++
+	case keyspace.KindReturnedGroup:
+		q.counts.Back++
+		q.counts.Turn = max(q.counts.Turn, layout.KeySequence(key))
 	case keyspace.KindTenant:
 		q.tenants = true
 	case keyspace.KindMessage:

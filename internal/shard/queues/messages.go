@@ -72,6 +72,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
+	for i := range results {
+		results[i].Origin = qs.Record.Origin
+	}
 	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
 	sh.Sent(qs, now, sh.sizes)
 	return results, nil
@@ -130,6 +133,7 @@ type waiter struct {
 // Found is what a receive found.
 type Found struct {
 	queue  *Queue // that they are of; nil without any
+	origin uint64 // of its sequence numbers, if it is a FIFO queue
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
 	Err    error
@@ -286,7 +290,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return Found{queue: qs, Leases: r.Leases, Commit: sh.Log.Last()}
+				return Found{queue: qs, origin: qs.Record.Origin, Leases: r.Leases, Commit: sh.Log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
@@ -405,7 +409,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 		return nil, nil, nil
 	}
 	qs := found.queue
-	names := layout.NewKeys(sh.ID, qs.Incarnation)
+	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
@@ -439,7 +443,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
 		})
 		if m.FirstReceived != 0 {
@@ -467,7 +471,7 @@ func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return nil
 		}
 		if !ok {
-			return ErrHandle
+			return ErrHandle.With(handles[i])
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
@@ -504,7 +508,7 @@ func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return ErrMessageGone.With(c.Handle)
 		}
 		if !ok {
-			return ErrHandle
+			return ErrHandle.With(c.Handle)
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {

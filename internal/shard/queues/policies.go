@@ -34,7 +34,7 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 	if doc == "" {
 		return nil, nil
 	}
-	p, err := policy.Parse(doc)
+	p, err := policy.ParseLoose(doc)
 	if err != nil {
 		return nil, errQueuePolicy
 	}

@@ -112,6 +112,9 @@ func (m module) Load() error {
 func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range InOrder(maps.Values(sh.Queues)) {
+		if qs.Machine.Stale() {
+			_, _ = sh.ask(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
+		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
 			sh.CommitMuch()

@@ -23,6 +23,7 @@ type QueueInfo struct {
 type SendResult struct {
 	ID       message.ID // the message's, or, of a duplicate, the original's
 	Sequence uint64
+	Origin   uint64 // of the queue's sequence numbers: see message.NumberFrom
 	// Duplicate: a message with the same deduplication id was accepted before.
 	// Nothing was added.
 	Duplicate bool
@@ -61,6 +62,7 @@ type ReceiveRequest struct {
 type Received struct {
 	*message.Message
 	Sequence      uint64
+	Origin        uint64 // of the queue's sequence numbers: see message.NumberFrom
 	ReceiptHandle string
 	Receives      int   // including this one, and those in queues that it was moved here from
 	FirstReceived int64 // epoch milliseconds

@@ -76,6 +76,9 @@ type Operation struct {
 	// Result says that the answer has a result, as XML wraps it, even if Output
 	// has no fields. Some clients insist on one where AWS's model has one.
 	Result bool
+	// Everywhere says that the operation may be asked for at the URL of a resource that
+	// it has nothing to do with.
+	Everywhere bool
 	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
 	// method; the path, with places as {Name} for members; the status of success.
 	Method, Path string
@@ -109,6 +112,12 @@ func (o Operation) Holding(bytes int64) Operation {
 // WithResult returns the operation with Result set.
 func (o Operation) WithResult() Operation {
 	o.Result = true
+	return o
+}
+
+// Anywhere returns the operation with Everywhere set.
+func (o Operation) Anywhere() Operation {
+	o.Everywhere = true
 	return o
 }
 

@@ -105,9 +105,9 @@ func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) 
 	return p
 }
 
-// told is what a queue told last. As long as that is the same it is written once: see
+// lastReport is what a queue told last. As long as that is the same it is written once: see
 // metrics.Steady.
-type told struct {
+type lastReport struct {
 	mu     sync.Mutex // guards what follows
 	sample string     // "": none yet
 	since  int64      // the minute from which on it is steady; 0: it is not
@@ -125,10 +125,10 @@ const (
 	relist = 15
 )
 
-// tell tells of a minute that is over, of a queue that was made at a time. wrote says
+// report tells of a minute that is over, of a queue that was made at a time. wrote says
 // that there is something to be written for it.
-func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
-	t := &c.told
+func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
+	t := &c.last
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -159,18 +159,18 @@ func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time
 	return true
 }
 
-// steady is what a queue has told since it is steady, under told's lock.
+// steady is what a queue has told since it is steady, under its lock.
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
 		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
 		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: c.name.Resource}),
-		From:       c.told.since, Sample: c.told.sample,
+		From:       c.last.since, Sample: c.last.sample,
 	}
 }
 
-// endSteady ends what a queue has told with a minute, under told's lock.
+// endSteady ends what a queue has told with a minute, under its lock.
 func (q *Queues) endSteady(c *counters, last int64) {
-	t := &c.told
+	t := &c.last
 	if t.since == 0 {
 		return
 	}
@@ -184,13 +184,13 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	t.since = 0
 }
 
-// rest ends what a queue tells, whose metrics end with a minute; gone says that the
+// endReport ends what a queue tells, whose metrics end with a minute; gone says that the
 // queue is.
-func (q *Queues) rest(c *counters, last int64, gone bool) {
+func (q *Queues) endReport(c *counters, last int64, gone bool) {
 	if q.points == nil {
 		return
 	}
-	t := &c.told
+	t := &c.last
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = t.over || gone

@@ -167,12 +167,13 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			return now, nil
 		})
 		var k *metrics.Store
+		var save func() error
 		var q *Queues
 		begin := func(holding ...arn.ARN) {
 			var err error
 			j := journal.Open(journal.Options{Store: st})
 			t.Cleanup(j.Close)
-			if k, err = metrics.Open(metrics.Options{Journal: j, Clock: c, Layouts: Layouts}); err != nil {
+			if k, save, err = openMetrics(j, c, nil); err != nil {
 				t.Fatal(err)
 			}
 			q = NewQueues(k, nil, func() {})
@@ -181,8 +182,8 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			}
 		}
 		begin()
-		type told struct{ visible, flying, sent float64 }
-		model := map[int64]told{} // by minute; flying is -1 where it is not told
+		type shown struct{ visible, flying, sent float64 }
+		model := map[int64]shown{} // by minute; flying is -1 where it is not told
 		sentNow := 0
 		send := func(n int) {
 			q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: n, Bytes: n})
@@ -203,7 +204,7 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 				}
 				k.Sync()
 				if exists {
-					w := told{float64(now.Visible), float64(now.InFlight), float64(sentNow)}
+					w := shown{float64(now.Visible), float64(now.InFlight), float64(sentNow)}
 					if now.InFlight == 0 {
 						w.flying = -1
 					}
@@ -237,7 +238,7 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			"restart": func(t *rapid.T) {
 				minutes(1) // a crash takes the minute
 				if rapid.Bool().Draw(t, "clean") {
-					if err := k.Close(); err != nil {
+					if err := save(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -248,10 +249,10 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 		period := rapid.SampledFrom([]int64{1, 5, 60}).Draw(t, "period") * 60
 		from := start.Truncate(time.Hour).Unix()
 		to := c.Now().Truncate(time.Hour).Add(time.Hour).Unix()
-		for name, of := range map[string]func(told) float64{
-			"ApproximateNumberOfMessagesVisible":    func(w told) float64 { return w.visible },
-			"ApproximateNumberOfMessagesNotVisible": func(w told) float64 { return w.flying },
-			"NumberOfMessagesSent":                  func(w told) float64 { return w.sent },
+		for name, of := range map[string]func(shown) float64{
+			"ApproximateNumberOfMessagesVisible":    func(w shown) float64 { return w.visible },
+			"ApproximateNumberOfMessagesNotVisible": func(w shown) float64 { return w.flying },
+			"NumberOfMessagesSent":                  func(w shown) float64 { return w.sent },
 		} {
 			want := map[int64]float64{}
 			for minute, w := range model {

@@ -67,7 +67,7 @@ type Deps struct {
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
 	// Committed sees every change of the store, sealed, in order and before it is
-	// applied; nil: nobody does.
+	// applied; may be nil.
 	Committed func(sealed []byte)
 	// World is what the server meets outside of the process.
 	World World
@@ -136,7 +136,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
-	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
+	var syncs atomic.Pointer[prometheus] // set once metrics are on
 	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
@@ -159,10 +159,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
-	monitoring, err := openMonitoring(deps, k, counting.series())
-	if err != nil {
-		return Parts{}, err
-	}
+	monitoring := newMonitoring(deps, k, counting.series())
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -248,7 +245,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
 			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),

@@ -53,7 +53,7 @@ type counts struct {
 type subscribers struct {
 	subscriptions sorted.List[*Subscription]
 	shares        map[string]*share            // by the account that owns them
-	lapsing       sorted.List[*Subscription]   // those that lapse, the next one first
+	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
@@ -70,7 +70,7 @@ func newTopic(name arn.ARN) *Topic {
 	return &Topic{ARN: name, attributes: map[string]string{}, subscribers: subscribers{
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		shares:        map[string]*share{},
-		lapsing:       sorted.List[*Subscription]{Compare: compareLapses},
+		expiring:      sorted.List[*Subscription]{Compare: compareExpiries},
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},

@@ -298,6 +298,10 @@ func (x *exchange) refuse(err error) {
 		// The caller is gone, or the server stops: nobody's mistake.
 		err = fault.New(fault.Unavailable, "")
 	}
+	if errors.Is(err, errNothingAsked) {
+		x.refuseBare()
+		return
+	}
 	shape, text := x.service.report(err, x.call.Protocol)
 	if said, ok := refusal.Of(err); ok {
 		x.refusal = *said

@@ -37,7 +37,7 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 				}
 			}
 			return &sqs.CreateQueueOutput{QueueUrl: fmt.Sprintf("%s/%s/%s?region=%s&key=%s&a=%v&t=%v",
-				call.Host, call.Account, in.QueueName, call.Region, call.AccessKey, in.Attributes, in.Tags)}, nil
+				call.Host, call.Account, *in.QueueName, call.Region, call.AccessKey, in.Attributes, in.Tags)}, nil
 		}),
 		api.Op("ListQueues", func(context.Context, *api.Call, *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
 			return &sqs.ListQueuesOutput{QueueUrls: []string{"http://localhost/1/a", "http://localhost/1/b"}, NextToken: "n"}, nil

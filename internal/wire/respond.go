@@ -54,7 +54,7 @@ func (x *exchange) answer(out any) {
 	case x.asJSON:
 		dst = append(dst, op.jsonPrefix...)
 		if !op.void {
-			dst = awsjson.Append(dst, out)
+			dst = awsjson.AppendOld(dst, out)
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `"ResponseMetadata":{"RequestId":`...)
@@ -66,8 +66,12 @@ func (x *exchange) answer(out any) {
 		}
 		dst = append(dst, op.openTags...)
 		if !op.void {
-			dst = awsquery.AppendMembers(dst, out)
-			dst = append(dst, op.resultEnd...)
+			begun := len(dst)
+			if dst = awsquery.AppendMembers(dst, out); len(dst) > begun || !x.service.declaration {
+				dst = append(dst, op.resultEnd...)
+			} else { // some clients look for an empty element in this very form
+				dst = append(dst[:begun-1], "/>"...)
+			}
 		}
 		dst = append(dst, "<ResponseMetadata><RequestId>"...)
 		dst = awsquery.AppendEscaped(dst, x.call.RequestID)
@@ -76,6 +80,13 @@ func (x *exchange) answer(out any) {
 	}
 	b.b = dst
 	x.write(http.StatusOK, dst)
+}
+
+// refuseBare writes the refusal of a request that asks for nothing, which has a form of
+// its own, and is XML whatever the caller accepts.
+func (x *exchange) refuseBare() {
+	x.code, x.asJSON = "UnknownOperationException", false
+	x.write(http.StatusNotFound, []byte("<UnknownOperationException/>"))
 }
 
 // answerError writes a refusal.

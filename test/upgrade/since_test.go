@@ -1,6 +1,7 @@
 package upgrade_test
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,7 @@ func asThen(then, now any) any {
 		}
 	case []any:
 		before, _ := then.([]any)
+		renumber(before, now)
 		for i := range min(len(now), len(before)) {
 			now[i] = asThen(before[i], now[i])
 		}
@@ -43,4 +45,33 @@ func knownThen(then any, now []any) []any {
 		metric, _ := m.(map[string]any)
 		return metric["Namespace"] == "AWS/SQS" && !slices.ContainsFunc(before, func(b any) bool { return cmp.Equal(b, m) })
 	})
+}
+
+// renumber gives messages the sequence numbers that they had, if these are the same
+// numbers: the groups of a FIFO queue come in another order now, and so do its dead
+// letters to their queue.
+func renumber(then, now []any) {
+	before, after := numbers(then), numbers(now)
+	was, is := slices.Sorted(maps.Values(before)), slices.Sorted(maps.Values(after))
+	if len(is) == 0 || !slices.Equal(was, is) {
+		return
+	}
+	for i := range now {
+		now[i].(map[string]any)["Attributes"].(map[string]any)["SequenceNumber"] = before[i]
+	}
+}
+
+// numbers are the sequence numbers of messages; none if not all have one.
+func numbers(messages []any) map[int]string {
+	all := map[int]string{}
+	for i, m := range messages {
+		m, _ := m.(map[string]any)
+		attributes, _ := m["Attributes"].(map[string]any)
+		n, ok := attributes["SequenceNumber"].(string)
+		if !ok {
+			return nil
+		}
+		all[i] = n
+	}
+	return all
 }

@@ -245,7 +245,7 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	if response.Body == http.NoBody {
 		return answer{response.StatusCode, response.Header}, nil
 	}
-	// The status has decided; nobody may make us wait for the rest.
+	// The status has decided; the rest of the body is not waited for.
 	timer := clock.System.AfterFunc(bodyTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, response.Body, bodyLimit)

@@ -82,7 +82,7 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 	p := Plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
 	p.seen = 1 << sh.ID
 	patient := !fs[0].Topic.FIFO() // some may get it later than others
-	room := LaterMost - sh.Spreading[fs[0].Topic]
+	room := DeferredMost - sh.Spreading[fs[0].Topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]

@@ -84,14 +84,14 @@ func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]stri
 	return tags, err
 }
 
-// LapseStep bounds how many subscriptions that nobody confirmed one command
+// ExpiryStep bounds how many unconfirmed subscriptions one command
 // removes.
-const LapseStep = 256
+const ExpiryStep = 256
 
-// removeLapsed removes subscriptions that nobody confirmed in time, and what is
-// left of those that nobody restored.
-func (sh *Shard) removeLapsed() {
-	gone := sh.Topics.RemoveLapsed(sh.Time(), LapseStep, &sh.Batch)
+// removeExpired removes subscriptions that were not confirmed in time, and what is
+// left of those that were not restored.
+func (sh *Shard) removeExpired() {
+	gone := sh.Topics.RemoveExpired(sh.Time(), ExpiryStep, &sh.Batch)
 	if len(gone) == 0 {
 		return
 	}
@@ -434,10 +434,10 @@ type Shard struct {
 	targetsOf  uint64                         // the generation that targets is of
 	streams    map[layout.Incarnation]*stream // of FIFO topics
 
-	archivesAt int64 // when archives are to be looked at; 0: never
-	replays    map[layout.Incarnation]*pendingReplay
-	replayLine []*pendingReplay // those whose next step can be made
-	replaying  bool
+	archivesAt  int64 // when archives are to be looked at; 0: never
+	replays     map[layout.Incarnation]*pendingReplay
+	replayQueue []*pendingReplay // those whose next step can be made
+	replaying   bool
 
 	DeletedTopics []*deletedTopic // of deleted topics
 	Reclaiming    bool
@@ -481,13 +481,13 @@ func (m module) Resume() {
 func (m module) NextDue() int64 {
 	sh := m.sh
 	at := sh.archivesAt
-	if lapse, ok := sh.Topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
-		at = lapse.UnixMilli()
+	if expiry, ok := sh.Topics.NextExpiry(); ok && (at == 0 || expiry.UnixMilli() < at) {
+		at = expiry.UnixMilli()
 	}
 	return at
 }
 
 func (m module) Tick(int64) {
-	m.sh.removeLapsed()
+	m.sh.removeExpired()
 	m.sh.sweepArchives()
 }

@@ -417,7 +417,7 @@ type Shard struct {
 	replayLine []*pendingReplay // those whose next step can be made
 	replaying  bool
 
-	DeletedTopics []*deletedTopic // of deleted topics
+	deletedTopics []*deletedTopic // of deleted topics
 	Reclaiming    bool
 }
 

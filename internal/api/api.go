@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/limit"
 )
 
@@ -47,6 +48,24 @@ type Call struct {
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
 
+// Principal is the ARN of who calls, as resources that note it show it: the user that
+// is called as the access key; the account's root where that is an account's number, or
+// can be no user's name, or the request is unsigned.
+func (c *Call) Principal() string {
+	who := "root"
+	if c.AccessKey != "" && c.AccessKey != c.Account && isUserName(c.AccessKey) {
+		who = "user/" + c.AccessKey
+	}
+	return "arn:" + arn.Partition + ":iam::" + c.Account + ":" + who
+}
+
+func isUserName(s string) bool {
+	const longest = 128
+	return len(s) <= longest && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("+=,.@_-", c)
+	})
+}
+
 // Operation is a declared operation; make one with Op.
 type Operation struct {
 	Name   string
@@ -57,6 +76,9 @@ type Operation struct {
 	// Result says that the answer has a result, as XML wraps it, even if Output
 	// has no fields. Some clients insist on one where AWS's model has one.
 	Result bool
+	// Everywhere says that the operation may be asked for at the URL of a resource that
+	// it has nothing to do with.
+	Everywhere bool
 	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
 	// method; the path, with places as {Name} for members; the status of success.
 	Method, Path string
@@ -90,6 +112,12 @@ func (o Operation) Holding(bytes int64) Operation {
 // WithResult returns the operation with Result set.
 func (o Operation) WithResult() Operation {
 	o.Result = true
+	return o
+}
+
+// Anywhere returns the operation with Everywhere set.
+func (o Operation) Anywhere() Operation {
+	o.Everywhere = true
 	return o
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Double is a number in an operation's input that may be none, or infinite: JSON has
-// a text for these. Whoever cannot use them has to refuse them.
+// a text for these. A caller that cannot use them has to refuse them.
 type Double float64
 
 // UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity".

@@ -9,9 +9,10 @@ import (
 const tokenVersion = "1"
 
 // NextToken wraps the place where a list goes on. It is bound to the list, so
-// that a token of one is refused by another.
+// that a token of one is refused by another. Its alphabet and padding are what AWS's
+// tokens have, for callers that look into them.
 func NextToken(list, after string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(tokenVersion + "\n" + list + "\n" + after))
+	return base64.StdEncoding.EncodeToString([]byte(tokenVersion + "\n" + list + "\n" + after))
 }
 
 // ReadToken gives the place that NextToken wrapped; no token is the beginning. ok
@@ -20,7 +21,7 @@ func ReadToken(list string, token *string) (after string, ok bool) {
 	if token == nil || *token == "" {
 		return "", true
 	}
-	plain, err := base64.RawURLEncoding.DecodeString(*token)
+	plain, err := base64.StdEncoding.DecodeString(*token)
 	if err != nil {
 		return "", false
 	}

@@ -41,17 +41,17 @@ type Result struct {
 // is outstanding, with Now at its due time. While none is, no pending timer
 // is due.
 //
-// Whoever holds the clock must not wait for a timer, nor for an Advance: both
+// A holder of the clock must not wait for a timer, nor for an Advance: both
 // wait for the hold. A timer's function must not call Advance.
 type Virtual struct {
-	turn chan struct{} // holds one token; whoever took it advances
+	turn chan struct{} // holds one token, which an Advance takes
 
 	mu        sync.Mutex
 	now       time.Time
 	created   uint64 // timers created so far
 	pending   sorted.Heap[*virtualTimer]
 	holds     int
-	settled   chan struct{} // closed when holds falls to 0; nil if nobody waits
+	settled   chan struct{} // closed when holds falls to 0; nil without a waiter
 	advancing bool
 }
 

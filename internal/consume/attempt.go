@@ -29,7 +29,7 @@ func (c *Consumer) conclude(w Work, v Verdict) Verdict {
 }
 
 // endExpired begins to move what has waited beyond its deadline out of the way:
-// without its host's or the throttle's leave, as no attempt is made.
+// without regard to its host's limit or the throttle, as no attempt is made.
 func (c *Consumer) endExpired(b *backlog, now time.Time) {
 	kept := b.waiting[:0]
 	for _, w := range b.waiting {
@@ -55,7 +55,7 @@ func (c *Consumer) end(b *backlog, f func() Verdict) {
 // pump begins as many attempts as the pools allow.
 func (c *Consumer) pump() {
 	if c.pumping {
-		return // whoever pumps looks again
+		return // the pump under way looks again
 	}
 	c.pumping = true
 	defer func() { c.pumping = false }()
@@ -69,7 +69,7 @@ func (c *Consumer) pump() {
 	}
 }
 
-// nextHost finds the host whose turn it is, nil if nobody may begin an attempt.
+// nextHost finds the host whose turn it is, nil if none may begin an attempt.
 func (c *Consumer) nextHost() *host {
 	for _, p := range c.options.Pools {
 		if h := p.next(); h != nil {
@@ -79,7 +79,7 @@ func (c *Consumer) nextHost() *host {
 	return nil
 }
 
-// resumeSlowHosts has those hosts that hung go on in a while that may not begin now.
+// resumeSlowHosts sets a timer for the slow hosts that may not begin an attempt now.
 func (c *Consumer) resumeSlowHosts() {
 	passed := false
 	for _, p := range c.options.Pools {

@@ -34,7 +34,7 @@ const (
 	// RedriveWait is how long a message that has ended waits when whom it is to be
 	// handed over to cannot take it now.
 	RedriveWait = shard.RedriveWait
-	// slowAfter is what makes an attempt one that hung.
+	// slowAfter is how long an attempt takes that counts as hung.
 	slowAfter = 5 * time.Second
 	// slowBurst attempts at hosts that hung may begin at once, and as many again
 	// every slowPause: 1,000 a second. Four fifths of 5,000 that take 5 s or more
@@ -57,8 +57,8 @@ type Consumer struct {
 	mu       sync.Mutex
 	stopping bool
 	backlogs map[arn.ARN]*backlog
-	takes    []*backlog // lined up to be leased from
-	takers   int        // at work
+	takes    []*backlog // queue of those to lease from
+	takers   int        // goroutines that lease
 	pumping  bool
 	// slowTimer says that more attempts at hosts that hung may begin soon.
 	slowTimer bool
@@ -74,13 +74,13 @@ type backlog struct {
 	release  func() // of the clock; nil: not held
 	notified bool   // of something due since the last lease began
 	more     bool   // there may be more to lease
-	taking   bool   // a lease is under way, or lined up
+	taking   bool   // a lease is under way, or queued
 	recalled bool   // what a lease finds goes back
 	takeAt   time.Time
 
 	waiting []item // leased and not begun, in order
 	host    *host  // nil until the first message is leased, unless room is reserved
-	listed  bool   // lined up at the host
+	listed  bool   // in the host's queue
 	pace    pace
 	working int // attempts and hand-overs under way
 	ending  int // of these, those that need no host

@@ -1,10 +1,10 @@
 // Package consume takes what is due out of backlogs, has attempts made at it, and
 // sees each message to its end. What an attempt is, and where a message that has
-// ended is handed over to, is the affair of who plugs in: package deliver for
+// ended is handed over to, is defined by the implementation of Work: package deliver for
 // subscriptions, package invoke/async for functions.
 //
 //	        Ready            Lease               room at its host
-//	backlog ─────▶ lined up ───────▶ waiting ─────────────────────▶ Attempt
+//	backlog ─────▶   queued ───────▶ waiting ─────────────────────▶ Attempt
 //	   ▲                                │ its deadline has passed      │
 //	   │                                ▼                              ▼
 //	   ├──── Retry, in RedriveWait ◀─ HandOver ◀───────────────────── Ended
@@ -23,5 +23,5 @@
 //     is called under locks of the backlogs.
 //   - A backlog with work under way holds the clock. One that waits for a moment (a
 //     throttle, a deadline, a pause) does not, unless it also has work.
-//   - Whoever hangs takes nothing from others: see Pool.
+//   - A host that hangs does not take capacity from others: see Pool.
 package consume

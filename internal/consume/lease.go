@@ -19,8 +19,8 @@ func (b *backlog) wants() bool {
 }
 
 // portion is how many messages of b to lease, 0 if there is no room to reserve. What
-// is leased is meant to begin at once: what waits in memory has yesterday's policy.
-// But one is always leased where room is not reserved, as somebody must see its
+// is leased is meant to begin at once: what waits in memory misses changes of the policy.
+// But one is always leased where room is not reserved, so that the consumer sees its
 // deadline.
 func (b *backlog) portion(now time.Time) int {
 	if b.host == nil {
@@ -43,7 +43,7 @@ func (b *backlog) portion(now time.Time) int {
 	return max(room, 1)
 }
 
-// nextTake takes the first backlog out of the line of those to be leased from, and
+// nextTake dequeues the first backlog to lease from, and
 // reserves room for what may come; nil if there is none, or no room.
 func (c *Consumer) nextTake() (b *backlog, most int) {
 	if len(c.takes) == 0 {
@@ -76,7 +76,7 @@ func (c *Consumer) startTakers() {
 	}
 }
 
-// take leases from one backlog after the other until none is lined up.
+// take leases from one backlog after the other until the queue is empty.
 func (c *Consumer) take(b *backlog, most int) {
 	for b != nil {
 		taken, more, err := c.options.Lease(c.attempts, b.name, most)
@@ -112,7 +112,7 @@ func (c *Consumer) taken(b *backlog, most int, taken []Work, more bool, err erro
 	c.update(b)
 }
 
-// plan lines a message up for its attempt, or begins what needs no host.
+// plan enqueues a message for its attempt, or begins what needs no host.
 func (c *Consumer) plan(b *backlog, w Work) {
 	p := w.Plan()
 	if b.host == nil { // a backlog's host never changes

@@ -9,10 +9,10 @@ import "container/list"
 //     of the bound is in use: the fewer are free, the smaller its share.
 //   - A host without any attempt comes before those that have some, and a quarter
 //     of the bound is for such hosts only. Among the rest, and among the
-//     backlogs of a host, it goes round.
+//     backlogs of a host, it is round-robin.
 //   - Hosts whose last attempt hung leave a fifth of the bound to the others, and
 //     begin attempts one after the other: thousands that begin at once also run
-//     out of time at once, and the processor is nobody else's for that while.
+//     out of time at once, and use all of the processor for that while.
 //
 // A pool that reserves room has none of these rules: each backlog is its own host,
 // has the limit that Plan says, and is leased from, in turn, only when there is room.
@@ -98,14 +98,14 @@ func (p *Pool) join(name string) *host {
 	return h
 }
 
-// push lines b up for an attempt at its host.
+// push enqueues b for an attempt at its host.
 func (h *host) push(b *backlog) {
 	b.listed = true
 	h.queue = append(h.queue, b)
 	h.place()
 }
 
-// drop takes b out of the line.
+// drop takes b out of its host's queue.
 func (h *host) drop(b *backlog) {
 	for i, other := range h.queue {
 		if other == b {
@@ -117,7 +117,7 @@ func (h *host) drop(b *backlog) {
 	h.place()
 }
 
-// begin takes the first of the line and counts an attempt. The host must come
+// begin dequeues the first backlog and counts an attempt. The host must come
 // from next.
 func (h *host) begin() *backlog {
 	b := h.queue[0]
@@ -147,7 +147,7 @@ func (h *host) reserve(n int) {
 	h.pool.inflight += n
 }
 
-// leave takes back a join. A host without backlogs is forgotten, unless it is
+// leave undoes a join. A host without backlogs is forgotten, unless it is
 // worth remembering that it is slow.
 func (h *host) leave() {
 	h.backlogs--
@@ -183,7 +183,7 @@ func (h *host) place() {
 	}
 }
 
-// next finds the host whose turn it is, nil if nobody may begin an attempt.
+// next finds the host whose turn it is, nil if none may begin an attempt.
 func (p *Pool) next() *host {
 	free := p.bound - p.inflight
 	reserve := p.bound / 5
@@ -226,7 +226,7 @@ func turn(ring *list.List, share int) *host {
 	return nil
 }
 
-// slower reports that an attempt at a host that hung may begin now.
+// slower reports that an attempt at a slow host may begin now.
 func (p *Pool) slower() bool {
 	if p.slowly <= 0 {
 		p.passed = true

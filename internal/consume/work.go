@@ -25,7 +25,7 @@ type Work interface {
 	// ended; the message is due again at a moment.
 	Retry(due time.Time)
 	// HandOver gives what has ended to whom is to be told of it (a dead-letter queue,
-	// a destination), and removes it. It is false if somebody cannot take it now: then
+	// a destination), and removes it. It is false if the target cannot take it now: then
 	// the message is leased as before.
 	HandOver(ctx context.Context) bool
 	// Release gives the message back, due now, as if it had not been leased.
@@ -53,7 +53,7 @@ type Step byte
 const (
 	Cancelled Step = iota // it does not count: Release
 	Again                 // another attempt follows: Retry
-	Ended                 // for good: HandOver
+	Ended                 // no further attempt: HandOver
 	Done                  // Ack
 )
 

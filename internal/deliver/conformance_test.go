@@ -182,7 +182,7 @@ func lambda(t *testing.T) consumetest.Kind {
 
 func createFunction(w *consumetest.World) {
 	_, err := w.Engine.CreateFunction(w.Context(), function.Create{
-		ARN: fn, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", Settled: "2",
+		ARN: fn, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", ReadyRevision: "2",
 		Config: function.Config{Package: "Image", TimeoutS: 3, MemoryMB: 128},
 	}, nil)
 	w.Must(err)

@@ -63,7 +63,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 
 // deadlineOf is the last moment at which an attempt at a delivery may begin: zero
 // where there is none. A subscription that was paused gives its messages a new
-// lifetime when it is resumed: nobody could have tried them.
+// lifetime when it is resumed: no attempt was possible.
 func deadlineOf(d *shard.Delivery) time.Time {
 	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:

@@ -39,7 +39,7 @@ func (d *delivery) Plan() consume.Plan {
 	return consume.Plan{Rate: d.Throttle, Deadline: deadlineOf(d.Delivery), Ended: !d.Cause.IsZero()}
 }
 
-// Attempt sends the message, unless there is nobody to get it any more.
+// Attempt sends the message, unless the subscription is gone.
 func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	deadline := deadlineOf(d.Delivery)
 	if consume.Expired(deadline, d.clock.Now()) {

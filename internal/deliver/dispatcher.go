@@ -50,7 +50,7 @@ type Options struct {
 	HostLimit, Limit int
 	// Timeout is the real time that an attempt may take: 15 s unless given.
 	Timeout time.Duration
-	Events  Events            // nil: nobody watches
+	Events  Events            // may be nil
 	NewID   func() message.ID // of messages in queues; random unless given
 	System  clock.Clock       // measures attempts; the machine's unless given
 }

@@ -109,7 +109,7 @@ func (r *Request) SQS() (*message.Message, error) {
 // The package sendertest has a test that every sender passes.
 type Sender interface {
 	// Host names the party that answers for an endpoint. Attempts at one host
-	// are limited, and a slow one delays nobody else.
+	// are limited, and a slow one does not delay others.
 	Host(endpoint string) string
 	// Local says that attempts never leave this process. They are cheap and have
 	// limits of their own.

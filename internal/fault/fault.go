@@ -15,8 +15,8 @@ import (
 // AWS has one.
 type Kind uint8
 
-// The kinds. Internal is the zero value on purpose: an error that nobody
-// classified is our fault, not the caller's.
+// The kinds. Internal is the zero value on purpose: an unclassified
+// error is our fault, not the caller's.
 const (
 	Internal Kind = iota // our fault: HTTP 500
 
@@ -82,7 +82,7 @@ const (
 	// CloudWatch.
 	ValidationFailed            // a member breaks its shape's constraint
 	InvalidParameterCombination // members that do not go together
-	InvalidNextToken            // no token of ours
+	InvalidNextToken            // not a token of this server
 	InvalidFormat               // a document within a member cannot be read
 	LimitExceeded               // there are as many as there may be
 	Conflict                    // the resource has changed meanwhile

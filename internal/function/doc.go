@@ -9,7 +9,7 @@
 //
 // Code is not kept here: a version names the upload that holds it.
 //
-// What is created or updated is not ready at once: it settles at a moment that
-// the command names, by the command Settle. Until then the version before it
+// What is created or updated is not ready at once: the change is complete at a moment
+// that the command names, by the command CompleteChanges. Until then the version before it
 // serves.
 package function

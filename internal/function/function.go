@@ -70,7 +70,7 @@ type Version struct {
 	// Pending says that it is being created, and cannot be invoked yet.
 	Pending bool
 
-	settled string // its revision once it has been created or updated
+	readyRevision string // its revision once it has been created or updated
 	// build names the code with the configuration, for as long as this program runs:
 	// the revision also changes with what does not matter to who runs the version.
 	build string
@@ -93,12 +93,12 @@ type Function struct {
 	Reserved    *int // concurrent executions; nil: none are reserved
 
 	latest   *Version // what serves
-	next     *Version // what the latest version becomes when it settles; nil: nothing
+	next     *Version // what the latest version becomes when the update is complete; nil: nothing
 	versions sorted.List[*Version]
 	aliases  sorted.List[*Alias]
 	last     uint64                  // the latest number given to a version
 	changed  bool                    // the latest version was updated since one was published
-	settleAt time.Time               // zero: nothing is to settle
+	readyAt  time.Time               // zero: no change is under way
 	policies map[string][]Permission // by qualifier, empty for the function
 	// eventInvokes are by qualifier, Latest for the function.
 	eventInvokes map[string]EventInvoke

@@ -42,19 +42,19 @@ type functionRecord struct {
 	Next        *versionRecord          `json:"next,omitempty"`
 	Last        uint64                  `json:"last,omitempty"`
 	Changed     bool                    `json:"changed,omitempty"`
-	SettleAt    int64                   `json:"settleAt,omitempty"` // Unix milliseconds
+	ReadyAt     int64                   `json:"settleAt,omitempty"` // Unix milliseconds
 	Policies    map[string][]Permission `json:"policies,omitempty"`
 
 	EventInvokes map[string]EventInvoke `json:"eventInvokes,omitempty"`
 }
 
 type versionRecord struct {
-	Config   *Config    `json:"config"`
-	Code     codeRecord `json:"code"`
-	Revision string     `json:"revision"`
-	Settled  string     `json:"settled,omitempty"`
-	Modified int64      `json:"modified"` // Unix milliseconds
-	Pending  bool       `json:"pending,omitempty"`
+	Config        *Config    `json:"config"`
+	Code          codeRecord `json:"code"`
+	Revision      string     `json:"revision"`
+	ReadyRevision string     `json:"settled,omitempty"`
+	Modified      int64      `json:"modified"` // Unix milliseconds
+	Pending       bool       `json:"pending,omitempty"`
 }
 
 type codeRecord struct {
@@ -155,8 +155,8 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 		f.next.build = s.newBuild()
 		f.use(f.next.Code, +1)
 	}
-	if r.SettleAt != 0 {
-		f.settleAt = time.UnixMilli(r.SettleAt).UTC()
+	if r.ReadyAt != 0 {
+		f.readyAt = time.UnixMilli(r.ReadyAt).UTC()
 	}
 	if r.Policies != nil {
 		f.policies = r.Policies
@@ -168,7 +168,7 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 
 func (r *versionRecord) decode(number uint64) (*Version, error) {
 	v := &Version{
-		Number: number, Config: r.Config, Revision: r.Revision, settled: r.Settled,
+		Number: number, Config: r.Config, Revision: r.Revision, readyRevision: r.ReadyRevision,
 		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending,
 		Code: Code{Upload: r.Code.Upload, Size: r.Code.Size, URL: r.Code.URL},
 	}
@@ -183,7 +183,7 @@ func (r *versionRecord) decode(number uint64) (*Version, error) {
 
 func (v *Version) record() versionRecord {
 	r := versionRecord{
-		Config: v.Config, Revision: v.Revision, Settled: v.settled, Modified: v.Modified.UnixMilli(), Pending: v.Pending,
+		Config: v.Config, Revision: v.Revision, ReadyRevision: v.readyRevision, Modified: v.Modified.UnixMilli(), Pending: v.Pending,
 		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, URL: v.Code.URL},
 	}
 	if v.Code.Upload != 0 {
@@ -202,8 +202,8 @@ func (s *State) put(b *mutation.Batch, f *Function) {
 		next := f.next.record()
 		r.Next = &next
 	}
-	if !f.settleAt.IsZero() {
-		r.SettleAt = f.settleAt.UnixMilli()
+	if !f.readyAt.IsZero() {
+		r.ReadyAt = f.readyAt.UnixMilli()
 	}
 	b.Set(s.key(functionKind, f.ARN), encode(r))
 }

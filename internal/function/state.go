@@ -16,7 +16,7 @@ type State struct {
 	shard     uint16
 	functions map[arn.ARN]*Function
 	order     sorted.List[*Function] // by account, region, name
-	settling  sorted.List[*Function] // those with something to settle, the next one first
+	changing  sorted.List[*Function] // those with a change under way, the next to be complete first
 	usage     map[place]Usage
 	builds    uint64 // names given
 }
@@ -44,8 +44,8 @@ func New(shard uint16) *State {
 		shard:     shard,
 		functions: map[arn.ARN]*Function{},
 		order:     sorted.List[*Function]{Compare: func(a, b *Function) int { return compareNames(a.ARN, b.ARN) }},
-		settling: sorted.List[*Function]{Compare: func(a, b *Function) int {
-			return cmp.Or(a.settleAt.Compare(b.settleAt), compareNames(a.ARN, b.ARN))
+		changing: sorted.List[*Function]{Compare: func(a, b *Function) int {
+			return cmp.Or(a.readyAt.Compare(b.readyAt), compareNames(a.ARN, b.ARN))
 		}},
 		usage: map[place]Usage{},
 	}
@@ -120,7 +120,7 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	if v.Number == 0 {
-		v = f.latest // what serves until the update has settled
+		v = f.latest // what serves until the update is complete
 	}
 	if v.Pending {
 		return Target{}, ErrPending
@@ -154,9 +154,9 @@ type Create struct {
 	Code        Code
 	Tags        map[string]string
 	Publish     bool // also as version 1
-	// Revision is the first one, Settled the one once it has been created.
-	Revision, Settled string
-	SettleAt          time.Time
+	// Revision is the first one, ReadyRevision the one once it has been created.
+	Revision, ReadyRevision string
+	ReadyAt                 time.Time
 }
 
 // CheckCreate says whether Create would be refused. It fails with
@@ -168,7 +168,7 @@ func (s *State) CheckCreate(name arn.ARN) error {
 	return nil
 }
 
-// Create makes a function, which is pending until it settles, and returns it with
+// Create makes a function, which is pending until that is complete, and returns it with
 // the version that the caller asked for. Errors: as CheckCreate.
 func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function, *Version, error) {
 	if err := s.CheckCreate(cmd.ARN); err != nil {
@@ -178,7 +178,7 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	f.Incarnation, f.Tags = cmd.Incarnation, cmd.Tags
 	config := cmd.Config
 	f.latest = &Version{
-		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, settled: cmd.Settled, build: s.newBuild(),
+		Config: &config, Code: cmd.Code, Revision: cmd.Revision, Modified: now, Pending: true, readyRevision: cmd.ReadyRevision, build: s.newBuild(),
 	}
 	f.use(cmd.Code, +1)
 	v := f.latest
@@ -187,38 +187,38 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 		v.Pending = true
 		s.putVersion(b, f, v)
 	}
-	f.settleAt = cmd.SettleAt
+	f.readyAt = cmd.ReadyAt
 	s.add(f)
 	s.put(b, f)
 	return f, v, nil
 }
 
-// Settle finishes what is to settle by now, of up to most functions, of fewer if
+// CompleteChanges finishes the changes that are due by now, of up to most functions, of fewer if
 // their records are large, and returns the uploads that nothing uses any more.
-func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
+func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
 	for n := 0; n < most && b.Size() < mutation.StepBytes; n++ {
-		if len(s.settling.Items) == 0 || s.settling.Items[0].settleAt.After(now) {
+		if len(s.changing.Items) == 0 || s.changing.Items[0].readyAt.After(now) {
 			break
 		}
-		f := s.settling.Items[0]
-		gone = append(gone, s.settle(f, b)...)
+		f := s.changing.Items[0]
+		gone = append(gone, s.complete(f, b)...)
 	}
 	return gone
 }
 
-func (s *State) settle(f *Function, b *mutation.Batch) (gone []uint64) {
+func (s *State) complete(f *Function, b *mutation.Batch) (gone []uint64) {
 	s.change(f, func() {
-		f.settleAt = time.Time{}
+		f.readyAt = time.Time{}
 		if f.next != nil {
 			before := f.latest.Code
 			f.use(before, -1)
 			f.latest, f.next = f.next, nil
 			gone = f.unusedUploads(before)
 		}
-		f.latest.settle()
+		f.latest.complete()
 		for _, v := range f.versions.Items {
 			if v.Pending {
-				v.settle()
+				v.complete()
 				s.putVersion(b, f, v)
 			}
 		}
@@ -227,19 +227,19 @@ func (s *State) settle(f *Function, b *mutation.Batch) (gone []uint64) {
 	return gone
 }
 
-func (v *Version) settle() {
+func (v *Version) complete() {
 	v.Pending = false
-	if v.settled != "" {
-		v.Revision, v.settled = v.settled, ""
+	if v.readyRevision != "" {
+		v.Revision, v.readyRevision = v.readyRevision, ""
 	}
 }
 
-// NextSettle is when Settle has something to do; ok is false if never.
-func (s *State) NextSettle() (at time.Time, ok bool) {
-	if len(s.settling.Items) == 0 {
+// NextCompletion is when CompleteChanges has something to do; ok is false if never.
+func (s *State) NextCompletion() (at time.Time, ok bool) {
+	if len(s.changing.Items) == 0 {
 		return time.Time{}, false
 	}
-	return s.settling.Items[0].settleAt, true
+	return s.changing.Items[0].readyAt, true
 }
 
 // Delete removes a function with all that it has and returns it, or the zero
@@ -299,15 +299,15 @@ func (s *State) change(f *Function, edit func()) {
 }
 
 func (s *State) index(f *Function) {
-	if !f.settleAt.IsZero() {
-		s.settling.Add(f)
+	if !f.readyAt.IsZero() {
+		s.changing.Add(f)
 	}
 	s.count(f, +1)
 }
 
 func (s *State) unindex(f *Function) {
-	if !f.settleAt.IsZero() {
-		s.settling.Remove(f)
+	if !f.readyAt.IsZero() {
+		s.changing.Remove(f)
 	}
 	s.count(f, -1)
 }

@@ -101,12 +101,12 @@ func TestHistory(t *testing.T) {
 			case 0, 1:
 				_, _, err = s.Create(now, Create{
 					ARN: name(), Incarnation: uint64(step), Config: config(1), Code: upload(), Publish: r.IntN(2) == 0,
-					Revision: id(), Settled: id(), SettleAt: later,
+					Revision: id(), ReadyRevision: id(), ReadyAt: later,
 				}, &b)
 			case 2, 3:
 				code := upload()
 				_, _, err = s.Update(now, Update{
-					ARN: name(), Code: &code, Publish: r.IntN(2) == 0, Revision: id(), Settled: id(), SettleAt: later,
+					ARN: name(), Code: &code, Publish: r.IntN(2) == 0, Revision: id(), ReadyRevision: id(), ReadyAt: later,
 					Change: func(c *Config) error {
 						c.TimeoutS = r.IntN(3)
 						c.Environment = map[string]string{"A": id()}
@@ -142,7 +142,7 @@ func TestHistory(t *testing.T) {
 				if r.IntN(4) == 0 {
 					_, err = s.Delete(name(), &b)
 				} else {
-					s.Settle(now, 10, &b)
+					s.CompleteChanges(now, 10, &b)
 				}
 			}
 			if err != nil && b.Len() > 0 {
@@ -190,12 +190,12 @@ func TestUnusedUploads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, _, err := s.Create(now, Create{ARN: named("f"), Config: config(1), Code: Code{Upload: 1, Size: 1}, Publish: true, SettleAt: now}, &b)
+	_, _, err := s.Create(now, Create{ARN: named("f"), Config: config(1), Code: Code{Upload: 1, Size: 1}, Publish: true, ReadyAt: now}, &b)
 	must(err)
-	s.Settle(now, 1, &b)
-	_, _, err = s.Update(now, Update{ARN: named("f"), Code: &Code{Upload: 2, Size: 1}, SettleAt: now}, &b)
+	s.CompleteChanges(now, 1, &b)
+	_, _, err = s.Update(now, Update{ARN: named("f"), Code: &Code{Upload: 2, Size: 1}, ReadyAt: now}, &b)
 	must(err)
-	if gone := s.Settle(now, 1, &b); len(gone) > 0 {
+	if gone := s.CompleteChanges(now, 1, &b); len(gone) > 0 {
 		t.Errorf("%v are dropped, though a version has the first", gone)
 	}
 	gone, err := s.DeleteVersion(named("f"), "1", &b)
@@ -203,9 +203,9 @@ func TestUnusedUploads(t *testing.T) {
 	if !cmp.Equal(gone, []uint64{1}) {
 		t.Errorf("%v are dropped with the version", gone)
 	}
-	_, _, err = s.Update(now, Update{ARN: named("f"), Code: &Code{Upload: 3, Size: 1}, SettleAt: now}, &b)
+	_, _, err = s.Update(now, Update{ARN: named("f"), Code: &Code{Upload: 3, Size: 1}, ReadyAt: now}, &b)
 	must(err)
-	if gone := s.Settle(now, 1, &b); !cmp.Equal(gone, []uint64{2}) {
+	if gone := s.CompleteChanges(now, 1, &b); !cmp.Equal(gone, []uint64{2}) {
 		t.Errorf("%v are dropped by the update", gone)
 	}
 }
@@ -215,7 +215,7 @@ func TestResolve(t *testing.T) {
 	s, now := New(0), begin
 	var b mutation.Batch
 	f := named("f")
-	if _, _, err := s.Create(now, Create{ARN: f, Config: config(1), Publish: true, SettleAt: now.Add(1)}, &b); err != nil {
+	if _, _, err := s.Create(now, Create{ARN: f, Config: config(1), Publish: true, ReadyAt: now.Add(1)}, &b); err != nil {
 		t.Fatal(err)
 	}
 	for _, qualifier := range []string{"", "$LATEST", "1"} {
@@ -223,15 +223,15 @@ func TestResolve(t *testing.T) {
 			t.Errorf("pending, %q: %v", qualifier, err)
 		}
 	}
-	s.Settle(now.Add(1), 1, &b)
-	update := Update{ARN: f, Publish: true, Change: func(c *Config) error { c.TimeoutS = 2; return nil }, SettleAt: now.Add(2)}
+	s.CompleteChanges(now.Add(1), 1, &b)
+	update := Update{ARN: f, Publish: true, Change: func(c *Config) error { c.TimeoutS = 2; return nil }, ReadyAt: now.Add(2)}
 	if _, _, err := s.Update(now, update, &b); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Resolve(f, "", 0); err != nil || got.Timeout != time.Second {
 		t.Errorf("during an update: %v, %v", got.Timeout, err)
 	}
-	s.Settle(now.Add(2), 1, &b)
+	s.CompleteChanges(now.Add(2), 1, &b)
 	if _, err := s.CreateAlias(CreateAlias{Function: f, Name: "live", Version: "1", Routing: Routing{Version: "2", Weight: 0.25}}, &b); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func TestIdleFunctionsCostLittle(t *testing.T) {
 		var b mutation.Batch
 		cmd := Create{
 			ARN: named(fmt.Sprint("function-", i)), Config: config(3), Code: Code{Upload: uint64(i + 1), Size: 1 << 20},
-			Publish: true, Tags: map[string]string{"k": "v"}, SettleAt: begin,
+			Publish: true, Tags: map[string]string{"k": "v"}, ReadyAt: begin,
 		}
 		cmd.Config.Environment = map[string]string{"NAME": fmt.Sprint("value ", i)}
 		if _, _, err := s.Create(begin, cmd, &b); err != nil {

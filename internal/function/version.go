@@ -17,9 +17,9 @@ type Update struct {
 	Change  func(c *Config) error
 	Code    *Code // nil: stays
 	Publish bool  // also as a version
-	// Revision is the one of the update, Settled the one once it is over.
-	Revision, Settled string
-	SettleAt          time.Time
+	// Revision is the one of the update, ReadyRevision the one once it is over.
+	Revision, ReadyRevision string
+	ReadyAt                 time.Time
 }
 
 // CheckUpdate says whether an update would be refused. It fails with
@@ -40,7 +40,7 @@ func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 
 // Update begins to change a function's latest version, and returns it with the
 // version that the caller asked for. What served goes on until the update
-// settles. Errors: as CheckUpdate, and those of Change.
+// is complete. Errors: as CheckUpdate, and those of Change.
 func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function, *Version, error) {
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 	if cmd.Code != nil {
 		next.Code = *cmd.Code
 	}
-	next.Revision, next.settled, next.Modified, next.build = cmd.Revision, cmd.Settled, now, s.newBuild()
+	next.Revision, next.readyRevision, next.Modified, next.build = cmd.Revision, cmd.ReadyRevision, now, s.newBuild()
 	v := &next
 	s.change(f, func() {
 		f.next, f.changed = &next, true
@@ -68,16 +68,16 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 			v.Pending = true
 			s.putVersion(b, f, v)
 		}
-		f.settleBy(cmd.SettleAt)
+		f.readyBy(cmd.ReadyAt)
 	})
 	s.put(b, f)
 	return f, v, nil
 }
 
-// settleBy makes the function settle not before a moment.
-func (f *Function) settleBy(at time.Time) {
-	if at.After(f.settleAt) {
-		f.settleAt = at
+// readyBy makes the change under way complete not before a moment.
+func (f *Function) readyBy(at time.Time) {
+	if at.After(f.readyAt) {
+		f.readyAt = at
 	}
 }
 

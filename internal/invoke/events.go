@@ -56,5 +56,5 @@ var eventNames = [...]string{
 func (k EventKind) String() string { return eventNames[k] }
 
 // Events is told of every event. It is called concurrently, also under locks:
-// it must be quick, and call nothing of what tells it. Nil: nobody watches.
+// it must be quick, and not call the pool. May be nil.
 type Events func(Event)

@@ -3,7 +3,7 @@
 // What an environment is, a process (invoke/process) or a server elsewhere
 // (invoke/remote), is behind Runner.
 //
-// Functions run on the machine's time, even under a virtual clock: whoever
+// Functions run on the machine's time, even under a virtual clock: a caller that
 // invokes one because a timer fired holds the clock until it has answered.
 package invoke
 

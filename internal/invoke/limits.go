@@ -112,7 +112,7 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	return u, Concurrency{account.running, u.running, l.invoked[as], l.invoked[version]}, nil
 }
 
-// leave takes back what admit counted. Which invocations of a function counted
+// leave undoes admit. Which invocations of a function counted
 // against its account does not matter as long as their number does.
 func (l *limits) leave(u *usage, t *function.Target) {
 	at := place{u.function.Region, u.function.Account}

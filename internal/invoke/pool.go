@@ -21,7 +21,7 @@ type Options struct {
 	Process Runner // of functions whose code is here
 	Remote  Runner // of functions whose code is a URL
 	Log     Log    // nil: what functions print is not kept
-	Events  Events // nil: nobody watches
+	Events  Events // may be nil
 	Logger  *slog.Logger
 	// Clock stamps what is logged; the functions' own time is the machine's.
 	Clock clock.Clock
@@ -29,7 +29,7 @@ type Options struct {
 	// region, beside those of functions that have their own share; 0: 1,000.
 	Concurrency int
 	// Reserved gives the sum of the shares of an account's functions, which
-	// nobody else may use; nil: none has one.
+	// no other may use; nil: none has one.
 	Reserved func(region, account string) int
 	// Environments bounds the environments in all, and with them the
 	// invocations under way; 0: 1,000.
@@ -189,7 +189,7 @@ func (p *Pool) admit(in *Invocation) (a admitted, err error) {
 	return a, nil
 }
 
-// leave takes back what admit counted.
+// leave undoes admit.
 func (p *Pool) leave(use *usage, in *Invocation) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -251,7 +251,7 @@ func (p *Pool) wait(g *group) *waiter {
 }
 
 // await waits for an environment: one that was started for the caller, or that
-// somebody else gave back before.
+// another one gave back before.
 func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (*slot, Outcome, error) {
 	var got started
 	select {
@@ -303,7 +303,7 @@ func (g *group) serve(s started) bool {
 	return true
 }
 
-// start starts an environment for whoever waits first when it is ready.
+// start starts an environment for the first invocation that waits when it is ready.
 func (p *Pool) start(g *group) {
 	defer p.work.Done()
 	select {
@@ -415,7 +415,7 @@ func (p *Pool) end(s *slot) {
 	p.work.Go(func() { p.close(s) })
 }
 
-// close ends an environment that nobody else has.
+// close ends an environment that is not in use.
 func (p *Pool) close(s *slot) {
 	if s.env != nil {
 		s.env.Close()
@@ -582,7 +582,7 @@ func (p *Pool) cutOff() {
 	defer p.Guard.Unlock(&p.mu)
 	for s := range p.slots {
 		if s.env != nil {
-			go s.env.Close() // whoever has it closes it too, and is waited for
+			go s.env.Close() // its user closes it too, and is waited for
 		}
 	}
 }

@@ -19,14 +19,14 @@ const tailSize = 4096
 // stream is the log stream of an environment. It takes the function's output
 // and the lines around it.
 type stream struct {
-	log    Log // nil: nobody reads it
+	log    Log // may be nil
 	clock  clock.Clock
 	group  arn.ARN
 	name   string
 	filter *filter // of the JSON format; nil: text
 
 	mu      sync.Mutex
-	tailing bool   // lines are kept for somebody, or may be
+	tailing bool   // lines are kept for a caller, or may be
 	tail    []byte // of the invocation; before one, of the start
 }
 
@@ -81,7 +81,7 @@ func (s *stream) keep(line []byte) {
 	}
 }
 
-// wanted reports whether anybody reads the lines of an invocation.
+// wanted reports whether the lines of an invocation are read.
 func (s *stream) wanted(in *Invocation) bool { return s.log != nil || in.Tail }
 
 // starting begins a tail with what a process prints from now on, which is the cause

@@ -22,7 +22,7 @@ type Commit struct {
 	number  uint64
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
-	sync    bool                    // somebody waits for it
+	sync    bool                    // a caller waits for it
 	applied atomic.Bool             // the store shows it
 	durable atomic.Bool             // it survives a crash
 	done    chan struct{}           // closed once durable

@@ -7,15 +7,15 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// commitDelay is what a journal knows of whom it can expect to append next.
+// commitDelay estimates how many callers will append soon.
 type commitDelay struct {
 	expectedWaiters atomic.Int32 // how many were answered last, or came while that was being made durable
 	skip            int          // so many commits do not wait for them
-	skipped         int          // so many did not, the last time that nobody came
+	skipped         int          // so many did not, the last time that no caller came
 }
 
 // Bounds of awaitMore: from how many expected waiters on a commit is delayed, how many
-// are enough, for how long, and how many commits are not delayed when nobody came.
+// are enough, for how long, and how many commits are not delayed when no caller came.
 const (
 	delayMinWaiters = 8
 	delayMaxWaiters = 16

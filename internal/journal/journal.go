@@ -6,11 +6,11 @@
 // made durable becomes one commit: it is visible as a whole or not at all, survives a
 // crash as a whole or not at all, and costs one sync. Within it each stream's changes
 // are one sealed batch, with a checksum, the stream's number, its epoch and a sequence
-// without gaps. Whoever applies the sealed batches of every stream in their order to
-// an empty store has the same store: that is what a standby does.
+// without gaps. The sealed batches of every stream, applied in their order to an empty
+// store, give the same store: that is what a standby does.
 //
-// A failure to apply or to sync ends the process, since nobody knows what the disk
-// holds then; recovery is a restart.
+// A failure to apply or to sync ends the process, since what the disk holds is
+// unknown then; recovery is a restart.
 package journal
 
 import (
@@ -28,7 +28,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// LazyDelay bounds how long a change that nobody waits for stays out of the
+// LazyDelay bounds how long a change that no caller waits for stays out of the
 // store, so that with its sync it is durable within 10 ms.
 const LazyDelay = 4 * time.Millisecond
 
@@ -71,7 +71,7 @@ type Journal struct {
 	mu     sync.Mutex // guards what follows
 	open   *Commit    // what is appended goes there
 	unsync []*Commit  // applied, not yet durable
-	lazy   bool       // the timer for a commit that nobody waits for is set
+	lazy   bool       // the timer for a commit without waiting callers is set
 	closed bool
 
 	syncing   atomic.Int64 // UnixNano; when the sync under way began, 0: none is
@@ -171,8 +171,8 @@ func (j *Journal) add(c *Commit, p *Part) {
 	p.Stream.last.Store(c)
 }
 
-// AwaitUnlessQuick returns once a commit that nobody waits for may be told of: at once
-// while the disk is quick, or else once it is durable.
+// AwaitUnlessQuick returns once the caller of a lazy commit may be answered: at once
+// while the disk is quick, or else once the commit is durable.
 func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	if c == nil {
 		return

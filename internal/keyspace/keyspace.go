@@ -61,6 +61,7 @@ const (
 	Leases          byte = 'l'
 	Messages        byte = 'm'
 	Histories       byte = 'n'
+	ReturnedGroups  byte = 'q'
 	ListedGroups    byte = 'r'
 	DueTimes        byte = 't'
 	Tenants         byte = 'w'

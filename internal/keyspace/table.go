@@ -102,7 +102,7 @@ const (
 	fixed8      = "number, 8 bytes"
 	versioned   = "version 1, JSON"
 	inJSON      = "JSON"
-	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags"
+	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags; of a FIFO queue 8 more: turn"
 	fanoutForm  = "cursor, incarnation, bodies by protocol, message"
 	messageForm = "version, flags, time, id, digest, what the flags say, body"
 )
@@ -122,6 +122,7 @@ const (
 	KindLease
 	KindMessage
 	KindHistory
+	KindReturnedGroup
 	KindListedGroup
 	KindDueTime
 	KindTenant
@@ -178,17 +179,18 @@ var Table = [...]Kind{
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
 
-	KindDue:         {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:      {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
-	KindGroup:       {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
-	KindHeld:        {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
-	KindDueSecond:   {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
-	KindLease:       {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
-	KindMessage:     {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
-	KindHistory:     {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
-	KindListedGroup: {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
-	KindDueTime:     {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
-	KindTenant:      {"what a tenant of a fair queue has waiting", OwnerQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
+	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
+	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
+	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
+	KindLease:         {"lease", OwnerQueues, ofQueue(tag(Leases), number(PartSequence)), stateForm},
+	KindMessage:       {"message", OwnerQueues, ofQueue(tag(Messages), number("lane"), number(PartSequence)), messageForm},
+	KindHistory:       {"history of attempts", OwnerTopics, ofQueue(tag(Histories), number(PartSequence)), "version 1 to 3, signature, cause, attempts; of a function's event version 1, JSON"},
+	KindReturnedGroup: {"group of a FIFO queue whose first message came back", OwnerQueues, ofQueue(tag(ReturnedGroups), number("due"), number("turn")), "16 bytes: lane, sequence"},
+	KindListedGroup:   {"group that gives something", OwnerQueues, ofQueue(tag(ListedGroups), number(PartSequence)), "17 bytes: lane, time, whether returned"},
+	KindDueTime:       {"due time of a scheduled message", OwnerQueues, ofQueue(tag(DueTimes), number(PartSequence)), "time, 8 bytes"},
+	KindTenant:        {"what a tenant of a fair queue has waiting", OwnerQueues, ofQueue(tag(Tenants), number("lane")), "2 uvarints: messages, scheduled"},
 
 	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", OwnerTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
 	KindTopicSequence: {"next sequence of a FIFO topic", OwnerTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},

@@ -13,7 +13,7 @@ import (
 )
 
 // A queue that is idle is not looked at each minute, and nothing is stored of it. What
-// it would tell is known all the same: that it holds nothing. Whoever reads metrics is
+// it would tell is known all the same: that it holds nothing. Readers of metrics are
 // told so as long as it is idle; when it is used again that is written, as one run.
 
 // idleMetrics are those that an idle queue has, in order.
@@ -118,19 +118,19 @@ func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok boo
 		from, err = q.neverTold(queue, created)
 		return from, err == nil, err
 	}
-	c.told.mu.Lock()
-	defer c.told.mu.Unlock()
-	if c.told.sample != "" {
+	c.last.mu.Lock()
+	defer c.last.mu.Unlock()
+	if c.last.sample != "" {
 		return 0, false, nil
 	}
 	from, err = q.idleOf(c, created)
 	return from, err == nil, err
 }
 
-// idleOf is idleSince for a queue that tells nothing now, under told's lock.
+// idleOf is idleSince for a queue that tells nothing now, under its lock.
 func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) {
-	if c.told.idle > 0 {
-		return max(c.told.idle, metrics.Minute(created)), nil
+	if c.last.idle > 0 {
+		return max(c.last.idle, metrics.Minute(created)), nil
 	}
 	return q.neverTold(c.name, created)
 }
@@ -149,7 +149,7 @@ func (q *Queues) neverTold(queue arn.ARN, created time.Time) (from int64, err er
 }
 
 // endIdle writes that a queue, which is about to tell of itself, was idle up to a
-// minute, under told's lock.
+// minute, under its lock.
 func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	if created.Unix() <= 0 || last < metrics.Minute(created) {
 		return
@@ -168,7 +168,7 @@ func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	run := c.steady()
 	run.From, run.Sample = max(from, last-metrics.Retention), p.Encode()
 	q.points.EndSteady(run, last, true)
-	c.told.idle = last + 1
+	c.last.idle = last + 1
 }
 
 // listedAtOnce is how many metrics a call of List gives at most.

@@ -30,11 +30,11 @@ type Queues struct {
 
 	ticking sync.Mutex // held by Tick
 	// looking is room for those that Tick looks at. Made anew each minute it would keep
-	// a server with many quiet queues from being at rest.
+	// a server with many quiet queues busy.
 	looking []*counters
 }
 
-// QueueSeries finds the counts that somebody else shows of a queue. They are added to
+// QueueSeries finds the counts of a queue that Prometheus shows. They are added to
 // until they are Left.
 type QueueSeries func(queue arn.ARN) *QueueCounts
 
@@ -48,8 +48,8 @@ func NewQueues(points *metrics.Store, series QueueSeries, wake func()) *Queues {
 // next event finds them at once.
 type counters struct {
 	QueueCounts
-	life
-	told told
+	activity
+	last lastReport
 
 	name     arn.ARN
 	series   atomic.Pointer[QueueCounts]
@@ -115,7 +115,7 @@ func (q *Queues) forget(queue arn.ARN) {
 	if c := q.totals[queue]; c != nil {
 		q.remove(c, true)
 		if q.points != nil {
-			q.rest(c, metrics.Minute(q.points.Now())-1, true)
+			q.endReport(c, metrics.Minute(q.points.Now())-1, true)
 		}
 	}
 }
@@ -128,7 +128,7 @@ const (
 // measure makes metrics of an event.
 func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	if e.Kind == shard.MessagesExpired || e.Kind == shard.MessagesDeadLettered {
-		return // nobody did anything
+		return // nothing was done
 	}
 	minute := e.At / 60_000
 	if c.touch(minute) {
@@ -192,18 +192,18 @@ func (q *Queues) activate(c *counters) {
 func (q *Queues) revive(c *counters) {
 	c.active.Store(true)
 	c.Left.Store(false)
-	c.told.mu.Lock()
-	c.told.over = false
-	c.told.mu.Unlock()
+	c.last.mu.Lock()
+	c.last.over = false
+	c.last.mu.Unlock()
 	q.totals[c.name], q.active[c] = c, struct{}{}
 	q.wake()
 }
 
-// wither ends the activity of a queue, unless anything was done since the look.
-func (q *Queues) wither(c *counters, gone bool) {
+// deactivate ends the activity of a queue, unless anything was done since the look.
+func (q *Queues) deactivate(c *counters, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, active := q.active[c]; active && c.wither(func() { q.remove(c, gone) }) {
+	if _, active := q.active[c]; active && c.deactivate(func() { q.remove(c, gone) }) {
 		q.revive(c)
 	}
 }
@@ -260,21 +260,21 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		}
 		switch {
 		case gone, failed == nil && q.points != nil && held == 0 && c.idle(minute):
-			q.rest(c, minute-1, gone)
-			q.wither(c, gone)
+			q.endReport(c, minute-1, gone)
+			q.deactivate(c, gone)
 			continue
 		case failed != nil: // its owner does not answer now
 			more = true
 			continue
 		case q.points == nil:
-			q.wither(c, false)
+			q.deactivate(c, false)
 			continue
 		}
 		more = true
 		// A look at many takes its time.
 		since := q.points.Now().Sub(at)
 		g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
-		if p := sampleOf(c.name.FIFO(), &g, minute); !q.tell(c, minute, &p, g.Created) {
+		if p := sampleOf(c.name.FIFO(), &g, minute); !q.report(c, minute, &p, g.Created) {
 			continue
 		}
 		// What is written leaves memory, however many queues there are.

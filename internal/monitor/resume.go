@@ -46,9 +46,9 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	q.started = minute
 	for _, queue := range holding {
 		c := q.of(queue)
-		c.told.mu.Lock()
-		c.told.idle = minute
-		c.told.mu.Unlock()
+		c.last.mu.Lock()
+		c.last.idle = minute
+		c.last.mu.Unlock()
 	}
 	err := q.points.EachSteady(func(r *metrics.Steady) {
 		d := metrics.SplitDimensions(r.Dimensions)
@@ -57,10 +57,10 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 		}
 		c := q.of(arn.Queue(r.Region, r.Account, d[0].Value))
 		c.used.Store(minute)
-		c.told.mu.Lock()
-		defer c.told.mu.Unlock()
-		c.told.since, c.told.sample = max(r.From, 1), r.Sample
-		c.told.listed = minute
+		c.last.mu.Lock()
+		defer c.last.mu.Unlock()
+		c.last.since, c.last.sample = max(r.From, 1), r.Sample
+		c.last.listed = minute
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -8,36 +9,32 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
+// ofBoth begin both layouts.
+var ofBoth = metrics.Layout{
+	sentNone:     {Name: "NumberOfMessagesSent", Unit: count},
+	receivedNone: {Name: "NumberOfMessagesReceived", Unit: count},
+	deletedNone:  {Name: "NumberOfMessagesDeleted", Unit: count},
+	emptyNone:    {Name: "NumberOfEmptyReceives", Unit: count},
+	visible:      {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
+	notVisible:   {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
+	delayed:      {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
+	oldestAge:    {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
+}
+
 // Layouts are what samples of queues hold: see metrics.Layout.
 var Layouts = []metrics.Layout{
-	standardQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		noisyGroups:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
-		quietVisible:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
-		quietNotVisible:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
-		quietDelayed:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
-		quietOldestAge:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
-		quietWithoutAges: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
-	},
-	fifoQueue: {
-		sentNone:         {Name: "NumberOfMessagesSent", Unit: count},
-		receivedNone:     {Name: "NumberOfMessagesReceived", Unit: count},
-		deletedNone:      {Name: "NumberOfMessagesDeleted", Unit: count},
-		emptyNone:        {Name: "NumberOfEmptyReceives", Unit: count},
-		visible:          {Name: "ApproximateNumberOfMessagesVisible", Unit: count},
-		notVisible:       {Name: "ApproximateNumberOfMessagesNotVisible", Unit: count},
-		delayed:          {Name: "ApproximateNumberOfMessagesDelayed", Unit: count},
-		oldestAge:        {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
-		deduplicatedNone: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
-		groupsInFlight:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
-	},
+	standardQueue: slices.Concat(ofBoth, metrics.Layout{
+		noisyGroups - ownLevels:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
+		quietVisible - ownLevels:     {Name: "ApproximateNumberOfMessagesVisibleInQuietGroups", Unit: count},
+		quietNotVisible - ownLevels:  {Name: "ApproximateNumberOfMessagesNotVisibleInQuietGroups", Unit: count},
+		quietDelayed - ownLevels:     {Name: "ApproximateNumberOfMessagesDelayedInQuietGroups", Unit: count},
+		quietOldestAge - ownLevels:   {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds, Grows: true},
+		quietWithoutAges - ownLevels: {Name: "ApproximateAgeOfOldestMessageInQuietGroups", Unit: seconds},
+	}),
+	fifoQueue: slices.Concat(ofBoth, metrics.Layout{
+		deduplicatedNone - ownLevels: {Name: "NumberOfDeduplicatedSentMessages", Unit: count},
+		groupsInFlight - ownLevels:   {Name: "ApproximateNumberOfGroupsWithInflightMessages", Unit: count},
+	}),
 }
 
 const seconds = "Seconds"
@@ -59,6 +56,8 @@ const (
 	notVisible   = 5
 	delayed      = 6
 	oldestAge    = 7
+
+	ownLevels = 8 // where those of one layout alone begin
 
 	noisyGroups      = 8
 	quietVisible     = 9
@@ -106,9 +105,9 @@ func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) 
 	return p
 }
 
-// told is what a queue told last. As long as that is the same it is written once: see
+// lastReport is what a queue told last. As long as that is the same it is written once: see
 // metrics.Steady.
-type told struct {
+type lastReport struct {
 	mu     sync.Mutex // guards what follows
 	sample string     // "": none yet
 	since  int64      // the minute from which on it is steady; 0: it is not
@@ -126,10 +125,10 @@ const (
 	relist = 15
 )
 
-// tell tells of a minute that is over, of a queue that was made at a time. wrote says
+// report tells of a minute that is over, of a queue that was made at a time. wrote says
 // that there is something to be written for it.
-func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
-	t := &c.told
+func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
+	t := &c.last
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -160,18 +159,18 @@ func (q *Queues) tell(c *counters, minute int64, p *metrics.Sample, created time
 	return true
 }
 
-// steady is what a queue has told since it is steady, under told's lock.
+// steady is what a queue has told since it is steady, under its lock.
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
 		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
 		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: c.name.Resource}),
-		From:       c.told.since, Sample: c.told.sample,
+		From:       c.last.since, Sample: c.last.sample,
 	}
 }
 
-// endSteady ends what a queue has told with a minute, under told's lock.
+// endSteady ends what a queue has told with a minute, under its lock.
 func (q *Queues) endSteady(c *counters, last int64) {
-	t := &c.told
+	t := &c.last
 	if t.since == 0 {
 		return
 	}
@@ -185,13 +184,13 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	t.since = 0
 }
 
-// rest ends what a queue tells, whose metrics end with a minute; gone says that the
+// endReport ends what a queue tells, whose metrics end with a minute; gone says that the
 // queue is.
-func (q *Queues) rest(c *counters, last int64, gone bool) {
+func (q *Queues) endReport(c *counters, last int64, gone bool) {
 	if q.points == nil {
 		return
 	}
-	t := &c.told
+	t := &c.last
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = t.over || gone

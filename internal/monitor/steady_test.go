@@ -181,8 +181,8 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			}
 		}
 		begin()
-		type told struct{ visible, flying, sent float64 }
-		model := map[int64]told{} // by minute; flying is -1 where it is not told
+		type shown struct{ visible, flying, sent float64 }
+		model := map[int64]shown{} // by minute; flying is -1 where it is not told
 		sentNow := 0
 		send := func(n int) {
 			q.Add(shard.QueueEvent{Queue: queue, Kind: shard.MessagesSent, At: c.Now().UnixMilli(), Messages: n, Bytes: n})
@@ -203,7 +203,7 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 				}
 				k.Sync()
 				if exists {
-					w := told{float64(now.Visible), float64(now.InFlight), float64(sentNow)}
+					w := shown{float64(now.Visible), float64(now.InFlight), float64(sentNow)}
 					if now.InFlight == 0 {
 						w.flying = -1
 					}
@@ -248,10 +248,10 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 		period := rapid.SampledFrom([]int64{1, 5, 60}).Draw(t, "period") * 60
 		from := start.Truncate(time.Hour).Unix()
 		to := c.Now().Truncate(time.Hour).Add(time.Hour).Unix()
-		for name, of := range map[string]func(told) float64{
-			"ApproximateNumberOfMessagesVisible":    func(w told) float64 { return w.visible },
-			"ApproximateNumberOfMessagesNotVisible": func(w told) float64 { return w.flying },
-			"NumberOfMessagesSent":                  func(w told) float64 { return w.sent },
+		for name, of := range map[string]func(shown) float64{
+			"ApproximateNumberOfMessagesVisible":    func(w shown) float64 { return w.visible },
+			"ApproximateNumberOfMessagesNotVisible": func(w shown) float64 { return w.flying },
+			"NumberOfMessagesSent":                  func(w shown) float64 { return w.sent },
 		} {
 			want := map[int64]float64{}
 			for minute, w := range model {

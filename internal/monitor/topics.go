@@ -18,7 +18,7 @@ type Topics struct {
 }
 
 type topicSeries struct {
-	life
+	activity
 
 	name     arn.ARN
 	resource atomic.Pointer[metrics.Resource]
@@ -86,7 +86,7 @@ func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool, err error) {
 		s := value.(*topicSeries)
 		s.look()
 		if s.idle(minute) || !finder.HasTopic(s.name) {
-			if s.wither(func() { t.active.Delete(s.name) }) {
+			if s.deactivate(func() { t.active.Delete(s.name) }) {
 				t.activate(s)
 			}
 			return true

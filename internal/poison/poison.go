@@ -27,8 +27,8 @@ func End(logger *slog.Logger, fatal func(error), cause any) {
 	}
 }
 
-// Guard guards the locks of one owner. After a panic nobody gets any of them. The
-// guard of nil knows no panics.
+// Guard guards the locks of one owner. After a panic none of them can be taken. The
+// guard of nil notices no panics.
 type Guard struct {
 	logger   *slog.Logger
 	fatal    func(error)

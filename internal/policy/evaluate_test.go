@@ -7,6 +7,11 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
+// keys is a Context of given values, by condition key in lower case.
+type keys map[string][]string
+
+func (k keys) Values(key string) []string { return k[key] }
+
 const (
 	queue = "arn:aws:sqs:us-east-1:111122223333:orders"
 	topic = "arn:aws:sns:us-east-1:111122223333:news"
@@ -16,7 +21,7 @@ const (
 func delivery() *policy.Request {
 	return &policy.Request{
 		Principal: policy.Principal{Services: []string{"sns.amazonaws.com"}}, Action: "sqs:SendMessage", Resource: queue,
-		Context: policy.Keys{
+		Context: keys{
 			"aws:sourcearn": {topic}, "aws:sourceaccount": {"111122223333"},
 			"aws:currenttime": {"2026-03-01T12:00:00Z"}, "aws:epochtime": {"1772366400"}, "aws:securetransport": {"true"},
 		},
@@ -30,7 +35,7 @@ func call() *policy.Request {
 			"arn:aws:iam::444455556666:role/reader", "arn:aws:sts::444455556666:assumed-role/reader/anna",
 		}},
 		Action: "sqs:ReceiveMessage", Resource: queue,
-		Context: policy.Keys{
+		Context: keys{
 			"aws:sourceip": {"203.0.113.7"}, "aws:username": {"anna"}, "aws:multifactorauthage": {"120"},
 			"aws:tagkeys": {"environment", "webserver"}, "aws:principalorgid": {"o-a1b2c3"}, "aws:empty": {},
 			"aws:securetransport": {"false"}, "aws:stars": {"a*b"}, "aws:cert": {"AQID"}, "aws:word": {"many", "words"},
@@ -52,7 +57,7 @@ func TestDocumentedExamples(t *testing.T) {
 		"another topic may not": {
 			doc: `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage",
 				"Resource":"` + queue + `","Condition":{"ArnEquals":{"aws:SourceArn":"` + topic + `"}}}]}`,
-			change: func(r *policy.Request) { r.Context.(policy.Keys)["aws:sourcearn"] = []string{topic + "2"} },
+			change: func(r *policy.Request) { r.Context.(keys)["aws:sourcearn"] = []string{topic + "2"} },
 		},
 		"the older form": {doc: `{"Version":"2008-10-17","Id":"` + queue + `/SQSDefaultPolicy","Statement":{"Sid":"s1","Effect":"Allow",
 			"Principal":{"AWS":"*"},"Action":"SQS:SendMessage","Resource":"` + queue + `",
@@ -293,7 +298,7 @@ func TestPatternsAreQuick(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := call()
-	r.Context = policy.Keys{"aws:x": {long}}
+	r.Context = keys{"aws:x": {long}}
 	if p.Evaluate(r) == policy.Allow {
 		t.Error("it matches")
 	}

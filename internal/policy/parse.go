@@ -56,14 +56,20 @@ func (p *Policy) Statements() []*Statement { return p.statements }
 // principals with wildcards, unknown operators and operands that do not fit
 // theirs. The error wraps ErrMalformed, and quotes nothing of the document but
 // names.
-func Parse(doc string) (*Policy, error) {
+func Parse(doc string) (*Policy, error) { return parse(doc, false) }
+
+// ParseLoose is Parse for a service that takes any text for a Resource: what is no
+// ARN matches nothing.
+func ParseLoose(doc string) (*Policy, error) { return parse(doc, true) }
+
+func parse(doc string, loose bool) (*Policy, error) {
 	if len(doc) > MaxBytes {
 		return nil, malformed("longer than %d bytes", MaxBytes)
 	}
 	if !utf8.ValidString(doc) || !json.Valid([]byte(doc)) {
 		return nil, malformed("not JSON")
 	}
-	d := document{version: Version2008}
+	d := document{version: Version2008, loose: loose}
 	var statements json.RawMessage
 	err := members([]byte(doc), func(name string, value json.RawMessage) (err error) {
 		switch name {
@@ -88,7 +94,10 @@ func Parse(doc string) (*Policy, error) {
 }
 
 // document is what its statements need to know of the whole.
-type document struct{ version string }
+type document struct {
+	version string
+	loose   bool // a Resource that is no ARN matches nothing
+}
 
 func (d *document) parseStatements(list json.RawMessage) (*Policy, error) {
 	all, err := oneOrMany(list)
@@ -140,7 +149,7 @@ func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 		case "Resource", "NotResource":
 			if err = once(&hasResource); err == nil {
 				s.NotResource = name != "Resource"
-				err = s.parseResources(value, d.variables())
+				err = s.parseResources(value, d)
 			}
 		case "Condition":
 			s.conditions, err = parseConditions(value, d.variables())
@@ -180,13 +189,13 @@ func (s *Statement) parseActions(value json.RawMessage) (err error) {
 	return nil
 }
 
-func (s *Statement) parseResources(value json.RawMessage, variables bool) (err error) {
+func (s *Statement) parseResources(value json.RawMessage, d *document) (err error) {
 	if s.Resources, err = texts(value); err != nil {
 		return err
 	}
 	for _, resource := range s.Resources {
-		r, ok := compileResource(resource, variables)
-		if !ok {
+		r, ok := compileResource(resource, d.variables())
+		if !ok && !d.loose {
 			return malformed("bad Resource")
 		}
 		s.resources = append(s.resources, r)

@@ -222,10 +222,10 @@ func (p *arnPattern) match(s string, c Context) bool {
 	return true
 }
 
-// resourcePattern is "*" or the pattern of an ARN.
+// resourcePattern is "*" or the pattern of an ARN. The zero value matches nothing.
 type resourcePattern struct {
-	all bool
-	arn arnPattern
+	all, named bool
+	arn        arnPattern
 }
 
 // compileResource reads a Resource. Parts that are missing at its end are
@@ -238,8 +238,10 @@ func compileResource(s string, variables bool) (r resourcePattern, ok bool) {
 		return r, false
 	}
 	missing := arnParts - len(splitARN(s, variables))
-	r.arn, ok = compileARN(s+strings.Repeat(":*", missing), variables)
-	return r, ok
+	r.arn, r.named = compileARN(s+strings.Repeat(":*", missing), variables)
+	return r, r.named
 }
 
-func (r *resourcePattern) match(s string, c Context) bool { return r.all || r.arn.match(s, c) }
+func (r *resourcePattern) match(s string, c Context) bool {
+	return r.all || r.named && r.arn.match(s, c)
+}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Principal is who makes a request. The zero value is somebody without
+// Principal is who makes a request. The zero value is a caller without
 // credentials.
 type Principal struct {
 	// Services are the names of the service that makes the request on its own
@@ -31,7 +31,7 @@ var (
 	identity = regexp.MustCompile(`^arn:[a-z-]+:(iam|sts)::[0-9]{12}:(user|role|group|assumed-role|federated-user)/[^*?]+$`)
 	root     = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
 	// uniqueID is what IAM shows for a user or role that was deleted. It is
-	// nobody's any more.
+	// no one's any more.
 	uniqueID = regexp.MustCompile(`^A[A-Z0-9]{15,127}$`)
 	service  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 )

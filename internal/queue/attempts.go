@@ -54,7 +54,7 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 		return false
 	}
 	for _, l := range a.leases {
-		if s := q.leases.get(l.Sequence); s == nil || s.Due != a.due || s.terms() != l {
+		if s := q.leases.get(l.Sequence); s == nil || s.Due != a.due || s.lease() != l {
 			return false
 		}
 	}

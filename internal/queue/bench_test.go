@@ -69,3 +69,32 @@ func BenchmarkCycle(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReturned is the way of messages that come back: ten are received and given
+// back one after the other, of 400 that have come back before.
+func BenchmarkReturned(b *testing.B) {
+	q := New(layout.NewKeys(1, 1), Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
+	var batch mutation.Batch
+	m := message.Message{Sent: 1, Body: make([]byte, 256)}
+	record := m.AppendRecord(nil)
+	now := int64(1_000_000)
+	do := func(c Command) Result {
+		r, err := q.Do(nil, &batch, now, c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return r
+	}
+	for range 400 {
+		do(Accept{Arrival{Record: record, Sent: now, Due: now + 1}})
+	}
+	now += 2
+	b.ReportAllocs()
+	for b.Loop() {
+		batch.Reset()
+		now++
+		for _, l := range do(Receive{Max: 10, Visibility: 60_000, Epoch: 1}).Leases {
+			do(ChangeVisibility{Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch}, 0})
+		}
+	}
+}

@@ -12,8 +12,12 @@ type Command interface{ command() }
 // Accept adds a message. Result: Sequence.
 type Accept struct{ Arrival }
 
-// Receive leases up to Max messages, in the order in which they became available; of
-// a group that blocks as many as there are before the next group. It finds only what
+// Receive leases up to Max messages. Those that can be received come in the order in
+// which they were sent; where more of them were delayed or came back than memory holds,
+// the ones that did so first. Of a queue whose groups block, groups come in the order
+// in which their first messages became available, and of each as many messages as
+// there are before the next group; those of a backlog, in the order in which they
+// became available. It finds only what
 // is in memory: where it comes to the end of a window (expired messages and dead
 // letters use it up) it stops early, and Probe tells that there is more. Result:
 // Leases, Moves. ErrInFlight: nothing can be leased now.
@@ -21,7 +25,7 @@ type Receive struct {
 	Max        int
 	Visibility int64  // how long the messages are hidden
 	Epoch      uint32 // of the shard
-	// Task takes the messages for a move task: nobody receives them, and they
+	// Task takes the messages for a move task: no client receives them, and they
 	// are leased until Remove or Return.
 	Task bool
 	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
@@ -36,9 +40,10 @@ type Receive struct {
 type Delete struct{ Handle }
 
 // ChangeVisibility hides a received message for Timeout from now; 0 returns it at
-// once. A message whose visibility has run out is hidden again while the handle is
-// of its latest receive. ErrGone: it was deleted. ErrNotLeased: it is on its way to
-// another queue. ErrVisibility: more than 12 h in all.
+// once. Any receive's handle will do, and a message whose visibility has run out is
+// hidden again; but in a queue whose groups block the handle must be of the latest
+// receive, and that not over: else ErrExpired. ErrGone: it was deleted. ErrNotLeased:
+// it is on its way to another queue. ErrVisibility: more than 12 h in all.
 type ChangeVisibility struct {
 	Handle
 
@@ -63,9 +68,9 @@ type MakeDueNow struct {
 }
 
 // Return gives a leased message back, to be received again at Due. With Uncounted
-// the receive that leased it never was: nobody saw the message. With History a
+// the receive that leased it had not been made: no client saw the message. With History a
 // history record stands beside it from now on. ErrNotLeased: the lease is over, and
-// the message may be somebody else's.
+// the message may be leased by another.
 type Return struct {
 	Lease     Lease
 	Due       int64
@@ -148,6 +153,11 @@ type Result struct {
 // the same command, which goes on where it stopped. No other command comes between
 // the two. The result goes into r, which was zero.
 func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need Need, err error) {
+	if q.stale != nil {
+		if need = q.resorted(b); !need.Nothing() {
+			return need, nil
+		}
+	}
 	switch c := c.(type) {
 	case Accept:
 		if need = q.needToAccept(c.Lane); need.Nothing() {

@@ -63,7 +63,7 @@
 //	           held: it keeps its place in its group, and blocks what stands behind it.
 //
 // A message that was received as often as the redrive policy allows is not answered
-// to a Receive but listed in Moves, leased and moving. Whoever carries it to the
+// to a Receive but listed in Moves, leased and moving. The caller that carries it to the
 // dead-letter queue ends that with Remove, or, if it is refused there, with
 // RejectMove, after which it is received here once more. A move task takes what it
 // carries by a Receive with Task. A message that cannot be read is put into
@@ -73,7 +73,8 @@
 //
 // Fresh messages form groups: the main lane is one, and each MessageGroupId has
 // one of its own. Groups that something can be received from are listed, in the
-// order of their first messages. In a FIFO queue a group also holds, in order,
+// order of their first messages, and, in a FIFO queue, apart in the order in which
+// their first messages came back. In a FIFO queue a group also holds, in order,
 // those of its messages that were received and are not gone; a leased one at its
 // head takes it off the list, and a message that comes back takes its old place.
 // In a standard queue groups are tenants: those who hold much of what is in flight

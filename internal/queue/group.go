@@ -40,13 +40,23 @@ type group struct {
 	// or returned, in order of sequence, all before the fresh ones.
 	held []*item
 
-	listed  uint64 // the sequence under which it stands in the order; 0: it does not
+	listed  rank // where it stands among the listed ones; zero: it does not
 	listing layout.Listing
 	unsaved int // how often it was listed since its record was written
 }
 
-// Compare orders listed groups by their first messages.
-func (x *group) Compare(o *group) int { return cmp.Compare(x.listed, o.listed) }
+// rank is where a group is listed: by the sequence of its first message or, in a queue
+// that has those apart whose first messages came back, by when that did.
+type rank struct {
+	back  bool
+	at    int64
+	order uint64 // a sequence; with back, a turn
+}
+
+// Compare orders the groups that are listed together.
+func (x *group) Compare(o *group) int {
+	return cmp.Or(cmp.Compare(x.listed.at, o.listed.at), cmp.Compare(x.listed.order, o.listed.order))
+}
 
 // leased reports that a message of a group that blocks is in flight.
 func (x *group) leased() bool {
@@ -78,8 +88,8 @@ func (x *group) unread() uint64 {
 	return x.start
 }
 
-// head is how a group is to be listed: by its first message; 0 if that is in
-// flight, and blocks it, or there is none.
+// head is the sequence of the first message of a group, by which it is to be listed; 0
+// if that is in flight, and blocks it, or there is none.
 func (x *group) head() (seq uint64, l layout.Listing) {
 	l.Lane = x.lane
 	switch {
@@ -89,6 +99,14 @@ func (x *group) head() (seq uint64, l layout.Listing) {
 		seq, l.At = x.fresh.First().sequence, x.fresh.First().sent
 	}
 	return seq, l
+}
+
+// place is where a group with that head is to be listed.
+func (s *groupSet) place(x *group, seq uint64, l layout.Listing) rank {
+	if s.apart && l.Returned {
+		return rank{back: true, at: l.At, order: x.held[0].Turn}
+	}
+	return rank{order: seq}
 }
 
 // saveEvery is how often a group that blocks is listed until its record is written
@@ -103,7 +121,13 @@ type groupSet struct {
 	// unless it is empty or blocked.
 	order order.Window[*group]
 
-	limit  int  // of the window
+	// apart: those whose first messages came back are so many more, in an order by
+	// when these did.
+	apart    bool
+	returned uint64
+	back     order.Window[*group]
+
+	limit  int  // of each window
 	blocks bool // a message in flight blocks those behind it
 	byLane map[layout.Lane]*group
 	// Groups that are not in memory and not empty: those noted last, and those
@@ -112,11 +136,15 @@ type groupSet struct {
 	touched       []*group // to be listed anew
 }
 
-// newGroupSet makes the set of a queue of which so many groups are listed, and of whose
-// order memory holds at most limit. Those that block are in memory beside it.
-func newGroupSet(blocks bool, listed uint64, limit int) *groupSet {
-	s := &groupSet{listed: listed, limit: limit, blocks: blocks, byLane: map[layout.Lane]*group{}, there: map[layout.Lane]struct{}{}}
-	s.order.Whole = listed == 0
+// newGroupSet makes the set of a queue of which so many groups are listed, in the one
+// order and the other, and of each of which memory holds at most limit. Those that block
+// are in memory beside it.
+func newGroupSet(kind Kind, listed, returned uint64, limit int) *groupSet {
+	s := &groupSet{
+		listed: listed, returned: returned, limit: limit, blocks: kind.FIFO, apart: kind.FIFO && !kind.Backlog,
+		byLane: map[layout.Lane]*group{}, there: map[layout.Lane]struct{}{},
+	}
+	s.order.Whole, s.back.Whole = listed == 0, returned == 0
 	return s
 }
 
@@ -159,7 +187,7 @@ func (s *groupSet) exists(lane layout.Lane) (exists, known bool) {
 	if !there {
 		_, there = s.before[lane]
 	}
-	return there, there || s.order.Whole
+	return there, there || s.order.Whole && s.back.Whole
 }
 
 // note remembers that a group that is not in memory has messages, until so many
@@ -193,34 +221,61 @@ func (s *groupSet) relistTouched(b *mutation.Batch, keys *layout.Keys) {
 
 func (s *groupSet) relist(b *mutation.Batch, keys *layout.Keys, x *group) {
 	seq, listing := x.head()
-	if seq == x.listed && listing == x.listing && !x.empty() {
+	to := rank{}
+	if seq != 0 {
+		to = s.place(x, seq, listing)
+	}
+	if to == x.listed && listing == x.listing && !x.empty() {
 		return
 	}
-	if x.listed != 0 {
-		b.SingleDelete(keys.Listed(x.listed))
-		s.listed--
-		s.order.Remove(x)
+	if x.listed != (rank{}) {
+		s.unlist(b, keys, x)
 	}
 	s.byLane[x.lane] = x // it may have been put out of the window by another
 	s.forgetNote(x.lane)
-	x.listed, x.listing = seq, listing
+	x.listed, x.listing = to, listing
 	switch {
 	case seq != 0:
-		layout.PutListing(b, keys.Listed(seq), listing)
 		if !s.blocks || x.unsaved%saveEvery == 0 {
 			layout.PutNumber(b, keys.Group(x.lane), seq)
 		}
 		x.unsaved++
-		s.listed++
-		if left, out := s.order.Insert(x, s.limit); out {
-			s.forget(left)
-		}
+		s.list(b, keys, x, seq)
 	case x.empty():
 		b.Delete(keys.Group(x.lane))
 		delete(s.byLane, x.lane)
 	case len(s.byLane) > 2*s.limit: // very many are blocked
 		x.fresh.Trim(1)
 	}
+}
+
+// list adds a group to the order in which it belongs.
+func (s *groupSet) list(b *mutation.Batch, keys *layout.Keys, x *group, seq uint64) {
+	window := &s.order
+	if x.listed.back {
+		layout.PutReturned(b, keys.Returned(x.listed.at, x.listed.order), x.lane, seq)
+		s.returned++
+		window = &s.back
+	} else {
+		layout.PutListing(b, keys.Listed(seq), x.listing)
+		s.listed++
+	}
+	if left, out := window.Insert(x, s.limit); out {
+		s.forget(left)
+	}
+}
+
+// unlist is the end of list.
+func (s *groupSet) unlist(b *mutation.Batch, keys *layout.Keys, x *group) {
+	if x.listed.back {
+		b.SingleDelete(keys.Returned(x.listed.at, x.listed.order))
+		s.returned--
+		s.back.Remove(x)
+		return
+	}
+	b.SingleDelete(keys.Listed(x.listed.order))
+	s.listed--
+	s.order.Remove(x)
 }
 
 // forget drops a group from memory, unless it has leases.
@@ -236,7 +291,34 @@ func (s *groupSet) next() uint64 {
 	if s.order.Len() == 0 {
 		return 0
 	}
-	return (*s.order.Last()).listed + 1
+	return (*s.order.Last()).listed.order + 1
+}
+
+// unreadBack is where those listings stand of groups whose first messages came back that
+// are not in memory.
+func (s *groupSet) unreadBack(keys *layout.Keys) layout.Span {
+	if s.back.Len() == 0 {
+		return keys.ReturnedFrom(0, 0)
+	}
+	last := (*s.back.Last()).listed
+	return keys.ReturnedFrom(last.at, last.order+1)
+}
+
+// fillBack adds the next of them.
+func (s *groupSet) fillBack(key, value []byte) error {
+	lane, seq, err := layout.DecodeReturned(value)
+	if err != nil {
+		return err
+	}
+	x := s.make(lane)
+	x.listed = rank{back: true, at: layout.KeyTime(key), order: layout.KeySequence(key)}
+	x.listing = layout.Listing{Lane: lane, At: x.listed.at, Returned: true}
+	if x.known == knowsNothing {
+		x.start, x.known = seq, knowsStart
+	}
+	s.back.Append(x)
+	s.forgetNote(x.lane)
+	return nil
 }
 
 // fill adds the next listing.
@@ -246,9 +328,9 @@ func (s *groupSet) fill(key, value []byte) error {
 		return err
 	}
 	x := s.make(listing.Lane)
-	x.listed, x.listing = layout.KeySequence(key), listing
+	x.listed, x.listing = rank{order: layout.KeySequence(key)}, listing
 	if x.known == knowsNothing {
-		x.start, x.known = x.listed, knowsStart
+		x.start, x.known = x.listed.order, knowsStart
 	}
 	if x.known == knowsStart && !listing.Returned {
 		x.known = knowsHeld // there are none: they would come first
@@ -260,8 +342,11 @@ func (s *groupSet) fill(key, value []byte) error {
 
 // filled ends the reading of a group's first messages.
 func (s *groupSet) filled(x *group) {
-	if x.listed == 0 { // it was not in memory, where all are that wait to be listed
-		x.listed, x.listing = x.head()
+	if x.listed == (rank{}) { // it was not in memory, where all are that wait to be listed
+		seq, listing := x.head()
+		if x.listing = listing; seq != 0 {
+			x.listed = s.place(x, seq, listing)
+		}
 	}
 	if x.empty() {
 		delete(s.byLane, x.lane)

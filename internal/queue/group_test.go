@@ -34,7 +34,7 @@ func TestGroupSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := layout.NewKeys(1, 1)
 		disk := map[string][]byte{}
-		s := newGroupSet(true, 0, limit)
+		s := newGroupSet(Kind{FIFO: true, Backlog: true}, 0, 0, limit)
 		groups := map[layout.Lane]*whole{}
 		next := uint64(1)
 		relist := func() {

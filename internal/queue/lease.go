@@ -30,8 +30,8 @@ type Lease struct {
 	Sent     int64
 }
 
-// terms are what a consumer is told of the item's lease.
-func (l *item) terms() Lease {
+// lease is what a consumer is told of the item's lease.
+func (l *item) lease() Lease {
 	return Lease{
 		Sequence: l.Sequence, Moving: l.Is(layout.Moving), Task: l.Is(layout.Task), Lane: l.Lane,
 		Receives: l.Receives, Epoch: l.Epoch, First: l.First, Sent: l.Sent,
@@ -56,8 +56,8 @@ type leaseSet struct {
 // len is how many there are.
 func (s *leaseSet) len() int { return len(s.bySequence) }
 
-// onTheWay is how many of them are on their way to another queue.
-func (s *leaseSet) onTheWay() int { return s.moving }
+// movingCount is how many of them are on their way to another queue.
+func (s *leaseSet) movingCount() int { return s.moving }
 
 // get finds the lease of a message; nil: it is not leased.
 func (s *leaseSet) get(seq uint64) *item { return s.bySequence[seq] }
@@ -125,7 +125,7 @@ func (q *Machine) grant(b *mutation.Batch, now int64, s *item, due int64) Lease 
 	q.lookup = nil // of this message it would not be true any more
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
-	return s.terms()
+	return s.lease()
 }
 
 func (q *Machine) addLease(s *item, now int64) {
@@ -181,7 +181,7 @@ func (q *Machine) expire(b *mutation.Batch, now int64) {
 // returned runs Return: it ends a lease that is still the one of the command.
 func (q *Machine) returned(b *mutation.Batch, now int64, c *Return) error {
 	s := q.leases.get(c.Lease.Sequence)
-	if s == nil || s.terms() != c.Lease {
+	if s == nil || s.lease() != c.Lease {
 		return ErrNotLeased
 	}
 	if c.Uncounted && s.Receives > 0 {
@@ -200,7 +200,7 @@ func (q *Machine) returned(b *mutation.Batch, now int64, c *Return) error {
 // quarantine leases a message that is leased already as a move task does.
 func (q *Machine) quarantine(b *mutation.Batch, now int64, l Lease) error {
 	s := q.leases.get(l.Sequence)
-	if s == nil || s.terms() != l {
+	if s == nil || s.lease() != l {
 		return ErrNotLeased
 	}
 	q.endLease(b, now, s)
@@ -230,7 +230,7 @@ func (q *Machine) release(b *mutation.Batch, now int64, s *item, due int64) {
 // Leased returns the lease of a message, ok false if it is not leased.
 func (q *Machine) Leased(seq uint64) (l Lease, ok bool) {
 	if s := q.leases.get(seq); s != nil {
-		return s.terms(), true
+		return s.lease(), true
 	}
 	return Lease{}, false
 }
@@ -239,10 +239,10 @@ func (q *Machine) Leased(seq uint64) (l Lease, ok bool) {
 func (q *Machine) Leases() []Lease {
 	all := make([]Lease, 0, q.leases.len())
 	for _, s := range q.leases.all() {
-		all = append(all, s.terms())
+		all = append(all, s.lease())
 	}
 	return all
 }
 
 // Moving is the number of messages on their way to another queue.
-func (q *Machine) Moving() int { return q.leases.onTheWay() }
+func (q *Machine) Moving() int { return q.leases.movingCount() }

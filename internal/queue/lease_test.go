@@ -47,8 +47,8 @@ func TestLeaseSet(t *testing.T) {
 						t.Fatalf("%d is not found", l.Sequence)
 					}
 				}
-				if s.onTheWay() != moving || s.lowest(next) != lowest || s.get(next) != nil {
-					t.Fatalf("moving %d, lowest %d of %v", s.onTheWay(), s.lowest(next), all)
+				if s.movingCount() != moving || s.lowest(next) != lowest || s.get(next) != nil {
+					t.Fatalf("moving %d, lowest %d of %v", s.movingCount(), s.lowest(next), all)
 				}
 				if l := s.next(); l == nil && first != layout.Never || l != nil && l.Due != first {
 					t.Fatalf("%+v runs out first, want one at %d", l, first)

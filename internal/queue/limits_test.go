@@ -58,7 +58,7 @@ func TestMaxInFlight(t *testing.T) {
 	if err := b.run(ChangeVisibility{h, 0}); err != nil {
 		t.Fatal(err)
 	}
-	b.m.leases.add(newItem(layout.State{Sequence: 1, Due: layout.Never}))
+	b.m.leases.add(newItem(layout.State{Sequence: 500_000, Due: layout.Never}))
 	if err := change(); !errors.Is(err, ErrInFlight) {
 		t.Errorf("one too many: %v", err)
 	}

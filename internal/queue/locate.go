@@ -141,8 +141,6 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 		return Need{}, nil // its lease was lost with a crash: it is visible already
 	case s.Is(layout.Moving):
 		return Need{}, ErrNotLeased
-	case !latest(s, h):
-		return Need{}, nil // somebody else has it now
 	case now+timeout-s.Received > maxVisibility:
 		return Need{}, ErrVisibility
 	case leased && timeout == 0:

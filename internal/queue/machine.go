@@ -25,11 +25,12 @@ type content struct {
 	due    schedule
 	leases leaseSet
 
+	stale    *resort   // nil: groups whose first messages came back are listed apart
 	sweepAt  int64     // when the oldest message may expire; 0: never
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
 	search   *search   // for the oldest message; nil: none is under way
-	ages     *ages     // nil: nobody has asked for it
+	ages     *ages     // nil: it was not asked for
 }
 
 // resting is the content of every queue that was not used yet, or rests. It is

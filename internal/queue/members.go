@@ -24,7 +24,7 @@ type groups struct {
 
 func (q *Machine) grouped() *groups {
 	if q.g == nil {
-		q.g = &groups{groupSet: newGroupSet(q.kind.FIFO, q.c.Listed, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
+		q.g = &groups{groupSet: newGroupSet(q.kind, q.c.Listed, q.c.Back, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
 	}
 	return q.g
 }
@@ -129,7 +129,7 @@ func (q *Machine) freshAt(sent int64) int64 {
 // nextReady is when the next of the listed groups can be received from that cannot
 // be yet; 0: all can.
 func (q *Machine) nextReady(now int64) (next int64) {
-	if q.g.order.Len() == 0 && !q.g.order.Whole {
+	if q.g.order.Len() == 0 && !q.g.order.Whole || q.g.back.Len() == 0 && !q.g.back.Whole {
 		return now // unknown until the window is filled
 	}
 	if q.cfg.Value().Delay == 0 && !q.kind.Backlog {

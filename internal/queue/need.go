@@ -47,6 +47,7 @@ const (
 	needHeld    // the returned messages of a group that blocks
 	needDue     // the next scheduled messages
 	needOrder   // the next listed groups
+	needBack    // the next of those that are listed by when their first messages came back
 	needLeases  // all leases
 	needBuckets // all counts of messages by the second
 	needTenants // what all tenants have waiting
@@ -55,6 +56,7 @@ const (
 	needState   // the state of one message
 	needExpired // messages that are past their retention
 	needOldest  // the oldest message
+	needListed  // listings of an older version
 )
 
 // fillBytes bounds the records that are walked to fill a window.
@@ -74,6 +76,8 @@ func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 			err = q.findExpired(r)
 		case needOldest:
 			err = q.searchOldest(r)
+		case needListed:
+			err = q.readListed(r)
 		default:
 			corrected, err = q.readSpan(r, need)
 		}
@@ -124,6 +128,8 @@ func (q *Machine) span(need Need) layout.Span {
 		return q.due.unread(&q.keys)
 	case needOrder:
 		return q.keys.ListedFrom(q.g.next())
+	case needBack:
+		return q.g.unreadBack(&q.keys)
 	case needLeases:
 		return q.keys.Of(layout.KindLease)
 	case needBuckets:
@@ -146,6 +152,8 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 	switch need.kind {
 	case needOrder:
 		return q.grouped().fill(key, value)
+	case needBack:
+		return q.grouped().fillBack(key, value)
 	case needBuckets:
 		q.due.fillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
 	case needTenants:
@@ -158,6 +166,9 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 		if need.kind == needDue {
 			q.due.fill(s)
 			return nil
+		}
+		if s.Turn == 0 && q.kind.FIFO { // received by an older version
+			s.Turn = s.Sequence
 		}
 		l := newItem(s)
 		if need.kind == needLeases {
@@ -193,6 +204,9 @@ func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	case needOrder:
 		q.g.order.Whole = exhausted
 		count, have = &q.g.listed, q.g.order.Len()
+	case needBack:
+		q.g.back.Whole = exhausted
+		count, have = &q.g.returned, q.g.back.Len()
 	case needHeld:
 		q.lane(need.lane).known = knowsHeld
 		return true

@@ -93,6 +93,11 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 			s.note(m.Sent)
 		}
 	}
+	for _, m := range q.due.sorted() {
+		if m.Receives < poison && !slices.Contains(without, m.Tenant) {
+			s.note(m.Sent)
+		}
+	}
 	if q.g != nil && !q.kind.FIFO {
 		for _, x := range q.g.order.All() {
 			if !slices.Contains(without, x.lane) {
@@ -117,7 +122,7 @@ func (q *Machine) searchOldest(r Reader) error {
 	if q.ages != nil {
 		c = q.ages.from
 	}
-	mainLow, delayedLow := q.lows()
+	mainLow, delayedLow := q.firstSequences()
 	c.main, c.delayed = max(c.main, mainLow), max(c.delayed, delayedLow)
 	err := errors.Join(
 		q.searchLane(r, layout.MainLane, &c.main),
@@ -160,7 +165,7 @@ func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 		if bad {
 			return true
 		}
-		at, counts := q.search.came(lane, value)
+		at, counts := q.search.arrivedAt(lane, value)
 		if counts {
 			q.search.note(at)
 			found = true
@@ -171,9 +176,9 @@ func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 	return errors.Join(err, failed)
 }
 
-// came is when a message came into the queue, and whether it counts. A record that
+// arrivedAt is when a message came into the queue, and whether it counts. A record that
 // cannot be read does not.
-func (s *search) came(lane layout.Lane, record []byte) (at int64, counts bool) {
+func (s *search) arrivedAt(lane layout.Lane, record []byte) (at int64, counts bool) {
 	if lane == layout.MainLane { // without a group, and not moved
 		return message.RecordSent(record)
 	}

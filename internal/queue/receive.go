@@ -27,10 +27,16 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 	if !q.g.order.Whole && q.g.order.Len() < most {
 		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
-	for _, x := range q.g.order.All() {
-		if most <= 0 {
+	if !q.g.back.Whole && q.g.back.Len() < most {
+		return Need{kind: needBack, limit: int32(orderSize / 2)}
+	}
+	var at cursor
+	for most > 0 {
+		x := q.groupAt(&at)
+		if x == nil {
 			break
 		}
+		at.leave()
 		if q.readyAt(x) > now {
 			continue
 		}
@@ -78,7 +84,7 @@ func (q *Machine) probe(now int64) (bool, Need) {
 	}
 	ready := func(x *group) bool { return q.readyAt(x) <= now }
 	return q.leases.expired(now) != nil || q.firstDue(now, false) != nil ||
-		q.g != nil && slices.ContainsFunc(q.g.order.All(), ready), Need{}
+		q.g != nil && (slices.ContainsFunc(q.g.back.All(), ready) || slices.ContainsFunc(q.g.order.All(), ready)), Need{}
 }
 
 // receive leases messages for c, and tells r.
@@ -116,8 +122,31 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 // cursor is where a receive stands among the groups that block: what it has
 // taken itself does not.
 type cursor struct {
-	group int // of the listed ones
-	held  int // how many of its messages have been taken
+	x           *group // where it stands; nil: behind those that it has left
+	order, back int    // how many of each order it has come to
+	held        int    // how many of the group's messages have been taken
+}
+
+// leave goes on behind a group.
+func (at *cursor) leave() { at.x, at.held = nil, 0 }
+
+// groupAt is the group at which a receive stands: of those to come the one whose first
+// message became available first, and of two the one that was never received; nil: there
+// is none in memory.
+func (q *Machine) groupAt(at *cursor) *group {
+	if at.x != nil {
+		return at.x
+	}
+	order, back := q.g.order.All(), q.g.back.All()
+	switch {
+	case at.order < len(order) && (at.back == len(back) || q.readyAt(order[at.order]) <= q.readyAt(back[at.back])):
+		at.x = order[at.order]
+		at.order++
+	case at.back < len(back):
+		at.x = back[at.back]
+		at.back++
+	}
+	return at.x
 }
 
 // pass goes on behind a message. A dead letter blocks its group until it has
@@ -125,7 +154,7 @@ type cursor struct {
 // and the next of the group waits for the end of this one's.
 func (at *cursor) pass(kind Kind, fate fate) {
 	if at.held++; fate == moved || kind.Backlog {
-		at.group, at.held = at.group+1, 0
+		at.leave()
 	}
 }
 
@@ -156,9 +185,9 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
 	if q.g == nil {
 		return nil
 	}
-	for listed := q.g.order.All(); at.group < len(listed); at.group, at.held = at.group+1, 0 {
-		x := listed[at.group]
+	for x := q.groupAt(at); x != nil; x = q.groupAt(at) {
 		if q.readyAt(x) > now {
+			at.leave()
 			continue
 		}
 		if x.known != knowsAll {
@@ -176,6 +205,7 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
 				return s
 			}
 		}
+		at.leave()
 	}
 	return nil
 }
@@ -193,9 +223,10 @@ func (q *Machine) takeFresh(x *group) *item {
 	return newItem(layout.State{Sequence: f.sequence, Sent: f.sent, Lane: x.lane, Tenant: x.lane})
 }
 
-// pick chooses where the next message of a standard queue comes from: what
-// became available first, quiet tenants' messages before those of noisy ones.
-// One of the results is set, or none.
+// pick chooses where the next message of a queue without blocking groups comes from:
+// of what is available, what was sent first, and in a backlog what became available
+// first; quiet tenants' messages before those of noisy ones. One of the results is
+// set, or none.
 func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 	shared := q.g != nil && (!q.g.tenants.None() || q.g.order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
@@ -205,7 +236,7 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 		due, fresh = q.firstDue(now, quiet), q.firstFresh(quiet)
 		switch {
 		case due == nil && fresh == nil:
-		case fresh == nil || due != nil && due.Due <= fresh.fresh.First().sent:
+		case fresh == nil || due != nil && q.precedes(due, fresh.fresh.First()):
 			return due, nil
 		default:
 			return nil, fresh
@@ -214,8 +245,25 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 	return nil, nil
 }
 
+// precedes reports that a scheduled message comes before a fresh one.
+func (q *Machine) precedes(due *layout.State, fresh *freshMessage) bool {
+	if q.kind.Backlog {
+		return due.Due <= fresh.sent
+	}
+	return due.Sequence < fresh.sequence
+}
+
 // firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
+	if !q.kind.Backlog {
+		ready := q.due.sort(now)
+		for i := range ready {
+			if !quiet || !q.noisy(ready[i].Tenant) {
+				return &ready[i].State
+			}
+		}
+		return nil
+	}
 	window := q.due.first()
 	for i := range window {
 		s := &window[i]
@@ -266,10 +314,15 @@ func (q *Machine) dead(s *layout.State) bool {
 
 // take leases a message that is in no order any more.
 func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *item) fate {
-	switch {
-	case q.pastRetention(s.Sent, now):
+	if q.pastRetention(s.Sent, now) {
 		q.erase(b, &s.State)
 		return dropped
+	}
+	if q.kind.FIFO && !q.kind.Backlog {
+		q.c.Turn++
+		s.Turn = q.c.Turn
+	}
+	switch {
 	case c.Task:
 		s.Flags |= layout.Moving | layout.Task
 		r.Leases = append(r.Leases, q.grant(b, now, s, layout.Never))

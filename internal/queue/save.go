@@ -50,7 +50,7 @@ func (q *Machine) appendCounters(buf []byte) []byte {
 	c := q.c
 	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.count, uint64(q.leases.len())
 	if q.g != nil {
-		c.Listed = q.g.listed
+		c.Listed, c.Back = q.g.listed, q.g.returned
 	}
 	return c.Append(buf)
 }
@@ -99,8 +99,11 @@ func (q *Machine) load(counters []byte, now int64) error {
 	q.content = newContent()
 	q.c, q.next, q.due = c, c.Next, newSchedule(c.Scheduled, windowSize)
 	q.main.fresh.Whole = c.Fresh == 0
-	if c.Grouped+c.Returned+c.Listed > 0 {
+	if c.Grouped+c.Returned+c.Listed+c.Back > 0 {
 		q.grouped()
+	}
+	if q.kind.FIFO && !q.kind.Backlog && c.Returned > 0 && c.Turn == 0 {
+		q.stale = &resort{}
 	}
 	if !q.kind.Backlog {
 		q.sweepAt = max(now, 1)

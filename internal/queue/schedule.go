@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,21 +22,47 @@ type schedule struct {
 	known order.Window[layout.State]
 	floor layout.State // no message stands before it, only tombstones do
 	later calendar.Calendar
+
+	// A queue that gives what was sent first takes those that are due out of the
+	// window, into an order by sequence: all up to edge are there, and at most about
+	// as many as the window holds.
+	ready order.Window[bySequence]
+	edge  layout.State
 }
+
+// bySequence is a message in the order in which messages were sent.
+type bySequence struct{ layout.State }
+
+// Compare orders messages by sequence.
+func (m bySequence) Compare(o bySequence) int { return cmp.Compare(m.Sequence, o.Sequence) }
 
 // newSchedule makes the schedule of a queue in whose order so many messages stand, of which
 // memory holds at most limit.
 func newSchedule(count uint64, limit int) schedule {
 	s := schedule{count: count, limit: limit}
+	s.ready.Whole = true
 	if count == 0 {
 		s.known.Whole, s.floor = true, layout.State{Due: math.MaxInt64, Sequence: math.MaxUint64}
 	}
 	return s
 }
 
-// first are the first messages of the order, those in memory. They are valid until
-// the next change.
+// first are the first messages of the order, those in memory that are not sorted. They
+// are valid until the next change.
 func (s *schedule) first() []layout.State { return s.known.All() }
+
+// sort takes the messages that are due, as far as memory knows them, into the order of
+// their sequences, and lists that. It is valid until the next change.
+func (s *schedule) sort(now int64) []bySequence {
+	for s.ready.Len() < s.limit && s.known.Len() > 0 && s.known.First().Due <= now {
+		s.edge = s.known.Pop()
+		s.ready.Insert(bySequence{s.edge}, math.MaxInt)
+	}
+	return s.ready.All()
+}
+
+// sorted are the messages that sort has taken. They are valid until the next change.
+func (s *schedule) sorted() []bySequence { return s.ready.All() }
 
 // notDue are those of the known messages that are not due.
 func (s *schedule) notDue(now int64) []layout.State {
@@ -47,12 +74,18 @@ func (s *schedule) notDue(now int64) []layout.State {
 func (s *schedule) whole() bool { return s.known.Whole }
 
 // unknown reports that none of the messages is known, and there may be some.
-func (s *schedule) unknown() bool { return s.known.Len() == 0 && !s.known.Whole }
+func (s *schedule) unknown() bool {
+	return s.known.Len() == 0 && s.ready.Len() == 0 && !s.known.Whole
+}
 
 // short reports that others than the known messages may be among the first most that
 // are due.
 func (s *schedule) short(now int64, most int) bool {
-	return !s.known.Whole && (s.known.Len() == 0 || s.known.Len() < most && s.known.Last().Due <= now)
+	if s.known.Whole || s.known.Len() > 0 && s.known.Last().Due > now {
+		return false
+	}
+	have := s.ready.Len() + s.known.Len()
+	return have == 0 || have < most
 }
 
 // delayed counts what is not due: the messages of the order to the millisecond while
@@ -81,7 +114,11 @@ func (s *schedule) delayedOf(now, delayed int64, tenants []layout.Lane, schedule
 // add puts a message into the order.
 func (s *schedule) add(b *mutation.Batch, keys *layout.Keys, now int64, m layout.State) {
 	s.await(b, keys, now, &m)
-	s.known.Insert(m, s.limit)
+	if m.Compare(s.edge) <= 0 {
+		s.ready.Insert(bySequence{m}, math.MaxInt)
+	} else {
+		s.known.Insert(m, s.limit)
+	}
 	if m.Compare(s.floor) < 0 {
 		s.floor = m
 	}
@@ -92,10 +129,14 @@ func (s *schedule) add(b *mutation.Batch, keys *layout.Keys, now int64, m layout
 
 // remove takes a message out of the order.
 func (s *schedule) remove(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
-	if s.known.Len() > 0 && m.Compare(*s.known.First()) == 0 {
-		s.floor = *m
+	if m.Compare(s.edge) <= 0 {
+		s.ready.Remove(bySequence{*m})
+	} else {
+		if s.known.Len() > 0 && m.Compare(*s.known.First()) == 0 {
+			s.floor = *m
+		}
+		s.known.Remove(*m)
 	}
-	s.known.Remove(*m)
 	s.count--
 	b.SingleDelete(keys.Due(m.Due, m.Sequence))
 	b.SingleDelete(keys.DueOf(m.Sequence))
@@ -148,8 +189,12 @@ func seconds(b *mutation.Batch, keys *layout.Keys) calendar.Write {
 // unread is where those messages stand that are not known.
 func (s *schedule) unread(keys *layout.Keys) layout.Span {
 	from := s.floor
-	if s.known.Len() > 0 {
+	switch {
+	case s.known.Len() > 0:
 		from = *s.known.Last()
+		from.Sequence++
+	case s.edge.Compare(from) >= 0:
+		from = s.edge
 		from.Sequence++
 	}
 	return keys.DueFrom(from.Due, from.Sequence)
@@ -162,7 +207,7 @@ func (s *schedule) fill(m layout.State) { s.known.Append(m) }
 // one: ok false says that the count disagreed, and has been set right.
 func (s *schedule) filled(exhausted bool) (ok bool) {
 	s.known.Whole = exhausted
-	have := uint64(s.known.Len())
+	have := uint64(s.known.Len() + s.ready.Len())
 	if ok = !exhausted || s.count == have; !ok {
 		s.count = have
 	}

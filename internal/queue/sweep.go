@@ -62,8 +62,8 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 	return s.removed, Need{}
 }
 
-// lows are the sequences at which the main and the delayed lane begin.
-func (q *Machine) lows() (mainLane, delayed uint64) {
+// firstSequences are the sequences at which the main and the delayed lane begin.
+func (q *Machine) firstSequences() (mainLane, delayed uint64) {
 	if q.due.count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
@@ -76,7 +76,7 @@ func (q *Machine) lows() (mainLane, delayed uint64) {
 // have expired.
 func (q *Machine) findExpired(r Reader) error {
 	s := q.sweeping
-	s.lowMain, s.lowLate = q.lows()
+	s.lowMain, s.lowLate = q.firstSequences()
 	err := s.lane(r, &q.keys, layout.MainLane, &s.lowMain)
 	if err == nil && !s.more {
 		err = s.lane(r, &q.keys, layout.DelayedLane, &s.lowLate)
@@ -87,7 +87,7 @@ func (q *Machine) findExpired(r Reader) error {
 	return r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
 		sent := layout.KeyTime(key)
 		if sent > s.cutoff {
-			s.stays(sent)
+			s.keep(sent)
 			return false
 		}
 		if len(s.found) == SweepSize {
@@ -99,7 +99,7 @@ func (q *Machine) findExpired(r Reader) error {
 	})
 }
 
-func (s *sweeping) stays(sent int64) {
+func (s *sweeping) keep(sent int64) {
 	if s.oldest == 0 || sent < s.oldest {
 		s.oldest = sent
 	}
@@ -122,7 +122,7 @@ func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint
 			}
 			return true
 		case sent > s.cutoff:
-			s.stays(sent)
+			s.keep(sent)
 			return false
 		case len(s.found) >= SweepSize:
 			s.more = true

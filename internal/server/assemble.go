@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -66,7 +67,7 @@ type Deps struct {
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
 	// Committed sees every change of the store, sealed, in order and before it is
-	// applied; nil: nobody does.
+	// applied; may be nil.
 	Committed func(sealed []byte)
 	// World is what the server meets outside of the process.
 	World World
@@ -135,7 +136,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
-	var syncs atomic.Pointer[prometheus] // who counts them, once there is somebody
+	var syncs atomic.Pointer[prometheus] // set once metrics are on
 	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
@@ -247,8 +248,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: rand.Text, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
@@ -388,6 +389,13 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 
 // newID makes a random UUID (version 4).
 func newID() message.ID { return message.ID(uuid.New()) }
+
+// newToken gives a secret of the length and alphabet of AWS's.
+func newToken() string {
+	secret := make([]byte, 144)
+	_, _ = rand.Read(secret) // it gives no error
+	return hex.EncodeToString(secret)
+}
 
 // A fan-out needs an id for each queue: the random numbers for 16 come at once.
 func init() { uuid.EnableRandPool() }

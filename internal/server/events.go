@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// deliveryEvents pass every event of publishes and deliveries on to all that want
-// to know.
+// deliveryEvents pass every event of publishes and deliveries on to all
+// listeners.
 type deliveryEvents []deliver.Events
 
 func (all deliveryEvents) Delivery(e *deliver.Event) {
@@ -25,7 +25,7 @@ func (all deliveryEvents) Published(p *shard.Published) {
 	}
 }
 
-// functionEvents pass every event of a function on to all that want to know.
+// functionEvents pass every event of a function on to all listeners.
 type functionEvents []invoke.Events
 
 func (all functionEvents) add(e invoke.Event) {

@@ -12,7 +12,7 @@ import (
 // rules say which requests web pages can be behind.
 func rules(cfg config.Config) *guard.Rules {
 	return guard.NewRules(guard.Settings{
-		AllowedHosts: cfg.AllowedHosts, PublicURL: cfg.PublicURL,
+		AllowedHosts: cfg.AllowedHosts, Domains: []string{cfg.QueueURLHost}, PublicURL: cfg.PublicURL,
 		CORSOrigins: cfg.CORSOrigins, AllowUnsignedGet: cfg.AllowUnsignedGet,
 	})
 }

@@ -205,7 +205,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 		}
 	}()
 	s.stack.push("profiles", func(context.Context) error {
-		err := srv.Close() // nobody waits for a profile
+		err := srv.Close() // profiles need no grace period
 		<-done
 		return err
 	})

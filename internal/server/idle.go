@@ -28,7 +28,7 @@ type usage struct {
 	live      uint64
 }
 
-// idle looks whether the server is at rest.
+// idle checks whether the server is idle.
 type idle struct {
 	last  usage
 	given bool // since it was last busy

@@ -128,7 +128,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.cfg.Check(); err != nil {
 		return err
 	}
-	// First the port: whoever starts a second server by mistake should read
+	// First the port: one who starts a second server by mistake should read
 	// about the port, not about a locked store. It answers nothing yet.
 	if err := s.listen(ctx); err != nil {
 		return err

@@ -141,7 +141,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			errs, err := w.DeleteMessages(ctx, shardtest.QueueARN("new"), []string{"rubbish"})
 			w.must(err)
 			return fmt.Sprint(errs)
-		}, "[" + queues.ErrHandle.Error() + "]"},
+		}, "[" + queues.ErrHandle.With("rubbish").Error() + "]"},
 		{"list with a created queue", create, list, "[empty new old]"},
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {

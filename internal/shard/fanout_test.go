@@ -27,7 +27,7 @@ import (
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
 	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
-	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.LaterStep+topics.SlowMost, 30) })
+	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.SlowMost, 30) })
 }
 
 // testCrashInFanOut crashes before each commit from the publish on, keeping none,
@@ -285,7 +285,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 	t.Run("many", func(t *testing.T) {
 		const slow = topics.SlowMost + 1
 		w := newWideWorld(t, slow, others)
-		for i := range topics.LaterMost {
+		for i := range topics.DeferredMost {
 			w.publish(1 + i)
 			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, topics.SlowDepth)): others}); i < topics.SlowDepth && !maps.Equal(got, want) {
 				t.Fatalf("after %d publishes the others have %v", 1+i, got)
@@ -299,15 +299,15 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("with too much in the background the slow ones have %v", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.LaterMost: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.DeferredMost: slow}) {
 			t.Errorf("in the end the slow ones have %v", got)
 		}
-		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.LaterMost + 1: others}) {
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.DeferredMost + 1: others}) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
 	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
-		const slow, large = topics.FanoutStep + 88, topics.LaterMost + 6
+		const slow, large = topics.FanoutStep + 88, topics.DeferredMost + 6
 		w := newWideWorld(t, slow, 1)
 		shardtest.Subscribe(t, w.Engine, "wide", "q", shardtest.SubscriptionID(slow+1)) // a queue is never slow
 		at := func(n int) {
@@ -315,7 +315,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			if got := w.length(slow + 1); got != int64(n) {
 				t.Errorf("after %d publications the queue has %d", n, got)
 			}
-			if got := w.sh.Spreading[w.topic]; got > topics.LaterMost {
+			if got := w.sh.Spreading[w.topic]; got > topics.DeferredMost {
 				t.Errorf("after %d publications %d go on in the background", n, got)
 			}
 		}
@@ -382,7 +382,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []topics.Publication
-	for i := range topics.LaterMost / 2 {
+	for i := range topics.DeferredMost / 2 {
 		p.ID = shardtest.MessageID(i)
 		all = append(all, p)
 	}
@@ -399,7 +399,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 		return // what follows writes much
 	}
 	w.goOn()
-	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.LaterMost/2: slow}) {
+	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.DeferredMost/2: slow}) {
 		t.Errorf("in the end %v", got)
 	}
 }
@@ -522,10 +522,10 @@ func TestStepPassesOverFew(t *testing.T) {
 	w.sh.Mu.Lock()
 	defer w.sh.Mu.Unlock()
 	f := &topics.Fanout{Topic: w.topic} // published before anybody subscribed
-	if !w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost-1) {
+	if !w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost-1) {
 		t.Errorf("the first step ended at %s", f.Cursor)
 	}
-	if w.sh.Spread(f, topics.LaterStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost+2) {
+	if w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost+2) {
 		t.Errorf("the second step ended at %s", f.Cursor)
 	}
 }

@@ -27,7 +27,7 @@ const sequenceGap = 1 << 20
 // lost. It is shown all records that are left, in the order of their keys.
 //
 // A message whose record is lost and which is leased or scheduled gets one that
-// cannot be read, which is in nobody's way, and goes when its retention is over.
+// cannot be read: it stays quarantined until its retention is over.
 // Messages that nothing leads to can be received again.
 type Repair struct {
 	out   mutation.Batch
@@ -40,7 +40,7 @@ type Repair struct {
 	meta        *journal.State              // nil: it is lost
 	sequence    uint64
 	owned       map[layout.Incarnation]bool // a queue, subscription, topic or function has it
-	dropping    bool                        // what nobody owns is being dropped anyway
+	dropping    bool                        // what has no owner is being dropped anyway
 	latest      layout.Incarnation          // of the shard
 	now         int64
 	queue       *repaired
@@ -173,6 +173,9 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 		}
 	case keyspace.KindListedGroup:
 		q.counts.Listed++
+	case keyspace.KindReturnedGroup:
+		q.counts.Back++
+		q.counts.Turn = max(q.counts.Turn, layout.KeySequence(key))
 	case keyspace.KindTenant:
 		q.tenants = true
 	case keyspace.KindMessage:

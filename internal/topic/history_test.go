@@ -59,8 +59,8 @@ func TestHistoriesReplay(t *testing.T) {
 			"untag": func(t *rapid.T) {
 				w.settle(t, w.Untag(topic(t), []string{rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")}, &w.batch))
 			},
-			"lapse": func(t *rapid.T) {
-				w.RemoveLapsed(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
+			"expire": func(t *rapid.T) {
+				w.RemoveExpired(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
 				w.settle(t, nil)
 			},
 			"subscribe": func(t *rapid.T) {

@@ -12,65 +12,65 @@ import (
 // removed: a day longer than its token can confirm it.
 const PendingLife = 72 * time.Hour
 
-// lapses is when a pending subscription is removed, or a removed one forgotten.
-func (sub *Subscription) lapses() time.Time {
+// expires is when a pending subscription is removed, or a removed one forgotten.
+func (sub *Subscription) expires() time.Time {
 	if sub.removed {
 		return sub.confirmation.Expires
 	}
 	return sub.confirmation.Expires.Add(PendingLife - TokenLife)
 }
 
-// compareLapses orders pending subscriptions, and removed ones that can be
+// compareExpiries orders pending subscriptions, and removed ones that can be
 // restored, the one whose time runs out next first.
-func compareLapses(a, b *Subscription) int {
-	return cmp.Or(a.lapses().Compare(b.lapses()), CompareSubscriptions(a.ARN, b.ARN))
+func compareExpiries(a, b *Subscription) int {
+	return cmp.Or(a.expires().Compare(b.expires()), CompareSubscriptions(a.ARN, b.ARN))
 }
 
 // await and unawait keep that order; they are called
 // before and after anything that it depends on changes.
 func (s *State) await(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.changeLapsing(sub.topic, func(list *sorted.List[*Subscription]) { list.Add(sub) })
+		s.changeExpiring(sub.topic, func(list *sorted.List[*Subscription]) { list.Add(sub) })
 	}
 }
 
 func (s *State) unawait(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
-		s.changeLapsing(sub.topic, func(list *sorted.List[*Subscription]) { list.Remove(sub) })
+		s.changeExpiring(sub.topic, func(list *sorted.List[*Subscription]) { list.Remove(sub) })
 	}
 }
 
-// changeLapsing changes the list by whose first subscription the topic has its
+// changeExpiring changes the list by whose first subscription the topic has its
 // place in the order.
-func (s *State) changeLapsing(t *Topic, change func(list *sorted.List[*Subscription])) {
-	if len(t.lapsing.Items) > 0 {
-		s.lapsing.Remove(t)
+func (s *State) changeExpiring(t *Topic, change func(list *sorted.List[*Subscription])) {
+	if len(t.expiring.Items) > 0 {
+		s.expiring.Remove(t)
 	}
-	if change(&t.lapsing); len(t.lapsing.Items) > 0 {
-		s.lapsing.Add(t)
+	if change(&t.expiring); len(t.expiring.Items) > 0 {
+		s.expiring.Add(t)
 	}
 }
 
-// NextLapse is when the next subscription is for RemoveLapsed; ok is false if
+// NextExpiry is when the next subscription is for RemoveExpired; ok is false if
 // none ever is.
-func (s *State) NextLapse() (at time.Time, ok bool) {
-	if len(s.lapsing.Items) == 0 {
+func (s *State) NextExpiry() (at time.Time, ok bool) {
+	if len(s.expiring.Items) == 0 {
 		return time.Time{}, false
 	}
-	return s.lapsing.Items[0].lapsing.Items[0].lapses(), true
+	return s.expiring.Items[0].expiring.Items[0].expires(), true
 }
 
-// RemoveLapsed removes up to limit subscriptions that were not confirmed, or not
+// RemoveExpired removes up to limit subscriptions that were not confirmed, or not
 // restored, in time, and gives them back: their backlogs are to be dropped. They are
 // fewer if the records of their topics are large.
-func (s *State) RemoveLapsed(now time.Time, limit int, b *mutation.Batch) []*Subscription {
+func (s *State) RemoveExpired(now time.Time, limit int, b *mutation.Batch) []*Subscription {
 	var gone []*Subscription
 	for len(gone) < limit && b.Size() < mutation.StepBytes {
-		at, ok := s.NextLapse()
+		at, ok := s.NextExpiry()
 		if !ok || now.Before(at) {
 			break
 		}
-		sub := s.lapsing.Items[0].lapsing.Items[0]
+		sub := s.expiring.Items[0].expiring.Items[0]
 		if sub.removed {
 			s.dropRemoved(sub)
 			b.Delete(s.subscriptionKey(sub.ARN))

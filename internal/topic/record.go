@@ -47,7 +47,8 @@ type subscriptionRecord struct {
 	Protocol    string `json:"protocol"`
 	Endpoint    string `json:"endpoint"`
 	Owner       string `json:"owner"`
-	Created     int64  `json:"created"` // Unix milliseconds
+	Principal   string `json:"principal,omitempty"` // of root there is none
+	Created     int64  `json:"created"`             // Unix milliseconds
 	Incarnation uint64 `json:"incarnation"`
 
 	Pending                   bool   `json:"pending,omitempty"`
@@ -147,6 +148,7 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		Protocol:                  protocol,
 		Endpoint:                  r.Endpoint,
 		Owner:                     t.intern(r.Owner),
+		principal:                 t.internPrincipal(r.Owner, r.Principal),
 		Created:                   r.Created,
 		Incarnation:               r.Incarnation,
 		Pending:                   r.Pending,
@@ -238,6 +240,9 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		ReplayNumber:              progress.Number,
 		ReplayFrom:                progress.From,
 		ReplayUntil:               progress.Until,
+	}
+	if sub.principal != nil {
+		r.Principal = *sub.principal
 	}
 	if sub.confirmation != nil {
 		r.Token = sub.confirmation.Token[:]

@@ -16,6 +16,8 @@ var (
 	ErrUnsubscribeUnsigned   = fault.NewRule(fault.AccessDenied, "topic: an unsigned removal")
 	ErrName                  = fault.NewRule(fault.InvalidParameter, "topic: no name of a topic")
 	ErrToken                 = fault.NewRule(fault.InvalidParameter, "topic: no valid token")
+	ErrNoToken               = fault.NewRule(fault.InvalidParameter, "topic: what no token could be")
+	ErrTopicOfToken          = fault.NewRule(fault.InvalidParameter, "topic: the token is of another region")
 	ErrOtherAttributes       = fault.NewRule(fault.InvalidParameter, "topic: there is one with other attributes")
 	ErrOtherTags             = fault.NewRule(fault.InvalidParameter, "topic: there is one with other tags")
 	ErrTagsUTF8              = fault.NewRule(fault.InvalidParameter, "topic: tags that are not UTF-8")
@@ -42,6 +44,7 @@ var (
 	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes")   // what one is refused for
 	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: not UTF-8")           // the attribute
 	ErrDocument        = fault.NewRule(fault.InvalidParameter, "topic: no JSON object")      // the attribute
+	ErrJSON            = fault.NewRule(fault.InvalidParameter, "topic: no JSON")             // the attribute, what is wrong with it
 	ErrMember          = fault.NewRule(fault.InvalidParameter, "topic: unknown member")      // the attribute, the member
 	ErrChoice          = fault.NewRule(fault.InvalidParameter, "topic: none of the values")  // the attribute, the value, the choices
 	ErrFIFOOnly        = fault.NewRule(fault.InvalidParameter, "topic: of FIFO topics only") // the attribute
@@ -70,7 +73,7 @@ var (
 // of one among those of a resource that it creates. Those of other kinds stay alone.
 func InAttribute(err error) error { return in(ErrInAttribute, err) }
 
-// InAttributes: see InAttribute.
+// InAttributes says so of a resource that is created; see InAttribute.
 func InAttributes(err error) error { return in(ErrInAttributes, err) }
 
 func in(where *fault.Rule, err error) error {

@@ -100,13 +100,13 @@ func (w *world) run(d *datadriven.TestData, named map[string]arn.ARN) (string, e
 		}
 		return show(t.Tags, ""), nil
 
-	case "lapse":
+	case "expire":
 		var out strings.Builder
-		for _, gone := range w.RemoveLapsed(w.now, 2, &w.batch) {
+		for _, gone := range w.RemoveExpired(w.now, 2, &w.batch) {
 			fmt.Fprintf(&out, "gone: %s, incarnation %d\n", gone.ShownEndpoint(), gone.Incarnation)
 		}
 		next := "never"
-		if at, ok := w.NextLapse(); ok {
+		if at, ok := w.NextExpiry(); ok {
 			next = "in " + at.Sub(w.now).String()
 		}
 		return out.String() + "next: " + next + "\n", nil

@@ -17,10 +17,11 @@ type State struct {
 	topics map[arn.ARN]*Topic
 	order  sorted.List[*Topic]            // by account, region, name
 	owned  map[place]*sorted.List[*share] // by topic
-	// lapsing are the topics that have subscriptions that wait to be confirmed, or
+	// expiring are the topics that have subscriptions that wait to be confirmed, or
 	// can be restored, the one with that whose time runs out next first.
-	lapsing sorted.List[*Topic]
-	limits  Limits
+	expiring sorted.List[*Topic]
+	tagged   map[tag]*Topic // see Token
+	limits   Limits
 }
 
 // place is where something is listed: resources are seen per account and
@@ -39,12 +40,13 @@ func compareShares(a, b *share) int { return compareTopics(a.topic.ARN, b.topic.
 // New makes the empty state of a shard.
 func New(shard uint16, limits Limits) *State {
 	return &State{
-		shard:   shard,
-		topics:  map[arn.ARN]*Topic{},
-		order:   sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
-		owned:   map[place]*sorted.List[*share]{},
-		lapsing: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareLapses(a.lapsing.Items[0], b.lapsing.Items[0]) }},
-		limits:  limits,
+		shard:    shard,
+		topics:   map[arn.ARN]*Topic{},
+		order:    sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareTopics(a.ARN, b.ARN) }},
+		owned:    map[place]*sorted.List[*share]{},
+		tagged:   map[tag]*Topic{},
+		expiring: sorted.List[*Topic]{Compare: func(a, b *Topic) int { return compareExpiries(a.expiring.Items[0], b.expiring.Items[0]) }},
+		limits:   limits,
 	}
 }
 
@@ -239,6 +241,7 @@ func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 // addTopic and its three siblings keep every index in step.
 func (s *State) addTopic(t *Topic) {
 	s.topics[t.ARN] = t
+	s.tagged[tag(tagOf(t.ARN))] = t
 	s.order.Add(t)
 }
 
@@ -246,11 +249,14 @@ func (s *State) removeTopic(t *Topic) {
 	for account, own := range t.shares {
 		s.dropShare(place{account, t.ARN.Region}, own)
 	}
-	if len(t.lapsing.Items) > 0 {
-		s.lapsing.Remove(t)
+	if len(t.expiring.Items) > 0 {
+		s.expiring.Remove(t)
 	}
 	t.gone = true
 	delete(s.topics, t.ARN)
+	if at := tag(tagOf(t.ARN)); s.tagged[at] == t {
+		delete(s.tagged, at)
+	}
 	s.order.Remove(t)
 }
 

@@ -116,7 +116,7 @@ func dump(s *State) map[string]any {
 			}
 		}
 	}
-	for i, sub := range lapsing(s) {
+	for i, sub := range expiring(s) {
 		if sub.removed {
 			all["removed "+sub.ARN.String()] = map[string]any{
 				"position": i, "attributes": sub.Attributes(), "incarnation": sub.Incarnation, "endpoint": sub.Endpoint, "confirmation": sub.confirmation,
@@ -135,10 +135,10 @@ func dump(s *State) map[string]any {
 	return all
 }
 
-// lapsing are the subscriptions that lapse, topic by topic.
-func lapsing(s *State) (all []*Subscription) {
-	for _, t := range s.lapsing.Items {
-		all = append(all, t.lapsing.Items...)
+// expiring are the subscriptions that may expire, topic by topic.
+func expiring(s *State) (all []*Subscription) {
+	for _, t := range s.expiring.Items {
+		all = append(all, t.expiring.Items...)
 	}
 	return all
 }
@@ -161,9 +161,9 @@ func consistent(s *State) error {
 			return err
 		}
 	}
-	for _, t := range s.lapsing.Items {
-		if len(t.lapsing.Items) == 0 || !slices.IsSortedFunc(t.lapsing.Items, compareLapses) || s.topics[t.ARN] != t {
-			return fmt.Errorf("what lapses of %v is not in order", t.ARN)
+	for _, t := range s.expiring.Items {
+		if len(t.expiring.Items) == 0 || !slices.IsSortedFunc(t.expiring.Items, compareExpiries) || s.topics[t.ARN] != t {
+			return fmt.Errorf("what expires of %v is not in order", t.ARN)
 		}
 	}
 	for _, t := range s.order.Items {
@@ -176,8 +176,8 @@ func consistent(s *State) error {
 				if sub.Filter != nil {
 					filtered++
 				}
-			} else if !slices.Contains(t.lapsing.Items, sub) {
-				return fmt.Errorf("%v does not lapse", sub.ARN)
+			} else if !slices.Contains(t.expiring.Items, sub) {
+				return fmt.Errorf("%v does not expire", sub.ARN)
 			}
 			if sub.confirmation != nil {
 				tokens++
@@ -213,8 +213,8 @@ func consistent(s *State) error {
 			return err
 		}
 	}
-	if n := len(lapsing(s)); n != pending || !slices.IsSortedFunc(s.lapsing.Items, s.lapsing.Compare) {
-		return fmt.Errorf("%d subscriptions lapse, %d are pending", n, pending)
+	if n := len(expiring(s)); n != pending || !slices.IsSortedFunc(s.expiring.Items, s.expiring.Compare) {
+		return fmt.Errorf("%d subscriptions expire, %d are pending", n, pending)
 	}
 	if owned != 0 || len(s.topics) != len(s.order.Items) {
 		return fmt.Errorf("%d subscriptions are listed too often, %d topics for %d", owned, len(s.topics), len(s.order.Items))

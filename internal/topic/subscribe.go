@@ -1,6 +1,9 @@
 package topic
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"net/url"
 	"slices"
 	"strings"
@@ -97,6 +100,7 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 type Subscribe struct {
 	Topic      arn.ARN
 	Owner      string // the account that asks
+	Principal  string // the ARN of who asks; empty: the account's root
 	Protocol   string
 	Endpoint   string
 	Attributes map[string]string
@@ -148,6 +152,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		Protocol:      protocol,
 		Endpoint:      strings.Clone(cmd.Endpoint), // else it may keep a whole request in memory
 		Owner:         t.intern(cmd.Owner),
+		principal:     t.internPrincipal(cmd.Owner, cmd.Principal),
 		Created:       now.UnixMilli(),
 		Incarnation:   cmd.Incarnation,
 		Pending:       !confirmed,
@@ -207,6 +212,20 @@ func (t *Topic) intern(owner string) string {
 	return strings.Clone(owner)
 }
 
+// internPrincipal is a principal that the subscriptions to a topic share when they come
+// one after the other; nil for the account's root.
+func (t *Topic) internPrincipal(owner, principal string) *string {
+	if principal == "" || principal == rootOf(owner) {
+		return nil
+	}
+	if t.principal == nil || *t.principal != principal {
+		t.principal = new(strings.Clone(principal))
+	}
+	return t.principal
+}
+
+func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
+
 // deadLetters is a queue that does not keep a whole document in memory, and that
 // the subscriptions to a topic share when they come one after the other.
 func (t *Topic) deadLetters(queue arn.ARN) *arn.ARN {
@@ -241,21 +260,94 @@ type Confirmed struct {
 	Dropped  uint64
 }
 
+// unknownToken refuses a token that nothing goes by. What no token could be has a text
+// of its own, as AWS's tokens are hexadecimal.
+func unknownToken(token string) error {
+	if strings.Trim(token, "0123456789abcdefABCDEF") != "" {
+		return ErrNoToken
+	}
+	return ErrToken
+}
+
+// Token makes the token of a subscription to a topic: a secret, which should be 288
+// hexadecimal digits, with what finds the topic in the place of its first ones. A short
+// secret is a token as it is, which only goes with its topic's name.
+func (s *State) Token(t arn.ARN, secret string) string {
+	if len(secret) <= 2*tokenLead {
+		return secret
+	}
+	return hex.EncodeToString(append(binary.BigEndian.AppendUint16(nil, s.shard), tagOf(t)...)) + secret[2*tokenLead:]
+}
+
+// The bytes that a token begins with: its topic's shard and tag.
+const (
+	tagSize   = 8
+	tokenLead = 2 + tagSize
+)
+
+// ShardOfToken is the shard of the topic that a token is of, if that can be told.
+func ShardOfToken(token string) (shard uint16, ok bool) {
+	lead, ok := leadOf(token)
+	if !ok {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(lead), true
+}
+
+func leadOf(token string) ([]byte, bool) {
+	if len(token) <= 2*tokenLead {
+		return nil, false
+	}
+	lead, err := hex.DecodeString(token[:2*tokenLead])
+	return lead, err == nil
+}
+
+type tag [tagSize]byte
+
+// tagOf tells a topic from the others of its shard.
+func tagOf(t arn.ARN) []byte {
+	sum := sha256.Sum256([]byte(t.String()))
+	return sum[:tagSize]
+}
+
+// TopicOfToken finds the topic that has the subscription of a token: the one that is
+// named, or any other.
+func (s *State) TopicOfToken(named arn.ARN, token string) (arn.ARN, bool) {
+	has := func(t *Topic, there bool) bool {
+		if !there {
+			return false
+		}
+		_, there = t.tokens[hashToken(token)]
+		return there
+	}
+	if t, there := s.topics[named]; has(t, there) {
+		return named, true
+	}
+	if lead, ok := leadOf(token); ok {
+		if t, there := s.tagged[tag(lead[2:])]; has(t, there) {
+			return t.ARN, true
+		}
+	}
+	return arn.ARN{}, false
+}
+
 // ConfirmSubscription opens a pending subscription for deliveries, or restores
 // one whose removal the token is from. The token of one that is confirmed
-// already finds it and changes nothing. It fails with NotFound, InvalidParameter
-// or AccessDenied, or where one of the Limits is reached.
+// already finds it and changes nothing. It fails with InvalidParameter or
+// AccessDenied, or where one of the Limits is reached.
 func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
-	t, err := s.topic(cmd.Topic)
-	if err != nil {
-		return Confirmed{}, err
-	}
 	if cmd.AuthenticateOnUnsubscribe && !cmd.Authenticated {
 		return Confirmed{}, ErrConfirmUnsigned
 	}
+	t, ok := s.topics[cmd.Topic]
+	if !ok {
+		return Confirmed{}, unknownToken(cmd.Token)
+	}
 	sub, ok := t.tokens[hashToken(cmd.Token)]
 	switch {
-	case !ok || cmd.Token == "" || !now.Before(sub.confirmation.Expires):
+	case !ok:
+		return Confirmed{}, unknownToken(cmd.Token)
+	case cmd.Token == "" || !now.Before(sub.confirmation.Expires):
 		return Confirmed{}, ErrToken
 	case !sub.Pending && !sub.removed:
 		return Confirmed{Subscription: sub}, nil

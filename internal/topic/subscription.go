@@ -30,6 +30,7 @@ type Subscription struct {
 	PausedAt, ResumedAt int64
 	Settings
 
+	principal    *string // the ARN of who subscribed, shared; nil: the owner's root
 	topic        *Topic
 	replay       *Replay       // nil if there never was one: see Progress
 	confirmation *confirmation // nil if no token was ever needed
@@ -98,6 +99,14 @@ func (sub *Subscription) ContentType() string { return sub.effective().ContentTy
 
 func (sub *Subscription) effective() retry.Effective {
 	return retry.Resolve(sub.topic.Delivery, sub.Delivery, sub.Raw)
+}
+
+// Principal is the ARN of who subscribed.
+func (sub *Subscription) Principal() string {
+	if sub.principal == nil {
+		return rootOf(sub.Owner)
+	}
+	return *sub.principal
 }
 
 // DeadLetters is the dead-letter queue; zero: there is none.

@@ -146,7 +146,7 @@ func setRaw(sub *change, into *Settings, value string) error {
 			return ErrRawProtocol.With(sub.Protocol)
 		}
 		into.Raw = true
-	case "false", "":
+	case "false":
 		into.Raw = false
 	default:
 		return ErrChoice.With(attrRaw, value, "true or false")
@@ -205,7 +205,7 @@ func setRedrive(sub *change, into *Settings, value string) error {
 		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
 	}
 	if json.Unmarshal([]byte(value), &policy) != nil {
-		return ErrDocument.With(attrRedrivePolicy)
+		return ErrJSON.With(attrRedrivePolicy, filter.JSONFault(value))
 	}
 	queue, err := arn.Parse(policy.DeadLetterTargetArn)
 	if err != nil || queue.Service != "sqs" || queue.Resource == "" {
@@ -276,7 +276,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"Protocol":                     sub.Protocol.String(),
 		"Endpoint":                     sub.ShownEndpoint(),
 		"Owner":                        sub.Owner,
-		"SubscriptionPrincipal":        "arn:" + arn.Partition + ":iam::" + sub.Owner + ":root",
+		"SubscriptionPrincipal":        sub.Principal(),
 		"PendingConfirmation":          strconv.FormatBool(sub.Pending),
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
@@ -286,7 +286,7 @@ func (sub *Subscription) Attributes() map[string]string {
 			all[name] = value
 		}
 	}
-	if sub.Filter != nil || sub.Scope != filter.MessageAttributes {
+	if sub.Filter != nil { // without a policy its scope is only remembered
 		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
 	}
 	if status := sub.Progress().Status; status != "" {

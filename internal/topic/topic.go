@@ -35,6 +35,7 @@ type Topic struct {
 	archivedFrom time.Time         // no earlier message is in the archive
 	attributes   map[string]string // what has been set, by name
 	redrive      *arn.ARN          // the dead-letter queue that was named last
+	principal    *string           // who subscribed last, but for the account's root
 	incomplete   bool              // while loading: subscriptions came, the topic did not yet
 	gone         bool              // it was deleted
 }
@@ -52,7 +53,7 @@ type counts struct {
 type subscribers struct {
 	subscriptions sorted.List[*Subscription]
 	shares        map[string]*share            // by the account that owns them
-	lapsing       sorted.List[*Subscription]   // those that lapse, the next one first
+	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[endpoint]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
@@ -69,7 +70,7 @@ func newTopic(name arn.ARN) *Topic {
 	return &Topic{ARN: name, attributes: map[string]string{}, subscribers: subscribers{
 		subscriptions: sorted.List[*Subscription]{Compare: compareIDs},
 		shares:        map[string]*share{},
-		lapsing:       sorted.List[*Subscription]{Compare: compareLapses},
+		expiring:      sorted.List[*Subscription]{Compare: compareExpiries},
 		index:         filter.NewIndex(compareIDs),
 		endpoints:     map[endpoint]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
@@ -181,7 +182,7 @@ func (t *Topic) Attributes() map[string]string {
 		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
 	}
 	if t.ARN.FIFO() {
-		all[attrContentDedup], all[attrFIFOScope] = t.Attribute(attrContentDedup), t.Attribute(attrFIFOScope)
+		all[attrContentDedup] = t.Attribute(attrContentDedup) // the scope of its throughput is shown once it is set
 	}
 	maps.Copy(all, t.attributes)
 	return all
@@ -274,7 +275,7 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 	if err != nil {
 		return err
 	}
-	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO && name.FIFO() {
+	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO {
 		return ErrAttributeName
 	}
 	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {

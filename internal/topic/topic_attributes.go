@@ -36,7 +36,7 @@ var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 // checkName refuses names that no topic can have: those of FIFO topics, and only
 // those, end in .fifo.
 func checkName(name string, attributes map[string]string) error {
-	fifo := attributes[attrFIFO] == "true"
+	fifo := strings.EqualFold(attributes[attrFIFO], "true")
 	base, suffix := strings.CutSuffix(name, ".fifo")
 	if fifo != suffix || len(name) > 256 || !topicName.MatchString(base) {
 		return ErrName
@@ -72,8 +72,8 @@ func allTopicAttributes() map[string]func(value string) (string, error) {
 		attrKmsMasterKeyID:   checkKey,
 		attrArchive:          checkArchive,
 		attrFIFOScope:        oneOf(attrFIFOScope, "Topic", "MessageGroup"),
-		attrFIFO:             oneOf(attrFIFO, "true"), // by its name it is one
-		attrContentDedup:     oneOf(attrContentDedup, "true", "false"),
+		attrFIFO:             inAnyCase(oneOf(attrFIFO, "true")), // by its name it is one
+		attrContentDedup:     inAnyCase(oneOf(attrContentDedup, "true", "false")),
 	}
 	for _, protocol := range []string{"HTTP", "SQS", "Lambda", "Firehose", "Application"} {
 		for _, outcome := range []string{"Success", "Failure"} {
@@ -144,6 +144,16 @@ func oneOf(name string, values ...string) func(string) (string, error) {
 	}
 }
 
+// inAnyCase has a boolean checked as it is stored, which is in small letters.
+func inAnyCase(check func(string) (string, error)) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if strings.EqualFold(value, "true") || strings.EqualFold(value, "false") {
+			value = strings.ToLower(value)
+		}
+		return check(value)
+	}
+}
+
 func checkRole(name string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value == "" {
@@ -171,7 +181,7 @@ func checkRate(name string) func(string) (string, error) {
 // onlyFalse takes false, which is the default, and refuses every other value.
 func onlyFalse(rule *fault.Rule) func(string) (string, error) {
 	return func(value string) (string, error) {
-		if value != "" && value != "false" {
+		if value != "" && !strings.EqualFold(value, "false") {
 			return "", rule
 		}
 		return "", nil

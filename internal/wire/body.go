@@ -15,8 +15,9 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// DefaultMaxBody bounds a request's body, in bytes.
-const DefaultMaxBody = 2 << 20
+// DefaultMaxBody bounds a request's body, in bytes: a form may take three times what
+// it holds, and JSON six times.
+const DefaultMaxBody = 8 << 20
 
 // Buffers up to maxPooled bytes are kept for later requests, those that are counted
 // apart from those that are not.

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/wire/awsquery"
@@ -22,7 +25,7 @@ const (
 func (x *exchange) address() {
 	h, r := x.handler, x.r
 	scope, signed := sigv4.FromRequest(r)
-	hostService, hostRegion := hostParts(r.Host)
+	hostService, hostRegion := api.HostParts(r.Host)
 
 	region := scope.Region
 	if !signed {
@@ -43,7 +46,7 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
-	if x.addressREST(scope.Service) {
+	if x.addressAbsent(scope) || x.addressREST(scope.Service) {
 		return
 	}
 	x.call.Protocol = protocolQuery
@@ -95,8 +98,13 @@ func (x *exchange) serve(s *Service) {
 func (x *exchange) operate(name string) {
 	if x.op = x.service.operations[name]; x.op != nil {
 		x.call.Operation = name
+	} else {
+		x.unknown = name
 	}
 }
+
+// errNothingAsked answers a GET of a resource's URL without an action.
+var errNothingAsked = errors.New("the request has no action")
 
 // route finds the operation that a Query request asks for. The service is the
 // one that the version names; else that of the credential scope or host, which
@@ -106,6 +114,9 @@ func (x *exchange) route(form awsquery.Form) error {
 	action := form.Get("Action")
 	if s := h.byVersion[form.Get("Version")]; s != nil {
 		x.serve(s)
+	}
+	if action == "" && x.r.Method == http.MethodGet && x.service.pathMember != "" && isQueuePath(x.r.URL.Path) {
+		return errNothingAsked
 	}
 	if action == "" {
 		return fault.New(fault.MissingAction, "")
@@ -121,8 +132,14 @@ func (x *exchange) route(form awsquery.Form) error {
 	if x.service.Version != "" {
 		x.operate(action)
 	}
+	switch {
+	case x.op == nil && x.call.Service != "":
+		return x.noAction(action)
+	case x.op == nil:
+		return fault.Newf(fault.InvalidAction, "Godwit has no action %s; it speaks %s.", printable(action), h.speaks())
+	}
 	// At a queue's URL only what is done to a queue is valid.
-	if x.op == nil || x.onPath() && x.service.pathMember != "" && x.op.path == nil && isQueuePath(x.r.URL.Path) {
+	if x.onPath() && x.service.pathMember != "" && x.op.path == nil && !x.op.Everywhere && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""
 		return fault.Newf(fault.InvalidAction, "The action %s is not valid for this endpoint.", printable(action))
 	}
@@ -162,38 +179,6 @@ func printable(s string) string {
 		s = s[:most]
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// hostParts tells service and region of hosts like sqs.eu-west-1.example.com,
-// eu-west-1.queue.example.com and queue.example.com; empty where it cannot.
-func hostParts(host string) (service, region string) {
-	first, rest, found := strings.Cut(host, ".")
-	if !found {
-		return "", ""
-	}
-	second, _, _ := strings.Cut(rest, ".")
-	switch {
-	case first == "queue":
-		return "sqs", ""
-	case second == "queue" && isRegion(first):
-		return "sqs", first
-	case isRegion(second):
-		return first, second
-	}
-	return first, ""
-}
-
-// isRegion reports whether s is shaped as a region's name: us-gov-west-1.
-func isRegion(s string) bool {
-	if strings.Count(s, "-") < 2 || s[len(s)-1]-'0' > 9 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if c-'a' > 25 && c-'0' > 9 && c != '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // isAccount reports whether an access key is an account's number.

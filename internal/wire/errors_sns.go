@@ -39,7 +39,7 @@ var snsErrors = with(map[fault.Kind]errorShape{
 	},
 	fault.BatchEntryIdsNotDistinct: {Type: snsType + "BatchEntryIdsNotDistinctException", Code: "BatchEntryIdsNotDistinct", Status: http.StatusBadRequest, Text: "Two or more batch entries in the request have the same Id."},
 	fault.InvalidBatchEntryID:      {Type: snsType + "InvalidBatchEntryIdException", Code: "InvalidBatchEntryId", Status: http.StatusBadRequest, Text: "The Id of a batch entry in a batch request doesn't abide by the specification."},
-	fault.BatchRequestTooLong:      {Type: snsType + "BatchRequestTooLongException", Code: "BatchRequestTooLong", Status: http.StatusBadRequest, Text: "The length of all the batch messages put together is more than the limit."},
+	fault.BatchRequestTooLong:      {Type: snsType + "BatchRequestTooLongException", Code: "BatchRequestTooLong", Status: http.StatusBadRequest, Text: "The length of all the messages put together is more than the limit."},
 
 	fault.QueueDoesNotExist:      snsInvalid,
 	fault.QueueNameExists:        snsInvalid,

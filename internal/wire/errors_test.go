@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -145,7 +146,7 @@ func TestHostParts(t *testing.T) {
 		"eu-west-1.queue.amazonaws.com": "sqs eu-west-1", "queue.amazonaws.com": "sqs ", "sqs.localhost": "sqs ", "": " ",
 		"my-queue-x.queue.example": "my-queue-x ", "sqs.my-host-name.example": "sqs ",
 	} {
-		if service, region := hostParts(host); service+" "+region != want {
+		if service, region := api.HostParts(host); service+" "+region != want {
 			t.Errorf("%s: %q %q, want %q", host, service, region, want)
 		}
 	}

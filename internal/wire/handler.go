@@ -167,6 +167,10 @@ type exchange struct {
 	places  map[string]string // the members that stand in the path of a REST request
 	refusal fault.Error       // that is answered; zero: none, or an error of ours
 	asJSON  bool              // a Query request that wants its answer in JSON
+	unknown string            // the name of an operation that the service does not have
+
+	absent    *fault.Error // why a service that is not here does not answer; nil: it is here
+	absentXML string       // its name in credential scopes, if it is to be told in XML
 
 	headers [3]string          // the values of headers that differ from answer to answer
 	large   bool               // the body is large, and holds a token
@@ -192,6 +196,9 @@ func (x *exchange) identify() {
 // read finds out what is asked for and reads its input.
 func (x *exchange) read() (in any, err error) {
 	x.identify()
+	if x.absent != nil {
+		return nil, x.absent
+	}
 	body, err := x.readBody()
 	if body != nil {
 		defer body.release()
@@ -214,7 +221,7 @@ func (x *exchange) read() (in any, err error) {
 // readRPC reads the input of an operation that the request's head names.
 func (x *exchange) readRPC(body []byte, decode func(body []byte, in any) error) (any, error) {
 	if x.op == nil {
-		return nil, fault.New(fault.InvalidAction, "The operation is not known.")
+		return nil, x.noAction(x.unknown)
 	}
 	if x.r.Method != http.MethodPost {
 		return nil, x.badMethod()
@@ -290,6 +297,10 @@ func (x *exchange) refuse(err error) {
 	if cut {
 		// The caller is gone, or the server stops: nobody's mistake.
 		err = fault.New(fault.Unavailable, "")
+	}
+	if errors.Is(err, errNothingAsked) {
+		x.refuseBare()
+		return
 	}
 	shape, text := x.service.report(err, x.call.Protocol)
 	if said, ok := refusal.Of(err); ok {

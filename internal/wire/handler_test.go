@@ -37,7 +37,7 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 				}
 			}
 			return &sqs.CreateQueueOutput{QueueUrl: fmt.Sprintf("%s/%s/%s?region=%s&key=%s&a=%v&t=%v",
-				call.Host, call.Account, in.QueueName, call.Region, call.AccessKey, in.Attributes, in.Tags)}, nil
+				call.Host, call.Account, *in.QueueName, call.Region, call.AccessKey, in.Attributes, in.Tags)}, nil
 		}),
 		api.Op("ListQueues", func(context.Context, *api.Call, *sqs.ListQueuesInput) (*sqs.ListQueuesOutput, error) {
 			return &sqs.ListQueuesOutput{QueueUrls: []string{"http://localhost/1/a", "http://localhost/1/b"}, NextToken: "n"}, nil
@@ -92,7 +92,7 @@ func newHandler(adjust func(*wire.Options)) *wire.Handler {
 			for _, tag := range in.Tags {
 				tags = append(tags, struct{ key, value string }{tag.Key, *tag.Value})
 			}
-			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, in.Name, in.Attributes, tags)}, nil
+			return &sns.CreateTopicOutput{TopicArn: fmt.Sprintf("%s:%s:%s %v %v", call.Region, call.Account, *in.Name, in.Attributes, tags)}, nil
 		}),
 		api.Op("ListTopics", func(context.Context, *api.Call, *sns.ListTopicsInput) (*sns.ListTopicsOutput, error) {
 			return &sns.ListTopicsOutput{Topics: []sns.Topic{{TopicArn: "a"}, {TopicArn: "b"}}}, nil

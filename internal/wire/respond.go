@@ -54,7 +54,7 @@ func (x *exchange) answer(out any) {
 	case x.asJSON:
 		dst = append(dst, op.jsonPrefix...)
 		if !op.void {
-			dst = awsjson.Append(dst, out)
+			dst = awsjson.AppendOld(dst, out)
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `"ResponseMetadata":{"RequestId":`...)
@@ -66,8 +66,12 @@ func (x *exchange) answer(out any) {
 		}
 		dst = append(dst, op.openTags...)
 		if !op.void {
-			dst = awsquery.AppendMembers(dst, out)
-			dst = append(dst, op.resultEnd...)
+			begun := len(dst)
+			if dst = awsquery.AppendMembers(dst, out); len(dst) > begun || !x.service.declaration {
+				dst = append(dst, op.resultEnd...)
+			} else { // some clients look for an empty element in this very form
+				dst = append(dst[:begun-1], "/>"...)
+			}
 		}
 		dst = append(dst, "<ResponseMetadata><RequestId>"...)
 		dst = awsquery.AppendEscaped(dst, x.call.RequestID)
@@ -78,10 +82,20 @@ func (x *exchange) answer(out any) {
 	x.write(http.StatusOK, dst)
 }
 
+// refuseBare writes the refusal of a request that asks for nothing, which has a form of
+// its own, and is XML whatever the caller accepts.
+func (x *exchange) refuseBare() {
+	x.code, x.asJSON = "UnknownOperationException", false
+	x.write(http.StatusNotFound, []byte("<UnknownOperationException/>"))
+}
+
 // answerError writes a refusal.
 func (x *exchange) answerError(shape errorShape, text string) {
 	b := getBuffer(0)
 	defer b.release()
+	if x.absent != nil {
+		shape = x.absentShape(shape)
+	}
 	x.code = shape.Code
 	side := "Sender"
 	if shape.Server {
@@ -89,6 +103,10 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	}
 	dst := b.b[:0]
 	switch {
+	case x.absent != nil && x.call.Protocol == protocolREST:
+		dst = x.appendAbsentREST(dst, shape, text)
+	case x.absent != nil && x.call.Protocol == protocolQuery:
+		dst = x.appendAbsentXML(dst, shape, text)
 	case x.call.Protocol == protocolREST:
 		dst = x.appendRESTError(dst, shape, text)
 	case x.call.Protocol == protocolJSON:

@@ -67,7 +67,7 @@ func (x *exchange) extend(d time.Duration) {
 
 func (x *exchange) readREST(body []byte) (any, error) {
 	if x.op == nil {
-		return nil, fault.Newf(fault.InvalidAction, "There is no operation at %s %s in this version.", printable(x.r.Method), printable(x.r.URL.Path))
+		return nil, fault.Newf(fault.InvalidAction, "Godwit has no operation of %s at %s %s.", x.service.title(), printable(x.r.Method), printable(x.r.URL.Path))
 	}
 	if err := x.checkScheme(""); err != nil {
 		return nil, err

@@ -528,11 +528,11 @@ func TestFunctionsOnTheWire(t *testing.T) {
 		},
 		{
 			"GET", "/2021-10-31/functions/f/url", "", 404, "UnknownOperationException",
-			`{"Type":"User","message":"There is no operation at GET /2021-10-31/functions/f/url in this version."}`,
+			`{"Type":"User","message":"Godwit has no operation of Lambda at GET /2021-10-31/functions/f/url."}`,
 		},
 		{
 			"PATCH", functions + "/f", "", 404, "UnknownOperationException",
-			`{"Type":"User","message":"There is no operation at PATCH /2015-03-31/functions/f in this version."}`,
+			`{"Type":"User","message":"Godwit has no operation of Lambda at PATCH /2015-03-31/functions/f."}`,
 		},
 	} {
 		r := call(tc.method, tc.path, tc.body)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -126,9 +127,8 @@ func secretTraffic(t *testing.T, endpoint string) (secrets []string) {
 	hook := func(answer func(w http.ResponseWriter)) string {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("x-amz-sns-message-type") == "SubscriptionConfirmation" {
-				body := make([]byte, 1<<16)
-				n, _ := r.Body.Read(body)
-				if found := secretLink.FindSubmatch(body[:n]); found != nil {
+				body, _ := io.ReadAll(r.Body)
+				if found := secretLink.FindSubmatch(body); found != nil {
 					tokens <- string(found[1])
 				}
 				return

@@ -136,6 +136,8 @@ func TestTopicActionsRefuse(t *testing.T) {
 			equal(t, action+" of what is not there", 200, missing.Status)
 		case "TagResource", "UntagResource", "ListTagsForResource":
 			wantCode("what is not there", missing, 404, "ResourceNotFound")
+		case "ConfirmSubscription": // goes by the token
+			wantCode("what is not there", missing, 400, "InvalidParameter")
 		default:
 			wantCode("what is not there", missing, 404, "NotFound")
 		}

@@ -109,15 +109,24 @@ func TestTopicQueryRefusals(t *testing.T) {
 		{"DeleteTopic", []string{"TopicArn", "orders"}, 400, "InvalidParameter", "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
 		{"SetTopicAttributes", []string{"TopicArn", orders, "AttributeName", "Policy", "AttributeValue", "{"}, 400, "InvalidParameter", "Invalid parameter: Policy Error: null"},
 		{"Subscribe", []string{"TopicArn", orders, "Protocol", "sqs"}, 400, "InvalidParameter", "Invalid parameter: Endpoint"},
-		{"ConfirmSubscription", []string{"TopicArn", orders, "Token", "x"}, 400, "InvalidParameter", "Invalid parameter: Token"},
-		{"ConfirmSubscription", []string{"TopicArn", topicARN("none"), "Token", "x"}, 404, "NotFound", "Topic does not exist"},
+		{"ConfirmSubscription", []string{"TopicArn", orders, "Token", "abc123"}, 400, "InvalidParameter", "Invalid parameter: Token"},
+		{"ConfirmSubscription", []string{"TopicArn", topicARN("none"), "Token", "x"}, 400, "InvalidParameter", "Invalid token"},
 		{"Unsubscribe", []string{"SubscriptionArn", "x"}, 400, "InvalidParameter", "Invalid parameter: SubscriptionArn Reason: An ARN must have at least 6 elements, not 1"},
 		{"Unsubscribe", []string{"SubscriptionArn", orders}, 400, "InvalidParameter", "Invalid parameter: SubscriptionId"},
 		{"GetSubscriptionAttributes", []string{"SubscriptionArn", orders + ":none"}, 404, "NotFound", "Subscription does not exist"},
 		{"SetSubscriptionAttributes", []string{"SubscriptionArn", orders + ":none", "AttributeName", "FilterPolicy"}, 404, "NotFound", "Subscription does not exist"},
 		{"Publish", []string{"TopicArn", orders}, 400, "InvalidParameter", "Invalid parameter: Empty message"},
-		{"Publish", []string{"TopicArn", orders, "Message", "m", "MessageAttributes.entry.1.Name", "a", "MessageAttributes.entry.1.Value.StringValue", "b"}, 400, "ParameterValueInvalid", "The message attribute 'a' must contain non-empty message attribute type."},
-		{"PublishTwice", []string{"TopicArn", orders}, 400, "InvalidAction", "The action PublishTwice is not valid for this endpoint."},
+		{"Publish", []string{"TopicArn", orders, "Message", "m", "MessageAttributes.entry.1.Name", "a", "MessageAttributes.entry.1.Value.StringValue", "b"}, 400, "ValidationError", "1 validation error detected: Value null at 'messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null"},
+		{"CreateTopic", []string{"Name", ""}, 400, "InvalidParameter", "Invalid parameter: Topic Name"},
+		{"SetTopicAttributes", []string{"TopicArn", orders, "AttributeName", "FifoTopic", "AttributeValue", "false"}, 400, "InvalidParameter", "Invalid parameter: AttributeName"},
+		{"Unsubscribe", nil, 400, "InvalidParameter", "Invalid parameter: SubscriptionArn Reason: no value for required parameter"},
+		{"GetSubscriptionAttributes", []string{"SubscriptionArn", queueARN("q") + ":8d8d6d4a-3c8f-4b1c-9d3d-0d4d3c0d1c5e"}, 404, "NotFound", "Subscription does not exist"},
+		{"Publish", []string{"TargetArn", "arn:aws:sns:us-east-1:000000000000:endpoint/APNS/abcdef/8d8d6d4a-3c8f-4b1c-9d3d-0d4d3c0d1c5e", "Message", "m"}, 400, "InvalidParameter", "Invalid parameter: TargetArn Reason: No endpoint found for the target arn specified"},
+		{"PublishBatch", []string{
+			"TopicArn", orders, "PublishBatchRequestEntries.member.1.Id", "a", "PublishBatchRequestEntries.member.1.Message", "m",
+			"PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Name", "attr1", "PublishBatchRequestEntries.member.1.MessageAttributes.entry.1.Value.StringValue", "b",
+		}, 400, "ValidationError", "1 validation error detected: Value null at 'publishBatchRequestEntries.1.member.messageAttributes.attr1.member.dataType' failed to satisfy constraint: Member must not be null"},
+		{"PublishTwice", []string{"TopicArn", orders}, 400, "InvalidAction", "Godwit has no action PublishTwice of SNS."},
 	} {
 		r := callTopics(t, endpoint, tc.operation, tc.parameters...)
 		want := `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>` + tc.code +

@@ -32,7 +32,7 @@ func TestSubscriptionLifeCycle(t *testing.T) {
 
 	want := map[string]string{
 		"SubscriptionArn": arn, "TopicArn": topic, "Owner": account, "Protocol": "sqs", "Endpoint": queueARN("work"),
-		"SubscriptionPrincipal": "arn:aws:iam::" + account + ":root",
+		"SubscriptionPrincipal": "arn:aws:iam::" + account + ":user/test",
 		"PendingConfirmation":   "false", "ConfirmationWasAuthenticated": "true",
 		"RawMessageDelivery": "true", "FilterPolicy": `{"status":["open"]}`, "FilterPolicyScope": "MessageAttributes",
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead") + `"}`,
@@ -100,8 +100,9 @@ func TestSetSubscriptionAttributes(t *testing.T) {
 		refused(t, set(tc.name, tc.value), "InvalidParameter", http.StatusBadRequest, tc.text)
 	}
 	equal(t, "after refusals", want, subscriptionAttributes(t, c, arn))
+	refused(t, set("RawMessageDelivery", ""), "InvalidParameter", http.StatusBadRequest, "Invalid parameter: RawMessageDelivery: Invalid value []. Must be true or false.")
 	for name := range changes {
-		if err := set(name, ""); err != nil {
+		if err := set(name, map[string]string{"RawMessageDelivery": "false"}[name]); err != nil {
 			t.Errorf("deleting %s: %v", name, err)
 		}
 	}
@@ -199,7 +200,7 @@ func TestWebHookLifeCycle(t *testing.T) {
 		t.Fatalf("the confirmation is %s", asked.Body)
 	}
 	_, err := c.ConfirmSubscription(t.Context(), &sns.ConfirmSubscriptionInput{TopicArn: &topic, Token: aws.String("guessed")})
-	refused(t, err, "InvalidParameter", 400, "Invalid parameter: Token")
+	refused(t, err, "InvalidParameter", 400, "Invalid token")
 	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("too early")}))(t)
 
 	page := visit(t, link)

@@ -45,14 +45,14 @@ func TestUnsubscribeConfirmation(t *testing.T) {
 		want[name] = envelope[name]
 	}
 	equal(t, "the message", want, envelope)
-	equal(t, "headers", []string{"UnsubscribeConfirmation", envelope["MessageId"].(string), topic, "", "text/plain; charset=UTF-8", ""}, []string{
+	equal(t, "headers", []string{"UnsubscribeConfirmation", envelope["MessageId"].(string), topic, arn, "text/plain; charset=UTF-8", ""}, []string{
 		told.Header.Get("x-amz-sns-message-type"), told.Header.Get("x-amz-sns-message-id"), told.Header.Get("x-amz-sns-topic-arn"),
 		told.Header.Get("x-amz-sns-subscription-arn"), told.Header.Get("Content-Type"), told.Header.Get("x-amz-sns-rawdelivery"),
 	})
 
 	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("missed")}))(t)
 	_, err = c.ConfirmSubscription(t.Context(), &sns.ConfirmSubscriptionInput{TopicArn: &topic, Token: aws.String("guessed")})
-	refused(t, err, "InvalidParameter", 400, "Invalid parameter: Token")
+	refused(t, err, "InvalidParameter", 400, "Invalid token")
 	if page := visit(t, link); page.Status != http.StatusOK || !strings.Contains(page.Body, "<SubscriptionArn>"+arn+"</SubscriptionArn>") {
 		t.Fatalf("coming back: %d %s", page.Status, page.Body)
 	}

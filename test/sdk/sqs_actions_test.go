@@ -43,7 +43,7 @@ func TestChangeMessageVisibilityBatch(t *testing.T) {
 		Failed: []types.BatchResultErrorEntry{
 			bad("2", "InvalidParameterValue", "Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be between 0 and 43200, if provided."),
 			bad("4", "InvalidParameterValue", "Value "+*handles["gone"]+" for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change."),
-			bad("5", "ReceiptHandleIsInvalid", "The input receipt handle is invalid."),
+			bad("5", "ReceiptHandleIsInvalid", `The input receipt handle "garbage" is not a valid receipt handle.`),
 		},
 	}, changed)
 	equal(t, "received again", []string{"back"}, bodies(receive(t, c, url, 10)))
@@ -75,7 +75,7 @@ func TestPurgeQueue(t *testing.T) {
 	_, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: &url, ReceiptHandle: held.ReceiptHandle, VisibilityTimeout: 5})
 	refused(t, err, "InvalidParameterValue", 400, "Value "+*held.ReceiptHandle+" for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.")
 	_, err = c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &other, ReceiptHandle: held.ReceiptHandle})
-	refused(t, err, "ReceiptHandleIsInvalid", 400, "The input receipt handle is invalid.")
+	refused(t, err, "ReceiptHandleIsInvalid", 400, `The input receipt handle "`+*held.ReceiptHandle+`" is not a valid receipt handle.`)
 
 	advance(t, endpoint, "700s")
 	equal(t, "messages later", []string(nil), bodies(receive(t, c, url, 10)))

@@ -276,7 +276,7 @@ func (f form) answer(t *testing.T, operation string, r response) members {
 		if !ok {
 			return members{}
 		}
-		return plain(result).(members)
+		return plain(newNames(operation, result)).(members)
 	}
 	decoder := xml.NewDecoder(strings.NewReader(r.Body))
 	var root node
@@ -292,6 +292,44 @@ func (f form) answer(t *testing.T, operation string, r response) members {
 	around := unflattenAround(root)
 	equal(t, operation+"'s metadata", []node{{XMLName: around["ResponseMetadata"][0].XMLName, Text: id}}, around["ResponseMetadata"])
 	return unflatten(operation, around[operation+"Result"])
+}
+
+// newNames brings the JSON of Query into the form that AWS JSON has.
+func newNames(operation string, v any) any {
+	switch v := v.(type) {
+	case members:
+		out := members{}
+		for name, value := range v {
+			entries, _ := value.(list)
+			switch {
+			case name == "messages":
+				name = "Messages"
+			case name == "queueUrls" && operation == "ListQueues":
+				name = "QueueUrls"
+			case name == "Attributes" || name == "MessageAttributes" || name == "Tags":
+				all := members{}
+				for _, e := range entries {
+					e := e.(members)
+					key, ok := e["Name"].(string)
+					if !ok {
+						key, _ = e["Key"].(string)
+					}
+					all[key] = e["Value"]
+				}
+				out[name] = all
+				continue
+			}
+			out[name] = newNames(operation, value)
+		}
+		return out
+	case list:
+		out := make(list, len(v))
+		for i := range v {
+			out[i] = newNames(operation, v[i])
+		}
+		return out
+	}
+	return v
 }
 
 func unflattenAround(root node) map[string][]node {

@@ -228,7 +228,7 @@ func (s *script) batches() {
 			members{"MessageId": "$" + name, "ReceiptHandle": "$handle of " + name, "Body": name, "MD5OfBody": *md5Of(name)},
 		}})
 	}
-	const badHandle = "The input receipt handle is invalid."
+	const badHandle = `The input receipt handle "garbage" is not a valid receipt handle.`
 	s.call("ChangeMessageVisibilityBatch", members{"QueueUrl": q, "Entries": list{
 		entry("1", members{"ReceiptHandle": "$handle of one", "VisibilityTimeout": 0}),
 		entry("2", members{"ReceiptHandle": "garbage", "VisibilityTimeout": 0}),

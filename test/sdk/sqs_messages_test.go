@@ -214,7 +214,7 @@ func TestSendMessageBatch(t *testing.T) {
 	want := &sqs.SendMessageBatchOutput{
 		Successful: []types.SendMessageBatchResultEntry{ok(0, "plain", "plain"), ok(1, "attr", "with attribute"), ok(2, "trace", "with trace"), ok(3, "delayed", "delayed")},
 		Failed: []types.BatchResultErrorEntry{
-			{Id: aws.String("long"), Code: aws.String("InvalidParameterValue"), SenderFault: true, Message: aws.String("One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.")},
+			{Id: aws.String("long"), Code: aws.String("InvalidParameterValue"), SenderFault: true, Message: aws.String("One or more parameters cannot be validated. Reason: Message must be shorter than 1024 bytes.")},
 			{Id: aws.String("late"), Code: aws.String("InvalidParameterValue"), SenderFault: true, Message: aws.String("Value 901 for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.")},
 			{Id: aws.String("bad"), Code: aws.String("InvalidParameterValue"), SenderFault: true, Message: aws.String("Can't cast the value of message (user) attribute 'a' to a number.")},
 		},
@@ -232,8 +232,8 @@ func TestSendMessageBatch(t *testing.T) {
 	equal(t, "counts", [3]string{"3", "0", "1"}, counts(t, c, url))
 	for _, delay := range []string{"900", "901"} { // all succeed, all fail
 		r := callJSON(t, endpoint, "SendMessageBatch", `{"QueueUrl":"`+url+`","Entries":[{"Id":"only","MessageBody":"x","DelaySeconds":`+delay+`}]}`)
-		if !strings.Contains(r.Body, `"Successful":[`) || !strings.Contains(r.Body, `"Failed":[`) {
-			t.Errorf("SendMessageBatch lacks a list: %s", r.Body)
+		if !strings.Contains(r.Body, `"Successful":[`) || strings.Contains(r.Body, `"Failed":[`) != (delay == "901") {
+			t.Errorf("SendMessageBatch has or lacks a list: %s", r.Body)
 		}
 	}
 	equal(t, "received", []string{"plain", "with attribute", "with trace"}, bodies(receive(t, c, url, 10)))
@@ -261,8 +261,8 @@ func TestDeleteMessageBatch(t *testing.T) {
 	equal(t, "DeleteMessageBatch", &sqs.DeleteMessageBatchOutput{
 		Successful: []types.DeleteMessageBatchResultEntry{{Id: aws.String("a")}, {Id: aws.String("c")}},
 		Failed: []types.BatchResultErrorEntry{
-			{Id: aws.String("b"), Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true, Message: aws.String("The input receipt handle is invalid.")},
-			{Id: aws.String("d"), Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true, Message: aws.String("The input receipt handle is invalid.")},
+			{Id: aws.String("b"), Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true, Message: aws.String(`The input receipt handle "garbage" is not a valid receipt handle.`)},
+			{Id: aws.String("d"), Code: aws.String("ReceiptHandleIsInvalid"), SenderFault: true, Message: aws.String(`The input receipt handle "` + *foreign[0].ReceiptHandle + `" is not a valid receipt handle.`)},
 		},
 	}, out)
 	equal(t, "counts", [3]string{"0", "1", "0"}, counts(t, c, url))

@@ -228,7 +228,7 @@ func TestMoreQueryOperations(t *testing.T) {
 		"ChangeMessageVisibilityBatchRequestEntry.1.Id", "a", "ChangeMessageVisibilityBatchRequestEntry.1.ReceiptHandle", handle, "ChangeMessageVisibilityBatchRequestEntry.1.VisibilityTimeout", "60",
 		"ChangeMessageVisibilityBatchRequestEntry.2.Id", "b", "ChangeMessageVisibilityBatchRequestEntry.2.ReceiptHandle", "garbage", "ChangeMessageVisibilityBatchRequestEntry.2.VisibilityTimeout", "60"),
 		"ChangeMessageVisibilityBatch", "<ChangeMessageVisibilityBatchResultEntry><Id>a</Id></ChangeMessageVisibilityBatchResultEntry>"+
-			"<BatchResultErrorEntry>"+xmlOf("Id", "b", "SenderFault", "true", "Code", "ReceiptHandleIsInvalid", "Message", "The input receipt handle is invalid.")+"</BatchResultErrorEntry>")
+			"<BatchResultErrorEntry>"+xmlOf("Id", "b", "SenderFault", "true", "Code", "ReceiptHandleIsInvalid", "Message", "The input receipt handle &quot;garbage&quot; is not a valid receipt handle.")+"</BatchResultErrorEntry>")
 	wantXML(t, callQuery(t, q, "PurgeQueue"), "PurgeQueue", "")
 	equal(t, "counts after the purge", [3]string{"0", "0", "0"}, counts(t, c, q))
 

@@ -132,7 +132,7 @@ func TestRegionsAndAccountsAreApart(t *testing.T) {
 	west := clientOf(endpoint, "eu-west-1", "test")
 	other := clientOf(endpoint, region, "111111111111")
 	url := createQueue(t, here, "q", "DelaySeconds", "1")
-	equal(t, "same account, other region", url, createQueue(t, west, "q", "DelaySeconds", "2"))
+	equal(t, "same account, other region", endpoint+"/queue/eu-west-1/000000000000/q", createQueue(t, west, "q", "DelaySeconds", "2"))
 	equal(t, "other account", endpoint+"/111111111111/q", createQueue(t, other, "q", "DelaySeconds", "3"))
 
 	for _, tt := range []struct {

@@ -1,8 +1,13 @@
 package upgrade_test
 
+import (
+	"maps"
+	"slices"
+)
+
 // added are members that answers have got since the versions that wrote the
 // directories, by AWS's example.
-var added = map[string]bool{"RuntimeVersionConfig": true, "FunctionResponseTypes": true, "MaximumBatchingWindowInSeconds": true}
+var added = map[string]bool{"LogAlarms": true, "RuntimeVersionConfig": true, "FunctionResponseTypes": true, "MaximumBatchingWindowInSeconds": true}
 
 // asThen takes out of what is answered now the added members that the earlier version
 // did not have there.
@@ -19,9 +24,39 @@ func asThen(then, now any) any {
 		}
 	case []any:
 		before, _ := then.([]any)
+		renumber(before, now)
 		for i := range min(len(now), len(before)) {
 			now[i] = asThen(before[i], now[i])
 		}
 	}
 	return now
+}
+
+// renumber gives messages the sequence numbers that they had, if these are the same
+// numbers: the groups of a FIFO queue come in another order now, and so do its dead
+// letters to their queue.
+func renumber(then, now []any) {
+	before, after := numbers(then), numbers(now)
+	was, is := slices.Sorted(maps.Values(before)), slices.Sorted(maps.Values(after))
+	if len(is) == 0 || !slices.Equal(was, is) {
+		return
+	}
+	for i := range now {
+		now[i].(map[string]any)["Attributes"].(map[string]any)["SequenceNumber"] = before[i]
+	}
+}
+
+// numbers are the sequence numbers of messages; none if not all have one.
+func numbers(messages []any) map[int]string {
+	all := map[int]string{}
+	for i, m := range messages {
+		m, _ := m.(map[string]any)
+		attributes, _ := m["Attributes"].(map[string]any)
+		n, ok := attributes["SequenceNumber"].(string)
+		if !ok {
+			return nil
+		}
+		all[i] = n
+	}
+	return all
 }

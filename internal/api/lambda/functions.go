@@ -75,7 +75,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	info, err := s.engine.CreateFunction(ctx, function.Create{
-		ARN: fn, Config: config, Code: code, Tags: in.Tags, Publish: in.Publish, Revision: s.NewRevision(), Settled: s.NewRevision(),
+		ARN: fn, Config: config, Code: code, Tags: in.Tags, Publish: in.Publish, Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	}, source.zip)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	}
 	info, err = s.engine.UpdateFunctionCode(ctx, function.Update{
 		ARN: fn, RevisionID: deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
-		Revision: s.NewRevision(), Settled: s.NewRevision(),
+		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	}, source.zip)
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	}
 	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
 		ARN: fn, RevisionID: deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
-		Revision: s.NewRevision(), Settled: s.NewRevision(),
+		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 // anything. One that this machine refuses to run
 // has failed, for as long as that is so.
 func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
-	out := settled(info, qualifier)
+	out := runnable(info, qualifier)
 	if info.Config.Package == packageZip {
 		out.RuntimeVersionConfig = &RuntimeVersionConfig{RuntimeVersionArn: runtimeVersion(info.ARN.Region, info.Config.Runtime)}
 	}
@@ -286,9 +286,9 @@ func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionCon
 	return out
 }
 
-// settled is a version as if this machine could run it. qualifier is what the ARN ends
+// runnable is a version as if this machine could run it. qualifier is what the ARN ends
 // in; empty: nothing.
-func settled(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+func runnable(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	config := info.Config
 	out := &FunctionConfiguration{
 		FunctionName: info.ARN.FunctionName(), FunctionArn: info.ARN.Qualify(qualifier).String(),
@@ -330,7 +330,7 @@ func listed(infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration 
 		if qualified {
 			qualifier = infos[i].Version
 		}
-		one := settled(&infos[i], qualifier)
+		one := runnable(&infos[i], qualifier)
 		one.State, one.StateReason, one.StateReasonCode = "", "", ""
 		one.LastUpdateStatus, one.LastUpdateStatusReason, one.LastUpdateStatusReasonCode = "", "", ""
 		all = append(all, *one)

@@ -3,10 +3,10 @@ package lambda
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/shard"
@@ -73,7 +73,7 @@ type Options struct {
 	// Limits are the quotas of an account, as its settings show them.
 	Limits shard.FunctionLimits
 	// DownloadKey authenticates the links that code is downloaded from.
-	DownloadKey [sha256.Size]byte
+	DownloadKey link.Key
 }
 
 // Service answers the operations of Lambda.

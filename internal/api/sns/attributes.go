@@ -33,9 +33,21 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 		if err != nil {
 			return nil, err
 		}
-		attrs = append(attrs, message.Attribute{Name: name, Type: given[name].DataType, Value: value})
+		attrs = append(attrs, message.Attribute{Name: name, Type: deref(given[name].DataType), Value: value})
 	}
 	return attrs, nil
+}
+
+// checkTypes refuses attributes without a type, as AWS does before it looks at
+// anything else; at is where the attributes stand in the request.
+func checkTypes(at string, given map[string]MessageAttributeValue) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name].DataType == nil {
+			return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
+				"failed to satisfy constraint: Member must not be null", at, name)
+		}
+	}
+	return nil
 }
 
 func badValue(format string, args ...any) error {
@@ -75,36 +87,36 @@ func alphanumeric(c rune) bool {
 // taken as any other text: one that is no JSON array counts as filtered out
 // where a policy asks for it, and is not refused.
 func attributeValue(name string, v MessageAttributeValue) ([]byte, error) {
-	base, label, labelled := strings.Cut(v.DataType, ".")
+	dataType := deref(v.DataType)
+	base, label, labelled := strings.Cut(dataType, ".")
 	switch {
-	case v.DataType == "":
+	case dataType == "":
 		return nil, badValue("The message attribute '%s' must contain non-empty message attribute type.", name)
-	case len(v.DataType) > maxAttributeType:
+	case len(dataType) > maxAttributeType:
 		return nil, badValue("Length of message attribute type must be less than %d bytes.", maxAttributeType)
-	case base != "String" && base != "Number" && base != "Binary",
-		labelled && (label == "" || strings.ContainsFunc(label, func(c rune) bool { return c <= ' ' || c > '~' })):
+	case base != "String" && base != "Number" && base != "Binary", labelled && label == "", !utf8.ValidString(label):
 		return nil, badValue("The message attribute '%s' has an invalid message attribute type, "+
 			"the set of supported type prefixes is Binary, Number, and String.", name)
 	}
 	if v.StringValue == nil && v.BinaryValue == nil {
-		return nil, emptyValue(name, v.DataType)
+		return nil, emptyValue(name, dataType)
 	}
 	if base == "Binary" {
 		if v.StringValue != nil {
-			return nil, badValue("The message attribute '%s' with type '%s' must use field 'Binary'.", name, v.DataType)
+			return nil, badValue("The message attribute '%s' with type '%s' must use field 'Binary'.", name, dataType)
 		}
 		if len(v.BinaryValue) == 0 {
-			return nil, emptyValue(name, v.DataType)
+			return nil, emptyValue(name, dataType)
 		}
 		return v.BinaryValue, nil
 	}
 	if v.BinaryValue != nil {
-		return nil, badValue("The message attribute '%s' with type '%s' must use field 'String'.", name, v.DataType)
+		return nil, badValue("The message attribute '%s' with type '%s' must use field 'String'.", name, dataType)
 	}
 	text := *v.StringValue
 	switch {
 	case text == "":
-		return nil, emptyValue(name, v.DataType)
+		return nil, emptyValue(name, dataType)
 	case !utf8.ValidString(text):
 		return nil, badValue("The message attribute '%s' is not valid UTF-8.", name)
 	case base == "Number" && !number(text):

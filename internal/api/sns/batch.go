@@ -2,7 +2,9 @@ package sns
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -24,6 +26,11 @@ func (w wholeCall) Unwrap() error { return w.error }
 // publishBatch answers PublishBatch. The entries that are accepted are
 // published in their order.
 func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
+	for i := range in.PublishBatchRequestEntries {
+		if err := checkTypes(fmt.Sprintf("publishBatchRequestEntries.%d.member.", i+1), in.PublishBatchRequestEntries[i].MessageAttributes); err != nil {
+			return nil, err
+		}
+	}
 	t, err := s.publishTopic(ctx, call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, err
@@ -83,8 +90,8 @@ func checkEntries(entries []PublishBatchRequestEntry) error {
 		return fault.New(fault.TooManyEntriesInBatchRequest, "")
 	}
 	for i := range entries {
-		if !validEntryID(entries[i].Id) {
-			return fault.New(fault.InvalidBatchEntryID, "")
+		if err := checkEntryID(entries[i].Id); err != nil {
+			return err
 		}
 		for j := range i {
 			if entries[i].Id == entries[j].Id {
@@ -95,17 +102,23 @@ func checkEntries(entries []PublishBatchRequestEntry) error {
 	return nil
 }
 
-func validEntryID(id string) bool {
-	return id != "" && len(id) <= maxEntryID && !strings.ContainsFunc(id, func(c rune) bool {
-		return c != '-' && c != '_' && !alphanumeric(c)
-	})
+func checkEntryID(id string) error {
+	switch {
+	case id == "":
+		return fault.New(fault.InvalidBatchEntryID, "")
+	case utf8.RuneCountInString(id) > maxEntryID:
+		return fault.New(fault.InvalidBatchEntryID, "The Id of a batch entry in the batch request is too long: "+id)
+	case strings.ContainsFunc(id, func(c rune) bool { return c != '-' && c != '_' && !alphanumeric(c) }):
+		return fault.New(fault.InvalidBatchEntryID, "The Id of a batch entry in the batch request contains an impermissible character: "+id)
+	}
+	return nil
 }
 
 // size is what counts against the limit of a batch, in bytes.
 func (e *PublishBatchRequestEntry) size() int {
 	n := len(deref(e.Message))
 	for name, v := range e.MessageAttributes {
-		n += len(name) + len(v.DataType) + len(deref(v.StringValue)) + len(v.BinaryValue)
+		n += len(name) + len(deref(v.DataType)) + len(deref(v.StringValue)) + len(v.BinaryValue)
 	}
 	return n
 }

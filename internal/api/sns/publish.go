@@ -31,6 +31,9 @@ const (
 
 // publish answers Publish.
 func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput) (*PublishOutput, error) {
+	if err := checkTypes("", in.MessageAttributes); err != nil {
+		return nil, err
+	}
 	target, err := s.publishTarget(ctx, call, in)
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *Publish
 		return arn.ARN{}, invalid("PhoneNumber Reason: this server does not send text messages yet")
 	case in.TargetArn != nil:
 		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
-			return arn.ARN{}, invalid("TargetArn Reason: this server does not deliver to platform endpoints yet")
+			return arn.ARN{}, invalid("TargetArn Reason: No endpoint found for the target arn specified")
 		}
 		return s.publishTopic(ctx, call, "TargetArn", *in.TargetArn)
 	default:

@@ -8,7 +8,7 @@ package sns
 
 // CreateTopicInput is the request of CreateTopic.
 type CreateTopicInput struct {
-	Name                 string `wire:"required"`
+	Name                 *string `wire:"required"`
 	Attributes           map[string]string
 	Tags                 []Tag
 	DataProtectionPolicy *string
@@ -117,7 +117,7 @@ type ConfirmSubscriptionOutput struct {
 
 // UnsubscribeInput is the request of Unsubscribe.
 type UnsubscribeInput struct {
-	SubscriptionArn string `wire:"required"`
+	SubscriptionArn string // its absence has a text of its own, and so it is not marked required
 }
 
 // UnsubscribeOutput is the empty answer of Unsubscribe.
@@ -191,7 +191,7 @@ type PublishInput struct {
 
 // MessageAttributeValue is an attribute of a published message.
 type MessageAttributeValue struct {
-	DataType    string
+	DataType    *string // see checkTypes
 	StringValue *string
 	BinaryValue []byte
 }

@@ -104,7 +104,7 @@ func with(change func(in *PublishInput)) *PublishInput {
 }
 
 func text(value string) MessageAttributeValue {
-	return MessageAttributeValue{DataType: "String", StringValue: &value}
+	return MessageAttributeValue{DataType: new("String"), StringValue: &value}
 }
 
 func attribute(name string, value MessageAttributeValue) *PublishInput {
@@ -129,7 +129,7 @@ func TestPublishRefuses(t *testing.T) {
 		{"phone", with(func(in *PublishInput) { in.TopicArn, in.PhoneNumber = nil, new("+15550100") }), fault.InvalidParameter, "Invalid parameter: PhoneNumber Reason: this server does not send text messages yet"},
 		{"endpoint", with(func(in *PublishInput) {
 			in.TopicArn, in.TargetArn = nil, new("arn:aws:sns:us-east-1:000000000000:endpoint/GCM/app/1")
-		}), fault.InvalidParameter, "Invalid parameter: TargetArn Reason: this server does not deliver to platform endpoints yet"},
+		}), fault.InvalidParameter, "Invalid parameter: TargetArn Reason: No endpoint found for the target arn specified"},
 		{"no ARN", with(func(in *PublishInput) { in.TopicArn = new("orders") }), fault.InvalidParameter, "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
 		{"short ARN", with(func(in *PublishInput) { in.TopicArn = new("arn:aws:sns:orders") }), fault.InvalidParameter, "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 4"},
 		{"short target", with(func(in *PublishInput) { in.TopicArn, in.TargetArn = nil, new("") }), fault.InvalidParameter, "Invalid parameter: TargetArn Reason: An ARN must have at least 6 elements, not 1"},
@@ -166,18 +166,18 @@ func TestPublishRefuses(t *testing.T) {
 		{"structure without default", structuredMessage(`{"sqs":"a"}`), fault.InvalidParameter, "Invalid parameter: Message Structure - No default entry in JSON message body"},
 		{"structure's default no string", structuredMessage(`{"default":1}`), fault.InvalidParameter, "Invalid parameter: Message Structure - No default entry in JSON message body"},
 
-		{"attribute without type", attribute("a", MessageAttributeValue{StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute type."},
-		{"unknown type", attribute("a", MessageAttributeValue{DataType: "Bool", StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
-		{"type prefix", attribute("a", MessageAttributeValue{DataType: "Strings", StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
-		{"no label", attribute("a", MessageAttributeValue{DataType: "String.", StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
-		{"long type", attribute("a", MessageAttributeValue{DataType: "String." + strings.Repeat("t", 250), StringValue: new("b")}), fault.ParameterValueInvalid, "Length of message attribute type must be less than 256 bytes."},
-		{"no value", attribute("a", MessageAttributeValue{DataType: "String"}), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute value for message attribute type 'String'."},
+		{"attribute without type", attribute("a", MessageAttributeValue{StringValue: new("b")}), fault.MissingParameter, "1 validation error detected: Value null at 'messageAttributes.a.member.dataType' failed to satisfy constraint: Member must not be null"},
+		{"unknown type", attribute("a", MessageAttributeValue{DataType: new("Bool"), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
+		{"type prefix", attribute("a", MessageAttributeValue{DataType: new("Strings"), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
+		{"no label", attribute("a", MessageAttributeValue{DataType: new("String."), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String."},
+		{"long type", attribute("a", MessageAttributeValue{DataType: new("String." + strings.Repeat("t", 250)), StringValue: new("b")}), fault.ParameterValueInvalid, "Length of message attribute type must be less than 256 bytes."},
+		{"no value", attribute("a", MessageAttributeValue{DataType: new("String")}), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute value for message attribute type 'String'."},
 		{"empty value", attribute("a", text("")), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute value for message attribute type 'String'."},
-		{"empty binary", attribute("a", MessageAttributeValue{DataType: "Binary", BinaryValue: []byte{}}), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute value for message attribute type 'Binary'."},
-		{"binary as text", attribute("a", MessageAttributeValue{DataType: "Binary", StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' with type 'Binary' must use field 'Binary'."},
-		{"text as binary", attribute("a", MessageAttributeValue{DataType: "String.Array", BinaryValue: []byte("b")}), fault.ParameterValueInvalid, "The message attribute 'a' with type 'String.Array' must use field 'String'."},
-		{"number", attribute("a", MessageAttributeValue{DataType: "Number.int", StringValue: new("0x1")}), fault.ParameterValueInvalid, "Could not cast message attribute 'a' value to number."},
-		{"infinite", attribute("a", MessageAttributeValue{DataType: "Number", StringValue: new("1e999")}), fault.ParameterValueInvalid, "Could not cast message attribute 'a' value to number."},
+		{"empty binary", attribute("a", MessageAttributeValue{DataType: new("Binary"), BinaryValue: []byte{}}), fault.ParameterValueInvalid, "The message attribute 'a' must contain non-empty message attribute value for message attribute type 'Binary'."},
+		{"binary as text", attribute("a", MessageAttributeValue{DataType: new("Binary"), StringValue: new("b")}), fault.ParameterValueInvalid, "The message attribute 'a' with type 'Binary' must use field 'Binary'."},
+		{"text as binary", attribute("a", MessageAttributeValue{DataType: new("String.Array"), BinaryValue: []byte("b")}), fault.ParameterValueInvalid, "The message attribute 'a' with type 'String.Array' must use field 'String'."},
+		{"number", attribute("a", MessageAttributeValue{DataType: new("Number.int"), StringValue: new("0x1")}), fault.ParameterValueInvalid, "Could not cast message attribute 'a' value to number."},
+		{"infinite", attribute("a", MessageAttributeValue{DataType: new("Number"), StringValue: new("1e999")}), fault.ParameterValueInvalid, "Could not cast message attribute 'a' value to number."},
 		{"name", attribute("a b", text("c")), fault.ParameterValueInvalid, "Invalid non-alphanumeric character '#x20' was found in the message attribute name. Can only include alphanumeric characters, hyphens, underscores, or dots."},
 		{"no name", attribute("", text("c")), fault.ParameterValueInvalid, "The message attribute name must not be empty."},
 		{"long name", attribute(strings.Repeat("a", 257), text("c")), fault.ParameterValueInvalid, "Length of message attribute name must be less than 256 bytes."},
@@ -220,9 +220,9 @@ func TestPublishAccepts(t *testing.T) {
 		}), expect(func(p *shard.Publication) { p.Subject, p.Group = strings.Repeat("ä", maxSubject), "tenant-1" })},
 		{"attributes in order", with(func(in *PublishInput) {
 			in.MessageAttributes = map[string]MessageAttributeValue{
-				"c": {DataType: "Binary.png", BinaryValue: []byte{0, 1}},
-				"a": {DataType: "String.Array", StringValue: new("no array")},
-				"b": {DataType: "Number", StringValue: new("-1.5e3")},
+				"c": {DataType: new("Binary.png"), BinaryValue: []byte{0, 1}},
+				"a": {DataType: new("String.Array"), StringValue: new("no array")},
+				"b": {DataType: new("Number"), StringValue: new("-1.5e3")},
 			}
 		}), expect(func(p *shard.Publication) {
 			p.Attributes = []message.Attribute{
@@ -351,7 +351,7 @@ func TestSubscribeAnswers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tc.name, out, err)
 		}
 		want := topic.Subscribe{
-			Topic: arn.Topic("us-east-1", "000000000000", "orders"), Owner: "000000000000", Protocol: "https",
+			Topic: arn.Topic("us-east-1", "000000000000", "orders"), Owner: "000000000000", Principal: "arn:aws:iam::000000000000:user/test", Protocol: "https",
 			Endpoint: "https://example.com/", Attributes: map[string]string{"RawMessageDelivery": "true"}, ID: firstID, Token: "secret",
 		}
 		if d := gocmp.Diff(want, r.subscribe); d != "" {

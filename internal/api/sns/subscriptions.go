@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -27,6 +28,7 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
 		Topic:      t,
 		Owner:      call.Account,
+		Principal:  call.Principal(),
 		Protocol:   in.Protocol,
 		Endpoint:   *in.Endpoint,
 		Attributes: in.Attributes,
@@ -45,13 +47,11 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 // confirmSubscription answers ConfirmSubscription, which is also what a visit
 // to a SubscribeURL calls: the token is all that it needs.
 func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
-	// Whoever holds the token may confirm, of whatever account.
+	// Whoever holds the token may confirm, of whatever account. Of the topic only the
+	// region counts, which is that of the subscription.
 	t, err := parseARN(call, "TopicArn", in.TopicArn)
 	if err != nil {
-		return nil, err
-	}
-	if !validTopicName(t.Resource) {
-		return nil, invalid("TopicArn")
+		return nil, invalid("Topic")
 	}
 	var authenticate bool
 	switch strings.ToLower(deref(in.AuthenticateOnUnsubscribe)) {
@@ -77,6 +77,9 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 // UnsubscribeURL calls: then the endpoint is told, and can undo it. It succeeds
 // for what is not there.
 func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
+	if in.SubscriptionArn == "" {
+		return nil, invalid("SubscriptionArn Reason: no value for required parameter")
+	}
 	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
 	if err != nil {
 		return nil, err
@@ -148,6 +151,10 @@ func listed(page []topic.Subscription) []Subscription {
 
 // getSubscriptionAttributes answers GetSubscriptionAttributes.
 func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call, in *GetSubscriptionAttributesInput) (*GetSubscriptionAttributesOutput, error) {
+	// What has the form of a subscription's name, and is of another service, is none.
+	if a, err := arn.Parse(in.SubscriptionArn); err == nil && a.Service != "sns" && strings.Count(a.Resource, ":") == 1 {
+		return nil, topic.ErrNoSubscription
+	}
 	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTop
 	if err != nil {
 		return nil, err
 	}
-	name := arn.Topic(call.Region, call.Account, in.Name)
+	name := arn.Topic(call.Region, call.Account, *in.Name)
 	if err := s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: in.Attributes, Tags: tags}); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func TestTaskHandle(t *testing.T) {
 	call := newCall()
 	call.Account = "111111111111"
 	_, err = s.CancelMessageMoveTask(t.Context(), call, &CancelMessageMoveTaskInput{TaskHandle: started.TaskHandle})
-	wantFault(t, err, fault.ResourceNotFound, "Task does not exist.")
+	wantFault(t, err, fault.ResourceNotFound, "The resource that you specified for the SourceArn parameter doesn't exist.")
 }
 
 // Only a running task shows its handle, and only what was asked for its rate

@@ -165,7 +165,7 @@ func (f *fake) ChangeVisibility(_ context.Context, _ arn.ARN, changes []shard.Vi
 
 func newService(f *fake) *Service {
 	var last byte
-	return New(Options{Engine: f, NewID: func() message.ID {
+	return New(Options{DefaultRegion: testRegion, Engine: f, NewID: func() message.ID {
 		last++
 		return message.ID{15: last}
 	}})
@@ -177,6 +177,9 @@ func newCall() *api.Call {
 		Describe: func(err error) (string, string, bool) {
 			if fault.KindOf(err) == fault.InvalidParameter {
 				return "InvalidParameterValue", refusal.Text(err), true
+			}
+			if fault.KindOf(err) == fault.InvalidMessageContents {
+				return "InvalidMessageContents", refusal.Text(err), true
 			}
 			return "Other", refusal.Text(err), true
 		},

@@ -46,9 +46,13 @@ func resourceOf(call *api.Call, parameter, s string) (arn.ARN, error) {
 			"You must use this format to specify the %s: arn:<partition>:<service>:<region>:<account-id>:<resource-id>", parameter)
 	}
 	if a.Region != call.Region || a.Account != call.Account {
-		return a, fault.Newf(fault.ResourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
+		return a, missingResource(parameter)
 	}
 	return a, nil
+}
+
+func missingResource(parameter string) error {
+	return fault.Newf(fault.ResourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
 }
 
 // taskHandle is what the handle of a task holds, as base64 of JSON.
@@ -119,7 +123,7 @@ func (s *Service) CancelMessageMoveTask(ctx context.Context, call *api.Call, in 
 		return nil, fault.New(fault.InvalidParameter, "Value for parameter TaskHandle is invalid.")
 	}
 	if source.Region != call.Region || source.Account != call.Account {
-		return nil, fault.New(fault.ResourceNotFound, "Task does not exist.")
+		return nil, missingResource("SourceArn")
 	}
 	moved, err := s.engine.CancelMoveTask(ctx, source, id)
 	if err != nil {

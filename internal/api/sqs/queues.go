@@ -25,19 +25,19 @@ const (
 
 // CreateQueue creates a queue, or finds an equal one.
 func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
-	name, fifo := in.QueueName, in.Attributes[attribute.FifoQueue] == "true"
+	full, fifo := *in.QueueName, attribute.IsTrue(in.Attributes[attribute.FifoQueue])
 	if fifo {
-		var ok bool
-		if name, ok = strings.CutSuffix(name, fifoSuffix); !ok || len(in.QueueName) > maxNameBytes || !isQueueName(name) {
+		name, ok := strings.CutSuffix(full, fifoSuffix)
+		if !ok || len(full) > maxNameBytes || !isQueueName(name) {
 			return nil, fault.New(fault.InvalidParameter, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
 		}
-	} else if !isQueueName(name) {
+	} else if !isQueueName(full) {
 		return nil, fault.New(fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	if err := checkTags(in.QueueName, in.Tags); err != nil {
+	if err := checkTags(full, in.Tags); err != nil {
 		return nil, err
 	}
-	self := arn.Queue(call.Region, call.Account, in.QueueName)
+	self := arn.Queue(call.Region, call.Account, full)
 	attrs, err := attribute.Normalize(in.Attributes, fifo)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQue
 	if err := s.engine.CreateQueue(ctx, shard.QueueSpec{ARN: self, Attributes: attrs, Tags: in.Tags}); err != nil {
 		return nil, err
 	}
-	return &CreateQueueOutput{QueueUrl: queueURL(call, call.Account, in.QueueName)}, nil
+	return &CreateQueueOutput{QueueUrl: s.queueURL(call, call.Account, full)}, nil
 }
 
 // checkDeadLetter applies the rules of a RedrivePolicy that involve another
@@ -107,7 +107,7 @@ func (s *Service) GetQueueUrl(ctx context.Context, call *api.Call, in *GetQueueU
 	if _, err := s.engine.QueueConfig(ctx, arn.Queue(call.Region, account, in.QueueName)); err != nil {
 		return nil, err
 	}
-	return &GetQueueUrlOutput{QueueUrl: queueURL(call, account, in.QueueName)}, nil
+	return &GetQueueUrlOutput{QueueUrl: s.queueURL(call, account, in.QueueName)}, nil
 }
 
 // ListQueues lists the caller's queues in the region, by name.
@@ -126,7 +126,7 @@ func (s *Service) ListQueues(ctx context.Context, call *api.Call, in *ListQueues
 	}
 	out := &ListQueuesOutput{}
 	for _, name := range names {
-		out.QueueUrls = append(out.QueueUrls, queueURL(call, call.Account, name))
+		out.QueueUrls = append(out.QueueUrls, s.queueURL(call, call.Account, name))
 	}
 	if more && in.MaxResults != nil && len(names) > 0 {
 		out.NextToken = sealToken(call, prefix, names[len(names)-1])
@@ -168,7 +168,7 @@ func (s *Service) ListDeadLetterSourceQueues(ctx context.Context, call *api.Call
 	}
 	out := &ListDeadLetterSourceQueuesOutput{QueueUrls: make([]string, 0, len(names))}
 	for _, name := range names {
-		out.QueueUrls = append(out.QueueUrls, queueURL(call, q.Account, name))
+		out.QueueUrls = append(out.QueueUrls, s.queueURL(call, q.Account, name))
 	}
 	if more && in.MaxResults != nil && len(names) > 0 {
 		out.NextToken = sealToken(call, what, names[len(names)-1])
@@ -279,7 +279,10 @@ func describe(info shard.QueueInfo) map[string]string {
 			attrs[name] = v
 		}
 	}
-	if attrs[attribute.KmsMasterKeyID] != "" && attrs[attribute.KmsDataKeyReusePeriodSeconds] == "" {
+	// How long a key is reused is told of a queue that has one.
+	if attrs[attribute.KmsMasterKeyID] == "" {
+		delete(attrs, attribute.KmsDataKeyReusePeriodSeconds)
+	} else if attrs[attribute.KmsDataKeyReusePeriodSeconds] == "" {
 		attrs[attribute.KmsDataKeyReusePeriodSeconds], _ = attribute.Default(attribute.KmsDataKeyReusePeriodSeconds)
 	}
 	attrs[attribute.QueueArn] = info.ARN.String()

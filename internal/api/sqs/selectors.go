@@ -104,7 +104,7 @@ func (set systemAttributes) of(r *shard.Received) api.Pairs {
 		add(firstReceiveTimestamp, nameFirstReceive, strconv.FormatInt(r.FirstReceived, 10))
 	}
 	if r.FIFO {
-		add(sequenceNumber, nameSequenceNumber, message.SequenceNumber(r.Sequence))
+		add(sequenceNumber, nameSequenceNumber, message.NumberFrom(r.Origin, r.Sequence))
 	}
 	add(deduplicationID, nameDeduplicationID, r.Dedup)
 	add(groupID, nameGroupID, r.Group)

@@ -38,7 +38,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 		MessageAttributes: in.MessageAttributes, MessageSystemAttributes: in.MessageSystemAttributes,
 		MessageDeduplicationId: in.MessageDeduplicationId, MessageGroupId: in.MessageGroupId,
 	}
-	out, err := s.outgoing(call, q, cfg, &entry)
+	out, err := s.outgoing(call, q, cfg, &entry, "One or more parameters are invalid.")
 	if err != nil {
 		return nil, err
 	}
@@ -82,15 +82,12 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 			}
 		}
 	}
-	// Both lists are in every JSON answer, if need be empty.
-	out := &SendMessageBatchOutput{
-		Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries)),
-		Failed:     []BatchResultErrorEntry{},
-	}
+	// Without a failure AWS leaves Failed out, unlike the other batches.
+	out := &SendMessageBatchOutput{Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries))}
 	msgs := make([]shard.Outgoing, 0, len(in.Entries))
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		m, err := s.outgoing(call, q, cfg, e)
+		m, err := s.outgoing(call, q, cfg, e, "One or more parameters cannot be validated.")
 		if err != nil {
 			out.Failed = append(out.Failed, failedSend(call, e.Id, err))
 			continue
@@ -124,13 +121,16 @@ func sequenceOf(q arn.ARN, r shard.SendResult) string {
 	if !q.FIFO() {
 		return ""
 	}
-	return message.SequenceNumber(r.Sequence)
+	return message.NumberFrom(r.Origin, r.Sequence)
 }
 
-// failedSend reports an entry that could not be sent. Whatever is wrong with
-// it, its code is that of an invalid parameter.
+// failedSend reports an entry that could not be sent. Whatever is wrong with it but
+// its characters, the code is that of an invalid parameter.
 func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
-	return failed(call, id, fault.New(fault.InvalidParameter, refusal.Text(err)))
+	if fault.KindOf(err) != fault.InvalidMessageContents {
+		err = fault.New(fault.InvalidParameter, refusal.Text(err))
+	}
+	return failed(call, id, err)
 }
 
 // failed reports an entry of a batch as the service reports err.
@@ -139,8 +139,9 @@ func failed(call *api.Call, id string, err error) BatchResultErrorEntry {
 	return BatchResultErrorEntry{Id: id, Code: code, Message: message, SenderFault: sender}
 }
 
-// outgoing validates a message and makes what the engine accepts of it.
-func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) (shard.Outgoing, error) {
+// outgoing validates a message and makes what the engine accepts of it. What AWS says
+// of one that is too large begins with tooLarge.
+func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry, tooLarge string) (shard.Outgoing, error) {
 	if e.MessageBody == "" {
 		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
 	}
@@ -168,8 +169,7 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 		return shard.Outgoing{}, err
 	}
 	if m.Size() > cfg.MaxMessageSize {
-		return shard.Outgoing{}, fault.Newf(fault.InvalidParameter,
-			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", cfg.MaxMessageSize)
+		return shard.Outgoing{}, fault.Newf(fault.InvalidParameter, "%s Reason: Message must be shorter than %d bytes.", tooLarge, cfg.MaxMessageSize)
 	}
 	m.ID = s.newID()
 	m.Seal()
@@ -185,7 +185,7 @@ func bytesOf(s string) []byte {
 // checkGrouping refuses a message that lacks what a FIFO queue goes by; without a
 // group it is refused with the given kind.
 func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped fault.Kind) error {
-	if e.MessageGroupId == nil || *e.MessageGroupId == "" {
+	if e.MessageGroupId == nil {
 		return fault.Newf(ungrouped, missing, "MessageGroupId")
 	}
 	if e.MessageDeduplicationId == nil && !cfg.ContentDedup {

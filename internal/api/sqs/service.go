@@ -42,6 +42,11 @@ type Options struct {
 	// FIFORate is how many calls a second each action on messages may make on
 	// one FIFO queue without high throughput; 0 for any number.
 	FIFORate int
+	// DefaultRegion is the one whose queue URLs need not name it.
+	DefaultRegion string
+	// URLHost is the domain of queue URLs, as sqs.<region>.<URLHost>; empty: they begin
+	// with the host that the caller used.
+	URLHost string
 }
 
 // Service answers the operations of SQS.
@@ -49,11 +54,14 @@ type Service struct {
 	engine Engine
 	newID  func() message.ID
 	fifo   quota
+	region string // the default one
+
+	urlHost string
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}}
+	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, region: o.DefaultRegion, urlHost: o.URLHost}
 }
 
 // listing is about what a page of 1,000 queues holds in bytes: their names and URLs, as
@@ -64,7 +72,7 @@ const listing = 1 << 20
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("CreateQueue", s.CreateQueue),
-		api.Op("GetQueueUrl", s.GetQueueUrl),
+		api.Op("GetQueueUrl", s.GetQueueUrl).Anywhere(),
 		api.Op("ListQueues", s.ListQueues).Holding(listing),
 		api.Op("DeleteQueue", s.DeleteQueue),
 		api.Op("GetQueueAttributes", s.GetQueueAttributes),

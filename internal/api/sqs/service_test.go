@@ -27,18 +27,18 @@ func TestCreateQueueRefusals(t *testing.T) {
 		kind fault.Kind
 		text string
 	}{
-		{CreateQueueInput{QueueName: "a b"}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
-		{CreateQueueInput{QueueName: strings.Repeat("a", 81)}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
-		{CreateQueueInput{QueueName: "a.fifo"}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
-		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"FifoQueue": "true"}}, fault.InvalidParameter, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length."},
-		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"FifoQueue": "false"}}, fault.InvalidAttributeName, "Unknown Attribute FifoQueue."},
-		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"DelaySeconds": "901"}}, fault.InvalidAttributeValue, "Invalid value for the parameter DelaySeconds."},
-		{CreateQueueInput{QueueName: "a", Attributes: map[string]string{"KmsMasterKeyId": "k", "SqsManagedSseEnabled": "true"}}, fault.InvalidAttributeName, ""},
-		{CreateQueueInput{QueueName: "a", Attributes: redrive("missing")}, fault.InvalidParameter, shown("missing") + "Dead letter target does not exist."},
-		{CreateQueueInput{QueueName: "a", Attributes: redrive("closed")}, fault.InvalidParameter, shown("closed") + "The RedriveAllowPolicy of the dead-letter queue does not permit this source queue."},
-		{CreateQueueInput{QueueName: "a", Attributes: redrive("x.fifo")}, fault.InvalidAttributeValue, shown("x.fifo") + "Dead-letter queue must be same type of queue as the source."},
-		{CreateQueueInput{QueueName: "a", Tags: map[string]string{"": "v"}}, fault.InvalidParameter, ""},
-		{CreateQueueInput{QueueName: "a", Tags: map[string]string{"k": strings.Repeat("v", 257)}}, fault.InvalidParameter, ""},
+		{CreateQueueInput{QueueName: new("a b")}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
+		{CreateQueueInput{QueueName: new(strings.Repeat("a", 81))}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
+		{CreateQueueInput{QueueName: new("a.fifo")}, fault.InvalidParameter, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"},
+		{CreateQueueInput{QueueName: new("a"), Attributes: map[string]string{"FifoQueue": "true"}}, fault.InvalidParameter, "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length."},
+		{CreateQueueInput{QueueName: new("a"), Attributes: map[string]string{"FifoQueue": "false"}}, fault.InvalidAttributeName, "Unknown Attribute FifoQueue."},
+		{CreateQueueInput{QueueName: new("a"), Attributes: map[string]string{"DelaySeconds": "901"}}, fault.InvalidAttributeValue, "Invalid value for the parameter DelaySeconds."},
+		{CreateQueueInput{QueueName: new("a"), Attributes: map[string]string{"KmsMasterKeyId": "k", "SqsManagedSseEnabled": "true"}}, fault.InvalidAttributeName, ""},
+		{CreateQueueInput{QueueName: new("a"), Attributes: redrive("missing")}, fault.InvalidParameter, shown("missing") + "Dead letter target does not exist."},
+		{CreateQueueInput{QueueName: new("a"), Attributes: redrive("closed")}, fault.InvalidParameter, shown("closed") + "The RedriveAllowPolicy of the dead-letter queue does not permit this source queue."},
+		{CreateQueueInput{QueueName: new("a"), Attributes: redrive("x.fifo")}, fault.InvalidParameter, shown("x.fifo") + "Dead-letter queue must be same type of queue as the source."},
+		{CreateQueueInput{QueueName: new("a"), Tags: map[string]string{"": "v"}}, fault.InvalidParameter, ""},
+		{CreateQueueInput{QueueName: new("a"), Tags: map[string]string{"k": strings.Repeat("v", 257)}}, fault.InvalidParameter, ""},
 	} {
 		f := newFake("closed")
 		f.queues[arn.Queue(testRegion, testAccount, "closed")]["RedriveAllowPolicy"] = `{"redrivePermission":"denyAll"}`
@@ -52,7 +52,7 @@ func TestCreateQueueRefusals(t *testing.T) {
 
 func TestCreateQueue(t *testing.T) {
 	f := newFake("dlq")
-	out, err := newService(f).CreateQueue(t.Context(), newCall(), &CreateQueueInput{QueueName: "q", Attributes: map[string]string{
+	out, err := newService(f).CreateQueue(t.Context(), newCall(), &CreateQueueInput{QueueName: new("q"), Attributes: map[string]string{
 		"DelaySeconds": "05", "Policy": "", "KmsMasterKeyId": "k",
 		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dlq", "maxReceiveCount":"3"}`,
 	}})
@@ -123,7 +123,7 @@ func TestSendMessageRefusals(t *testing.T) {
 		kind fault.Kind
 		text string
 	}{
-		{SendMessageInput{QueueUrl: "q", MessageBody: "b"}, fault.InvalidAddress, "The address q is not valid for this endpoint."},
+		{SendMessageInput{QueueUrl: "http://h", MessageBody: "b"}, fault.QueueDoesNotExist, ""},
 		{SendMessageInput{QueueUrl: urlOf("none"), MessageBody: "\x00"}, fault.QueueDoesNotExist, ""},
 		{SendMessageInput{MessageBody: ""}, fault.MissingParameter, "The request must contain the parameter MessageBody."},
 		{SendMessageInput{MessageBody: "\x00"}, fault.InvalidMessageContents, invalidCharacters},
@@ -221,10 +221,10 @@ func TestSendMessageBatchPartial(t *testing.T) {
 			{Id: "good2", MessageId: "00000000-0000-0000-0000-000000000002", MD5OfMessageBody: "b8a9f715dbb64fd5c56e7783c6820a61"},
 		},
 		Failed: []BatchResultErrorEntry{
-			{Id: "long", Code: "InvalidParameterValue", Message: "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.", SenderFault: true},
+			{Id: "long", Code: "InvalidParameterValue", Message: "One or more parameters cannot be validated. Reason: Message must be shorter than 1024 bytes.", SenderFault: true},
 			{Id: "late", Code: "InvalidParameterValue", Message: "Value 1000 for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.", SenderFault: true},
 			{Id: "empty", Code: "InvalidParameterValue", Message: "The request must contain the parameter MessageBody.", SenderFault: true},
-			{Id: "bad", Code: "InvalidParameterValue", Message: invalidCharacters, SenderFault: true},
+			{Id: "bad", Code: "InvalidMessageContents", Message: invalidCharacters, SenderFault: true},
 		},
 	}
 	if diff := cmp.Diff(want, out); diff != "" {
@@ -453,7 +453,7 @@ func TestSetQueueAttributesRefusals(t *testing.T) {
 	_, err := newService(f).SetQueueAttributes(t.Context(), newCall(), &SetQueueAttributesInput{
 		QueueUrl: urlOf("q"), Attributes: map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:111111111111:x","maxReceiveCount":1}`},
 	})
-	wantFault(t, err, fault.InvalidAttributeValue, "")
+	wantFault(t, err, fault.InvalidParameter, "")
 }
 
 // What lists a thousand queues reserves memory before it walks through their names:

@@ -4,13 +4,13 @@ package sqs
 import "godwit.dev/godwit/internal/api"
 
 // The shapes of the operations. Fields are AWS's members; the tag `wire` says
-// what the Query protocol calls them where that differs, and which the
-// request must have. In inputs nil means absent; in outputs nil, and the empty
+// what the Query protocol calls them where that differs, in XML and in its JSON,
+// and which the request must have. In inputs nil means absent; in outputs nil, and the empty
 // string, are left out of the answer.
 
 // CreateQueueInput is the request of CreateQueue.
 type CreateQueueInput struct {
-	QueueName  string            `wire:"required"`
+	QueueName  *string           `wire:"required"`
 	Attributes map[string]string `wire:"name=Attribute,flat,key=Name,value=Value"`
 	Tags       map[string]string `json:"tags" wire:"name=Tag,flat,key=Key,value=Value"`
 }
@@ -40,7 +40,7 @@ type ListQueuesInput struct {
 
 // ListQueuesOutput is the answer of ListQueues.
 type ListQueuesOutput struct {
-	QueueUrls []string `wire:"name=QueueUrl,flat"`
+	QueueUrls []string `wire:"name=QueueUrl,flat,old=queueUrls"`
 	NextToken string
 }
 
@@ -166,7 +166,7 @@ type ReceiveMessageInput struct {
 
 // ReceiveMessageOutput is the answer of ReceiveMessage.
 type ReceiveMessageOutput struct {
-	Messages []Message `wire:"name=Message,flat"`
+	Messages []Message `wire:"name=Message,flat,old=messages"`
 }
 
 // Message is a received message.

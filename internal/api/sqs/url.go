@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -15,43 +16,70 @@ const (
 	queuePathStyle = "queue" // the first segment of /queue/<region>/<account>/<name>
 )
 
-// queueURL is the URL of a queue under the host that the caller used.
-func queueURL(call *api.Call, account, name string) string {
-	return call.Host + "/" + account + "/" + name
+// queueURL is the URL of a queue, which no queue of another region has: with a host
+// for queue URLs sqs.<region>.<host>, else the host that the caller used, with the
+// region in the path unless that host names it or it is the default one.
+func (s *Service) queueURL(call *api.Call, account, name string) string {
+	region, path := call.Region, "/"+account+"/"+name
+	scheme, host, _ := strings.Cut(call.Host, "://")
+	switch {
+	case s.urlHost != "":
+		return scheme + "://sqs." + region + "." + s.urlHost + portOf(host) + path
+	case regionOf(host) == region, region == s.region && regionOf(host) == "":
+		return call.Host + path
+	}
+	return call.Host + "/" + queuePathStyle + "/" + region + path
 }
 
-// queueOf finds the queue that a QueueUrl names: its account and name are the
-// last two segments of the path, whatever the host. Its region is the call's,
-// or the one that a path of the form /queue/<region>/<account>/<name> states.
+// regionOf is the region that a host of SQS names, as sqs.<region>.<domain> or
+// <region>.queue.<domain> does; empty: it names none.
+func regionOf(host string) string {
+	if service, region := api.HostParts(host); service == "sqs" {
+		return region
+	}
+	return ""
+}
+
+// portOf is the port of host[:port] with its colon; empty without one.
+func portOf(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		return host[i:]
+	}
+	return ""
+}
+
+// queueOf finds the queue that a QueueUrl names: by its name alone, the caller's, or
+// by the last two segments of a URL's path, its account and name, whatever the host.
+// Its region is the call's, or the one that a path of the form
+// /queue/<region>/<account>/<name> states, or a host of the form sqs.<region>.<domain>.
 //
-// Errors: fault.InvalidAddress for what is no queue's URL, and
-// fault.QueueDoesNotExist for a name that no queue can have.
+// Errors: fault.QueueDoesNotExist for what can be no queue's.
 func queueOf(call *api.Call, url string) (arn.ARN, error) {
 	rest, ok := strings.CutPrefix(url, "http://")
 	if !ok {
 		rest, ok = strings.CutPrefix(url, "https://")
 	}
-	host, path, found := strings.Cut(rest, "/")
-	if !ok || !found || host == "" {
-		return arn.ARN{}, invalidAddress(url)
+	if !ok {
+		return named(call.Region, call.Account, url)
 	}
-	region := call.Region
+	host, path, _ := strings.Cut(rest, "/")
+	region := cmp.Or(regionOf(host), call.Region)
 	first, last, _ := strings.Cut(path, "/")
 	if first == queuePathStyle {
 		region, path, _ = strings.Cut(last, "/")
 		first, last, _ = strings.Cut(path, "/")
 	}
-	if region == "" || !isAccount(first) || last == "" || strings.Contains(last, "/") {
-		return arn.ARN{}, invalidAddress(url)
-	}
-	if !isQueueName(strings.TrimSuffix(last, fifoSuffix)) || len(last) > maxNameBytes {
+	if host == "" || region == "" || !isAccount(first) {
 		return arn.ARN{}, fault.New(fault.QueueDoesNotExist, "")
 	}
-	return arn.Queue(region, first, last), nil
+	return named(region, first, last)
 }
 
-func invalidAddress(url string) error {
-	return fault.Newf(fault.InvalidAddress, "The address %s is not valid for this endpoint.", url)
+func named(region, account, name string) (arn.ARN, error) {
+	if !isQueueName(strings.TrimSuffix(name, fifoSuffix)) || len(name) > maxNameBytes {
+		return arn.ARN{}, fault.New(fault.QueueDoesNotExist, "")
+	}
+	return arn.Queue(region, account, name), nil
 }
 
 func isAccount(s string) bool {

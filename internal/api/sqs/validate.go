@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/fault"
@@ -166,13 +167,21 @@ func checkAttributeName(name string) error {
 	case hasPrefixFold(name, "aws."), hasPrefixFold(name, "amazon."):
 		return fault.New(fault.InvalidParameter, "You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use.")
 	}
-	for i := range len(name) {
-		if !isWord(name[i]) && name[i] != '.' {
+	for _, r := range name {
+		if !isWordRune(r) && r != '.' {
 			return fault.Newf(fault.InvalidParameter,
 				"The message attribute name '%s' is invalid. Attribute name can contain A-Z, a-z, 0-9, underscore (_), hyphen (-), and period (.) characters.", name)
 		}
 	}
 	return nil
+}
+
+// isWordRune is isWord, and true of letters and digits beyond ASCII.
+func isWordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isWord(byte(r))
+	}
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 func hasPrefixFold(s, prefix string) bool {
@@ -213,8 +222,8 @@ func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error)
 		return v.BinaryValue, nil
 	case text == "":
 		return refuse("The message %s attribute '%s' with type '%s' must use field 'String'.", kind, name, v.DataType)
-	case !validText(text):
-		return nil, fault.New(fault.InvalidMessageContents, invalidCharacters)
+	case !validText(text): // which is InvalidMessageContents in a body alone
+		return refuse(invalidCharacters)
 	case base == "Number" && !isNumber(text):
 		return refuse("Can't cast the value of message %s attribute '%s' to a number.", kind, name)
 	}

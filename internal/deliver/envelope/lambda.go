@@ -8,8 +8,8 @@ import (
 )
 
 // Lambda is the event that a subscribed function gets: one record, whose
-// members and their order are AWS's. It is signed with version 1, whatever the
-// topic's other subscribers get. It is whole if unsigned is nil.
+// members and their order are AWS's. It calls its signature version 1, whichever it is,
+// as AWS's does. It is whole if unsigned is nil.
 func Lambda(m *message.Message, o Issuer) (event []byte, unsigned *message.Unsigned) {
 	n := *m.Notice
 	dst := make([]byte, 0, len(m.Body)+len(m.Body)/8+2048)
@@ -35,8 +35,7 @@ func Lambda(m *message.Message, o Issuer) (event []byte, unsigned *message.Unsig
 	dst = append(dst, `,"Timestamp":"`...)
 	dst = append(appendTime(dst, m), '"')
 	if o.Key != [16]byte{} && n.SignatureVersion != 0 {
-		n.SignatureVersion = 1
-		unsigned = &message.Unsigned{Key: o.Key, Version: 1, Digest: digest(&message.Message{
+		unsigned = &message.Unsigned{Key: o.Key, Version: n.SignatureVersion, Digest: digest(&message.Message{
 			ID: m.ID, Sent: m.Sent, Body: m.Body, Notice: &n,
 		}, o)}
 		dst = append(dst, `,"SignatureVersion":"1","Signature":"`...)

@@ -202,12 +202,13 @@ func headerOf(r *deliver.Request) http.Header {
 		"Content-Type":    {contentType},
 		"User-Agent":      {UserAgent},
 		"Accept-Encoding": {"gzip,deflate"},
+		"Connection":      {"Keep-Alive"}, // HTTP/2 has none, and the transport leaves it out
 	}
 	// As AWS spells them; over HTTP/1.1 a receiver may care.
 	h["x-amz-sns-message-type"] = []string{r.Type()}
 	h["x-amz-sns-message-id"] = []string{uuid.UUID(r.Message.ID).String()}
 	h["x-amz-sns-topic-arn"] = []string{n.Topic}
-	if n.Kind == message.Notification {
+	if n.Kind != message.SubscriptionConfirmation {
 		h["x-amz-sns-subscription-arn"] = []string{n.Subscription}
 	}
 	if r.Raw() {
@@ -244,7 +245,7 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	if response.Body == http.NoBody {
 		return answer{response.StatusCode, response.Header}, nil
 	}
-	// The status has decided; nobody may make us wait for the rest.
+	// The status has decided; the rest of the body is not waited for.
 	timer := clock.System.AfterFunc(bodyTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, response.Body, bodyLimit)

@@ -114,6 +114,10 @@ func TestRequest(t *testing.T) {
 		}, map[string]string{
 			"Content-Type": "text/plain; charset=UTF-8", "x-amz-sns-message-type": "SubscriptionConfirmation",
 		}, "{\n  \"Type\" : \"SubscriptionConfirmation\""},
+		{"unsubscribed", func(r *deliver.Request) { r.Message.Notice.Kind = message.UnsubscribeConfirmation }, map[string]string{
+			"Content-Type": "text/plain; charset=UTF-8", "x-amz-sns-message-type": "UnsubscribeConfirmation",
+			"x-amz-sns-subscription-arn": "arn:aws:sns:us-east-1:000000000000:orders:6d6b8f6e-0000-4000-8000-000000000001",
+		}, "{\n  \"Type\" : \"UnsubscribeConfirmation\""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			head, body := wireRequest(t, tt.change)
@@ -121,6 +125,7 @@ func TestRequest(t *testing.T) {
 				t.Errorf("request line %q", head[0])
 			}
 			tt.want["User-Agent"], tt.want["Accept-Encoding"] = "Amazon Simple Notification Service Agent", "gzip,deflate"
+			tt.want["Connection"] = "Keep-Alive"
 			tt.want["x-amz-sns-message-id"] = "aa000000-0000-0000-0000-000000000001"
 			tt.want["x-amz-sns-topic-arn"] = "arn:aws:sns:us-east-1:000000000000:orders"
 			got := map[string]string{}

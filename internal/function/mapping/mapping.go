@@ -42,8 +42,8 @@ type Mapping struct {
 	Modified time.Time
 	Tags     map[string]string
 
-	change   string // the state that it passes through; empty: none
-	settleAt time.Time
+	change  string // the state that it passes through; empty: none
+	readyAt time.Time
 }
 
 // resourceType begins the resource of a mapping's ARN.
@@ -91,7 +91,7 @@ func (m *Mapping) Active() bool {
 type State struct {
 	shard    uint16
 	mappings map[arn.ARN]*Mapping
-	settling []*Mapping // the next one first
+	changing []*Mapping // the next one first
 }
 
 // New makes the empty state of a shard.
@@ -122,12 +122,12 @@ func (s *State) All(yield func(*Mapping) bool) {
 	}
 }
 
-// Create adds a mapping, which is being created until settleAt if it is enabled.
+// Create adds a mapping, which is being created until readyAt if it is enabled.
 // That there is none of its queue and function is the caller's to know.
-func (s *State) Create(now, settleAt time.Time, m Mapping, b *mutation.Batch) *Mapping {
+func (s *State) Create(now, readyAt time.Time, m Mapping, b *mutation.Batch) *Mapping {
 	m.Modified = now
 	if m.Enabled {
-		m.change, m.settleAt = Creating, settleAt
+		m.change, m.readyAt = Creating, readyAt
 	}
 	s.mappings[m.ARN] = &m
 	s.put(b, &m)
@@ -144,8 +144,8 @@ type Update struct {
 
 // Update changes a mapping. Errors: ResourceNotFound, ResourceInUse while another
 // change is under way.
-func (s *State) Update(now, settleAt time.Time, cmd Update, b *mutation.Batch) (*Mapping, error) {
-	m, err := s.settled(cmd.ARN, "update")
+func (s *State) Update(now, readyAt time.Time, cmd Update, b *mutation.Batch) (*Mapping, error) {
+	m, err := s.idle(cmd.ARN, "update")
 	if err != nil {
 		return nil, err
 	}
@@ -160,25 +160,25 @@ func (s *State) Update(now, settleAt time.Time, cmd Update, b *mutation.Batch) (
 	if cmd.Function != (arn.ARN{}) {
 		m.Function = cmd.Function
 	}
-	m.change, m.settleAt = change, settleAt
+	m.change, m.readyAt = change, readyAt
 	s.put(b, m)
 	return m, nil
 }
 
-// Delete begins to remove a mapping: it is gone once that has settled. Errors:
+// Delete begins to remove a mapping: it is gone once that is complete. Errors:
 // ResourceNotFound, ResourceInUse.
-func (s *State) Delete(now, settleAt time.Time, a arn.ARN, b *mutation.Batch) (*Mapping, error) {
-	m, err := s.settled(a, "delete")
+func (s *State) Delete(now, readyAt time.Time, a arn.ARN, b *mutation.Batch) (*Mapping, error) {
+	m, err := s.idle(a, "delete")
 	if err != nil {
 		return nil, err
 	}
-	m.change, m.settleAt, m.Modified = Deleting, settleAt, now
+	m.change, m.readyAt, m.Modified = Deleting, readyAt, now
 	s.put(b, m)
 	return m, nil
 }
 
-// settled finds a mapping that is not being changed.
-func (s *State) settled(a arn.ARN, verb string) (*Mapping, error) {
+// idle finds a mapping that is not being changed.
+func (s *State) idle(a arn.ARN, verb string) (*Mapping, error) {
 	m, err := s.Mapping(a)
 	if err == nil && m.change != "" {
 		return nil, ErrInUse.With(verb)
@@ -209,30 +209,30 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	return nil
 }
 
-// NextSettle is when Settle has something to do; ok is false if never.
-func (s *State) NextSettle() (at time.Time, ok bool) {
-	if len(s.settling) == 0 {
+// NextCompletion is when CompleteChanges has something to do; ok is false if never.
+func (s *State) NextCompletion() (at time.Time, ok bool) {
+	if len(s.changing) == 0 {
 		return time.Time{}, false
 	}
-	return s.settling[0].settleAt, true
+	return s.changing[0].readyAt, true
 }
 
-// Settle ends the changes of up to most mappings that are due, and returns which
+// CompleteChanges ends the changes of up to most mappings that are due, and returns which
 // they are.
-func (s *State) Settle(now time.Time, most int, b *mutation.Batch) (settled []arn.ARN) {
-	for len(settled) < most && b.Size() < mutation.StepBytes && len(s.settling) > 0 && !s.settling[0].settleAt.After(now) {
-		m := s.settling[0]
-		settled = append(settled, m.ARN)
+func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (completed []arn.ARN) {
+	for len(completed) < most && b.Size() < mutation.StepBytes && len(s.changing) > 0 && !s.changing[0].readyAt.After(now) {
+		m := s.changing[0]
+		completed = append(completed, m.ARN)
 		if m.change == Deleting {
-			s.settling = s.settling[1:]
+			s.changing = s.changing[1:]
 			delete(s.mappings, m.ARN)
 			b.Delete(s.key(m.ARN))
 			continue
 		}
-		m.change, m.settleAt = "", time.Time{}
+		m.change, m.readyAt = "", time.Time{}
 		s.put(b, m)
 	}
-	return settled
+	return completed
 }
 
 // A mapping is one record:
@@ -255,17 +255,17 @@ type record struct {
 	Modified int64             `json:"modified"` // Unix milliseconds
 	Tags     map[string]string `json:"tags,omitempty"`
 	Change   string            `json:"change,omitempty"`
-	SettleAt int64             `json:"settleAt,omitempty"` // Unix milliseconds
+	ReadyAt  int64             `json:"settleAt,omitempty"` // Unix milliseconds
 }
 
-// put writes a mapping and keeps the order of what is to settle.
+// put writes a mapping and keeps the order of the changes under way.
 func (s *State) put(b *mutation.Batch, m *Mapping) {
 	r := record{
 		Queue: m.Queue.String(), Function: m.Function.String(), Settings: m.Settings, Enabled: m.Enabled,
 		Modified: m.Modified.UnixMilli(), Tags: m.Tags, Change: m.change,
 	}
 	if m.change != "" {
-		r.SettleAt = m.settleAt.UnixMilli()
+		r.ReadyAt = m.readyAt.UnixMilli()
 	}
 	p, err := json.Marshal(r)
 	if err != nil {
@@ -276,14 +276,14 @@ func (s *State) put(b *mutation.Batch, m *Mapping) {
 }
 
 func (s *State) index(m *Mapping) {
-	s.settling = slices.DeleteFunc(s.settling, func(other *Mapping) bool { return other == m })
+	s.changing = slices.DeleteFunc(s.changing, func(other *Mapping) bool { return other == m })
 	if m.change == "" {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(s.settling, m, func(a, b *Mapping) int {
-		return cmp.Or(a.settleAt.Compare(b.settleAt), strings.Compare(a.ARN.Resource, b.ARN.Resource))
+	i, _ := slices.BinarySearchFunc(s.changing, m, func(a, b *Mapping) int {
+		return cmp.Or(a.readyAt.Compare(b.readyAt), strings.Compare(a.ARN.Resource, b.ARN.Resource))
 	})
-	s.settling = slices.Insert(s.settling, i, m)
+	s.changing = slices.Insert(s.changing, i, m)
 }
 
 // Prefix begins the keys of all mappings of a shard.
@@ -314,7 +314,7 @@ func (s *State) Load(key, value []byte) error {
 		Modified: time.UnixMilli(r.Modified).UTC(), Tags: r.Tags, change: r.Change,
 	}
 	if m.change != "" {
-		m.settleAt = time.UnixMilli(r.SettleAt).UTC()
+		m.readyAt = time.UnixMilli(r.ReadyAt).UTC()
 	}
 	s.mappings[m.ARN] = m
 	s.index(m)

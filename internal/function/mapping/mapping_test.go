@@ -65,7 +65,7 @@ func TestReloadEquals(t *testing.T) {
 			case 3:
 				_ = s.Tag(a, map[string]string{fmt.Sprint(rng.IntN(4)): "x"}, []string{fmt.Sprint(rng.IntN(4))}, b)
 			case 4:
-				s.Settle(now, 1+rng.IntN(3), b)
+				s.CompleteChanges(now, 1+rng.IntN(3), b)
 			}
 			d.write(t, b)
 		}
@@ -79,7 +79,7 @@ func TestReloadEquals(t *testing.T) {
 			if diff := cmp.Diff(s, again, cmp.AllowUnexported(State{}, Mapping{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d, read back (-was +is):\n%s", seed, diff)
 			}
-			got, want := again.Settle(now.Add(later), 100, b), s.Settle(now.Add(later), 100, b)
+			got, want := again.CompleteChanges(now.Add(later), 100, b), s.CompleteChanges(now.Add(later), 100, b)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: settled %v, not %v", seed, got, want)
 			}
@@ -101,14 +101,14 @@ func TestActive(t *testing.T) {
 	now := start
 	settle := func() {
 		t.Helper()
-		if s.Settle(now.Add(time.Second-1), 10, b) != nil {
+		if s.CompleteChanges(now.Add(time.Second-1), 10, b) != nil {
 			t.Error("it settled early")
 		}
 		now = now.Add(time.Second)
-		if at, ok := s.NextSettle(); !ok || !at.Equal(now) {
+		if at, ok := s.NextCompletion(); !ok || !at.Equal(now) {
 			t.Errorf("it settles at %v", at)
 		}
-		s.Settle(now, 10, b)
+		s.CompleteChanges(now, 10, b)
 	}
 	change := func(enabled bool) {
 		t.Helper()

@@ -154,7 +154,7 @@ func (w *world) at() (all []time.Duration) {
 func (w *world) create(name arn.ARN, deadLetter arn.ARN) {
 	w.t.Helper()
 	_, err := w.engine.CreateFunction(w.t.Context(), function.Create{
-		ARN: name, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", Settled: "2",
+		ARN: name, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", ReadyRevision: "2",
 		Config: function.Config{Package: "Image", TimeoutS: 3, MemoryMB: 128, DeadLetter: deadLetter},
 	}, nil)
 	w.must(err)

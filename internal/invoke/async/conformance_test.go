@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 			Service: "lambda",
 			Create: func(w *consumetest.World) {
 				_, err := w.Engine.CreateFunction(w.Context(), function.Create{
-					ARN: fn, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", Settled: "2",
+					ARN: fn, Code: function.Code{URL: "http://127.0.0.1:1"}, Revision: "1", ReadyRevision: "2",
 					Config: function.Config{Package: "Image", TimeoutS: 3, MemoryMB: 128, DeadLetter: consumetest.DeadLetters},
 				}, nil)
 				w.Must(err)

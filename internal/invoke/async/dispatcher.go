@@ -46,7 +46,7 @@ type Options struct {
 	// bounds those of one function: 100 unless given, and never more than its
 	// reserved concurrency.
 	Limit, FunctionLimit int
-	Events               invoke.Events     // nil: nobody watches
+	Events               invoke.Events     // may be nil
 	NewID                func() message.ID // of messages and chained events; random unless given
 }
 
@@ -86,7 +86,7 @@ func New(o Options) *Dispatcher {
 }
 
 // lease takes events of a function, and asks how many attempts at it may be under
-// way, so that nobody waits for the first one's end to know.
+// way, without waiting for the first one's end.
 func (d *Dispatcher) lease(ctx context.Context, name arn.ARN, most int) (all []consume.Work, more bool, err error) {
 	taken, more, err := d.engine.TakeEvents(name, most)
 	if len(taken) == 0 {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperMB is what the sandbox's own process may need beside the function.
-const keeperMB = 24
+// initMB is what the sandbox's own process may need beside the function.
+const initMB = 24
 
 // period is how long a function's share of the processors is counted for, in
 // microseconds: AWS's.
@@ -176,7 +176,7 @@ func (g controlGroups) make(megabytes, tmpMB int) (made group, err error) {
 		}
 	}()
 	if g.memory.dir != "" {
-		limit := strconv.Itoa((megabytes + keeperMB + tmpMB) << 20)
+		limit := strconv.Itoa((megabytes + initMB + tmpMB) << 20)
 		dir, err := made.add(g.memory, memoryFile(g.memory.v2), limit)
 		if err != nil {
 			return made, err
@@ -225,7 +225,7 @@ func write(dir, file, value string) error {
 // they may, without what is in /tmp. Memory that the kernel takes back when it needs
 // it, such as files that were read, does not count.
 func (m group) exceeds(megabytes int, tmpKB int64) bool {
-	limit := int64(megabytes+keeperMB) << 20
+	limit := int64(megabytes+initMB) << 20
 	all, held, shared := "memory.usage_in_bytes", []string{"total_rss"}, "total_shmem"
 	if m.v2 {
 		all, held, shared = "memory.current", []string{"anon", "slab_unreclaimable", "kernel_stack", "pagetables"}, "shmem"

@@ -137,7 +137,7 @@ func WithoutGroups(t *testing.T) {
 
 // What is in /tmp, and what the kernel takes back, is not the function's memory.
 func TestGroupExceeds(t *testing.T) {
-	const limit = (128 + keeperMB) << 20
+	const limit = (128 + initMB) << 20
 	for name, c := range map[string]struct {
 		v2         bool
 		all        int

@@ -74,7 +74,7 @@ func appendSystemAttributes(b []byte, r *shard.Received) []byte {
 		}
 	}
 	if r.FIFO {
-		b = appendMember(b, `,"SequenceNumber":`, message.SequenceNumber(r.Sequence))
+		b = appendMember(b, `,"SequenceNumber":`, message.NumberFrom(r.Origin, r.Sequence))
 	}
 	return append(b, '}')
 }

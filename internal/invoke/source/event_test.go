@@ -99,7 +99,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
 		}
-		if got := f.Matches([]byte(c.body)); got != c.want {
+		if got := f.matches(contentOf([]byte(c.body))); got != c.want {
 			t.Errorf("%s on %s: %t", c.pattern, c.body, got)
 		}
 	}
@@ -110,7 +110,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(`{"body":[{"prefix":"b"}]}`, `bc`)
 	f.Fuzz(func(_ *testing.T, pattern, body string) {
 		if f, err := CompileFilter(pattern); err == nil {
-			f.Matches([]byte(body))
+			f.matches(contentOf([]byte(body)))
 		}
 	})
 }

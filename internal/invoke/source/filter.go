@@ -56,11 +56,9 @@ func contentOf(body []byte) *content {
 	return c
 }
 
-// Matches reports whether a message's body is wanted. A pattern for JSON matches no
+// matches reports whether a message's body matches. A pattern for JSON matches no
 // plain text, and the reverse. Source: the Lambda developer guide, "Using event
 // filtering with an Amazon SQS event source".
-func (f *Filter) Matches(body []byte) bool { return f.matches(contentOf(body)) }
-
 func (f *Filter) matches(c *content) bool {
 	if f.body == '{' && !c.isJSON || f.body == '[' && c.isJSON || c.message == nil {
 		return false

@@ -44,7 +44,7 @@ type item struct {
 	record     []byte
 }
 
-// batch is what was received. Whoever delivers it keeps a virtual clock from moving,
+// batch is what was received. Its delivery keeps a virtual clock from moving,
 // until release.
 type batch struct {
 	items      []item
@@ -85,7 +85,7 @@ func (b *busy) end() {
 
 // poller takes messages for one mapping, as it was when the poller was made. It keeps
 // a virtual clock from moving but while it waits: for a message, for a batch to end,
-// or for what it lacks. Whoever ends such a wait begins to keep the clock.
+// or for what it lacks. What ends such a wait takes the hold of the clock.
 type poller struct {
 	*Pollers
 	mapping mapping.Mapping
@@ -243,7 +243,7 @@ func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
 }
 
 // pause rests, in real time, and until the queue or the function is made at most. The
-// first time it does not: what is lacking may have been made before anybody knew.
+// first time it does not: what is lacking may have been made before the poller waited.
 func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 	if p.lack(true) {
 		return
@@ -357,7 +357,7 @@ func (p *poller) visibility(ctx context.Context) (time.Duration, error) {
 	return cfg.Visibility, err
 }
 
-// sort adds what was received to a batch; what no filter wants is deleted.
+// sort adds what was received to a batch; what no filter matches is deleted.
 func (p *poller) sort(received []shard.Received, b *batch) {
 	var unwanted []string
 	for i := range received {

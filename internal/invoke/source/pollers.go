@@ -190,7 +190,7 @@ func (p *Pollers) follow(ctx context.Context, ending *sync.WaitGroup, a arn.ARN)
 	defer p.mu.Unlock()
 	if before := p.running[a]; before != nil {
 		if err == nil && before.serves(&m) && before.ctx.Err() == nil {
-			return // its change has settled
+			return // its change is complete
 		}
 		before.cancel()
 		delete(p.running, a)

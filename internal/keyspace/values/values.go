@@ -41,6 +41,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		_, err = layout.DecodeCounters(value)
 	case keyspace.KindDue, keyspace.KindHeld, keyspace.KindLease:
 		_, err = layout.DecodeState(key, value)
+	case keyspace.KindReturnedGroup:
+		_, _, err = layout.DecodeReturned(value)
 	case keyspace.KindListedGroup:
 		_, err = layout.DecodeListing(value)
 	case keyspace.KindMessage:

@@ -39,36 +39,38 @@ type pending struct {
 	Action
 }
 
-// lineID names a line.
-type lineID struct {
+// queueID names a queue.
+type queueID struct {
 	ID            // of the alarm
 	target string // what it tells
 }
 
-func (p *pending) line() lineID { return lineID{p.ID, p.ARN} }
+func (p *pending) actionQueue() queueID { return queueID{p.ID, p.ARN} }
 
-// line are the actions by which an alarm tells one target, of which the later ones
+// actionQueue holds the actions by which an alarm tells one target, of which the later ones
 // wait for the first. Lines do not wait for each other.
-type line struct {
-	lineID
+type actionQueue struct {
+	queueID
 	keys [][]byte // in the store, of the actions, the oldest first
 }
 
-// lines are those that have actions, each of them in ready or in later. Of an action
+// actionQueues are those with actions, each of them in ready or in later. Of an action
 // that waits memory keeps the key.
-type lines struct {
-	all   map[lineID]*line
+type actionQueues struct {
+	all   map[queueID]*actionQueue
 	sizes map[metrics.Owner]int // actions
-	ready []*line               // to be executed, the first one now
-	later []*line               // to be tried again from the next minute on
+	ready []*actionQueue        // to be executed, the first one now
+	later []*actionQueue        // to be tried again from the next minute on
 }
 
-func newLines() lines { return lines{all: map[lineID]*line{}, sizes: map[metrics.Owner]int{}} }
+func newActionQueues() actionQueues {
+	return actionQueues{all: map[queueID]*actionQueue{}, sizes: map[metrics.Owner]int{}}
+}
 
-func (ls *lines) add(id lineID, key []byte) {
+func (ls *actionQueues) add(id queueID, key []byte) {
 	l := ls.all[id]
 	if l == nil {
-		l = &line{lineID: id}
+		l = &actionQueue{queueID: id}
 		ls.all[id] = l
 		ls.ready = append(ls.ready, l)
 	}
@@ -76,11 +78,11 @@ func (ls *lines) add(id lineID, key []byte) {
 	ls.sizes[id.owner()]++
 }
 
-// retry makes the lines ready that were put off.
-func (ls *lines) retry() { ls.ready, ls.later = append(ls.ready, ls.later...), nil }
+// retry makes the queues ready that were put off.
+func (ls *actionQueues) retry() { ls.ready, ls.later = append(ls.ready, ls.later...), nil }
 
-// shorten takes the oldest action off a line.
-func (ls *lines) shorten(l *line) {
+// shorten takes the oldest action off a queue.
+func (ls *actionQueues) shorten(l *actionQueue) {
 	l.keys = l.keys[1:]
 	o := l.owner()
 	if ls.sizes[o]--; ls.sizes[o] == 0 {
@@ -92,17 +94,17 @@ func (ls *lines) shorten(l *line) {
 		}
 		return
 	}
-	delete(ls.all, l.lineID)
-	for _, list := range []*[]*line{&ls.ready, &ls.later} {
+	delete(ls.all, l.queueID)
+	for _, list := range []*[]*actionQueue{&ls.ready, &ls.later} {
 		if i := slices.Index(*list, l); i >= 0 {
 			*list = slices.Delete(*list, i, i+1)
 		}
 	}
 }
 
-// longest is the line of an owner with the most actions; of several, that with the
-// oldest one. There is a line.
-func (ls *lines) longest(o metrics.Owner) (longest *line) {
+// longest is the queue of an owner with the most actions; of several, that with the
+// oldest one. There is one.
+func (ls *actionQueues) longest(o metrics.Owner) (longest *actionQueue) {
 	for _, l := range ls.all {
 		if l.owner() != o {
 			continue
@@ -114,7 +116,7 @@ func (ls *lines) longest(o metrics.Owner) (longest *line) {
 	return longest
 }
 
-// Execute executes the actions that are due. A line whose oldest cannot be executed
+// Execute executes the actions that are due. A queue whose oldest cannot be executed
 // now waits for the next Tick.
 func (e *Engine) Execute(ctx context.Context) error {
 	e.executing.Lock()
@@ -152,12 +154,12 @@ func (e *Engine) Execute(ctx context.Context) error {
 	}
 }
 
-// first is the first line that is ready, and the key of its oldest action; nil:
+// first is the first queue that is ready, and the key of its oldest action; nil:
 // there is none.
-func (e *Engine) first() (l *line, key []byte) {
+func (e *Engine) first() (l *actionQueue, key []byte) {
 	e.shard.View(func() {
-		if len(e.lines.ready) > 0 {
-			l = e.lines.ready[0]
+		if len(e.actionQueues.ready) > 0 {
+			l = e.actionQueues.ready[0]
 			key = l.keys[0]
 		}
 	})
@@ -181,17 +183,17 @@ func (e *Engine) pending(key []byte) (p pending, err error) {
 
 var errUnreadable = errors.New("it cannot be read")
 
-// putOff has the first line that is ready wait.
-func (e *Engine) putOff(l *line) {
+// putOff has the first queue that is ready wait.
+func (e *Engine) putOff(l *actionQueue) {
 	e.shard.View(func() {
-		e.lines.ready = e.lines.ready[1:]
-		e.lines.later = append(e.lines.later, l)
+		e.actionQueues.ready = e.actionQueues.ready[1:]
+		e.actionQueues.later = append(e.actionQueues.later, l)
 	})
 }
 
-// end takes the oldest action of a line off the store and notes it in the history,
+// end takes the oldest action of a queue off the store and notes it in the history,
 // but for nil, one that cannot be read.
-func (e *Engine) end(l *line, p *pending, failure string) {
+func (e *Engine) end(l *actionQueue, p *pending, failure string) {
 	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
 		c := e.begin()
 		c.batch.Delete(l.keys[0])
@@ -200,7 +202,7 @@ func (e *Engine) end(l *line, p *pending, failure string) {
 			c.note(p.ID, a.Acted(p.ARN, failure, p.Message, p.Since, c.now))
 		}
 		c.apply()
-		e.lines.shorten(l)
+		e.actionQueues.shorten(l)
 		return nil
 	})
 }
@@ -225,13 +227,13 @@ func (e *Engine) giveUp() error {
 	}
 }
 
-// excess is the longest line of an owner that has too many actions, and the key of
-// its oldest; nil: nobody has.
-func (e *Engine) excess() (l *line, key []byte) {
+// excess is the longest queue of an owner that has too many actions, and the key of
+// its oldest; nil: no owner has.
+func (e *Engine) excess() (l *actionQueue, key []byte) {
 	e.shard.View(func() {
-		for o, n := range e.lines.sizes {
+		for o, n := range e.actionQueues.sizes {
 			if n > e.options.MaxWaiting {
-				l = e.lines.longest(o)
+				l = e.actionQueues.longest(o)
 				key = l.keys[0]
 				return
 			}

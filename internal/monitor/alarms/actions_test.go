@@ -116,7 +116,7 @@ func TestActionsAreTriedAgain(t *testing.T) {
 }
 
 // As many actions of an owner wait as the bound says. Beyond it the oldest of the
-// longest line is given up, which the history tells.
+// longest queue is given up, which the history tells.
 func TestWaitingActionsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.waiting = 4

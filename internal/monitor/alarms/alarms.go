@@ -46,7 +46,7 @@ type Options struct {
 	MaxAlarms int
 	// MaxWaiting is how many actions of an account's alarms in a region may wait for
 	// what cannot execute them now; 0 means 10,000. Beyond it the oldest of the
-	// longest line is given up.
+	// longest queue is given up.
 	MaxWaiting int
 	// Wake is called when there is an alarm that Tick should evaluate, and WakeShort
 	// when there is one for TickShort.
@@ -64,14 +64,14 @@ type Engine struct {
 	shard   *kernel.Shard  // whose lock guards what follows
 	reader  journal.Reader // sees what the shard has appended
 
-	alarms   map[ID]*alarm.Alarm
-	counts   map[metrics.Owner]int
-	sequence uint32    // tells apart what happens in a millisecond
-	latest   time.Time // of what was written
-	lines    lines
-	damaged  [][]byte // actions found when the process began, by their keys
+	alarms       map[ID]*alarm.Alarm
+	counts       map[metrics.Owner]int
+	sequence     uint32    // tells apart what happens in a millisecond
+	latest       time.Time // of what was written
+	actionQueues actionQueues
+	damaged      [][]byte // actions found when the process began, by their keys
 
-	executing sync.Mutex // held by whoever executes actions
+	executing sync.Mutex // held while actions are executed
 }
 
 // The keys of this package: the prefix of all, and what follows it.
@@ -100,7 +100,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 		o.MaxWaiting = 10_000
 	}
 	e := &Engine{
-		kernel: k, options: o, shard: k.Beside(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, lines: newLines(),
+		kernel: k, options: o, shard: k.Beside(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, actionQueues: newActionQueues(),
 	}
 	e.shard.Add(e)
 	return e
@@ -139,7 +139,7 @@ func (e *Engine) Load() error {
 				e.damaged = append(e.damaged, bytes.Clone(key))
 				return nil
 			}
-			e.lines.add(p.line(), bytes.Clone(key))
+			e.actionQueues.add(p.actionQueue(), bytes.Clone(key))
 			return nil
 		})
 	}
@@ -210,7 +210,7 @@ func (e *Engine) hasShort() (short bool) {
 
 // busy reports whether there is anything to do each minute.
 func (e *Engine) busy() (busy bool) {
-	e.shard.View(func() { busy = len(e.alarms) > 0 || len(e.lines.all) > 0 })
+	e.shard.View(func() { busy = len(e.alarms) > 0 || len(e.actionQueues.all) > 0 })
 	return busy
 }
 
@@ -235,8 +235,8 @@ type commit struct {
 
 // due is an action that the change makes due.
 type due struct {
-	line lineID
-	key  []byte
+	actionQueue queueID
+	key         []byte
 }
 
 func (e *Engine) begin() *commit { return &commit{e: e, now: e.shard.Time()} }
@@ -282,7 +282,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 			}
 			key := c.stamp([]byte{prefix, kindPending})
 			c.batch.Set(key, encode(p))
-			c.due = append(c.due, due{p.line(), key})
+			c.due = append(c.due, due{p.actionQueue(), key})
 		}
 	}
 	c.put(a)
@@ -298,7 +298,7 @@ func (c *commit) apply() {
 	c.batch.Set([]byte{prefix, kindLast}, binary.BigEndian.AppendUint32(nil, c.e.sequence))
 	c.e.shard.Batch.Append(&c.batch)
 	for _, d := range c.due {
-		c.e.lines.add(d.line, d.key)
+		c.e.actionQueues.add(d.actionQueue, d.key)
 	}
 	if c.now.After(c.e.latest) {
 		c.e.latest = c.now

@@ -16,7 +16,7 @@ import (
 // executes the actions of those whose state has become another. It asks for more
 // while there are alarms.
 func (e *Engine) EvaluateMinutes(at time.Time) (more bool, err error) {
-	e.shard.View(e.lines.retry)
+	e.shard.View(e.actionQueues.retry)
 	err = e.evaluateAll(at, false)
 	return e.busy(), err
 }

@@ -135,7 +135,7 @@ func (l *Logs) number(k []byte) (uint64, error) {
 // it.
 func (l *Logs) Latest() time.Time { return time.UnixMilli(int64(l.latest.Load())).UTC() }
 
-// apply writes a batch, and keeps the time of it. Whoever tells of it waits for the
+// apply writes a batch, and keeps the time of it. A caller that answers of it waits for the
 // log's Sync, without a lock.
 func (l *Logs) apply(b *mutation.Batch) {
 	if b.Len() == 0 {

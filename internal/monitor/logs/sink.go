@@ -36,7 +36,7 @@ type sink struct {
 	timer   bool
 	closed  bool
 
-	writing sync.Mutex // held by whoever writes
+	writing sync.Mutex // held while writing
 	dropped atomic.Int64
 }
 

@@ -103,7 +103,7 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 		d := &data[i]
 		r.set(d.Name, d.Unit, false, minute, false).Add(d.Value, float64(1+d.Again))
 	}
-	r.soil()
+	r.markDirty()
 	return true
 }
 
@@ -122,7 +122,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 			s.set.filled = true
 		}
 	}
-	r.soil()
+	r.markDirty()
 	return true
 }
 
@@ -141,11 +141,11 @@ func (r *Resource) add(d *Datapoint, fine bool) {
 	if fine {
 		d.Add(r.set(d.Name, d.Unit, true, d.Second, true))
 	}
-	r.soil()
+	r.markDirty()
 }
 
-// soil puts the resource on the list of what is to be written.
-func (r *Resource) soil() {
+// markDirty puts the resource on the list of what is to be written.
+func (r *Resource) markDirty() {
 	if r.dirty {
 		return
 	}
@@ -156,7 +156,7 @@ func (r *Resource) soil() {
 	r.store.wake()
 }
 
-// awake takes the resource off those that wait; it reports whether nobody else looks
+// awake takes the resource off those that wait; it reports whether no other goroutine looks
 // at it now.
 func (r *Resource) awake() bool {
 	r.store.guard.Lock(&r.mu)

@@ -209,7 +209,7 @@ func (s *Store) EachSteady(f func(r *Steady)) error {
 	return it.Close()
 }
 
-// EndAllSteady ends the runs that go on with what was written last: nobody tells when
+// EndAllSteady ends the runs that go on with what was written last: nothing tells when
 // they end.
 func (s *Store) EndAllSteady() error {
 	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1, true) })

@@ -51,7 +51,7 @@ type Store struct {
 	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	steady    steady
 	guard     *poison.Guard
-	flushing  sync.Mutex // held by whoever writes
+	flushing  sync.Mutex // held while writing
 	lookedAt  int64      // the minute of the last look for resources to let go of; under flushing
 	maintain  int64      // the minute of the last look for what is too old; under flushing
 	unlisted  int64      // the minute of the last look for series without points; under flushing
@@ -464,7 +464,7 @@ func (w *writer) release(r *Resource) {
 		latest = max(latest, m.latest)
 	}
 	if kept == 0 && !r.dirty && !r.waiting {
-		// Whoever gets it anew does not know what has been written of these minutes.
+		// A new one does not know what has been written of these minutes.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
 		r.gone = true

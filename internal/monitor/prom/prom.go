@@ -140,14 +140,14 @@ func (c *capped[V]) of(name arn.ARN) *V {
 		}
 		v = new(V)
 		c.named[name.Own()] = v
-		c.tellOthers()
+		c.reportOther()
 	}
 	return v
 }
 
-// tellOthers tells those who are counted as other whether to ask for counts of their
+// reportOther tells those who are counted as other whether to ask for counts of their
 // own, under mu.
-func (c *capped[V]) tellOthers() {
+func (c *capped[V]) reportOther() {
 	if c.leave != nil {
 		c.leave(&c.other, len(c.named) < c.limit)
 	}
@@ -161,7 +161,7 @@ func (c *capped[V]) forget(name arn.ARN) {
 		c.leave(v, true)
 	}
 	delete(c.named, name)
-	c.tellOthers()
+	c.reportOther()
 }
 
 // other is the name of what has no series of its own.

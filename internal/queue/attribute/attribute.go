@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The attributes that an owner sets.
@@ -31,7 +32,7 @@ const (
 	FifoThroughputLimit           = "FifoThroughputLimit"
 )
 
-// The attributes that a queue tells and nobody sets.
+// The attributes that are computed and cannot be set.
 const (
 	QueueArn                              = "QueueArn"
 	CreatedTimestamp                      = "CreatedTimestamp"
@@ -67,6 +68,7 @@ type rule struct {
 	fifo     fifoRule
 	min, max int                                  // of an integer, when parse is nil and values is empty
 	values   []string                             // of an enumeration
+	boolean  bool                                 // true or false, in any case
 	parse    func(name, v string) (string, error) // gives the canonical form
 	def      string                               // "" when there is no default
 	readOnly bool
@@ -92,9 +94,9 @@ var table = map[string]rule{
 	Policy:                        {parse: canonicalPolicy},
 	KmsMasterKeyID:                {parse: canonicalKeyID},
 	KmsDataKeyReusePeriodSeconds:  {min: 60, max: 86400, def: "300"},
-	SqsManagedSseEnabled:          {values: []string{trueText, falseText}, def: trueText},
-	FifoQueue:                     {fifo: fifoOnly, values: []string{trueText}, def: falseText},
-	ContentBasedDeduplication:     {fifo: fifoOnly, values: []string{trueText, falseText}, def: falseText},
+	SqsManagedSseEnabled:          {boolean: true, def: trueText},
+	FifoQueue:                     {fifo: fifoOnly, parse: canonicalKind, def: falseText},
+	ContentBasedDeduplication:     {fifo: fifoOnly, boolean: true, def: falseText},
 	DeduplicationScope:            {fifo: fifoKnown, values: []string{scopeQueue, scopeGroup}, def: scopeQueue},
 	FifoThroughputLimit:           {fifo: fifoKnown, values: []string{limitPerQueue, limitPerGroup}, def: limitPerQueue},
 
@@ -136,7 +138,7 @@ func Default(name string) (value string, ok bool) {
 //
 // Errors: InvalidAttributeName for an attribute that does not exist, is
 // read-only, or is not for this kind of queue; InvalidAttributeValue;
-// OverLimit for a policy beyond its limits.
+// InvalidParameter for a RedrivePolicy; OverLimit for a policy beyond its limits.
 func Canonical(name, value string, fifo bool) (string, error) {
 	r, ok := table[name]
 	if !ok || r.readOnly {
@@ -156,6 +158,12 @@ func Canonical(name, value string, fifo bool) (string, error) {
 		return "", nil
 	case r.parse != nil:
 		return r.parse(name, value)
+	case r.boolean:
+		v, ok := boolean(value)
+		if !ok {
+			return "", ErrValue.With(name)
+		}
+		return v, nil
 	case r.values != nil:
 		if !slices.Contains(r.values, value) {
 			return "", ErrValue.With(name)
@@ -188,6 +196,32 @@ func Normalize(request map[string]string, fifo bool) (map[string]string, error) 
 		}
 	}
 	return set, nil
+}
+
+// boolean gives the canonical form of a boolean, which may be written in any case.
+func boolean(s string) (string, bool) {
+	switch {
+	case strings.EqualFold(s, trueText):
+		return trueText, true
+	case strings.EqualFold(s, falseText):
+		return falseText, true
+	}
+	return "", false
+}
+
+// IsTrue reports whether the value of a boolean attribute says yes.
+func IsTrue(value string) bool { return strings.EqualFold(value, trueText) }
+
+// canonicalKind reads FifoQueue, of a FIFO queue: it stays one.
+func canonicalKind(name, value string) (string, error) {
+	v, ok := boolean(value)
+	switch {
+	case !ok:
+		return "", ErrValue.With(name)
+	case v == falseText:
+		return "", ErrKind
+	}
+	return v, nil
 }
 
 // integer reads a number written in decimal digits alone.

@@ -63,6 +63,8 @@ func TestCanonicalAccepts(t *testing.T) {
 		{"RedriveAllowPolicy", `{"redrivePermission":"denyAll","sourceQueueArns":[]}`, false, `{"redrivePermission":"denyAll"}`},
 		{"RedriveAllowPolicy", `{"sourceQueueArns":["` + dlq + `","` + dlq + `2"],"redrivePermission":"byQueue"}`, false, `{"redrivePermission":"byQueue","sourceQueueArns":["` + dlq + `","` + dlq + `2"]}`},
 		{"FifoQueue", "true", true, "true"},
+		{"FifoQueue", "True", true, "true"},
+		{"ContentBasedDeduplication", "FALSE", true, "false"},
 		{"ContentBasedDeduplication", "true", true, "true"},
 		{"ContentBasedDeduplication", "false", true, "false"},
 		{"DeduplicationScope", "queue", true, "queue"},
@@ -123,7 +125,8 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"Policy", `{"Statement":` + actions(8) + `}`, false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
 		{"Policy", statements(`{"Action":7}`, `null`, `"x"`, principals(1), actions(8)), false, fault.OverLimit, "8 actions were found in a statement from the submitted policy, max allowed is 7"},
 		{"Policy", statements(principals(50), `{"Principal":{"AWS":"111111111111"}}`), false, fault.OverLimit, "51 Principals were found, maximum allowed is 50."},
-		{"FifoQueue", "false", true, fault.InvalidAttributeValue, ""},
+		{"FifoQueue", "maybe", true, fault.InvalidAttributeValue, ""},
+		{"FifoQueue", "False", true, fault.InvalidAttributeValue, "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported."},
 		{"DeduplicationScope", "group", true, fault.InvalidAttributeValue, ""},
 		{"FifoThroughputLimit", "", true, fault.InvalidAttributeValue, ""},
 
@@ -141,18 +144,18 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"DeduplicationScope", "queue", false, fault.InvalidAttributeName, "You can specify the DeduplicationScope only when FifoQueue is set to true."},
 		{"FifoThroughputLimit", "perQueue", false, fault.InvalidAttributeName, "You can specify the FifoThroughputLimit only when FifoQueue is set to true."},
 
-		{"RedrivePolicy", "no", false, fault.InvalidAttributeValue, redrive("no", "Redrive policy is not a valid JSON map.")},
-		{"RedrivePolicy", `{} {}`, false, fault.InvalidAttributeValue, redrive("{} {}", "Redrive policy is not a valid JSON map.")},
-		{"RedrivePolicy", `{}`, false, fault.InvalidAttributeValue, redrive("{}", "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `"}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"`+dlq+`"}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":null}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":null}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":0}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":0}`, "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":"1001"}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":"1001"}`, "Invalid value for maxReceiveCount: 1001, valid values are from 1 to 1000 both inclusive.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":1.5}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":1.5}`, "Invalid value for maxReceiveCount: 1.5, valid values are from 1 to 1000 both inclusive.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":7,"maxReceiveCount":1}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":7,"maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
-		{"RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, false, fault.InvalidAttributeValue, redrive(`{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, "Only SQS queues are valid resources for deadLetterTargetArn.")},
-		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + dlq + `","maxReceiveCount":1}`, false, fault.InvalidAttributeValue, redrive(`{"DeadLetterTargetArn":"`+dlq+`","maxReceiveCount":1}`, "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")},
+		{"RedrivePolicy", "no", false, fault.InvalidParameter, redrive("no", "Redrive policy is not a valid JSON map.")},
+		{"RedrivePolicy", `{} {}`, false, fault.InvalidParameter, redrive("{} {}", "Redrive policy is not a valid JSON map.")},
+		{"RedrivePolicy", `{}`, false, fault.InvalidParameter, redrive("{}", "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `"}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`"}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":null}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":null}`, "Redrive policy does not contain mandatory attribute: maxReceiveCount.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":0}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":0}`, "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":"1001"}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":"1001"}`, "Invalid value for maxReceiveCount: 1001, valid values are from 1 to 1000 both inclusive.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"` + dlq + `","maxReceiveCount":1.5}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"`+dlq+`","maxReceiveCount":1.5}`, "Invalid value for maxReceiveCount: 1.5, valid values are from 1 to 1000 both inclusive.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":7,"maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":7,"maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"dlq","maxReceiveCount":1}`, "Invalid value for deadLetterTargetArn.")},
+		{"RedrivePolicy", `{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"deadLetterTargetArn":"arn:aws:sns:us-east-1:000000000000:t","maxReceiveCount":1}`, "Only SQS queues are valid resources for deadLetterTargetArn.")},
+		{"RedrivePolicy", `{"DeadLetterTargetArn":"` + dlq + `","maxReceiveCount":1}`, false, fault.InvalidParameter, redrive(`{"DeadLetterTargetArn":"`+dlq+`","maxReceiveCount":1}`, "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount].")},
 
 		{"RedriveAllowPolicy", "[]", false, fault.InvalidAttributeValue, allow("[]", format)},
 		{"RedriveAllowPolicy", "{}", false, fault.InvalidAttributeValue, allow("{}", format)},
@@ -250,25 +253,25 @@ func TestCheck(t *testing.T) {
 		{
 			self,
 			map[string]string{"RedrivePolicy": policy(dlq + ".fifo")},
-			fault.InvalidAttributeValue,
+			fault.InvalidParameter,
 			refuses(dlq+".fifo", "Dead-letter queue must be same type of queue as the source."),
 		},
 		{
 			fifo,
 			map[string]string{"RedrivePolicy": policy(dlq)},
-			fault.InvalidAttributeValue,
+			fault.InvalidParameter,
 			refuses(dlq, "Dead-letter queue must be same type of queue as the source."),
 		},
 		{
 			self,
 			map[string]string{"RedrivePolicy": policy("arn:aws:sqs:us-east-1:111111111111:dlq")},
-			fault.InvalidAttributeValue,
+			fault.InvalidParameter,
 			refuses("arn:aws:sqs:us-east-1:111111111111:dlq", "Dead-letter target owner should be same as the source."),
 		},
 		{
 			self,
 			map[string]string{"RedrivePolicy": policy("arn:aws:sqs:eu-west-1:000000000000:dlq")},
-			fault.InvalidAttributeValue,
+			fault.InvalidParameter,
 			refuses("arn:aws:sqs:eu-west-1:000000000000:dlq", "Dead-letter target must be in same region as the source."),
 		},
 		{self, map[string]string{"KmsMasterKeyId": "k", "SqsManagedSseEnabled": "false"}, 0, ""},
@@ -328,7 +331,7 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	for _, attrs := range []map[string]string{{"DelaySeconds": "x"}, {"MaximumMessageSize": "x"}, {"RedrivePolicy": "x"}} {
-		if _, err := attribute.Config(attrs); fault.KindOf(err) != fault.InvalidAttributeValue {
+		if _, err := attribute.Config(attrs); fault.KindOf(err) != fault.InvalidAttributeValue && fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("Config(%v): %v; want an invalid attribute value", attrs, err)
 		}
 	}
@@ -365,7 +368,7 @@ func FuzzDocuments(f *testing.F) {
 		for _, name := range []string{attribute.RedrivePolicy, attribute.RedriveAllowPolicy, attribute.Policy} {
 			c, err := attribute.Canonical(name, doc, false)
 			if err != nil {
-				if kind := fault.KindOf(err); kind != fault.InvalidAttributeValue && kind != fault.OverLimit {
+				if kind := fault.KindOf(err); kind != fault.InvalidAttributeValue && kind != fault.InvalidParameter && kind != fault.OverLimit {
 					t.Fatalf("%s %q: %v", name, doc, err)
 				}
 				continue

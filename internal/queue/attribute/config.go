@@ -12,7 +12,8 @@ import (
 // and region; one kind of encryption is on at a time; the limit by message
 // group needs deduplication by message group.
 //
-// Errors: InvalidAttributeName (encryption), InvalidAttributeValue.
+// Errors: InvalidAttributeName (encryption), InvalidParameter (the RedrivePolicy),
+// InvalidAttributeValue.
 func Check(self arn.ARN, attrs map[string]string) error {
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
@@ -40,7 +41,7 @@ func Check(self arn.ARN, attrs map[string]string) error {
 // Config gives a queue's canonical attributes, with defaults for those that
 // are absent, in the form that the state machine goes by.
 //
-// Errors: InvalidAttributeValue for a map that Canonical did not make.
+// Errors: InvalidAttributeValue or InvalidParameter for a map that Canonical did not make.
 func Config(attrs map[string]string) (queue.Config, error) {
 	var c queue.Config
 	for _, f := range [...]struct {

@@ -31,8 +31,7 @@ const (
 
 // ParseRedrive reads a RedrivePolicy: an object of deadLetterTargetArn and
 // maxReceiveCount, both required, the count a number or a string. Its error is
-// an InvalidAttributeValue. Whether the target suits a queue is Check's
-// affair.
+// an InvalidParameter. Whether the target suits a queue is for Check.
 func ParseRedrive(doc string) (Redrive, error) {
 	fail := func(rule *fault.Rule, more ...any) (Redrive, error) {
 		return Redrive{}, rule.With(append([]any{doc}, more...)...)

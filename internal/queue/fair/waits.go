@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Wait is what a tenant has waiting: messages that nobody holds, and those of them
+// Wait is what a tenant has waiting: messages that are not leased, and those of them
 // that are delayed, or were received and returned.
 type Wait struct{ Messages, Scheduled int64 }
 

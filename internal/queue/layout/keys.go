@@ -55,8 +55,11 @@ const (
 	KindHistory Kind = Kind(keyspace.Histories)       // sequence → history of attempts
 	KindGroup   Kind = Kind(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
 	KindListed  Kind = Kind(keyspace.ListedGroups)    // sequence of the first message of a group that gives some → listing
-	KindHeld    Kind = Kind(keyspace.HeldMessages)    // lane, sequence → state of a returned message of a group that blocks
-	KindTenant  Kind = Kind(keyspace.Tenants)         // lane of a tenant of a fair queue → what it has waiting
+	// The groups of a FIFO queue whose first messages came back are listed apart, in the
+	// order in which these did: due time, turn → lane, sequence.
+	KindReturned Kind = Kind(keyspace.ReturnedGroups)
+	KindHeld     Kind = Kind(keyspace.HeldMessages) // lane, sequence → state of a returned message of a group that blocks
+	KindTenant   Kind = Kind(keyspace.Tenants)      // lane of a tenant of a fair queue → what it has waiting
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -97,6 +100,9 @@ func (k *Keys) Tenant(lane Lane) []byte { return k.sequence(KindTenant, uint64(l
 
 // Listed is the key of a group's listing, under the sequence of its first message.
 func (k *Keys) Listed(seq uint64) []byte { return k.sequence(KindListed, seq) }
+
+// Returned is the key of a group that is listed by when its first message came back.
+func (k *Keys) Returned(due int64, turn uint64) []byte { return k.timed(KindReturned, due, turn) }
 
 // History is the key of a delivery's history of attempts.
 func (k *Keys) History(seq uint64) []byte { return k.sequence(KindHistory, seq) }
@@ -174,6 +180,15 @@ func (k *Keys) laneFrom(kind Kind, lane Lane, from uint64) Span {
 func (k *Keys) ListedFrom(seq uint64) Span {
 	s := keyspace.Prefix(k.kind(KindListed))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, seq)
+	return s
+}
+
+// ReturnedFrom spans the groups that are listed by when their first messages came back,
+// from (due, turn) on.
+func (k *Keys) ReturnedFrom(due int64, turn uint64) Span {
+	s := keyspace.Prefix(k.kind(KindReturned))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
+	s.Lower = binary.BigEndian.AppendUint64(s.Lower, turn)
 	return s
 }
 

@@ -43,9 +43,15 @@ type State struct {
 	Lane     Lane
 	Tenant   Lane // the group's, wherever the message stands; MainLane without one
 	Flags    Flags
+	// Turn tells the messages of a FIFO queue that came back in the same moment apart:
+	// it grows with each that is received. 0: it was received by an older version.
+	Turn uint64
 }
 
-const stateSize = 8 + 8 + 8 + 8 + 4 + 4 + 8 + 8 + 1
+const (
+	stateSize = 8 + 8 + 8 + 8 + 4 + 4 + 8 + 8 + 1
+	turnSize  = 8
+)
 
 // Is reports whether a flag is set.
 func (s *State) Is(f Flags) bool { return s.Flags&f != 0 }
@@ -65,15 +71,26 @@ func (s *State) Append(buf []byte) []byte {
 	buf = binary.BigEndian.AppendUint32(buf, s.Epoch)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Lane))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(s.Tenant))
-	return append(buf, byte(s.Flags))
+	buf = append(buf, byte(s.Flags))
+	if s.Turn != 0 {
+		buf = binary.BigEndian.AppendUint64(buf, s.Turn)
+	}
+	return buf
 }
 
 // DecodeState reads the record of a State at its key.
 func DecodeState(key, p []byte) (State, error) {
-	if len(key) < 8 || len(p) != stateSize {
+	if len(key) < 8 || len(p) != stateSize && len(p) != stateSize+turnSize {
 		return State{}, fmt.Errorf("%w: state of %d bytes", ErrCorrupt, len(p))
 	}
+	var turn uint64
+	if len(p) > stateSize {
+		if turn = binary.BigEndian.Uint64(p[stateSize:]); turn == 0 {
+			return State{}, fmt.Errorf("%w: state without a turn", ErrCorrupt)
+		}
+	}
 	return State{
+		Turn:     turn,
 		Sequence: KeySequence(key),
 		Due:      int64(binary.BigEndian.Uint64(p)),
 		Sent:     int64(binary.BigEndian.Uint64(p[8:])),
@@ -98,18 +115,29 @@ type Counters struct {
 	LowDelayed uint64 // nor one of the delayed lane below this
 	Grouped    uint64 // fresh messages of all groups
 	Returned   uint64 // in groups that block
-	Listed     uint64 // groups that something can be received from
+	Listed     uint64 // groups that something can be received from, but for
+	Back       uint64 // those of a FIFO queue whose first messages came back
+	Turn       uint64 // the latest of a FIFO queue; 0: it was not used by this version
 }
 
-func (c *Counters) all() [10]*uint64 {
+func (c *Counters) all() [12]*uint64 {
 	return [...]*uint64{
 		&c.Next, &c.Head, &c.Fresh, &c.Scheduled, &c.Leased, &c.LowMain, &c.LowDelayed, &c.Grouped, &c.Returned, &c.Listed,
+		&c.Back, &c.Turn,
 	}
 }
 
+// always is how many counters each queue has; the rest FIFO queues alone.
+const always = 10
+
 // Append encodes the counters.
 func (c *Counters) Append(buf []byte) []byte {
-	for _, n := range c.all() {
+	all := c.all()
+	n := len(all)
+	if c.Back == 0 && c.Turn == 0 {
+		n = always
+	}
+	for _, n := range all[:n] {
 		buf = binary.AppendUvarint(buf, *n)
 	}
 	return buf
@@ -117,7 +145,10 @@ func (c *Counters) Append(buf []byte) []byte {
 
 // DecodeCounters reads what Append wrote.
 func DecodeCounters(p []byte) (c Counters, err error) {
-	for _, n := range c.all() {
+	for i, n := range c.all() {
+		if i == always && len(p) == 0 {
+			break
+		}
 		v, size := binary.Uvarint(p)
 		if size <= 0 {
 			return Counters{}, fmt.Errorf("%w: counters", ErrCorrupt)
@@ -160,6 +191,23 @@ func DecodeListing(p []byte) (Listing, error) {
 	}, nil
 }
 
+// PutReturned writes the record of a group that is listed by when its first message came
+// back: its lane, and that message's sequence.
+func PutReturned(b *mutation.Batch, key []byte, lane Lane, seq uint64) {
+	var buf [16]byte
+	binary.BigEndian.PutUint64(buf[:], uint64(lane))
+	binary.BigEndian.PutUint64(buf[8:], seq)
+	b.Set(key, buf[:])
+}
+
+// DecodeReturned reads what PutReturned wrote.
+func DecodeReturned(p []byte) (lane Lane, seq uint64, err error) {
+	if len(p) != 16 {
+		return 0, 0, fmt.Errorf("%w: listing of %d bytes", ErrCorrupt, len(p))
+	}
+	return Lane(binary.BigEndian.Uint64(p)), binary.BigEndian.Uint64(p[8:]), nil
+}
+
 // PutWait writes what a tenant has waiting at a key; nothing has no record.
 func PutWait(b *mutation.Batch, key []byte, w fair.Wait) {
 	if w.Messages == 0 {
@@ -185,7 +233,7 @@ func DecodeWait(p []byte) (w fair.Wait) {
 
 // PutState writes a state at a key.
 func PutState(b *mutation.Batch, key []byte, s *State) {
-	var buf [stateSize]byte
+	var buf [stateSize + turnSize]byte
 	b.Set(key, s.Append(buf[:0]))
 }
 

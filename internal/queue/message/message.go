@@ -3,11 +3,14 @@
 package message
 
 import (
+	"cmp"
 	"crypto/md5" //nolint:gosec // the SQS protocol's checksum, not a protection
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // ErrCorrupt reports stored bytes that are no record of a message.
@@ -109,6 +112,24 @@ type Notice struct {
 
 // SequenceNumber writes a sequence as AWS does, in 20 digits.
 func SequenceNumber(n uint64) string { return fmt.Sprintf("1%019d", n) }
+
+// legacyOrigin is where the sequence numbers of all queues and topics once began.
+const legacyOrigin = 10_000_000_000_000_000_000
+
+// NewOrigin chooses where the sequence numbers of a queue or topic begin, by its ARN and
+// the number of its life: far from where those of any other do, so that nobody takes
+// numbers of two for the same. It is a number of 20 digits with room for 10^18 more.
+func NewOrigin(arn string, life uint64) uint64 {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(arn), life))
+	const low, room = 11_000_000_000_000_000_000, 6_000_000_000_000_000_000
+	return low + binary.BigEndian.Uint64(sum[:])%room
+}
+
+// NumberFrom writes a sequence as AWS does, in 20 digits, counted from an origin; 0 is
+// the one that all had before each got its own.
+func NumberFrom(origin, n uint64) string {
+	return strconv.FormatUint(cmp.Or(origin, legacyOrigin)+n, 10)
+}
 
 // Seal computes the digests that SQS answers to senders and receivers.
 func (m *Message) Seal() {

@@ -57,7 +57,13 @@ func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
 		return left, false
 	}
 	i, _ := w.Find(x)
-	w.items = slices.Insert(w.items, w.from+i, x)
+	if w.from > 0 && i < n/2 { // into the room of what was taken
+		copy(w.items[w.from-1:], w.items[w.from:w.from+i])
+		w.from--
+		w.items[w.from+i] = x
+	} else {
+		w.items = slices.Insert(w.items, w.from+i, x)
+	}
 	if n < most {
 		return left, false
 	}

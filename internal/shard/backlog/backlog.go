@@ -222,7 +222,7 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 		retries = retries || l.Receives > 1
 	}
 	more = found.Err == nil && sh.Available(qs, sh.Now())
-	qs.Consumption.Readied = more // it knows; no need to tell it again
+	qs.Consumption.Readied = more // the consumer knows; no need to notify it again
 	if retries {
 		sh.Readable() // for the histories
 	}
@@ -249,7 +249,7 @@ func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int6
 	}
 }
 
-// Current reports whether there is still somebody to make a delivery to: that its
+// Current reports whether a delivery still has a recipient: that its
 // subscription has not been deleted since it was taken.
 func (e *Backlogs) Current(d *Delivery) (current bool) {
 	if d.Shard.Generation.Load() == d.generation {
@@ -281,7 +281,7 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	d.History.Signature, d.History.cause = d.Signature, d.Cause
 	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
-		// Leased by nobody else: it fails only where the subscription was deleted.
+		// The lease is ours: it fails only where the subscription was deleted.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: due.UnixMilli(), History: true})
 	})
 }
@@ -318,7 +318,7 @@ func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]De
 	ok := false
 	sh := e.shardOfSubscription(sub)
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.RestOn(sh.Log.Last())
+		tx.DependOn(sh.Log.Last())
 		s, found := sh.Topics.Deliverable(sub)
 		if ok = found; ok {
 			if qs := sh.BacklogOf(s); qs != nil {
@@ -461,8 +461,21 @@ func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Mes
 	return m
 }
 
+// ForStandard takes out of a topic's message what a standard queue does not get: the id
+// by which a FIFO queue tells it from others and, as with AWS, a FIFO topic's group.
+func ForStandard(m *message.Message, topic arn.ARN) {
+	m.Dedup = ""
+	if topic.FIFO() {
+		m.Group = ""
+	}
+}
+
 // incoming is m as it enters a queue for a delivery, which ends in a state.
 func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
+	// A dead letter keeps its group, to go back into its place.
+	if t, _, _ := d.Subscription.ARN.SplitSubscription(); m != nil && !dest.FIFO() && state != DeliveryDeadLetter {
+		ForStandard(m, t)
+	}
 	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
 }
 
@@ -494,7 +507,7 @@ func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh 
 	return e.WithCatalog(ctx, sub, f)
 }
 
-// Backlogs is the module of what waits for somebody of ours to take it: the
+// Backlogs is the module of what waits for one of the server's consumers: the
 // backlogs of subscriptions, and the queues of functions' events.
 type Backlogs struct {
 	*transfer.Transfers
@@ -579,7 +592,7 @@ type module struct {
 func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
-		// Whether these attempts reached anybody is unknown: they are made again.
+		// Whether these attempts reached their endpoints is unknown: they are made again.
 		for _, l := range qs.Machine.Leases() {
 			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
 			sh.CommitMuch()

@@ -125,7 +125,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 	}
 	rest, _ := sh.Run(false, func(tx *kernel.Tx) error {
 		qs.Consumption.Low = max(qs.Consumption.Low, low)
-		tx.RestOn(sh.Log.Last())
+		tx.DependOn(sh.Log.Last())
 		return nil
 	})
 	if leased != 0 && (oldest == 0 || leased < oldest) {
@@ -191,12 +191,12 @@ func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscr
 		}
 		qs := sh.BacklogOf(sub)
 		if qs == nil {
-			tx.RestOn(sh.Log.Last())
+			tx.DependOn(sh.Log.Last())
 			return nil
 		}
 		sh.Readable()
 		err := f(sh, sub, qs)
-		tx.RestOn(sh.Log.Last()) // with what f has handed over already
+		tx.DependOn(sh.Log.Last()) // with what f has handed over already
 		return err
 	})
 }
@@ -396,7 +396,7 @@ func (e *Backlogs) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, e
 	return d, err
 }
 
-// waitingRecord reads the record of a message that nobody has.
+// waitingRecord reads the record of a message that is not leased.
 func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) {
 	if _, leased := qs.Machine.Leased(id.Sequence); leased {
 		return nil, ErrUnderWay

@@ -81,19 +81,19 @@ func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier stri
 }
 
 // CreateFunction makes a function of a zip, or of none if its code is a URL. Its
-// incarnation and the time at which it settles are given by the shard. Errors:
+// incarnation and the time at which it is complete are given by the shard. Errors:
 // ResourceConflict, CodeStorageExceeded, InsufficientStorage.
 func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
 	check := func(sh *Shard) error { return sh.Functions.CheckCreate(cmd.ARN) }
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
 		sh.Meta.Incarnation++
-		cmd.Incarnation, cmd.SettleAt = sh.Meta.Incarnation, sh.settleAt()
+		cmd.Incarnation, cmd.ReadyAt = sh.Meta.Incarnation, sh.readyAt()
 		f, v, err := sh.Functions.Create(sh.Time(), cmd, &sh.Batch)
 		if err != nil {
 			return FunctionInfo{}, err
 		}
 		info := functionInfo(f, v)
-		sh.settleAtOnce()
+		sh.completeAtOnce()
 		return info, nil
 	})
 	return info, e.TellCreation(cmd.ARN, err)
@@ -120,13 +120,13 @@ func (e *Functions) UpdateFunctionConfiguration(ctx context.Context, cmd functio
 }
 
 func (sh *Shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
-	cmd.SettleAt = sh.settleAt()
+	cmd.ReadyAt = sh.readyAt()
 	f, v, err := sh.Functions.Update(sh.Time(), cmd, &sh.Batch)
 	if err != nil {
 		return FunctionInfo{}, err
 	}
 	info := functionInfo(f, v)
-	sh.settleAtOnce()
+	sh.completeAtOnce()
 	return info, nil
 }
 
@@ -165,28 +165,28 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 	return info, err
 }
 
-// settleAt is when what begins now settles.
-func (sh *Shard) settleAt() time.Time {
+// readyAt is when a change that begins now is complete.
+func (sh *Shard) readyAt() time.Time {
 	return sh.Time().Add(sh.engine.options.Updates)
 }
 
-// settleAtOnce finishes, where changes take no time, what the command under way has
-// begun: who has its answer can rely on it.
-func (sh *Shard) settleAtOnce() {
+// completeAtOnce finishes, where changes take no time, what the command under way has
+// begun: a caller that has its answer can rely on it.
+func (sh *Shard) completeAtOnce() {
 	if sh.engine.options.Updates == 0 {
-		sh.dropUploads(sh.Functions.Settle(sh.Time(), settleStep, &sh.Batch)...)
+		sh.dropUploads(sh.Functions.CompleteChanges(sh.Time(), completionStep, &sh.Batch)...)
 	}
 }
 
-// settleStep bounds how many functions one command settles.
-const settleStep = 256
+// completionStep bounds for how many functions one command completes changes.
+const completionStep = 256
 
-// settleFunctions finishes the creations and updates that are due.
-func (sh *Shard) settleFunctions() {
-	if at, ok := sh.Functions.NextSettle(); !ok || at.After(sh.Time()) {
+// completeFunctions finishes the creations and updates that are due.
+func (sh *Shard) completeFunctions() {
+	if at, ok := sh.Functions.NextCompletion(); !ok || at.After(sh.Time()) {
 		return
 	}
-	sh.dropUploads(sh.Functions.Settle(sh.Time(), settleStep, &sh.Batch)...)
+	sh.dropUploads(sh.Functions.CompleteChanges(sh.Time(), completionStep, &sh.Batch)...)
 	sh.CatalogChanged(sh.Commit(true))
 }
 
@@ -502,16 +502,16 @@ func (m module) Load() error {
 }
 
 func (m module) NextDue() (at int64) {
-	if settle, ok := m.sh.mappings.NextSettle(); ok {
-		at = settle.UnixMilli()
+	if next, ok := m.sh.mappings.NextCompletion(); ok {
+		at = next.UnixMilli()
 	}
-	if settle, ok := m.sh.Functions.NextSettle(); ok && (at == 0 || settle.UnixMilli() < at) {
-		at = settle.UnixMilli()
+	if next, ok := m.sh.Functions.NextCompletion(); ok && (at == 0 || next.UnixMilli() < at) {
+		at = next.UnixMilli()
 	}
 	return at
 }
 
 func (m module) Tick(int64) {
-	m.sh.settleFunctions()
-	m.sh.settleMappings()
+	m.sh.completeFunctions()
+	m.sh.completeMappings()
 }

@@ -73,7 +73,7 @@ func TestFunctionLifecycle(t *testing.T) {
 	serves(first, "active")
 	reopen()
 	serves(first, "active")
-	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", Settled: "updated"}
+	update := function.Update{ARN: f, Code: &function.Code{SHA256: sha256.Sum256(second)}, Revision: "updating", ReadyRevision: "updated"}
 	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // The asynchronous invocations of a function wait in a queue of its own, in the
 // function's shard. It is a backlog, like a subscription's: "ready again" is the
 // next attempt, and what is known of the attempts so far is the history beside
-// the message. Whoever runs functions is its consumer.
+// the message. The dispatcher of package invoke/async is its consumer.
 
 // QueuedEvent is an event of a function's queue, leased to the consumer until it
 // says what became of it.
@@ -211,7 +211,7 @@ func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
 	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(ev.Queued.Sequence), progress)
-		// Leased by nobody else: it fails only where the function was deleted.
+		// The lease is ours: it fails only where the function was deleted.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: due.UnixMilli(), History: true})
 	})
 }

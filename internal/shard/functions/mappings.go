@@ -26,7 +26,7 @@ func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mappi
 // has its answer can rely on it.
 func (sh *Shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.Updates == 0 {
-		sh.mappings.Settle(sh.Time(), settleStep, &sh.Batch)
+		sh.mappings.CompleteChanges(sh.Time(), completionStep, &sh.Batch)
 	}
 	sh.tellMapping(a)
 }
@@ -55,7 +55,7 @@ func (e *Functions) CreateMapping(ctx context.Context, m mapping.Mapping) (made 
 		if e.Full() {
 			return kernel.ErrFull
 		}
-		made = *sh.mappings.Create(sh.Time(), sh.settleAt(), m, &sh.Batch)
+		made = *sh.mappings.Create(sh.Time(), sh.readyAt(), m, &sh.Batch)
 		sh.mappingChanged(m.ARN)
 		return nil
 	})
@@ -128,7 +128,7 @@ func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 		return made, err
 	}
 	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
-		return sh.mappings.Update(sh.Time(), sh.settleAt(), cmd, &sh.Batch)
+		return sh.mappings.Update(sh.Time(), sh.readyAt(), cmd, &sh.Batch)
 	})
 }
 
@@ -136,7 +136,7 @@ func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 // ResourceInUse.
 func (e *Functions) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
 	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
-		return sh.mappings.Delete(sh.Time(), sh.settleAt(), a, &sh.Batch)
+		return sh.mappings.Delete(sh.Time(), sh.readyAt(), a, &sh.Batch)
 	})
 }
 
@@ -187,14 +187,14 @@ func (e *Functions) Mappings(ctx context.Context) (all []mapping.Mapping, err er
 	return all, nil
 }
 
-// settleMappings finishes the changes of mappings that are due.
-func (sh *Shard) settleMappings() {
-	if at, ok := sh.mappings.NextSettle(); !ok || at.After(sh.Time()) {
+// completeMappings finishes the changes of mappings that are due.
+func (sh *Shard) completeMappings() {
+	if at, ok := sh.mappings.NextCompletion(); !ok || at.After(sh.Time()) {
 		return
 	}
-	settled := sh.mappings.Settle(sh.Time(), settleStep, &sh.Batch)
+	completed := sh.mappings.CompleteChanges(sh.Time(), completionStep, &sh.Batch)
 	sh.CatalogChanged(sh.Commit(true))
-	for _, a := range settled {
+	for _, a := range completed {
 		sh.tellMapping(a)
 	}
 }

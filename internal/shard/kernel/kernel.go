@@ -184,7 +184,7 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 		if c := tx.Commit(); c != nil && changed {
 			sh.CatalogChanged(c)
 		}
-		tx.RestOn(sh.LastCatalogCommit)
+		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
 	return cmp.Or(err, ctx.Err())

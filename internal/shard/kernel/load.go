@@ -12,7 +12,7 @@ import (
 
 // Load reads the state: what exists, counters and leases, but no messages. It
 // then takes over: each shard gets a new epoch, transfers that a crash
-// interrupted are settled, and deliveries that were under way are due again.
+// interrupted are reconciled, and deliveries that were under way are due again.
 func (e *Kernel) Load() error {
 	for _, sh := range e.every() {
 		if err := sh.load(); err != nil {

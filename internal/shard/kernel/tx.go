@@ -21,7 +21,7 @@ type Tx struct {
 	done   bool
 }
 
-// Emitter tells somebody of what a command did, after its commit and outside of the
+// Emitter emits an event of what a command did, after its commit and outside of the
 // locks. It may be called while other commands run, and before those that came earlier.
 type Emitter interface{ Emit() }
 
@@ -97,8 +97,8 @@ func (sh *Shard) AwaitCatalog() {
 	c.Wait()
 }
 
-// RestOn says what the answer rests on if the command changes nothing.
-func (tx *Tx) RestOn(c *journal.Commit) { tx.rest = c }
+// DependOn sets the commit that the answer waits for if the command changes nothing.
+func (tx *Tx) DependOn(c *journal.Commit) { tx.rest = c }
 
 // Commit appends what the command has changed so far, as one atomic unit, and sees
 // to what follows from it; nil if that is nothing.

@@ -101,9 +101,9 @@ func TestAgeWithoutPoison(t *testing.T) {
 	everything := func(times int) {
 		for range times {
 			for range many/10 + 1 {
-				a.receive("q", 10, 0)
+				a.receive("q", 10, time.Millisecond) // or the same ones came again
 			}
-			a.pass(time.Millisecond) // or the same ones came again
+			a.pass(time.Millisecond)
 		}
 	}
 	everything(2)

@@ -2,6 +2,7 @@ package queues
 
 import (
 	"encoding/binary"
+	"time"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/dedup"
@@ -23,10 +24,28 @@ func dedupKey(shard uint16, minute int64, inc layout.Incarnation, id dedup.ID) [
 
 func dedupPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
 
+// ScopeChange is a change of DeduplicationScope, which comes into force later.
+type ScopeChange struct {
+	At      int64 `json:"at"`                // epoch milliseconds
+	ByGroup bool  `json:"byGroup,omitempty"` // the scope in force before it is messageGroup
+}
+
+// scopeDelay is how long a change of DeduplicationScope takes to come into force: AWS
+// gives an attribute as long as that.
+const scopeDelay = int64(60 * time.Second / time.Millisecond)
+
+// dedupByGroup reports whether a message is now told from others of its group only.
+func (qs *Queue) dedupByGroup(now int64) bool {
+	if c := qs.Record.Scope; c != nil && now-c.At < scopeDelay {
+		return c.ByGroup
+	}
+	return qs.Machine.Config().GroupDedup
+}
+
 // dedupOf is the id of a message in the scope of its queue.
-func (qs *Queue) dedupOf(m *message.Message) dedup.ID {
+func (qs *Queue) dedupOf(now int64, m *message.Message) dedup.ID {
 	group := ""
-	if qs.Machine.Config().GroupDedup {
+	if qs.dedupByGroup(now) {
 		group = m.Group
 	}
 	return dedup.NewID(group, m.Dedup)
@@ -49,7 +68,7 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing) func(i int) Se
 	found, ids := make([]SendResult, len(msgs)), make([]dedup.ID, len(msgs))
 	for i := range msgs {
 		if msgs[i].Message.Dedup != "" {
-			ids[i] = qs.dedupOf(msgs[i].Message)
+			ids[i] = qs.dedupOf(now, msgs[i].Message)
 			found[i] = sh.Recall(sh.recent(qs, now), qs.dedupScope(), now, ids[i])
 		}
 	}
@@ -105,7 +124,7 @@ func (sh *Shard) LoadWindow(life layout.Incarnation, now int64) *dedup.Window {
 
 // Original finds the message of a FIFO queue that m is a duplicate of.
 func (sh *Shard) Original(qs *Queue, now int64, m *message.Message) SendResult {
-	return sh.Recall(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(m))
+	return sh.Recall(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(now, m))
 }
 
 // Recall finds what a queue or topic has accepted under an id.
@@ -135,7 +154,7 @@ func (sh *Shard) recallFrom(minute int64, life layout.Incarnation, now int64, id
 // SurelyNew reports that a FIFO queue has not accepted a message before, in
 // this command neither. In rare cases it is false for one that is new.
 func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
-	id := qs.dedupOf(m)
+	id := qs.dedupOf(now, m)
 	for _, c := range sh.recent(qs, now).Candidates(now, id) {
 		if c.Added || sh.recallFrom(c.Minute, qs.dedupScope(), now, id).Duplicate {
 			return false
@@ -147,7 +166,7 @@ func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 // Remember notes what a FIFO queue accepted, as part of the command under way.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
-		sh.Note(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(m), r)
+		sh.Note(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(now, m), r)
 	}
 }
 

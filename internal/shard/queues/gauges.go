@@ -76,7 +76,7 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err er
 		if len(groups.Noisy) > 0 {
 			g.QuietOldestAge = sh.oldestAge(qs, now, groups.Noisy)
 		}
-		tx.RestOn(sh.Log.Last())
+		tx.DependOn(sh.Log.Last())
 		return nil
 	})
 	return g, rest, err

@@ -2,10 +2,10 @@ package queues_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -45,13 +45,13 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (deleted[0] == nil) != !errors.Is(changed[0], queues.ErrHandle) {
+		if (deleted[0] == nil) != (fault.KindOf(changed[0]) != fault.ReceiptHandleIsInvalid) {
 			t.Errorf("delete says %v and change says %v", deleted[0], changed[0])
 		}
 		return deleted[0]
 	}
 	old := receive()
-	if err := use("other", old); !errors.Is(err, queues.ErrHandle) {
+	if err := use("other", old); fault.KindOf(err) != fault.ReceiptHandleIsInvalid {
 		t.Errorf("in another queue: %v", err)
 	}
 	if err := e.DeleteQueue(ctx, shardtest.QueueARN("mine")); err != nil {
@@ -60,7 +60,7 @@ func TestHandleOfAnotherQueue(t *testing.T) {
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("mine")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := use("mine", old); !errors.Is(err, queues.ErrHandle) {
+	if err := use("mine", old); fault.KindOf(err) != fault.ReceiptHandleIsInvalid {
 		t.Errorf("in another life of the queue: %v", err)
 	}
 	handle := receive()

@@ -32,7 +32,7 @@ func (e *Queues) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResu
 	sh := e.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.RestOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
+		tx.DependOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
 		results, err = sh.send(a, msgs)
 		return err
 	})
@@ -71,6 +71,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		})
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
+	}
+	for i := range results {
+		results[i].Origin = qs.Record.Origin
 	}
 	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
 	sh.Sent(qs, now, sh.sizes)
@@ -130,12 +133,13 @@ type waiter struct {
 // Found is what a receive found.
 type Found struct {
 	queue  *Queue // that they are of; nil without any
+	origin uint64 // of its sequence numbers, if it is a FIFO queue
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
 	Err    error
 }
 
-// waiterList is the line of receives that wait at a queue.
+// waiterList is the queue of receives that wait for messages.
 type waiterList struct{ first, last *waiter }
 
 func (l *waiterList) push(w *waiter) {
@@ -202,7 +206,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	var w *waiter
 	rest, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
-		tx.RestOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
+		tx.DependOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
 		return err
 	})
 	if err != nil {
@@ -286,7 +290,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		}
 		if len(r.Leases) > 0 {
 			if fifo {
-				return Found{queue: qs, Leases: r.Leases, Commit: sh.Log.Last()}
+				return Found{queue: qs, origin: qs.Record.Origin, Leases: r.Leases, Commit: sh.Log.Last()}
 			}
 			var newest uint64
 			for i := range r.Leases {
@@ -298,7 +302,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			return Found{}
 		}
 		if round == receiveRounds {
-			sh.timerBy(qs, now+1) // whoever waits is served by the next tick
+			sh.timerBy(qs, now+1) // waiting receives are served by the next tick
 			sh.Arm()
 			return Found{}
 		}
@@ -353,7 +357,7 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	}
 }
 
-// requeue undoes leases that nobody saw.
+// requeue undoes leases that no client has seen.
 func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return
@@ -371,14 +375,14 @@ func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	})
 }
 
-// unreadable is a leased message that nobody can be given, and why.
+// unreadable is a leased message whose record cannot be read, and why.
 type unreadable struct {
 	lease queue.Lease
 	err   error
 }
 
 // quarantine keeps messages that cannot be read or signed leased until the next start,
-// so that they are in nobody's way.
+// so that they do not block others.
 func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	gone := false
 	sh.View(func() {
@@ -386,7 +390,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 			return
 		}
 		for _, u := range all {
-			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // a lease that is over is nobody's
+			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // the lease may be over
 		}
 		sh.Touch(qs)
 	})
@@ -405,7 +409,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 		return nil, nil, nil
 	}
 	qs := found.queue
-	names := layout.NewKeys(sh.ID, qs.Incarnation)
+	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
@@ -439,7 +443,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
 		})
 		if m.FirstReceived != 0 {
@@ -467,7 +471,7 @@ func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) 
 			return nil
 		}
 		if !ok {
-			return ErrHandle
+			return ErrHandle.With(handles[i])
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.Delete{Handle: h})
 		if errors.Is(err, queue.ErrExpired) {
@@ -504,7 +508,7 @@ func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []Visibi
 			return ErrMessageGone.With(c.Handle)
 		}
 		if !ok {
-			return ErrHandle
+			return ErrHandle.With(c.Handle)
 		}
 		_, err := sh.Do(qs, sh.Meta.Now, queue.ChangeVisibility{Handle: h, Timeout: c.Timeout.Milliseconds()})
 		switch {
@@ -537,8 +541,8 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 			return err
 		}
 		catalog = sh.LastCatalogCommit
-		if fifo { // that nothing changes may rest on what somebody else did
-			tx.RestOn(sh.Log.Last())
+		if fifo { // that nothing changes may depend on another command
+			tx.DependOn(sh.Log.Last())
 		}
 		sh.Now()
 		errs = make([]error, n)

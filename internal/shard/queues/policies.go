@@ -16,7 +16,7 @@ import (
 // set and when it is loaded, and evaluated for each delivery: by the commit that
 // publishes, and by every transfer out of a subscription's backlog. A change
 // therefore holds for deliveries that wait. Requests of clients are not held
-// against it: nobody has proved yet who they are.
+// against it: requests are not authenticated yet.
 
 // SnsService is how a topic's deliveries introduce themselves.
 const SnsService = "sns.amazonaws.com"
@@ -34,7 +34,7 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 	if doc == "" {
 		return nil, nil
 	}
-	p, err := policy.Parse(doc)
+	p, err := policy.ParseLoose(doc)
 	if err != nil {
 		return nil, errQueuePolicy
 	}
@@ -51,7 +51,7 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 var errQueuePolicy = attribute.ErrValue.With(attribute.Policy)
 
 // loadPolicy compiles a stored policy. One that is not understood, which an
-// older version let in, lets nobody in.
+// older version let in, admits no one.
 func (qs *Queue) loadPolicy(e *Queues) {
 	p, err := ParseQueuePolicy(qs.Record.Attributes[attribute.Policy])
 	if err != nil {

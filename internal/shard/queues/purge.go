@@ -20,8 +20,8 @@ const (
 
 // PurgeQueue removes all messages of a queue, those in flight included, at a
 // cost that does not depend on how many there are: the queue begins a new
-// incarnation and the records of the old one are dropped by range. Receives
-// that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
+// incarnation and the records of the old one are dropped by range. What was accepted
+// may be sent again, and sequence numbers go on. Receives that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
 func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 	return e.WithCatalog(ctx, a, func(sh *Shard) error {
 		old, err := sh.Lookup(a)
@@ -34,9 +34,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		sh.Meta.Incarnation++
 		record := *old.Record
-		if record.First == 0 {
-			record.First = record.Incarnation
-		}
+		record.First = 0 // what was accepted is forgotten with the messages
 		record.Incarnation, record.Purged = layout.Incarnation(sh.Meta.Incarnation), now
 		former := record.Former[max(0, len(record.Former)-FormerKept+1):]
 		record.Former = append(slices.Clone(former), old.Incarnation)
@@ -46,7 +44,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		sh.Drop(old)
 		qs := sh.newQueue(a, &record, old.Machine.Config())
 		qs.Machine.ContinueFrom(&old.Machine)
-		qs.waiters, qs.dedup = waiters, old.dedup
+		qs.waiters = waiters
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs
 		}

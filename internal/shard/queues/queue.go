@@ -63,7 +63,7 @@ type Shard struct {
 	engine   *Queues
 	Queues   map[arn.ARN]*Queue
 	Backlogs map[layout.Incarnation]*Queue
-	Counters map[layout.Incarnation][]byte // while the shard is loaded: those that nobody has claimed
+	Counters map[layout.Incarnation][]byte // while the shard is loaded: those without an owner yet
 	Timers   sorted.Heap[*Queue]
 
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
@@ -112,6 +112,9 @@ func (m module) Load() error {
 func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range InOrder(maps.Values(sh.Queues)) {
+		if qs.Machine.Stale() {
+			_, _ = sh.ask(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
+		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
 			sh.CommitMuch()
@@ -242,7 +245,7 @@ func (sh *Shard) Reconcile(qs *Queue) {
 		return
 	}
 	if qs.Machine.Empty() && !qs.Emptied {
-		sh.rest(qs)
+		sh.hibernate(qs)
 	}
 	now := sh.Now()
 	if qs.waiters.first != nil {
@@ -265,9 +268,9 @@ func (sh *Shard) Reconcile(qs *Queue) {
 // emptiedKept is how many empty queues of a shard keep their memory.
 const emptiedKept = 32
 
-// rest notes that a queue is empty, and takes the memory of the one that has been
+// hibernate notes that a queue is empty, and takes the memory of the one that has been
 // so for longest.
-func (sh *Shard) rest(qs *Queue) {
+func (sh *Shard) hibernate(qs *Queue) {
 	last := &sh.emptied[sh.nextEmptied]
 	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
 	if old := *last; old != nil {

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
@@ -45,9 +46,14 @@ type QueueRecord struct {
 	// that purges ended, the latest last.
 	Purged int64                `json:"purged,omitempty"` // epoch milliseconds
 	Former []layout.Incarnation `json:"former,omitempty"`
-	// First is the first incarnation of a queue that was purged: deduplication
-	// goes on across purges.
+	// First is the incarnation under which a queue remembers what it accepted, if that
+	// is not its own. Older versions went on with the first across purges.
 	First layout.Incarnation `json:"first,omitempty"`
+	// Origin is where the queue's sequence numbers begin; 0: where those of all queues
+	// did in older versions.
+	Origin uint64 `json:"origin,omitempty"`
+	// Scope is a change of DeduplicationScope that may not be in force yet.
+	Scope *ScopeChange `json:"scope,omitempty"`
 }
 
 const queueRecordVersion = 1
@@ -107,6 +113,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		sh.Meta.Incarnation++
 		qs := sh.newQueue(spec.ARN.Own(), &QueueRecord{
 			Incarnation: layout.Incarnation(sh.Meta.Incarnation),
+			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
 			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.WriteQueue(qs)
@@ -231,7 +238,7 @@ func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error)
 		if err == nil {
 			cfg = qs.Machine.Config()
 		}
-		tx.RestOn(sh.LastCatalogCommit)
+		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
 	return cfg, err
@@ -271,6 +278,9 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		}
 		record := *qs.Record
 		record.Attributes, record.Modified = merged, sh.Now()
+		if cfg.GroupDedup != qs.Machine.Config().GroupDedup {
+			record.Scope = &ScopeChange{At: record.Modified, ByGroup: qs.dedupByGroup(record.Modified)}
+		}
 		qs.Record, qs.Policy = &record, compiled
 		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, cfg.DeadLetter)
 		if _, err := sh.Do(qs, sh.Meta.Now, queue.Configure{Config: cfg}); err != nil {

@@ -16,9 +16,9 @@ var (
 
 	// Of messages.
 	ErrInFlight      = fault.NewRule(fault.OverLimit, "queues: too many messages in flight")
-	ErrHandle        = fault.NewRule(fault.ReceiptHandleIsInvalid, "queues: no receipt handle of the queue")
-	ErrHandleExpired = fault.NewRule(fault.InvalidParameter, "queues: the receipt handle has expired") // the handle
-	ErrMessageGone   = fault.NewRule(fault.InvalidParameter, "queues: the message is gone")            // the handle
+	ErrHandle        = fault.NewRule(fault.ReceiptHandleIsInvalid, "queues: no receipt handle of the queue") // the handle
+	ErrHandleExpired = fault.NewRule(fault.InvalidParameter, "queues: the receipt handle has expired")       // the handle
+	ErrMessageGone   = fault.NewRule(fault.InvalidParameter, "queues: the message is gone")                  // the handle
 	ErrNotInFlight   = fault.NewRule(fault.MessageNotInflight, "queues: the message is not in flight")
 	ErrVisibility    = fault.NewRule(fault.InvalidParameter, "queues: the visibility timeout would be too long in all") // the timeout in seconds
 	ErrInFlightAgain = fault.NewRule(fault.OverLimit, "queues: too many messages in flight for another")

@@ -23,6 +23,7 @@ type QueueInfo struct {
 type SendResult struct {
 	ID       message.ID // the message's, or, of a duplicate, the original's
 	Sequence uint64
+	Origin   uint64 // of the queue's sequence numbers: see message.NumberFrom
 	// Duplicate: a message with the same deduplication id was accepted before.
 	// Nothing was added.
 	Duplicate bool
@@ -52,9 +53,8 @@ type ReceiveRequest struct {
 	// the receive waits for some, and then fails with limit.ErrFull. A receive that
 	// waits for a message reserves nothing. Nil: they take any amount.
 	Memory *limit.Reservation
-	// Waiting is told that the receive begins to wait for a message, and that it does
-	// no longer, in that very moment. It is called under a shard's lock: it must be
-	// quick, and not call the engine. Nil: nobody wants to know.
+	// Waiting is called when the receive begins to wait for a message and when it stops,
+	// under a shard's lock: it must be quick, and not call the engine. May be nil.
 	Waiting func(is bool)
 }
 
@@ -62,6 +62,7 @@ type ReceiveRequest struct {
 type Received struct {
 	*message.Message
 	Sequence      uint64
+	Origin        uint64 // of the queue's sequence numbers: see message.NumberFrom
 	ReceiptHandle string
 	Receives      int   // including this one, and those in queues that it was moved here from
 	FirstReceived int64 // epoch milliseconds

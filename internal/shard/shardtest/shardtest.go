@@ -143,7 +143,7 @@ func FunctionConfig() function.Config {
 func CreateFunction(name string, zip []byte) function.Create {
 	return function.Create{
 		ARN: FunctionARN(name), Config: FunctionConfig(), Code: function.Code{SHA256: sha256.Sum256(zip)},
-		Revision: "created", Settled: "active",
+		Revision: "created", ReadyRevision: "active",
 	}
 }
 

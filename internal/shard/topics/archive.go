@@ -12,7 +12,7 @@ import (
 
 // A FIFO topic with an archive policy keeps what is published to it, in the
 // order of time and sequence, as a fan-out that has not begun. What is too old
-// goes as one range, an hour late at most; until then nobody is shown it.
+// goes as one range, an hour late at most; until then it is hidden.
 
 const (
 	archiveRest = int64(time.Hour / time.Millisecond) // between two looks for what is too old

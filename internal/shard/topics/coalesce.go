@@ -26,13 +26,13 @@ type Publisher struct {
 // the turn publishes for those of the same topic that wait behind it, in one
 // command, so that a busy topic locks its queues' shards, looks for its
 // subscriptions and writes its queues' counters once for many messages, which
-// then stand side by side. Who comes alone waits for nobody, and nobody for more
+// then stand side by side. A single publisher does not wait, and none waits for more
 // than fits into about one commit.
 type PublishCoalescer struct {
 	shard *Shard
 
 	Mu      sync.Mutex // guards what follows
-	Busy    bool       // somebody has the turn
+	Busy    bool       // a publisher makes a command
 	Waiting []*Publisher
 	Reach   map[arn.ARN]*int // the deliveries of a publication of late, by topic
 }
@@ -75,7 +75,7 @@ func (l *PublishCoalescer) join(p *Publisher) []*Publisher {
 	return l.coalesce(p)
 }
 
-// Leave notes the reach of a topic and gives the turn to whoever has waited longest.
+// Leave notes the reach of a topic and hands over to the publisher that has waited longest.
 func (l *PublishCoalescer) Leave(topic arn.ARN, reach int) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -98,7 +98,7 @@ func (l *PublishCoalescer) Leave(topic arn.ARN, reach int) {
 	next.Turn <- l.coalesce(next)
 }
 
-// coalesce takes those from the line who can come along with p, in their order.
+// coalesce dequeues those whose publications fit into p's command, in their order.
 func (l *PublishCoalescer) coalesce(p *Publisher) []*Publisher {
 	all := []*Publisher{p}
 	reach := l.Reach[p.Topic]

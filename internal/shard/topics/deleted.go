@@ -40,9 +40,9 @@ type deletedTopic struct {
 	holds bool // the store has some of these
 }
 
-// RemainsKey is that of the mark, which tells the shard's latest incarnation when
+// DeletedTopicsKey is that of the mark, which tells the shard's latest incarnation when
 // a topic was deleted last.
-func RemainsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
+func DeletedTopicsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
 // leaveToGC has the backlogs of a topic dropped that the command under way
 // deletes.
@@ -50,19 +50,19 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
 	}
-	sh.Batch.Set(RemainsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
+	sh.Batch.Set(DeletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
 	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
 	sh.deletedTopics = append(sh.deletedTopics, &deletedTopic{topic: t})
 	sh.Reclaim()
 }
 
 // loadDeleted finds what a process before left of deleted topics: of the counters
-// those that nobody has claimed.
+// those without an owner.
 func (sh *Shard) loadDeleted() error {
 	counters := sh.Counters
 	sh.Counters = nil
 
-	value, marked, err := sh.Engine.Store.Get(nil, RemainsKey(sh.ID))
+	value, marked, err := sh.Engine.Store.Get(nil, DeletedTopicsKey(sh.ID))
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (sh *Shard) reclaimOnce() bool {
 		if r.next == len(r.all) {
 			sh.deletedTopics[0] = nil
 			if sh.deletedTopics = sh.deletedTopics[1:]; len(sh.deletedTopics) == 0 {
-				sh.Batch.Delete(RemainsKey(sh.ID))
+				sh.Batch.Delete(DeletedTopicsKey(sh.ID))
 			}
 		}
 		return nil

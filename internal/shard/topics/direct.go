@@ -82,7 +82,7 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 	p := Plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
 	p.seen = 1 << sh.ID
 	patient := !fs[0].Topic.FIFO() // some may get it later than others
-	room := LaterMost - sh.Spreading[fs[0].Topic]
+	room := DeferredMost - sh.Spreading[fs[0].Topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
@@ -327,7 +327,7 @@ func (w *directWriter) put(d *planned) bool {
 		}
 		m.Sent, w.id = w.now, m.ID
 		if !fifo {
-			m.Dedup = ""
+			backlog.ForStandard(m, f.Topic)
 		}
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
@@ -347,8 +347,12 @@ func (w *directWriter) put(d *planned) bool {
 		w.into, w.intoShard = qs, d.to
 	}
 	w.sizes = append(w.sizes, size)
+	lane := layout.GroupLane(f.P.Group)
+	if !fifo && f.Topic.FIFO() {
+		lane = layout.MainLane
+	}
 	sequence := d.to.Accept(qs, w.now, queue.Arrival{
-		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(f.P.Group),
+		Record: record, Sent: w.now, Due: w.now + cfg.Delay.Milliseconds(), Lane: lane,
 	})
 	d.to.Remember(qs, w.now, n, queues.SendResult{ID: w.id, Sequence: sequence})
 	return true

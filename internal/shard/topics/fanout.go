@@ -21,18 +21,18 @@ import (
 // the publication is kept with a cursor, and the steps that follow are made in
 // the background.
 const (
-	FanoutStep  = 512     // subscriptions
-	LaterStep   = 128     // of a step in the background, which others wait for
-	FanoutBytes = 1 << 20 // of messages
-	PassedMost  = 4096    // subscriptions that a step passes over
+	FanoutStep   = 512     // subscriptions
+	DeferredStep = 128     // of a step in the background, which others wait for
+	FanoutBytes  = 1 << 20 // of messages
+	PassedMost   = 4096    // subscriptions that a step passes over
 )
 
 // Those that do not keep up get a standard topic's messages later if they are
 // many: what they cost must not delay the others.
 const (
-	SlowDepth = 4  // messages that wait for an endpoint, or are under way to it
-	SlowMost  = 64 // such subscriptions that get a publication with the others
-	LaterMost = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
+	SlowDepth    = 4  // messages that wait for an endpoint, or are under way to it
+	SlowMost     = 64 // such subscriptions that get a publication with the others
+	DeferredMost = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
 )
 
 // slow reports that a subscriber does not keep up with what is published. Queues do.
@@ -48,13 +48,13 @@ func (sh *Shard) slow(sub *topic.Subscription) bool {
 // of which too much goes on there: its publishers are to be no quicker than the steps.
 // The lock is open in between.
 func (sh *Shard) applyBackpressure(tx *kernel.Tx, t arn.ARN) {
-	for more := true; more && !t.FIFO() && sh.Spreading[t] >= LaterMost; {
+	for more := true; more && !t.FIFO() && sh.Spreading[t] >= DeferredMost; {
 		tx.Yield(func() { more = sh.fanoutOnce() })
 	}
 }
 
-// deferFanout has those get publications later for whom there is no place in the
-// plan, as part of the command that carries it out.
+// deferFanout leaves the subscriptions for which the plan has no room to the
+// background, as part of the command that carries the plan out.
 func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
 	for _, d := range p.Deliveries {
 		if d.f.Later {
@@ -77,7 +77,7 @@ type pendingFanout struct {
 	topic arn.ARN
 }
 
-// addFanout lines up the next publication to be spread, and returns its number.
+// addFanout enqueues a publication for further fan-out steps, and returns its number.
 func (sh *Shard) addFanout(t arn.ARN) uint64 {
 	sh.nextFan++
 	sh.Fanouts = append(sh.Fanouts, pendingFanout{n: sh.nextFan, topic: t})
@@ -85,7 +85,7 @@ func (sh *Shard) addFanout(t arn.ARN) uint64 {
 	return sh.nextFan
 }
 
-// fanoutDone takes the oldest publication out of the line.
+// fanoutDone dequeues the oldest publication.
 func (sh *Shard) fanoutDone() {
 	t := sh.Fanouts[0].topic
 	sh.Fanouts = sh.Fanouts[1:]
@@ -126,7 +126,7 @@ func (sh *Shard) StartFanouts(behind *journal.Commit) {
 	sh.Fanning = true
 	sh.Engine.InSteps(func() bool {
 		behind.Wait()
-		runtime.Gosched() // who waits for the lock goes first
+		runtime.Gosched() // those waiting for the lock go first
 		return sh.fanoutOnce()
 	})
 }
@@ -164,7 +164,7 @@ func (sh *Shard) stepFanout() bool {
 		sh.Engine.Fatal(err)
 		return false
 	}
-	if sh.Spread(f, LaterStep, first) {
+	if sh.Spread(f, DeferredStep, first) {
 		sh.Batch.Set(key, f.encode())
 		if known {
 			sh.Reached[number] = f.reached

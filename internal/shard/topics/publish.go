@@ -100,7 +100,7 @@ func (sh *Shard) publish(ps []*Publisher) (reach int) {
 			refused = sh.LastCatalogCommit
 		}
 		reach = sh.Planned
-		if sh.Spreading[t] >= LaterMost {
+		if sh.Spreading[t] >= DeferredMost {
 			reach = FanoutStep // the next has to make steps, and comes alone
 		}
 		return err

@@ -42,8 +42,8 @@ type publishedEvent struct {
 // Emit implements Emitter.
 func (p *publishedEvent) Emit() { p.tell(p.what) }
 
-// publishedEvent makes the event of a publication that has been committed; nil if nobody
-// wants it, or for a duplicate. The shard's lock is held.
+// publishedEvent makes the event of a publication that has been committed; nil without a
+// listener, or for a duplicate. The shard's lock is held.
 func (sh *Shard) publishedEvent(f *Fanout, done bool) *Published {
 	if sh.Engine.Options.Published == nil || f.result.Duplicate {
 		return nil

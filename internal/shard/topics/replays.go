@@ -42,7 +42,7 @@ type pendingReplay struct {
 	incarnation layout.Incarnation // of the backlog
 	next        archivePlace       // the first place of the archive that it has not looked at
 	after       uint64             // publications up to this number are spread first
-	lined       bool               // it is in line for its next step
+	queued      bool               // it is in replayQueue
 }
 
 func replayPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Replays) }
@@ -66,7 +66,7 @@ func (sh *Shard) replayChanged(sub *topic.Subscription) {
 	}
 	sh.Batch.Set(replayKey(sh.ID, inc), r.next.appendTo(nil))
 	sh.replays[inc] = r
-	sh.lineUp(r)
+	sh.enqueueReplay(r)
 }
 
 // dropSubscription removes the backlog of a subscription that is gone, and its replay.
@@ -103,7 +103,7 @@ func (sh *Shard) loadReplays() (err error) {
 // resumeReplays lines up the replays that wait for something.
 func (sh *Shard) resumeReplays() {
 	for _, inc := range slices.Sorted(maps.Keys(sh.replays)) {
-		sh.lineUp(sh.replays[inc])
+		sh.enqueueReplay(sh.replays[inc])
 	}
 }
 
@@ -113,17 +113,17 @@ func (sh *Shard) delivered(qs *queues.Queue) {
 	if len(sh.replays) == 0 {
 		return
 	}
-	if r, ok := sh.replays[qs.Incarnation]; ok && !r.lined && qs.Machine.Len() <= replayAhead/2 {
-		sh.lineUp(r)
+	if r, ok := sh.replays[qs.Incarnation]; ok && !r.queued && qs.Machine.Len() <= replayAhead/2 {
+		sh.enqueueReplay(r)
 	}
 }
 
-// lineUp has a replay go on in the background, one step at a time and in turn
+// enqueueReplay has a replay go on in the background, one step at a time and in turn
 // with others.
-func (sh *Shard) lineUp(r *pendingReplay) {
-	if !r.lined {
-		r.lined = true
-		sh.replayLine = append(sh.replayLine, r)
+func (sh *Shard) enqueueReplay(r *pendingReplay) {
+	if !r.queued {
+		r.queued = true
+		sh.replayQueue = append(sh.replayQueue, r)
 	}
 	if sh.replaying {
 		return
@@ -132,31 +132,31 @@ func (sh *Shard) lineUp(r *pendingReplay) {
 	sh.Engine.InSteps(sh.replayOnce)
 }
 
-// lineUpLater has a replay go on after a while.
-func (sh *Shard) lineUpLater(r *pendingReplay) {
+// enqueueReplayLater has a replay go on after a while.
+func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 	sh.Engine.Clock.AfterFunc(replayWait, func() {
 		sh.View(func() {
 			if !sh.Closed && sh.replays[r.incarnation] == r {
-				sh.lineUp(r)
+				sh.enqueueReplay(r)
 			}
 		})
 	})
 }
 
-// replayOnce makes a step of the replay that is next in line; false if none is.
+// replayOnce makes a step of the next replay in the queue; false if there is none.
 func (sh *Shard) replayOnce() (more bool) {
 	sh.View(func() { more = sh.stepReplay() })
 	return more
 }
 
 func (sh *Shard) stepReplay() bool {
-	if len(sh.replayLine) == 0 || sh.Closed {
+	if len(sh.replayQueue) == 0 || sh.Closed {
 		sh.replaying = false
 		return false
 	}
-	r := sh.replayLine[0]
-	sh.replayLine = sh.replayLine[1:]
-	r.lined = false
+	r := sh.replayQueue[0]
+	sh.replayQueue = sh.replayQueue[1:]
+	r.queued = false
 	sub, ok := sh.Topics.Subscription(r.sub)
 	if !ok || sh.replays[r.incarnation] != r {
 		return true
@@ -168,7 +168,7 @@ func (sh *Shard) stepReplay() bool {
 		return true // it goes on when these are delivered
 	}
 	if sh.Engine.Full() {
-		sh.lineUpLater(r)
+		sh.enqueueReplayLater(r)
 		return true
 	}
 	found, over := sh.nextOfArchive(r, sub)
@@ -188,7 +188,7 @@ func (sh *Shard) stepReplay() bool {
 	if g := sh.Commit(begins); begins {
 		sh.LastCatalogCommit = g
 	}
-	sh.lineUp(r)
+	sh.enqueueReplay(r)
 	return true
 }
 

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -28,10 +29,24 @@ func (sh *Shard) stream(t *topic.Topic) *stream {
 	inc := layout.Incarnation(t.Incarnation)
 	s, ok := sh.streams[inc]
 	if !ok {
-		s = &stream{incarnation: inc, next: 1}
+		s = &stream{incarnation: inc, next: firstSequence(t)}
 		sh.streams[inc] = s
 	}
 	return s
+}
+
+// The sequences of a new topic begin somewhere between these, which leaves room for
+// as many again.
+const (
+	lowestFirst = 1_000_000_000_000_000_000
+	firsts      = 7_000_000_000_000_000_000
+)
+
+// firstSequence is the sequence of a topic's first message: each topic, and each life
+// of one, begins elsewhere, so that its numbers tell nothing by meeting those of others.
+func firstSequence(t *topic.Topic) uint64 {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(t.ARN.String()), t.Incarnation))
+	return lowestFirst + binary.BigEndian.Uint64(sum[:])%firsts
 }
 
 func streamPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.TopicSequences) }

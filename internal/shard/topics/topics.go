@@ -84,14 +84,14 @@ func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]stri
 	return tags, err
 }
 
-// LapseStep bounds how many subscriptions that nobody confirmed one command
+// ExpiryStep bounds how many unconfirmed subscriptions one command
 // removes.
-const LapseStep = 256
+const ExpiryStep = 256
 
-// removeLapsed removes subscriptions that nobody confirmed in time, and what is
-// left of those that nobody restored.
-func (sh *Shard) removeLapsed() {
-	gone := sh.Topics.RemoveLapsed(sh.Time(), LapseStep, &sh.Batch)
+// removeExpired removes subscriptions that were not confirmed in time, and what is
+// left of those that were not restored.
+func (sh *Shard) removeExpired() {
+	gone := sh.Topics.RemoveExpired(sh.Time(), ExpiryStep, &sh.Batch)
 	if len(gone) == 0 {
 		return
 	}
@@ -175,6 +175,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 			return kernel.ErrFull
 		}
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
+		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)
 		done, err := sh.Topics.Subscribe(sh.Time(), cmd, &sh.Batch)
 		if err != nil {
 			return err
@@ -233,9 +234,15 @@ func signatureVersion(t *topic.Topic) byte {
 }
 
 // ConfirmSubscription opens a pending subscription for deliveries, or restores a
-// removed one, and returns its name. Errors: NotFound, InvalidParameter,
-// AccessDenied.
+// removed one, and returns its name. It goes by the token: of the topic that is named
+// only the region counts. Errors: InvalidParameter, AccessDenied.
 func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
+	if t, ok := e.topicOfToken(cmd.Topic, cmd.Token); ok {
+		if t.Region != cmd.Topic.Region {
+			return arn.ARN{}, topic.ErrTopicOfToken
+		}
+		cmd.Topic = t
+	}
 	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
 		done, err := sh.Topics.ConfirmSubscription(sh.Time(), cmd, &sh.Batch)
@@ -255,11 +262,26 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 	return name, err
 }
 
+// topicOfToken finds the topic that has the subscription of a token.
+func (e *Topics) topicOfToken(named arn.ARN, token string) (t arn.ARN, ok bool) {
+	sh := e.ShardOf(named)
+	if sh.View(func() { t, ok = sh.Topics.TopicOfToken(named, token) }); ok {
+		return t, true
+	}
+	if n, known := topic.ShardOfToken(token); known && int(n) < len(e.Shards) {
+		sh = e.Shards[n]
+		sh.View(func() { t, ok = sh.Topics.TopicOfToken(named, token) })
+	}
+	return t, ok
+}
+
 // Unsubscribe removes a subscription and its backlog; the incarnation of the
 // one for telling its endpoint is given by the shard. Errors: AccessDenied.
 func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 	return e.withSubscription(ctx, cmd.Subscription, func(sh *Shard) error {
 		cmd.Incarnation = sh.Meta.Incarnation + 1
+		t, _, _ := cmd.Subscription.SplitSubscription()
+		cmd.Token = sh.Topics.Token(t, cmd.Token)
 		done, err := sh.Topics.Unsubscribe(sh.Time(), cmd, &sh.Batch)
 		if done.Subscription != nil {
 			sh.dropSubscription(layout.Incarnation(done.Dropped))
@@ -412,10 +434,10 @@ type Shard struct {
 	targetsOf  uint64                         // the generation that targets is of
 	streams    map[layout.Incarnation]*stream // of FIFO topics
 
-	archivesAt int64 // when archives are to be looked at; 0: never
-	replays    map[layout.Incarnation]*pendingReplay
-	replayLine []*pendingReplay // those whose next step can be made
-	replaying  bool
+	archivesAt  int64 // when archives are to be looked at; 0: never
+	replays     map[layout.Incarnation]*pendingReplay
+	replayQueue []*pendingReplay // those whose next step can be made
+	replaying   bool
 
 	deletedTopics []*deletedTopic // of deleted topics
 	Reclaiming    bool
@@ -459,13 +481,13 @@ func (m module) Resume() {
 func (m module) NextDue() int64 {
 	sh := m.sh
 	at := sh.archivesAt
-	if lapse, ok := sh.Topics.NextLapse(); ok && (at == 0 || lapse.UnixMilli() < at) {
-		at = lapse.UnixMilli()
+	if expiry, ok := sh.Topics.NextExpiry(); ok && (at == 0 || expiry.UnixMilli() < at) {
+		at = expiry.UnixMilli()
 	}
 	return at
 }
 
 func (m module) Tick(int64) {
-	m.sh.removeLapsed()
+	m.sh.removeExpired()
 	m.sh.sweepArchives()
 }

@@ -265,9 +265,12 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 }
 
 // CancelMoveTask ends a running task and returns how many messages it has
-// moved; those stay where they are. Errors: ResourceNotFound.
+// moved; those stay where they are. Errors: ResourceNotFound, for the queue or the task.
 func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
+		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
+			return ErrMoveResource.With("SourceArn")
+		}
 		t := sh.activeMove(source)
 		if t == nil || t.ID != id || t.Status != MoveRunning {
 			return ErrNoTask

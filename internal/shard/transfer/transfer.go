@@ -30,7 +30,7 @@ import (
 // accepts it, together with a mark that names where it came from, and only when
 // that is durable does the source remove its own. A crash in between leaves both
 // the message at the source and the mark at the destination; on the way up every
-// mark is settled before anything is served.
+// mark is reconciled before anything is served.
 
 // TransferID names a message on its way: where it came from.
 type TransferID struct {
@@ -343,7 +343,7 @@ type Transfers struct {
 	// Removed is called with a queue that a message has been moved out of, as part of
 	// that command.
 	Removed func(qs *queues.Queue)
-	// deadLettered reports whether somebody else than a queue has a dead-letter queue.
+	// deadLettered reports whether anything but a queue has it as dead-letter queue.
 	TakesOthers func(dlq arn.ARN) bool
 }
 
@@ -351,7 +351,7 @@ type Transfers struct {
 type Shard struct {
 	*queues.Shard
 	engine   *Transfers
-	Accepted map[TransferID]struct{}    // transfers taken in and not yet known to be settled at their source
+	Accepted map[TransferID]struct{}    // transfers taken in and not yet known to be acknowledged at their source
 	moves    map[arn.ARN][]*RunningMove // the latest move tasks of queues, oldest first
 }
 

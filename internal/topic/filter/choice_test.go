@@ -19,7 +19,7 @@ func TestChoiceTakesWhatOneOfTheRulesTakes(t *testing.T) {
 		if d.err != nil {
 			t.Fatal(d.err)
 		}
-		rules := d.policy.root.fields[0].rules
+		rules := d.policy.written.fields[0].rules
 		c := choose(rules)
 		for _, v := range []value{
 			{kind: trueValue},
@@ -64,7 +64,7 @@ func TestChoiceIsSmall(t *testing.T) {
 		"numbers":  {numbers, func(c *choice) int { return len(c.numbers) }},
 		"networks": {networks, func(c *choice) int { return len(c.networks) }},
 	} {
-		if n := tt.size(compile(t, `{"a":[`+strings.Join(tt.rules[:100], ",")+`]}`, MessageBody).root.fields[0].choice); n != 1 {
+		if n := tt.size(compile(t, `{"a":[`+strings.Join(tt.rules[:100], ",")+`]}`, MessageBody).written.fields[0].choice); n != 1 {
 			t.Errorf("%s: %d are left of those that are in one", name, n)
 		}
 	}

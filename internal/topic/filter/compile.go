@@ -54,7 +54,7 @@ func (d *Draft) compile() error {
 	}
 	doc, ok := takeApart(p.source)
 	if !ok || doc.kind(0) != '{' {
-		return ErrDocument
+		return ErrDocument.With(JSONFault(p.source))
 	}
 	defer func() { d.work = doc.work }()
 	top := doc.members(0)
@@ -62,14 +62,14 @@ func (d *Draft) compile() error {
 		return ErrTooManyKeys.With(MaxKeys)
 	}
 	c := compiler{document: doc}
-	root, combinations, err := c.object(top, 1)
+	root, combinations, err := c.object(0, top, 1)
 	if err != nil {
 		return err
 	}
 	if combinations > MaxCombinations {
 		return ErrTooComplex
 	}
-	p.root, p.nested = root, c.nests
+	p.written, p.bodies, p.nested = root, inBodies(&root), c.nests
 	return nil
 }
 
@@ -82,12 +82,12 @@ type compiler struct {
 	nests bool // an object stands under a key
 }
 
-func (c *compiler) object(all []member, depth int) (o object, combinations int, err error) {
+func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
 	if depth > MaxCombinations { // any rule down here would count for more
 		return object{}, 0, ErrTooComplex
 	}
 	if len(all) == 0 && depth > 1 {
-		return object{}, 0, ErrEmptyObject
+		return object{}, 0, c.refuse(c.behind(at), ErrEmptyObject)
 	}
 	combinations = 1
 	for _, m := range all {
@@ -99,7 +99,7 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 			list := c.elements(m.value)
 			if branches, ok := c.branches(m.name, list); ok {
 				var branch []object
-				if branch, n, err = c.or(branches, depth); err == nil {
+				if branch, n, err = c.or(list, branches, depth); err == nil {
 					o.ors = append(o.ors, branch)
 					combinations = min(combinations*n, MaxCombinations+1)
 					continue
@@ -107,11 +107,11 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 				break
 			}
 			n = len(list) * depth
-			if f.rules, err = c.rules(list); len(list) > fewRules && n <= MaxCombinations {
+			if f.rules, err = c.rules(m.value, list); len(list) > fewRules && n <= MaxCombinations {
 				f.choice = choose(f.rules)
 			}
 		default:
-			err = ErrScalar.With(m.name)
+			err = c.refuse(c.reached(m.value), ErrScalar.With(m.name))
 		}
 		if err != nil {
 			return object{}, 0, err
@@ -124,7 +124,7 @@ func (c *compiler) object(all []member, depth int) (o object, combinations int, 
 
 func (c *compiler) nested(value at, depth int) (*object, int, error) {
 	c.nests = true
-	o, combinations, err := c.object(c.members(value), depth)
+	o, combinations, err := c.object(value, c.members(value), depth)
 	return &o, combinations, err
 }
 
@@ -147,12 +147,12 @@ func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool
 	return branches, true
 }
 
-func (c *compiler) or(branches [][]member, depth int) (all []object, combinations int, err error) {
-	for _, branch := range branches {
+func (c *compiler) or(list []at, branches [][]member, depth int) (all []object, combinations int, err error) {
+	for i, branch := range branches {
 		if len(branch) == 0 {
-			return nil, 0, ErrEmptyObject
+			return nil, 0, c.refuse(c.behind(list[i]), ErrEmptyObject)
 		}
-		o, n, err := c.object(branch, depth)
+		o, n, err := c.object(list[i], branch, depth)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -3,6 +3,7 @@ package filter
 import (
 	"iter"
 	"slices"
+	"strings"
 )
 
 // Index finds, among many subscriptions, those whose policies a message may
@@ -74,7 +75,7 @@ func (x *Index[H]) Remove(h H, p *Policy) {
 	if p == nil {
 		return
 	}
-	everySpot(&p.root, nil, func(s spot) {
+	everySpot(p.root(), nil, func(s spot) {
 		k := x.keys[p.scope].find(s.path)
 		if k == nil {
 			return
@@ -118,7 +119,7 @@ func (x *Index[H]) anchor(p *Policy) (anchor, bool) {
 	if p == nil {
 		return anchor{}, false
 	}
-	return anchorOf(&p.root, nil, func(s spot) int {
+	return anchorOf(p.root(), nil, func(s spot) int {
 		return price[s.mark.kind] * (1 + x.size(p.scope, s))
 	})
 }
@@ -201,38 +202,54 @@ func (x *Index[H]) gather(m *Message, behind func(H) bool) merge[H] {
 	}
 	if len(body.members) > 0 {
 		if content, ok := m.content(); ok {
-			body.walk(content, look)
+			body.walk(m, content, look)
 		}
 	}
 	return out
 }
 
 // walk looks at the scalars of a body's part under the keys that policies name.
-func (k *key) walk(v any, look func(*key, value)) {
+func (k *key) walk(m *Message, v any, look func(*key, value)) {
 	switch v := v.(type) {
 	case map[string]any:
+		for _, name := range m.dots.of(v) {
+			if member := k.down(name); member != nil {
+				member.walk(m, v[name], look)
+			}
+		}
 		if len(k.members) < len(v) {
 			for name, member := range k.members {
 				if child, ok := v[name]; ok {
-					member.walk(child, look)
+					member.walk(m, child, look)
 				}
 			}
 			return
 		}
 		for name, child := range v {
 			if member, ok := k.members[name]; ok {
-				member.walk(child, look)
+				member.walk(m, child, look)
 			}
 		}
 	case []any:
 		for _, e := range v {
-			k.walk(e, look)
+			k.walk(m, e, look)
 		}
 	default:
 		if k.spots > 0 {
 			look(k, scalar(v))
 		}
 	}
+}
+
+// down gives the key at a path whose names are joined by dots, nil if no subscription
+// has it.
+func (k *key) down(path string) *key {
+	for name := range strings.SplitSeq(path, ".") {
+		if k = k.members[name]; k == nil {
+			return nil
+		}
+	}
+	return k
 }
 
 // find gives the key at a path, nil if no subscription has it.

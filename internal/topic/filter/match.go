@@ -16,9 +16,10 @@ type Message struct {
 	attributes []parsedAttribute // without binary ones
 	body       []byte
 
-	decoded  bool // object and isObject are set
+	decoded  bool // object, isObject and dots are set
 	object   map[string]any
 	isObject bool
+	dots     dots
 }
 
 type parsedAttribute struct {
@@ -47,7 +48,7 @@ func (p *Policy) Match(m *Message) Verdict {
 	if p == nil {
 		return Match
 	}
-	root := &p.root
+	root := p.root()
 	switch {
 	case root.empty():
 		return Match
@@ -169,6 +170,9 @@ func (m *Message) content() (object map[string]any, ok bool) {
 		m.decoded = true
 		// null would decode into a map too.
 		m.isObject = decode(bytes.NewReader(m.body), &m.object) == nil && m.object != nil
+		if m.isObject && bytes.ContainsAny(m.body, `.\\`) {
+			m.dots.find(m.object)
+		}
 	}
 	return m.object, m.isObject
 }
@@ -178,7 +182,7 @@ func (m *Message) matchBody(o *object) Verdict {
 	switch {
 	case !ok:
 		return InvalidMessageBody
-	case o.matchesMembers(content):
+	case len(m.dots) == 0 && o.matchesMembers(content), len(m.dots) > 0 && m.dots.matches(o, view{{members: content}}):
 		return Match
 	default:
 		return BodyMismatch

@@ -26,9 +26,9 @@ func reserved(key string) bool {
 	return operator || key == "exactly"
 }
 
-func (c *compiler) rules(list []at) ([]rule, error) {
+func (c *compiler) rules(of at, list []at) ([]rule, error) {
 	if len(list) == 0 {
-		return nil, ErrEmptyArray
+		return nil, c.refuse(c.behind(of), ErrEmptyArray)
 	}
 	rules := make([]rule, len(list))
 	for i, e := range list {
@@ -47,7 +47,7 @@ func (c *compiler) rule(element at) (rule, error) {
 	case '{':
 		return c.expression(element)
 	case '[':
-		return rule{}, ErrValue
+		return rule{}, c.refuse(c.reached(element), ErrValue)
 	case 't':
 		return rule{op: isTrue}, nil
 	case 'f':
@@ -73,12 +73,12 @@ func compileNumber(written string) rule {
 func (c *compiler) expression(element at) (rule, error) {
 	pattern := c.members(element)
 	if len(pattern) == 0 {
-		return rule{}, ErrNoOperator
+		return rule{}, c.refuse(c.behind(element), ErrNoOperator)
 	}
 	name := pattern[0].name
 	compile, ok := operators[name]
 	if !ok {
-		return rule{}, ErrOperator.With(name)
+		return rule{}, c.refuse(c.reached(pattern[0].value), ErrOperator.With(name))
 	}
 	r, err := compile(c, name, pattern[0].value)
 	switch {
@@ -87,16 +87,16 @@ func (c *compiler) expression(element at) (rule, error) {
 	case len(pattern) == 1:
 		return r, nil
 	case name == "numeric" || name == "anything-but":
-		return rule{}, ErrNumericKeys
+		return rule{}, c.refuse(c.reached(pattern[1].value), ErrNumericKeys)
 	default:
-		return rule{}, ErrKeys
+		return rule{}, c.refuse(c.reached(pattern[1].value), ErrKeys)
 	}
 }
 
 func withText(op op) func(*compiler, string, at) (rule, error) {
 	return func(c *compiler, name string, operand at) (rule, error) {
 		if c.kind(operand) != '"' {
-			return rule{}, ErrPattern.With(name)
+			return rule{}, c.refuse(c.reached(operand), ErrPattern.With(name))
 		}
 		return rule{op: op, text: c.text(operand)}, nil
 	}
@@ -104,11 +104,11 @@ func withText(op op) func(*compiler, string, at) (rule, error) {
 
 func (c *compiler) wildcard(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, ErrWildcard
+		return rule{}, c.refuse(c.reached(value), ErrWildcard)
 	}
 	parts, err := split(c.text(value))
 	if err != nil {
-		return rule{}, err
+		return rule{}, c.refuse(c.behind(value), err)
 	}
 	if strings.IndexByte(parts, anything) < 0 {
 		return rule{op: exactString, text: parts}, nil
@@ -153,26 +153,26 @@ func (c *compiler) anythingBut(_ string, value at) (rule, error) {
 	case '{':
 		return c.anythingButPattern(value)
 	case '[':
-		return c.anythingButList(c.elements(value))
+		return c.anythingButList(value, c.elements(value))
 	case '"', '0':
-		return c.anythingButList([]at{value})
+		return c.anythingButList(value, []at{value})
 	default:
-		return rule{}, ErrButValue
+		return rule{}, c.refuse(c.reached(value), ErrButValue)
 	}
 }
 
 func (c *compiler) anythingButPattern(value at) (rule, error) {
 	pattern := c.members(value)
 	if len(pattern) == 0 {
-		return rule{}, ErrButNoOperator
+		return rule{}, c.refuse(c.behind(value), ErrButNoOperator)
 	}
 	var r rule
 	var err error
 	switch name, operand := pattern[0].name, pattern[0].value; {
 	case name == "prefix" && c.kind(operand) != '"':
-		err = ErrButPattern
+		err = c.refuse(c.reached(operand), ErrButPattern)
 	case name == "prefix" && c.text(operand) == "":
-		err = ErrButEmpty
+		err = c.refuse(c.behind(operand), ErrButEmpty)
 	case name == "prefix":
 		r = rule{op: notPrefix, text: c.text(operand)}
 	case name == "wildcard":
@@ -180,10 +180,10 @@ func (c *compiler) anythingButPattern(value at) (rule, error) {
 			r = not(r)
 		}
 	default:
-		err = ErrButOperator.With(name)
+		err = c.refuse(c.reached(operand), ErrButOperator.With(name))
 	}
 	if err == nil && len(pattern) > 1 {
-		err = ErrKeys
+		err = c.refuse(c.reached(pattern[1].value), ErrKeys)
 	}
 	return r, err
 }
@@ -197,16 +197,16 @@ func not(r rule) rule {
 	return r
 }
 
-func (c *compiler) anythingButList(list []at) (rule, error) {
+func (c *compiler) anythingButList(of at, list []at) (rule, error) {
 	o := &set{}
 	for _, e := range list {
 		switch c.kind(e) {
 		case '"':
 			o.strings = append(o.strings, c.text(e))
 		case '{', '[', 't', 'f', 'n':
-			return rule{}, ErrButElement
+			return rule{}, c.refuse(c.reached(e), ErrButElement)
 		default:
-			n, err := c.number(e)
+			n, err := c.number(e, c.reached(e))
 			if err != nil {
 				return rule{}, err
 			}
@@ -214,7 +214,7 @@ func (c *compiler) anythingButList(list []at) (rule, error) {
 		}
 	}
 	if (len(o.strings) == 0) == (len(o.numbers) == 0) {
-		return rule{}, ErrButMixed
+		return rule{}, c.refuse(c.behind(of), ErrButMixed)
 	}
 	slices.Sort(o.strings)
 	slices.Sort(o.numbers)
@@ -228,7 +228,7 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 	case 'f':
 		return rule{op: absent}, nil
 	default:
-		return rule{}, ErrExists
+		return rule{}, c.refuse(c.reached(value), ErrExists)
 	}
 }
 
@@ -237,17 +237,17 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 // list once, comes upon the faults.
 func (c *compiler) numeric(_ string, value at) (rule, error) {
 	if c.kind(value) != '[' {
-		return rule{}, ErrNumeric
+		return rule{}, c.refuse(c.reached(value), ErrNumeric)
 	}
 	list := c.elements(value)
 	if len(list) == 0 || c.kind(list[0]) != '"' {
-		return rule{}, ErrNumericMember.With(c.token(list, 0))
+		return rule{}, c.refuse(c.reachedIn(value, list, 0), ErrNumericMember.With(c.token(list, 0)))
 	}
 	operator := c.text(list[0])
 	if !slices.Contains([]string{"=", "<", "<=", ">", ">="}, operator) {
-		return rule{}, ErrRangeOperator.With(operator)
+		return rule{}, c.refuse(c.reachedIn(value, list, 1), ErrRangeOperator.With(operator))
 	}
-	bound, err := c.boundOf(operator, list, 1)
+	bound, err := c.boundOf(operator, value, list, 1)
 	if err != nil {
 		return rule{}, err
 	}
@@ -266,9 +266,9 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 	}
 	if len(list) > 2 {
 		if operator[0] != '>' {
-			return rule{}, ErrNumericKeys
+			return rule{}, c.refuse(c.reached(list[2]), ErrNumericKeys)
 		}
-		if high, err = c.completeRange(bound, list); err != nil {
+		if high, err = c.completeRange(bound, value, list); err != nil {
 			return rule{}, err
 		}
 	}
@@ -276,22 +276,22 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 }
 
 // completeRange reads the upper end of a range that begins at bottom.
-func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error) {
+func (c *compiler) completeRange(bottom int64, of at, list []at) (high int64, err error) {
 	if c.kind(list[2]) != '"' {
-		return 0, ErrRangeValue.With(c.token(list, 2))
+		return 0, c.refuse(c.reached(list[2]), ErrRangeValue.With(c.token(list, 2)))
 	}
 	operator := c.text(list[2])
 	if operator != "<" && operator != "<=" {
-		return 0, ErrRangeEnd.With(operator)
+		return 0, c.refuse(c.behind(list[2]), ErrRangeEnd.With(operator))
 	}
-	top, err := c.boundOf(operator, list, 3)
+	top, err := c.boundOf(operator, of, list, 3)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(list) > 4:
-		return 0, ErrRangeTerms
+		return 0, c.refuse(c.reached(list[4]), ErrRangeTerms)
 	case bottom >= top:
-		return 0, ErrRangeEmpty
+		return 0, c.refuse(c.behind(of), ErrRangeEmpty)
 	case operator == "<":
 		return top - 1, nil
 	default:
@@ -300,20 +300,21 @@ func (c *compiler) completeRange(bottom int64, list []at) (high int64, err error
 }
 
 // boundOf reads the number at i, which follows an operator.
-func (c *compiler) boundOf(operator string, list []at, i int) (int64, error) {
+func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, error) {
 	if i >= len(list) || c.kind(list[i]) != '0' {
 		if operator == "=" {
 			operator = "equals"
 		}
-		return 0, ErrNumericValue.With(operator)
+		return 0, c.refuse(c.reachedIn(of, list, i), ErrNumericValue.With(operator))
 	}
-	return c.number(list[i])
+	return c.number(list[i], c.behind(of))
 }
 
-func (c *compiler) number(v at) (int64, error) {
+// number reads a number; offset is where AWS sees that it is out of range.
+func (c *compiler) number(v at, offset uint32) (int64, error) {
 	n, ok := parseNumber(c.text(v))
 	if !ok {
-		return 0, ErrNumericRange
+		return 0, c.refuse(offset, ErrNumericRange)
 	}
 	return n, nil
 }
@@ -332,7 +333,7 @@ func (c *compiler) token(list []at, i int) string {
 
 func (c *compiler) cidr(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, ErrCIDR // so AWS says, for cidr too
+		return rule{}, c.refuse(c.reached(value), ErrCIDR) // so AWS says, for cidr too
 	}
 	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {

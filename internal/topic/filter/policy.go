@@ -60,7 +60,18 @@ type Policy struct {
 	source string
 	scope  Scope
 	nested bool // an object stands under a key
-	root   object
+	// written is the policy as it is written, and bodies, if it is not nil, as bodies are
+	// held against it: a dot in a key is a step into an object there.
+	written object
+	bodies  *object
+}
+
+// root is the policy as its scope has it.
+func (p *Policy) root() *object {
+	if p.scope == MessageBody && p.bodies != nil {
+		return p.bodies
+	}
+	return &p.written
 }
 
 // String is the document that the policy was compiled from.

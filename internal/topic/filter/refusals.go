@@ -4,7 +4,11 @@ import "godwit.dev/godwit/internal/fault"
 
 // What policies are refused for, with the fields of each.
 var (
-	ErrDocument      = fault.NewRule(fault.InvalidParameter, "filter: no JSON object")
+	ErrAt            = fault.NewRule(fault.InvalidParameter, "filter: at")             // what it is refused for, the column
+	ErrDocument      = fault.NewRule(fault.InvalidParameter, "filter: no JSON object") // what is wrong with it
+	ErrJSON          = fault.NewRule(fault.InvalidParameter, "filter: no JSON")
+	ErrMemberName    = fault.NewRule(fault.InvalidParameter, "filter: a name without its quote") // the character, and its code
+	ErrWord          = fault.NewRule(fault.InvalidParameter, "filter: no word of JSON")          // the word
 	ErrTooComplex    = fault.NewRule(fault.InvalidParameter, "filter: too many combinations")
 	ErrTooLong       = fault.NewRule(fault.InvalidParameter, "filter: too long")      // its length, the limit in bytes
 	ErrTooManyKeys   = fault.NewRule(fault.InvalidParameter, "filter: too many keys") // the limit

@@ -135,10 +135,20 @@ func Append(dst []byte, out any) []byte {
 // AppendGeneric is Append without hand-tuned encoders.
 func AppendGeneric(dst []byte, out any) []byte {
 	v := reflect.ValueOf(out).Elem()
-	return appendStruct(dst, shape.Of(v.Type()), v)
+	return encoder{}.appendStruct(dst, shape.Of(v.Type()), v)
 }
 
-func appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
+// AppendOld is Append in the JSON that Query services have for who accepts that only:
+// some members have other names, and a map that is flat in forms is a list of its
+// entries.
+func AppendOld(dst []byte, out any) []byte {
+	v := reflect.ValueOf(out).Elem()
+	return encoder{old: true}.appendStruct(dst, shape.Of(v.Type()), v)
+}
+
+type encoder struct{ old bool }
+
+func (e encoder) appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
 	dst = append(dst, '{')
 	first := true
 	for i := range t.Fields {
@@ -151,14 +161,56 @@ func appendStruct(dst []byte, t *shape.Type, v reflect.Value) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = fastjson.AppendString(dst, f.JSON)
+		if !e.old {
+			dst = fastjson.AppendString(dst, f.JSON)
+			dst = append(dst, ':')
+			dst = e.appendValue(dst, f.Type, member)
+			continue
+		}
+		dst = fastjson.AppendString(dst, f.Old)
 		dst = append(dst, ':')
-		dst = appendValue(dst, f.Type, member)
+		if f.Flat && (f.Type.Kind == shape.Map || f.Type.Kind == shape.Pairs) {
+			dst = e.appendEntries(dst, f, member)
+		} else {
+			dst = e.appendValue(dst, f.Type, member)
+		}
 	}
 	return append(dst, '}')
 }
 
-func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
+// appendEntries appends a map as the list of its entries.
+func (e encoder) appendEntries(dst []byte, f *shape.Field, v reflect.Value) []byte {
+	dst = append(dst, '[')
+	begin := func(i int, key string) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = fastjson.AppendString(append(dst, '{'), f.Key)
+		dst = fastjson.AppendString(append(dst, ':'), key)
+		dst = fastjson.AppendString(append(dst, ','), f.Value)
+		dst = append(dst, ':')
+	}
+	if pairs, ok := reflect.TypeAssert[api.Pairs](v); ok {
+		for i, pair := range pairs {
+			begin(i, pair.Name)
+			dst = append(fastjson.AppendString(dst, pair.Value), '}')
+		}
+		return append(dst, ']')
+	}
+	for i, key := range sortedKeys(v) {
+		begin(i, key.String())
+		dst = append(e.appendValue(dst, f.Type.Elem, v.MapIndex(key)), '}')
+	}
+	return append(dst, ']')
+}
+
+func sortedKeys(v reflect.Value) []reflect.Value {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}
+
+func (e encoder) appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
 	if t.Pointer {
 		if v.IsNil() {
 			return append(dst, "null"...)
@@ -186,20 +238,18 @@ func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendValue(dst, t.Elem, v.Index(i))
+			dst = e.appendValue(dst, t.Elem, v.Index(i))
 		}
 		return append(dst, ']')
 	case shape.Map:
 		dst = append(dst, '{')
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for i, key := range keys {
+		for i, key := range sortedKeys(v) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
 			dst = fastjson.AppendString(dst, key.String())
 			dst = append(dst, ':')
-			dst = appendValue(dst, t.Elem, v.MapIndex(key))
+			dst = e.appendValue(dst, t.Elem, v.MapIndex(key))
 		}
 		return append(dst, '}')
 	case shape.Pairs:
@@ -214,6 +264,6 @@ func appendValue(dst []byte, t *shape.Type, v reflect.Value) []byte {
 		}
 		return append(dst, '}')
 	default:
-		return appendStruct(dst, t, v)
+		return e.appendStruct(dst, t, v)
 	}
 }

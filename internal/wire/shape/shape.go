@@ -60,6 +60,7 @@ type Field struct {
 	Index    int
 	Name     string // the Go field, and AWS's name of the member
 	JSON     string // its name in JSON
+	Old      string // its name in the JSON of Query
 	Query    string // its name in forms and XML
 	Flat     bool   // in forms and XML, a list or map without a wrapper
 	Key      string // what a map's entry calls its key in forms and XML
@@ -193,6 +194,7 @@ func (t *Type) fields(s reflect.Type) {
 		if name, _, _ := strings.Cut(sf.Tag.Get("json"), ","); name != "" {
 			f.JSON = name
 		}
+		f.Old = f.JSON
 		for option := range strings.SplitSeq(sf.Tag.Get("wire"), ",") {
 			name, value, _ := strings.Cut(option, "=")
 			switch name {
@@ -203,6 +205,8 @@ func (t *Type) fields(s reflect.Type) {
 				f.Key = value
 			case "value":
 				f.Value = value
+			case "old":
+				f.Old = value
 			case "flat":
 				f.Flat = true
 			case "required":

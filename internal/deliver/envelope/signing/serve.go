@@ -9,7 +9,7 @@ import (
 )
 
 // Serve answers requests for certificates, and leaves all others to next. A
-// certificate is public: nobody has to sign a request for it.
+// certificate is public: requests for it need no signature.
 func (k *Keys) Serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := strings.CutPrefix(r.URL.Path, envelope.CertificatePrefix)

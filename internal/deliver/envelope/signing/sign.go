@@ -29,7 +29,7 @@ type signature struct {
 }
 
 // Signer makes signatures, a few at a time: each takes a processor for about a
-// millisecond, and whoever else has work must get a turn.
+// millisecond, and other work must get its share of the processors.
 type Signer struct {
 	*Keys
 	slots chan struct{}

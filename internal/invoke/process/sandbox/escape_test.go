@@ -100,16 +100,16 @@ func escapes(v victim) []escape {
 		}},
 		{"flags that cannot be seen", call(unix.SYS_CLONE3, 0, 0)},
 		{"enter a namespace", func() error { return enter("/proc/self/ns/mnt") }},
-		{"enter the keeper's namespace", func() error { return enter("/proc/1/ns/mnt") }},
-		{"trace the keeper", func() error { return unix.PtraceSeize(1) }},
+		{"enter the init process's namespace", func() error { return enter("/proc/1/ns/mnt") }},
+		{"trace the init process", func() error { return unix.PtraceSeize(1) }},
 		{"trace a process of its own", call(unix.SYS_PTRACE, unix.PTRACE_TRACEME)},
-		{"read the keeper's memory", func() error {
+		{"read the init process's memory", func() error {
 			b := make([]byte, 8)
 			local := []unix.Iovec{{Base: &b[0], Len: 8}}
 			_, err := unix.ProcessVMReadv(1, local, []unix.RemoteIovec{{Base: 0x400000, Len: 8}}, 0)
 			return err
 		}},
-		{"take a file of the keeper's", func() error {
+		{"take a file of the init process's", func() error {
 			pidfd, err := unix.PidfdOpen(1, 0)
 			if err != nil {
 				return err
@@ -122,14 +122,14 @@ func escapes(v victim) []escape {
 				if pid == os.Getpid() {
 					continue
 				}
-				// Its own threads answer too, and where it is root those of the keeper.
+				// Its own threads answer too, and where it is root those of the init process.
 				if unix.Kill(pid, 0) == nil && unix.Tgkill(os.Getpid(), pid, 0) != nil && unix.Tgkill(1, pid, 0) != nil {
 					return nil
 				}
 			}
 			return errors.New("there are none")
 		}},
-		{"end the keeper", func() error {
+		{"end the init process", func() error {
 			for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP, unix.SIGINT, unix.SIGQUIT, unix.SIGSEGV, unix.SIGPROF, unix.SIGUSR1, 40} {
 				_ = unix.Kill(1, signal)
 			}

@@ -244,7 +244,7 @@ func TestTmpIsKept(t *testing.T) {
 	if exit, output := runScript(t, c.spec); exit.Code != 0 || output != "" {
 		t.Errorf("another one: %s %q", exit, output)
 	}
-	// A mount that a keeper took with it when it was ended is followed by an empty one.
+	// A mount that an init process took with it when it was ended is followed by an empty one.
 	_ = other.mount.Close()
 	gone, err := os.Open("/")
 	if err != nil {

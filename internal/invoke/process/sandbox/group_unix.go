@@ -15,7 +15,7 @@ import (
 const Supported = true
 
 // leader is a program that leads a process group: what there is to end by where there
-// is no keeper. A process that leaves the group is not ended.
+// is no init process. A process that leaves the group is not ended.
 type leader struct {
 	cmd  *exec.Cmd
 	done chan struct{}

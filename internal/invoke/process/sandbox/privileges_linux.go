@@ -69,7 +69,7 @@ func dropPrivileges(keep bool) error {
 // one, unless they may do so anywhere.
 func hideSelf() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("hiding the keeper: %w", err)
+		return fmt.Errorf("hiding the init process: %w", err)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func changeRoot(spec *order) error {
 		}
 	}
 	// Nothing that a program has written is there yet, so that no link in it leads the
-	// keeper anywhere.
+	// init process anywhere.
 	for _, path := range spec.Hide {
 		if err := r.hide(path); err != nil {
 			return err
@@ -220,7 +220,7 @@ var (
 )
 
 // processes mounts /proc for the PID namespace, in which a program sees only what it
-// may trace: not the keeper. Where parts of the machine's are covered, the kernel does
+// may trace: not the init process. Where parts of the machine's are covered, the kernel does
 // not allow it to those who are not root.
 func (r root) processes() error {
 	target := string(r) + "/proc"

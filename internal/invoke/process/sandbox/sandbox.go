@@ -1,18 +1,18 @@
 // Package sandbox runs a program that is not trusted, and ends it together with
 // everything that it started.
 //
-// Between the caller and the program stands a keeper: this same binary, started
-// again under another name (see keeper_linux.go). Where the kernel allows it,
-// the keeper is the first process of a PID namespace of its own, so that the
-// kernel ends all that is in it when the keeper ends, and the keeper ends when
+// Between the caller and the program stands an init process: this same binary, started
+// again under another name (see init_linux.go). Where the kernel allows it,
+// the init process is the first process of a PID namespace of its own, so that the
+// kernel ends all that is in it when the init process ends, and the init process ends when
 // the caller does, however that comes. The program then also has a file system
 // of its own: the machine's programs and libraries, read only, the directories
 // that the caller gives it, and a /tmp of a fixed size in memory. It has no
 // capability, no way to one, and a filter of system calls. What cannot be set up
-// in this way is not run. Without isolation, the keeper adopts what the program
+// in this way is not run. Without isolation, the init process adopts what the program
 // leaves behind, and ends it by hand.
 //
-// On other Unix systems than Linux there is neither isolation nor a keeper: a program
+// On other Unix systems than Linux there is neither isolation nor an init process: a program
 // leads a process group, which is ended with it.
 package sandbox
 

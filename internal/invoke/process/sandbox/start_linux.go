@@ -19,7 +19,7 @@ import (
 type Process struct {
 	cmd      *exec.Cmd
 	isolated bool
-	lifeline *os.File // closing it ends the keeper
+	lifeline *os.File // closing it ends the init process
 	network  *os.File // gives the sockets of its network; nil: it has none
 	plan     *netns.Plan
 	kill     sync.Once
@@ -49,7 +49,7 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{keeperName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has next to nothing to do
+		Path: "/proc/self/exe", Args: []string{initName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has next to nothing to do
 		Stdout: output, Stderr: output,
 		ExtraFiles:  []*os.File{files[0], files[3], files[4]},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -96,8 +96,8 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 	}
 	report := files[2]
 	files[2], files[5] = nil, nil
-	_ = files[0].Close() // a keeper that fails must not leave us writing
-	_ = files[3].Close() // the report ends with the keeper
+	_ = files[0].Close() // an init process that fails must not leave us writing
+	_ = files[3].Close() // the report ends with the init process
 	if _, err := files[1].Write(description); err != nil {
 		p.Kill()
 	}
@@ -154,11 +154,11 @@ func (p *Process) wait(report *os.File, tmp *Tmp) {
 	text := receive(report, tmp)
 	err := p.cmd.Wait()
 	_ = p.lifeline.Close()
-	var r keeperReport
+	var r initReport
 	switch {
 	case len(text) > 0 && json.Unmarshal(text, &r) == nil:
 		p.exit = r.exit()
-	default: // the keeper was ended, and the program with it
+	default: // the init process was ended, and the program with it
 		p.exit = Exit{Signal: "killed"}
 		if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
 			p.exit = Exit{Err: fmt.Errorf("the sandbox failed: %w", err)}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Tmp is a mount that belongs to no namespace. A keeper attaches it, and sends the
-// caller another one of the same file system for the next keeper.
+// A Tmp is a mount that belongs to no namespace. An init process attaches it, and sends the
+// caller another one of the same file system for the next one.
 
 // inodeBytes is the size for which /tmp has a file, as file systems on disks have.
 const inodeBytes = 8 << 10
@@ -26,7 +26,7 @@ func (r root) temporary(spec *order) error {
 	attached := false
 	if spec.TmpKept {
 		err := unix.MoveMount(tmpFile, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		// A keeper that was ended while it started has taken the mount with it.
+		// An init process that was ended while it started has taken the mount with it.
 		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("attaching /tmp: %w", err)
 		}
@@ -83,8 +83,8 @@ func receiveTmp(control []byte) *os.File {
 	return os.NewFile(uintptr(fds[0]), "tmp")
 }
 
-// channel is a pair of sockets: the caller's end, and the keeper's.
-func channel() (caller, keeper *os.File, err error) {
+// channel is a pair of sockets: the caller's end, and the init process's.
+func channel() (caller, initEnd *os.File, err error) {
 	fds, err := syscall.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
@@ -95,7 +95,7 @@ func channel() (caller, keeper *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "report"), os.NewFile(uintptr(fds[1]), "report"), nil
 }
 
-// receive reads what the keeper reports until it ends, and takes the mount of /tmp.
+// receive reads what the init process reports until it ends, and takes the mount of /tmp.
 func receive(report *os.File, tmp *Tmp) []byte {
 	raw, err := report.SyscallConn()
 	if err != nil {

@@ -39,7 +39,7 @@ func (p *Pattern) Match(message string) bool { return p.match(message) }
 func (p *Pattern) Cost() int { return p.cost }
 
 // Parse reads a pattern. The empty one wants every event. The text of an error is
-// for whoever wrote the pattern.
+// for the author of the pattern.
 func Parse(text string) (*Pattern, error) {
 	if utf8.RuneCountInString(text) > MaxLength {
 		return nil, invalid("it has more than 1024 characters")

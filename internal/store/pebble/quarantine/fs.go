@@ -136,12 +136,17 @@ func (f file) ReadAt(p []byte, offset int64) (int, error) {
 
 // ofRewrite reports whether its caller is Pebble's rewrite of a file of values, and not
 // somebody else who reads the file meanwhile: by the stack, as nothing else says so.
+// It is not where it opens a table: whoever wants that table at the same time is given
+// the same error, and would take all its records for damaged.
 func ofRewrite() bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
 	for {
 		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "blobFileRewriter") {
+		switch {
+		case strings.Contains(frame.Function, "fileCacheHandle).openFile"):
+			return false
+		case strings.Contains(frame.Function, "blobFileRewriter"):
 			return true
 		}
 		if !more {

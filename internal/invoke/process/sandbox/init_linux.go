@@ -18,10 +18,10 @@ import (
 	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
-// keeperName is the name under which this binary is a keeper.
-const keeperName = "godwit-sandbox"
+// initName is the name under which this binary is an init process.
+const initName = "godwit-sandbox"
 
-// The keeper's files beside the standard ones.
+// The init process's files beside the standard ones.
 const (
 	descriptionFile = 3 + iota // a pipe, from which it reads its order
 	reportFile                 // a socket
@@ -29,7 +29,7 @@ const (
 	tmpFile                    // the mount of /tmp, if the order has one; then the network's socket
 )
 
-// order is what a keeper is told.
+// order is what an init process is told.
 type order struct {
 	Spec
 	Mapped  bool `json:"mapped"`  // it is root only in its own namespace for users
@@ -38,29 +38,29 @@ type order struct {
 	Socket  int  `json:"socket"`  // the file that the network's sockets go to; 0: there is no network
 }
 
-// maxReport bounds what a keeper reports, in bytes.
+// maxReport bounds what an init process reports, in bytes.
 const maxReport = 64 << 10
 
-// init makes this process a keeper if it was started as one. That is here, and
+// init makes this process an init process if it was started as one. That is here, and
 // not in main, so that every binary that can start a sandbox can also keep one,
-// tests included, and before packages that a keeper does not need are set up.
+// tests included, and before packages that an init process does not need are set up.
 func init() {
-	if len(os.Args) != 1 || os.Args[0] != keeperName {
+	if len(os.Args) != 1 || os.Args[0] != initName {
 		return
 	}
 	runtime.LockOSThread()
 	syscall.Exit(keep()) // not os.Exit, which in a test with the race detector takes a second
 }
 
-// keeperReport is what a keeper tells of its program.
-type keeperReport struct {
+// initReport is what an init process tells of its program.
+type initReport struct {
 	Error         string `json:"error,omitempty"`
 	NotExecutable bool   `json:"notExecutable,omitempty"`
 	Status        uint32 `json:"status,omitempty"` // of wait(2)
 	MaxMemoryKB   int64  `json:"maxMemoryKB,omitempty"`
 }
 
-func (r *keeperReport) exit() Exit {
+func (r *initReport) exit() Exit {
 	if r.Error != "" {
 		return Exit{Err: errors.New(r.Error), NotExecutable: r.NotExecutable}
 	}
@@ -74,7 +74,7 @@ func (r *keeperReport) exit() Exit {
 	return exit
 }
 
-// keep runs a keeper from its start to its end.
+// keep runs an init process from its start to its end.
 func keep() int {
 	report := os.NewFile(reportFile, "report")
 	var spec order
@@ -84,7 +84,7 @@ func keep() int {
 	pid, err := launch(&spec)
 	if err != nil {
 		failed, _ := errors.AsType[*executeError](err)
-		_ = json.NewEncoder(report).Encode(keeperReport{Error: err.Error(), NotExecutable: failed != nil})
+		_ = json.NewEncoder(report).Encode(initReport{Error: err.Error(), NotExecutable: failed != nil})
 		return 0
 	}
 	var usage syscall.Rusage
@@ -92,7 +92,7 @@ func keep() int {
 	if !spec.Isolate {
 		endDescendants()
 	}
-	_ = json.NewEncoder(report).Encode(keeperReport{Status: uint32(status), MaxMemoryKB: usage.Maxrss})
+	_ = json.NewEncoder(report).Encode(initReport{Status: uint32(status), MaxMemoryKB: usage.Maxrss})
 	return 0
 }
 
@@ -101,7 +101,7 @@ type executeError struct{ err error }
 
 func (e *executeError) Error() string { return e.err.Error() }
 
-// caught are the signals that would end the keeper, or a Go program at least: the
+// caught are the signals that would end the init process, or a Go program at least: the
 // program may be able to send them. It gets those to end, and nothing comes of the others.
 var caught = []os.Signal{
 	syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGILL, syscall.SIGBUS,
@@ -118,9 +118,9 @@ var caught = []os.Signal{
 //     files and /proc.
 //  4. The file system takes the place of the machine's.
 //  5. Limits are set.
-//  6. The keeper hides from the program, and the thread that starts it gives up all
+//  6. The init process hides from the program, and the thread that starts it gives up all
 //     capabilities and filters its system calls. Other threads, which go on for the
-//     keeper, do not.
+//     process, do not.
 //  7. The program starts, on that thread.
 func launch(spec *order) (pid int, err error) {
 	signals := make(chan os.Signal, 1)
@@ -202,9 +202,9 @@ func isolateSelf(spec *order) error {
 	return filterCalls(spec.MemoryLimited)
 }
 
-// yieldMemory has the kernel end the program, and the keeper at the latest, when the
+// yieldMemory has the kernel end the program, and the init process at the latest, when the
 // machine is out of memory, before it ends the server. The program may be able to take
-// that back for itself, but not for the keeper.
+// that back for itself, but not for the init process.
 func yieldMemory() error {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
 		return fmt.Errorf("being the first to end when memory is short: %w", err)

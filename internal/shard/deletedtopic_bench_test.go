@@ -96,7 +96,7 @@ func longestWait(sh *topics.Shard, over <-chan struct{}) (longest time.Duration)
 		began := clock.System.Now()
 		sh.Mu.Lock()
 		sh.Readable()
-		_, _, _ = sh.Engine.Store.Get(nil, topics.RemainsKey(sh.ID))
+		_, _, _ = sh.Engine.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
 		sh.Mu.Unlock()
 		longest = max(longest, clock.System.Now().Sub(began))
 	}

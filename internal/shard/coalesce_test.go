@@ -62,9 +62,9 @@ func (w *lineWorld) neighbour(format string) arn.ARN {
 	}
 }
 
-// TestPublishersGoTogether: those who wait with messages for one topic share a
+// TestPublishesAreCoalesced: those who wait with messages for one topic share a
 // commit, in the order in which they came, and each gets its own answer.
-func TestPublishersGoTogether(t *testing.T) {
+func TestPublishesAreCoalesced(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
 	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
@@ -116,9 +116,9 @@ func TestPublishersGoTogether(t *testing.T) {
 	}
 }
 
-// TestCompanyIsBounded: no turn is for more than fits into about one commit, and
+// TestCoalescedPublishesAreBounded: no turn is for more than fits into about one commit, and
 // one for a topic of which nothing is known is for one publisher.
-func TestCompanyIsBounded(t *testing.T) {
+func TestCoalescedPublishesAreBounded(t *testing.T) {
 	cases := []struct {
 		name  string
 		reach int
@@ -169,9 +169,9 @@ func TestFewTopicsAreKnown(t *testing.T) {
 	}
 }
 
-// TestLineKeepsNoRequest: a topic's name is a piece of a request, all of which the
+// TestCoalescerKeepsNoRequest: a topic's name is a piece of a request, all of which the
 // line would keep in memory.
-func TestLineKeepsNoRequest(t *testing.T) {
+func TestCoalescerKeepsNoRequest(t *testing.T) {
 	l := &topics.PublishCoalescer{}
 	for i := range 3 {
 		request := strings.Repeat("a", 10) + fmt.Sprint(i)
@@ -230,8 +230,8 @@ func TestCutPlan(t *testing.T) {
 	}
 }
 
-// TestFIFOPublishersGoAlone: what one of them is refused is not refused to others.
-func TestFIFOPublishersGoAlone(t *testing.T) {
+// TestFIFOPublishesAreNotCoalesced: what one of them is refused is not refused to others.
+func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
 	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
 	fifo := w.neighbour("ordered-%d.fifo")

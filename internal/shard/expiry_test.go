@@ -18,10 +18,10 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestLapseAfterRestart: subscriptions that nobody confirms go at their time,
+// TestExpiryAfterRestart: unconfirmed subscriptions expire at their time,
 // with their backlogs, though the process that took them is gone; more of them
 // than one command removes go all the same, and no confirmed one does.
-func TestLapseAfterRestart(t *testing.T) {
+func TestExpiryAfterRestart(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(shardtest.Start)
 	fs := vfs.NewMem()
@@ -41,7 +41,7 @@ func TestLapseAfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const waiting = topics.LapseStep + 10
+	const waiting = topics.ExpiryStep + 10
 	for n := range waiting {
 		pending(e, n)
 	}
@@ -100,9 +100,9 @@ func TestLapseAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLapsesAreBounded: a topic's record, which counts what was removed, may be as
-// large as its policy; those who never confirmed go in commits of at most 4 MiB.
-func TestLapsesAreBounded(t *testing.T) {
+// TestExpiryIsBounded: a topic's record, which counts what was removed, may be as
+// large as its policy; unconfirmed subscriptions are removed in commits of at most 4 MiB.
+func TestExpiryIsBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	now := clock.NewVirtual(shardtest.Start)
@@ -114,7 +114,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: map[string]string{"Policy": doc}}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range topics.LapseStep {
+	for i := range topics.ExpiryStep {
 		if _, err := e.Subscribe(ctx, topic.Subscribe{
 			Topic: name, Owner: shardtest.Account, Protocol: "http", Endpoint: fmt.Sprintf("http://127.0.0.1:1/%d", i), ID: shardtest.SubscriptionID(i), Token: fmt.Sprint(i),
 		}); err != nil {
@@ -124,7 +124,7 @@ func TestLapsesAreBounded(t *testing.T) {
 	if _, err := now.Advance(ctx, topic.PendingLife); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.LapseStep) || largest > 2<<20 {
-		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.LapseStep, largest, err)
+	if a, err := e.TopicAttributes(ctx, name); err != nil || a["SubscriptionsDeleted"] != fmt.Sprint(topics.ExpiryStep) || largest > 2<<20 {
+		t.Errorf("%s of %d subscriptions are deleted, the largest commit has %d bytes: %v", a["SubscriptionsDeleted"], topics.ExpiryStep, largest, err)
 	}
 }

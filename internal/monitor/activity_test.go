@@ -83,7 +83,7 @@ func TestSlots(t *testing.T) {
 	second(shard.MessagesSent)
 	first(shard.MessagesSent) // of a queue of the same name that is there by now
 	q.activate(old)           // as do an event and Tick that were late
-	q.wither(old, true)
+	q.deactivate(old, true)
 	check(2)
 	if _, err := q.Tick(&asked{err: missing, before: func() { first(shard.MessagesReceived) }}, c.Now()); err != nil {
 		t.Fatal(err)

@@ -513,7 +513,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 			}
 		}
 		if c.mark != "" {
-			b.Set(topics.RemainsKey(sh.ID), []byte(c.mark))
+			b.Set(topics.DeletedTopicsKey(sh.ID), []byte(c.mark))
 		}
 		if err := s.Apply(true, &b); err != nil {
 			t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// TestPartsHaveCounters: a command that needs a record hands over first what it has
+// TestPartialStepsHaveCounters: a command that needs a record hands over first what it has
 // written, and with it the counters as they are then: a crash may leave just that part.
-func TestPartsHaveCounters(t *testing.T) {
+func TestPartialStepsHaveCounters(t *testing.T) {
 	ctx := context.Background()
 	watched, without := false, 0
 	observe := func(sealed []byte) {

@@ -6,18 +6,18 @@ import "sync/atomic"
 // done with it, or it held messages. Source: the SQS and SNS developer guides.
 const ActiveMinutes = 6 * 60
 
-// life says whether something has metrics each minute. Things happen to it at any
-// time, also while the end of a minute finds it idle: of touch and wither, whoever
-// comes later sees what the other has done.
-type life struct {
+// activity says whether something has metrics each minute. Things happen to it at any
+// time, also while the end of a minute finds it idle: of touch and deactivate, the later
+// one sees what the earlier has done.
+type activity struct {
 	used    atomic.Int64 // the last minute in which anything was done, or there were messages
 	touched atomic.Bool  // anything was done since the last look
 	active  atomic.Bool
 }
 
-// touch notes that something was done in a minute; asleep says that it has to be
+// touch notes that something was done in a minute; inactive says that it has to be
 // made active.
-func (l *life) touch(minute int64) (asleep bool) {
+func (l *activity) touch(minute int64) (inactive bool) {
 	if l.used.Load() != minute {
 		l.used.Store(minute)
 	}
@@ -28,14 +28,14 @@ func (l *life) touch(minute int64) (asleep bool) {
 }
 
 // look begins a look at whether there is anything to tell of.
-func (l *life) look() { l.touched.Store(false) }
+func (l *activity) look() { l.touched.Store(false) }
 
 // idle reports whether nothing was done for long.
-func (l *life) idle(minute int64) bool { return minute-l.used.Load() >= ActiveMinutes }
+func (l *activity) idle(minute int64) bool { return minute-l.used.Load() >= ActiveMinutes }
 
-// wither ends the activity, after which remove is called. revived says that
+// deactivate ends the activity, after which remove is called. reactivate says that
 // something was done since the look, so that it has to be made active again.
-func (l *life) wither(remove func()) (revived bool) {
+func (l *activity) deactivate(remove func()) (reactivate bool) {
 	l.active.Store(false)
 	remove()
 	return l.touched.Load()

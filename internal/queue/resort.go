@@ -1,0 +1,71 @@
+package queue
+
+import (
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/layout"
+)
+
+// resort is the rebuilding of the orders of a FIFO queue that an older version left: it
+// listed all groups by the sequences of their first messages. It comes before the first
+// command, step by step, and goes on after a crash.
+type resort struct {
+	from  uint64 // sequence of the first listing that was not looked at
+	found []listed
+	whole bool // there are no more
+}
+
+// listed is a listing under the sequence of a group's first message.
+type listed struct {
+	sequence uint64
+	layout.Listing
+}
+
+// resortStep is how many groups one step looks at; a variable for the tests' sake.
+var resortStep = 1024
+
+// Stale reports that the orders are those of an older version. The first command
+// rebuilds them, in commits of a bounded size if its Reader can Flush.
+func (q *Machine) Stale() bool { return q.stale != nil }
+
+// readListed reads the next listings of groups whose first messages came back.
+func (q *Machine) readListed(r Reader) error {
+	s, looked := q.stale, 0
+	s.whole = true
+	var failed error
+	err := r.Scan(q.keys.ListedFrom(s.from), func(key, value []byte) bool {
+		if looked++; looked > resortStep {
+			s.whole = false
+			return false
+		}
+		s.from = layout.KeySequence(key) + 1
+		l, err := layout.DecodeListing(value)
+		if failed = err; err == nil && l.Returned {
+			s.found = append(s.found, listed{s.from - 1, l})
+		}
+		return err == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// resorted moves what was read, and says what must be read next.
+func (q *Machine) resorted(b *mutation.Batch) Need {
+	s, g := q.stale, q.grouped()
+	for _, l := range s.found {
+		b.SingleDelete(q.keys.Listed(l.sequence))
+		layout.PutReturned(b, q.keys.Returned(l.At, l.sequence), l.Lane, l.sequence)
+		g.listed--
+		g.returned++
+		g.back.Whole = false
+	}
+	s.found = s.found[:0]
+	if !s.whole {
+		return Need{kind: needListed}
+	}
+	q.stale = nil
+	q.c.Turn = q.next // above the sequences that stand for turns now
+	g.order.Whole = g.order.Whole || g.listed == 0
+	return Need{}
+}

@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"net/http"
+	"strings"
+
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/wire/awsquery"
+)
+
+// A request for a service that is not here is told so by the service's name, in a form
+// that the service's client can read: who has set one endpoint for all of AWS's services
+// must see which one was asked for too much.
+
+// titles are the names under which AWS's services are known to people, by those that
+// they have in credential scopes. Those that are here have theirs for the list of what
+// is.
+var titles = map[string]string{
+	"sqs": "SQS", "sns": "SNS", "monitoring": "CloudWatch", "logs": "CloudWatch Logs", "lambda": "Lambda",
+
+	"acm": "Certificate Manager", "apigateway": "API Gateway", "appconfig": "AppConfig", "appsync": "AppSync", "athena": "Athena",
+	"autoscaling": "Auto Scaling", "backup": "Backup", "batch": "Batch", "bedrock": "Bedrock", "cloudformation": "CloudFormation",
+	"cloudfront": "CloudFront", "cloudtrail": "CloudTrail", "codebuild": "CodeBuild", "codecommit": "CodeCommit", "codedeploy": "CodeDeploy",
+	"codepipeline": "CodePipeline", "cognito-identity": "Cognito", "cognito-idp": "Cognito", "config": "Config", "dynamodb": "DynamoDB",
+	"ec2": "EC2", "ecr": "ECR", "ecs": "ECS", "eks": "EKS", "elasticache": "ElastiCache", "elasticfilesystem": "EFS",
+	"elasticloadbalancing": "Elastic Load Balancing", "elasticmapreduce": "EMR", "es": "OpenSearch", "events": "EventBridge",
+	"execute-api": "API Gateway", "firehose": "Firehose", "glue": "Glue", "iam": "IAM", "iot": "IoT", "kafka": "MSK", "kinesis": "Kinesis",
+	"kms": "KMS", "mq": "MQ", "opensearch": "OpenSearch", "organizations": "Organizations", "pipes": "EventBridge Pipes", "rds": "RDS",
+	"redshift": "Redshift", "resource-groups": "Resource Groups", "route53": "Route 53", "s3": "S3", "s3express": "S3", "s3-outposts": "S3",
+	"scheduler": "EventBridge Scheduler", "schemas": "EventBridge Schemas", "secretsmanager": "Secrets Manager", "servicediscovery": "Cloud Map",
+	"ses": "SES", "sso": "IAM Identity Center", "ssm": "Systems Manager", "states": "Step Functions", "sts": "STS", "swf": "SWF",
+	"tagging": "Resource Groups Tagging", "transcribe": "Transcribe", "transfer": "Transfer Family", "wafv2": "WAF", "xray": "X-Ray",
+}
+
+// targets are the names in headers X-Amz-Target that do not tell their service to people.
+var targets = map[string]string{
+	"AWSEvents": "EventBridge", "AWSStepFunctions": "Step Functions", "TrentService": "KMS", "AmazonSSM": "Systems Manager",
+	"AmazonEC2ContainerServiceV20141113": "ECS", "AmazonEC2ContainerRegistry_V20150921": "ECR", "CertificateManager": "Certificate Manager",
+	"AWSCognitoIdentityProviderService": "Cognito", "AWSCognitoIdentityService": "Cognito", "secretsmanager": "Secrets Manager",
+	"ResourceGroupsTaggingAPI_20170126": "Resource Groups Tagging", "GraniteServiceVersion20100801": "CloudWatch", "Logs_20140328": "CloudWatch Logs",
+}
+
+// xmlServices are those whose clients expect XML where there is no form.
+var xmlServices = map[string]bool{"s3": true, "s3express": true, "s3-outposts": true, "cloudfront": true, "route53": true}
+
+// nobody has the errors of services that are not here.
+var nobody = newService(Service{errors: with(map[fault.Kind]errorShape{})}, nil)
+
+// nobody11 is nobody in JSON 1.1, which knows nothing of Query.
+var nobody11 = newService(Service{json11: true, errors: nobody.errors}, nil)
+
+// addressAbsent finds out whether a request is for a service that is not here, and in
+// which protocol.
+func (x *exchange) addressAbsent(scope sigv4.Scope) bool {
+	h, r := x.handler, x.r
+	target, named := targetOf(r)
+	prefix, _, isCBOR := cborPath(r.URL.Path)
+	isCBOR = isCBOR && r.Header.Get(headerProtocol) == smithyCBOR[0]
+	var title string
+	switch {
+	case named && h.byTarget[target] != nil, isCBOR && h.byTarget[prefix] != nil:
+		return false
+	case h.byName[scope.Service] == nil && titles[scope.Service] != "":
+		title = titles[scope.Service]
+	case named:
+		title = titleOfTarget(target)
+	case isCBOR:
+		title = titleOfTarget(prefix)
+	default:
+		return false
+	}
+	x.service = nobody
+	switch {
+	case named:
+		x.call.Protocol = protocolJSON
+		if strings.HasPrefix(r.Header.Get("Content-Type"), typeJSON11[0]) {
+			x.service = nobody11
+		}
+	case isCBOR:
+		x.call.Protocol = protocolCBOR
+	case strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"), r.URL.Query().Has("Action"), xmlServices[scope.Service]:
+		x.call.Protocol = protocolQuery
+		x.absentXML = scope.Service
+	default:
+		x.call.Protocol = protocolREST
+	}
+	x.absent = fault.Newf(fault.InvalidAction, "Godwit has no %s; it speaks %s.", title, h.speaks())
+	return true
+}
+
+func targetOf(r *http.Request) (prefix string, ok bool) {
+	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
+		prefix, _, _ = strings.Cut(target[0], ".")
+		return prefix, true
+	}
+	return "", false
+}
+
+// titleOfTarget makes a service's name of what its requests are known by: of
+// DynamoDB_20120810, DynamoDB.
+func titleOfTarget(prefix string) string {
+	if title := targets[prefix]; title != "" {
+		return title
+	}
+	name, _, _ := strings.Cut(prefix, "_")
+	if name == "" {
+		return "service of that name"
+	}
+	return printable(name)
+}
+
+// speaks lists the services.
+func (h *Handler) speaks() string {
+	var list strings.Builder
+	for i, s := range h.Services {
+		switch {
+		case i == 0:
+		case i == len(h.Services)-1:
+			list.WriteString(" and ")
+		default:
+			list.WriteString(", ")
+		}
+		list.WriteString(s.title())
+	}
+	return list.String()
+}
+
+func (s *Service) title() string {
+	if title := titles[s.Name]; title != "" {
+		return title
+	}
+	return s.Name
+}
+
+// noAction refuses an action that the service does not have.
+func (x *exchange) noAction(name string) error {
+	return fault.Newf(fault.InvalidAction, "Godwit has no action %s of %s.", printable(name), x.service.title())
+}
+
+// absentShape has the status, and the code of S3, that the clients of services that are
+// not here know for what there is not.
+func (x *exchange) absentShape(shape errorShape) errorShape {
+	switch {
+	case x.call.Protocol == protocolREST:
+		shape.Status = http.StatusNotFound
+	case x.call.Protocol == protocolQuery && xmlServices[x.absentXML]:
+		shape.Code, shape.Status = "NotImplemented", http.StatusNotImplemented
+	}
+	return shape
+}
+
+// appendAbsentXML appends the refusal of a service that is not here as the clients of
+// its kind read it.
+func (x *exchange) appendAbsentXML(dst []byte, shape errorShape, text string) []byte {
+	begin, end, id := `<ErrorResponse><Error><Type>Sender</Type>`, `</Error>`, "RequestId"
+	last := "</ErrorResponse>"
+	switch x.absentXML {
+	case "s3", "s3express", "s3-outposts":
+		begin, end, last = "<Error>", "", "</Error>"
+	case "ec2":
+		begin, end, id, last = "<Response><Errors><Error>", "</Error></Errors>", "RequestID", "</Response>"
+	}
+	dst = append(append(append(dst, xmlDeclaration...), begin...), "<Code>"+shape.Code+"</Code><Message>"...)
+	dst = append(awsquery.AppendEscaped(dst, text), "</Message>"+end+"<"+id+">"...)
+	return append(awsquery.AppendEscaped(dst, x.call.RequestID), "</"+id+">"+last...)
+}
+
+// appendAbsentREST appends it in JSON.
+func (x *exchange) appendAbsentREST(dst []byte, shape errorShape, text string) []byte {
+	_, x.headers[2], _ = strings.Cut(shape.Type, "#")
+	x.w.Header()[headerErrorType] = x.headers[2:3:3]
+	dst = fastjson.AppendString(append(dst, `{"__type":`...), x.headers[2])
+	dst = fastjson.AppendString(append(dst, `,"message":`...), text)
+	return append(dst, '}')
+}

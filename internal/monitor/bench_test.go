@@ -16,7 +16,7 @@ func BenchmarkEvents(b *testing.B) {
 	c := clock.NewVirtual(start)
 	j := journal.Open(journal.Options{Store: memory.New()})
 	defer j.Close()
-	k, err := metrics.Open(metrics.Options{Journal: j, Clock: c, Layouts: Layouts})
+	k, _, err := openMetrics(j, c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

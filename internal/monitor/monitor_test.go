@@ -39,6 +39,14 @@ func newTicker(t *testing.T, c clock.Clock) (m *Ticker, stop func() error) {
 	return m, k.Close
 }
 
+// openMetrics opens the metrics of a store in a kernel of their own; save writes what
+// memory has of them, and ends them.
+func openMetrics(j *journal.Journal, c clock.Clock, wake func()) (points *metrics.Store, save func() error, err error) {
+	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	points = metrics.New(k, metrics.Options{Wake: wake, Layouts: Layouts})
+	return points, k.Close, k.Load()
+}
+
 func points(t *testing.T, c clock.Clock, wake func()) *metrics.Store {
 	t.Helper()
 	return reopen(t, memory.New(), c, wake)
@@ -48,7 +56,7 @@ func reopen(t *testing.T, st store.Store, c clock.Clock, wake func()) *metrics.S
 	t.Helper()
 	j := journal.Open(journal.Options{Store: st})
 	t.Cleanup(j.Close)
-	k, err := metrics.Open(metrics.Options{Journal: j, Clock: c, Wake: wake, Layouts: Layouts})
+	k, _, err := openMetrics(j, c, wake)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -22,12 +24,10 @@ func BenchmarkQuietQueue(b *testing.B) {
 	c := clock.NewVirtual(start)
 	j := journal.Open(journal.Options{Store: memory.New()})
 	defer j.Close()
-	k, err := metrics.Open(metrics.Options{Journal: j, Clock: c, Layouts: Layouts})
-	if err != nil {
-		b.Fatal(err)
-	}
+	all := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	k := metrics.New(all, metrics.Options{Layouts: Layouts})
 	q := NewQueues(k, nil, func() {})
-	e, err := shard.Open(shard.Options{Journal: j, Clock: c, Events: q.Add, Fatal: func(err error) { b.Fatal(err) }})
+	e, err := shard.Open(shard.Options{Kernel: all, Events: q.Add})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -167,12 +167,13 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			return now, nil
 		})
 		var k *metrics.Store
+		var save func() error
 		var q *Queues
 		begin := func(holding ...arn.ARN) {
 			var err error
 			j := journal.Open(journal.Options{Store: st})
 			t.Cleanup(j.Close)
-			if k, err = metrics.Open(metrics.Options{Journal: j, Clock: c, Layouts: Layouts}); err != nil {
+			if k, save, err = openMetrics(j, c, nil); err != nil {
 				t.Fatal(err)
 			}
 			q = NewQueues(k, nil, func() {})
@@ -237,7 +238,7 @@ func TestEachMinuteReadsAsItWas(t *testing.T) {
 			"restart": func(t *rapid.T) {
 				minutes(1) // a crash takes the minute
 				if rapid.Bool().Draw(t, "clean") {
-					if err := k.Close(); err != nil {
+					if err := save(); err != nil {
 						t.Fatal(err)
 					}
 				}

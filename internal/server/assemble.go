@@ -159,10 +159,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
-	monitoring, err := openMonitoring(deps, k, counting.series())
-	if err != nil {
-		return Parts{}, err
-	}
+	monitoring := newMonitoring(deps, k, counting.series())
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}

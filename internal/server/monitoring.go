@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -31,7 +30,7 @@ type monitoring struct {
 
 var _ deliver.Events = (*monitoring)(nil)
 
-func openMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) (*monitoring, error) {
+func newMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) *monitoring {
 	failed := func(err error) {
 		deps.Log.Error("what is due each minute failed; ending the process", "error", err)
 		deps.exit(err)
@@ -39,12 +38,7 @@ func openMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) (*m
 	m := &monitoring{
 		actions: &actions{}, minutes: monitor.NewTicker(k, time.Minute, failed), seconds: monitor.NewTicker(k, alarms.ShortEvery, failed),
 	}
-	var err error
-	m.points, err = metrics.Open(metrics.Options{Journal: k.Journal, Clock: deps.Clock, Logger: deps.Log, Wake: m.minutes.Wake, Layouts: monitor.Layouts, Fatal: deps.exit})
-	if err != nil {
-		return nil, err
-	}
-	deps.OnStop("metrics", func(context.Context) error { return m.points.Close() })
+	m.points = metrics.New(k, metrics.Options{Wake: m.minutes.Wake, Layouts: monitor.Layouts})
 	source := m.points
 	if !deps.Config.Metrics {
 		source = nil
@@ -56,7 +50,7 @@ func openMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) (*m
 	m.alarms = alarms.New(k, alarms.Options{
 		Metrics: m.reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
 	})
-	return m, nil
+	return m
 }
 
 // latest is the latest time that anything was written at.

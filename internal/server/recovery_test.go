@@ -195,7 +195,7 @@ func (k *kept) missing() (n int) {
 		seen := map[string]bool{}
 		for empty := 0; empty < 5; {
 			got, err := k.engine.Receive(context.Background(), shard.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Hour})
-			if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.QueueDoesNotExist {
+			if fault.KindOf(err) == fault.QueueDoesNotExist {
 				break // with its name
 			}
 			if err != nil {

@@ -273,3 +273,23 @@ func TestIdleQueuesInPages(t *testing.T) {
 	}
 	equal(t, "listed", want, names)
 }
+
+// The name of a dashboard is looked at, although none is kept.
+func TestDashboardNames(t *testing.T) {
+	endpoint := start(t)
+	c := metricsClient(endpoint)
+	const text = "The value for field DashboardName contains invalid characters. It can only contain alphanumerics, dash (-) and underscore (_).\n"
+	_, err := c.PutDashboard(t.Context(), &cloudwatch.PutDashboardInput{DashboardName: aws.String("a b"), DashboardBody: aws.String("{}")})
+	refused(t, err, "InvalidParameterValue", 400, text)
+	r := callMetricsJSON(t, endpoint, "PutDashboard", `{"DashboardName":"a.b","DashboardBody":"{}"}`, "X-Amzn-Query-Mode", "true")
+	equal(t, "in JSON", "com.amazonaws.cloudwatch.v2010_08_01#InvalidParameterValueException "+text, fmt.Sprint(decode(t, r.Body)["__type"], " ", decode(t, r.Body)["message"]))
+	equal(t, "in Query's words", "InvalidParameterValue;Sender", r.Header.Get("X-Amzn-Query-Error"))
+	r = callMetricsQuery(t, endpoint, "PutDashboard", "DashboardName", "a/b", "DashboardBody", "{}")
+	if r.Status != 400 || !strings.Contains(r.Body, "<Code>InvalidParameterValue</Code><Message>"+text+"</Message>") {
+		t.Errorf("as a form: %d %s", r.Status, r.Body)
+	}
+	r = callMetricsQuery(t, endpoint, "PutDashboard", "DashboardName", "a-b_1", "DashboardBody", "{}")
+	if r.Status != 400 || !strings.Contains(r.Body, "<Code>InvalidAction</Code><Message>PutDashboard is not built yet.</Message>") {
+		t.Errorf("a good name: %d %s", r.Status, r.Body)
+	}
+}

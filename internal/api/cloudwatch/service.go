@@ -64,6 +64,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("SetAlarmState", s.setAlarmState),
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
+		api.Op("PutDashboard", s.putDashboard),
 		api.Op("ListTagsForResource", s.listTagsForResource),
 	}
 }

@@ -35,9 +35,10 @@ type Service struct{ store Store }
 // New makes a Service.
 func New(store Store) *Service { return &Service{store} }
 
-// Operations declares the operations that are built.
+// Operations declares the operations that are built, and those of which a part is
+// answered.
 func (s *Service) Operations() []api.Operation {
-	return []api.Operation{
+	return append(s.unbuilt(),
 		api.Op("CreateLogGroup", s.createLogGroup),
 		api.Op("DeleteLogGroup", s.deleteLogGroup),
 		api.Op("DescribeLogGroups", s.describeLogGroups),
@@ -55,7 +56,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("DeleteLogStream", s.deleteLogStream),
 		api.Op("DescribeLogStreams", s.describeLogStreams),
 		api.Op("PutLogEvents", s.putLogEvents),
-		api.Op("GetLogEvents", s.getLogEvents).Holding(4 << 20),
-		api.Op("FilterLogEvents", s.filterLogEvents).Holding(4 << 20),
-	}
+		api.Op("GetLogEvents", s.getLogEvents).Holding(4<<20),
+		api.Op("FilterLogEvents", s.filterLogEvents).Holding(4<<20),
+	)
 }

@@ -95,8 +95,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, store: memory.New(), clock: clock.NewVirtual(start), executor: &executed{}, killed: make(chan struct{})}
-	var err error
-	if w.points, err = metrics.Open(metrics.Options{Journal: w.journal(w.store), Clock: w.clock}); err != nil {
+	k := kernel.New(kernel.Options{Journal: w.journal(w.store), Clock: w.clock, Logger: slog.New(slog.DiscardHandler)})
+	w.points = metrics.New(k, metrics.Options{})
+	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -1,11 +1,12 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
-	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -13,36 +14,53 @@ import (
 // is too old for the last. What has been moved only counts once the floor is: a
 // crash before leaves both, of which one is read.
 func (s *Store) age(now int64) error {
-	var batch mutation.Batch
-	for res := range byte(len(resolutions)) {
-		r := &resolutions[res]
-		for {
-			bucket, ok, err := s.firstBucket(res)
-			if err != nil {
-				return err
-			}
-			end := (bucket + 1) * r.bucket
-			if !ok || end > now-r.keep {
-				break
-			}
-			floor, err := readFloor(s.reader, res)
-			if err != nil {
-				return err
-			}
-			if int(res)+1 < len(resolutions) && end > floor {
-				if err := s.coarsen(res, bucket); err != nil {
-					return err
-				}
-				batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
-			}
-			batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
-			s.log.Append(false, 0, &batch)
+	due := false
+	s.home.View(func() {
+		if due = now-s.maintain >= hour; due {
+			s.maintain = now
 		}
+	})
+	if !due {
+		return nil
 	}
-	if err := s.dropSeconds(now); err != nil {
+	step := func(f func() error) error {
+		_, err := s.home.Run(false, func(*kernel.Tx) error { return f() })
 		return err
 	}
-	return s.unlist(now)
+	for res := range byte(len(resolutions)) {
+		for more := true; more; {
+			if err := step(func() (err error) { more, err = s.ageBucket(res, now); return err }); err != nil {
+				return err
+			}
+		}
+	}
+	return cmp.Or(step(func() error { return s.dropSeconds(now) }), step(func() error { return s.unlist(now) }))
+}
+
+// ageBucket is age of the oldest bucket of a resolution. more says that there may be
+// another.
+func (s *Store) ageBucket(res byte, now int64) (more bool, err error) {
+	r := &resolutions[res]
+	bucket, ok, err := s.firstBucket(res)
+	if err != nil {
+		return false, err
+	}
+	end := (bucket + 1) * r.bucket
+	if !ok || end > now-r.keep {
+		return false, nil
+	}
+	floor, err := readFloor(s.reader, res)
+	if err != nil {
+		return false, err
+	}
+	if int(res)+1 < len(resolutions) && end > floor {
+		if err := s.coarsen(res, bucket); err != nil {
+			return false, err
+		}
+		s.home.Batch.Set(floorKey(res), binary.BigEndian.AppendUint32(nil, uint32(end)))
+	}
+	s.home.Batch.DeleteRange(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
+	return true, nil
 }
 
 func (s *Store) firstBucket(res byte) (bucket int64, ok bool, err error) {
@@ -63,7 +81,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 	if err != nil {
 		return errors.Join(err, snapshot.Close())
 	}
-	var batch mutation.Batch
+	batch := &s.home.Batch
 	var point Set
 	var of id
 	var at int64
@@ -74,7 +92,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			point = Set{}
 		}
 		if batch.Size() > least {
-			s.log.Append(false, 0, &batch)
+			s.home.CommitPart(false)
 		}
 	}
 	for it.Next() {
@@ -119,15 +137,11 @@ func (s *Store) unlist(now int64) error {
 	if err != nil {
 		return err
 	}
-	var batch mutation.Batch
+	batch := &s.home.Batch
 	for it.Next() && batch.Size() < flushBytes {
 		if seenIn(it.Value()) < now-Retention {
 			batch.Delete(it.Key())
 		}
 	}
-	if err := it.Close(); err != nil || batch.Len() == 0 {
-		return err
-	}
-	s.log.Append(false, 0, &batch)
-	return nil
+	return it.Close()
 }

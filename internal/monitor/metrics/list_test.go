@@ -181,7 +181,7 @@ func TestUnits(t *testing.T) {
 		{"Count", []string{"Bytes", "Count", "Seconds"}},
 	} {
 		if step.unit == "" {
-			if err := s.Close(); err != nil {
+			if err := save(s); err != nil {
 				t.Fatal(err)
 			}
 			s = open(t, st, c)

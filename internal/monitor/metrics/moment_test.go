@@ -23,7 +23,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 				}
 				j = journal.Open(journal.Options{Store: st})
 				t.Cleanup(j.Close)
-				s, err := Open(Options{Journal: j, Clock: c, Layouts: layouts})
+				s, err := load(j, c, Options{Layouts: layouts})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -42,7 +42,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 			}
 			if how == "stop" {
 				advance(t, c, 70*time.Second) // the last minute has not been told
-				if err := s.Close(); err != nil {
+				if err := s.kernel.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -57,7 +57,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			c = clock.NewVirtual(at.Add(time.Hour))
-			if err := s.Close(); err != nil {
+			if err := s.kernel.Close(); err != nil {
 				t.Fatal(err)
 			}
 			points, err := begin().Read(Metric{Owner: owner, Namespace: "n", Name: "a"}, "Count", start.Unix(), at.Unix()+3600, 60)
@@ -78,10 +78,10 @@ func TestNothingIsWrittenWithoutMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil {
+	if err := s.kernel.Close(); err != nil {
 		t.Fatal(err)
 	}
-	it, err := st.Iter(nil, nil)
+	it, err := st.Iter([]byte{prefix}, []byte{prefix + 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (m *merger) end() {
 
 // minutes is Each in minutes.
 func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
-	now := Minute(s.options.Clock.Now())
+	now := Minute(s.kernel.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
 	runs, err := s.steadyRuns(m, unit, max(from, now-Retention), min(last, now))
@@ -168,7 +168,7 @@ func (l *filler) upTo(minute int64) {
 func (s *Store) readSet(value []byte) (set Set, ok bool) {
 	set, err := decodeSet(value)
 	if err != nil {
-		s.options.Logger.Error("a datapoint is left out", "reason", err.Error())
+		s.kernel.Logger.Error("a datapoint is left out", "reason", err.Error())
 	}
 	return set, err == nil
 }

@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"encoding/binary"
-
-	"godwit.dev/godwit/internal/mutation"
 )
 
 // What is put by the second is kept so for three hours, beside the minutes that it
@@ -28,7 +26,7 @@ func (s *Store) seconds(m Metric, unit string, from, to, period int64, z Zeros, 
 	series := idOf(seriesKey(&m, unit))
 	last := from + (to-from+period-1)/period*period // the end of the last period
 	last = min(last, max(s.furthest.Load()+1, z.To)*perMinute)
-	low := max(from, s.options.Clock.Now().Unix()-keepSeconds)
+	low := max(from, s.kernel.Clock.Now().Unix()-keepSeconds)
 	if low >= last {
 		return nil
 	}
@@ -99,8 +97,6 @@ func (s *Store) dropSeconds(now int64) error {
 	if err := it.Close(); err != nil || !some {
 		return err
 	}
-	var batch mutation.Batch
-	batch.DeleteRange(low, high)
-	s.log.Append(false, 0, &batch)
+	s.home.Batch.DeleteRange(low, high)
 	return nil
 }

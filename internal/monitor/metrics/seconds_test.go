@@ -44,7 +44,7 @@ func TestSeconds(t *testing.T) {
 				}
 			},
 			"restart": func(t *rapid.T) {
-				if err := s.Close(); err != nil {
+				if err := save(s); err != nil {
 					t.Fatal(err)
 				}
 				s = open(t, st, c)

@@ -257,7 +257,7 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 	add := func(first, behind int64, sample []byte) {
 		p, err := DecodeSample(string(sample))
 		if err != nil || int(p.Layout) >= len(s.options.Layouts) {
-			s.options.Logger.Error("a steady value is left out", "reason", errSample.Error())
+			s.kernel.Logger.Error("a steady value is left out", "reason", errSample.Error())
 			return
 		}
 		for i, level := range s.options.Layouts[p.Layout] {
@@ -270,7 +270,7 @@ func (s *Store) steadyRuns(m Metric, unit string, from, to int64) (runs []steady
 	if err != nil {
 		return nil, err
 	}
-	if now := Minute(s.options.Clock.Now()); ok && len(value) > 4 {
+	if now := Minute(s.kernel.Clock.Now()); ok && len(value) > 4 {
 		if first := int64(binary.BigEndian.Uint32(value)); first < min(to, now) {
 			add(first, now, value[4:])
 		}
@@ -307,15 +307,11 @@ func (s *Store) dropSteady(now int64) error {
 	if err != nil {
 		return err
 	}
-	var batch mutation.Batch
+	batch := &s.home.Batch
 	for it.Next() && batch.Size() < flushBytes {
 		if v := it.Value(); len(v) < 4 || int64(binary.BigEndian.Uint32(v)) < now-Retention {
 			batch.Delete(it.Key())
 		}
 	}
-	if err := it.Close(); err != nil || batch.Len() == 0 {
-		return err
-	}
-	s.log.Append(false, 0, &batch)
-	return nil
+	return it.Close()
 }

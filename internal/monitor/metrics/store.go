@@ -4,28 +4,22 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Options are what a Store is made of.
 type Options struct {
-	Journal *journal.Journal
-	Clock   clock.Clock
-	Logger  *slog.Logger
 	// Wake is called when there is something that Flush should write; it is called
 	// under locks, and must not call the store. May be nil.
 	Wake func()
-	// Fatal ends the process after a panic that leaves something half done; may be nil.
-	Fatal func(error)
 	// MaxPending is how many minutes of series may wait in memory, and how many
 	// series of clients may be there, before what clients put is written early and
 	// let go; 0 means 100,000.
@@ -34,11 +28,14 @@ type Options struct {
 	Layouts []Layout
 }
 
-// Store keeps metrics.
+// Store keeps metrics. It is a module of the kernel: what is written is, in transactions
+// of a shard of its own. What is counted in memory has locks by the resource.
 type Store struct {
+	kernel.NopModule
+	kernel  *kernel.Kernel
 	options Options
-	log     *journal.Stream // what is written
-	reader  journal.Reader  // of that, too
+	home    *kernel.Shard
+	reader  journal.Reader // sees what the shard has appended
 	shards  [16]shard
 	seed    maphash.Seed
 	slots   atomic.Int64
@@ -51,10 +48,11 @@ type Store struct {
 	latest    atomic.Int64 // when anything was last written, epoch milliseconds
 	steady    steady
 	guard     *poison.Guard
-	flushing  sync.Mutex // held while writing
-	lookedAt  int64      // the minute of the last look for resources to let go of; under flushing
-	maintain  int64      // the minute of the last look for what is too old; under flushing
-	unlisted  int64      // the minute of the last look for series without points; under flushing
+
+	// Under the shard's lock.
+	lookedAt int64 // the minute of the last look for resources to let go of
+	maintain int64 // the minute of the last look for what is too old
+	unlisted int64 // the minute of the last look for series without points
 }
 
 type shard struct {
@@ -66,35 +64,33 @@ type shard struct {
 	waiting map[int64][]*Resource
 }
 
-// Open makes a Store of what o.Store holds.
-func Open(o Options) (*Store, error) {
+// New adds the module to a kernel.
+func New(k *kernel.Kernel, o Options) *Store {
 	if o.Wake == nil {
 		o.Wake = func() {}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxPending == 0 {
 		o.MaxPending = 100_000
 	}
-	s := &Store{options: o, seed: maphash.MakeSeed(), guard: poison.New(o.Logger, o.Fatal)}
-	var err error
-	if s.log, _, err = o.Journal.Stream(keyspace.MetricStream, nil); err != nil {
-		return nil, fmt.Errorf("metrics cannot be read: %w", err)
-	}
-	s.log.Begin()
-	s.reader = s.log.Reader()
+	s := &Store{kernel: k, home: k.Beside(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
+	s.home.Add(s)
+	return s
+}
+
+// Load implements kernel.Module.
+func (s *Store) Load() error {
+	s.reader = s.home.Log.Reader()
 	v, _, err := s.reader.Get(nil, latestKey)
 	if err != nil {
-		return nil, fmt.Errorf("metrics cannot be read: %w", err)
+		return fmt.Errorf("metrics cannot be read: %w", err)
 	}
-	s.uncertain.Store(Minute(o.Clock.Now()))
+	s.uncertain.Store(Minute(s.kernel.Clock.Now()))
 	if latest, furthest, ok := decodeLatest(v); ok {
 		s.latest.Store(latest)
 		s.furthest.Store(furthest)
 		s.uncertain.Store(max(s.uncertain.Load(), furthest))
 	}
-	return s, nil
+	return nil
 }
 
 // Latest is when anything was last written. A virtual clock must not start before
@@ -102,7 +98,7 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
 
 // Now is the present moment.
-func (s *Store) Now() time.Time { return s.options.Clock.Now() }
+func (s *Store) Now() time.Time { return s.kernel.Clock.Now() }
 
 // Minute is the minute of a moment, counted since 1970.
 func Minute(at time.Time) int64 { return at.Unix() / perMinute }
@@ -142,7 +138,8 @@ type Datapoint struct {
 
 // Put adds what clients put. It is durable on return. The error is of the store.
 func (s *Store) Put(data ...Datapoint) error {
-	if err := s.put(data); err != nil {
+	_, err := s.home.Run(false, func(*kernel.Tx) error { return s.put(data) })
+	if err != nil {
 		return err
 	}
 	if max(s.slots.Load(), s.series.Load()) >= int64(s.options.MaxPending) {
@@ -150,15 +147,13 @@ func (s *Store) Put(data ...Datapoint) error {
 			return err
 		}
 	}
-	s.log.Sync()
+	s.Sync()
 	return nil
 }
 
 func (s *Store) put(data []Datapoint) error {
-	fineFrom := s.options.Clock.Now().Unix() - keepSeconds
 	w := s.writer(all)
-	s.guard.Lock(&s.flushing)
-	defer s.guard.Unlock(&s.flushing)
+	fineFrom := w.at.Unix() - keepSeconds
 	for i := range data {
 		d := &data[i]
 		fine := d.Fine && d.Second >= fineFrom
@@ -183,24 +178,20 @@ func (s *Store) Flush() (more bool, err error) {
 	if err != nil {
 		return more, err
 	}
-	s.guard.Lock(&s.flushing)
-	defer s.guard.Unlock(&s.flushing)
-	now := Minute(s.options.Clock.Now())
-	if now-s.maintain < hour {
-		return more, nil
-	}
-	s.maintain = now
-	return more, s.age(now)
+	return more, s.age(Minute(s.kernel.Clock.Now()))
 }
 
 // Sync makes durable what has been written.
-func (s *Store) Sync() { s.log.Sync() }
+func (s *Store) Sync() { s.home.Log.Sync() }
 
-// Close writes everything that memory holds.
-func (s *Store) Close() error {
-	_, err := s.flush(squeeze)
-	s.Sync()
-	return err
+// Close implements kernel.Module: it writes everything that memory holds.
+func (s *Store) Close() {
+	if s.reader == nil { // it was not loaded
+		return
+	}
+	if _, err := s.write(squeeze, nil); err != nil {
+		s.kernel.Logger.Error("the metrics of the last minute could not be written", "error", err)
+	}
 }
 
 // extent is what a flush writes.
@@ -224,8 +215,16 @@ const (
 )
 
 func (s *Store) flush(what extent) (more bool, err error) {
-	s.guard.Lock(&s.flushing)
-	defer s.guard.Unlock(&s.flushing)
+	_, err = s.home.Run(false, func(tx *kernel.Tx) error {
+		more, err = s.write(what, tx)
+		return err
+	})
+	return more, err
+}
+
+// write is flush in a transaction, which it lets others have a turn of now and then; nil:
+// it must not.
+func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	fresh := s.fresh.Swap(false)
 	defer func() {
 		if err != nil && fresh {
@@ -257,6 +256,12 @@ func (s *Store) flush(what extent) (more bool, err error) {
 		for _, r := range dirty {
 			if err := w.resource(r); err != nil {
 				return true, err
+			}
+			if w.batch.Size() > flushBytes {
+				w.apply()
+				if tx != nil {
+					tx.Yield(func() {})
+				}
 			}
 		}
 	}
@@ -298,19 +303,20 @@ func (w *writer) stamp() {
 	w.batch.Set(latestKey, encodeLatest(w.at.UnixMilli(), max(w.s.furthest.Load(), w.s.uncertain.Load())))
 }
 
-// writer collects what is written at once.
+// writer collects what is written at once, in a transaction.
 type writer struct {
 	s       *Store
 	at      time.Time
 	now     int64
 	what    extent
-	batch   mutation.Batch
+	batch   *mutation.Batch // of the shard
 	written []*Resource
 }
 
 func (s *Store) writer(what extent) *writer {
-	at := s.options.Clock.Now()
-	return &writer{s: s, at: at, now: Minute(at), what: what}
+	s.home.Now()
+	at := s.kernel.Clock.Now()
+	return &writer{s: s, at: at, now: Minute(at), what: what, batch: &s.home.Batch}
 }
 
 // resource writes the slots of a resource that are due. They stay in memory until
@@ -346,9 +352,6 @@ func (w *writer) resource(r *Resource) error {
 			r.shard.waiting[at] = append(r.shard.waiting[at], r)
 		}
 		r.shard.mu.Unlock()
-	}
-	if w.batch.Size() > flushBytes {
-		w.apply()
 	}
 	return nil
 }
@@ -430,7 +433,7 @@ func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
 		w.s.latest.Store(w.at.UnixMilli())
-		w.s.log.Append(false, w.at.UnixMilli(), &w.batch)
+		w.s.home.CommitPart(false)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()

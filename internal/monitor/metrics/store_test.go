@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -25,11 +27,25 @@ var owner = Owner{"000000000000", "us-east-1"}
 
 var start = time.Date(2026, 5, 26, 14, 20, 30, 0, time.UTC)
 
+// load makes a Store of a kernel of its own.
+func load(j *journal.Journal, c clock.Clock, o Options) (*Store, error) {
+	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	s := New(k, o)
+	return s, k.Load()
+}
+
+// save writes everything that memory holds.
+func save(s *Store) error {
+	_, err := s.flush(squeeze)
+	s.Sync()
+	return err
+}
+
 func open(t rapid.TB, st store.Store, c clock.Clock) *Store {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: st})
 	t.(interface{ Cleanup(func()) }).Cleanup(j.Close)
-	s, err := Open(Options{Journal: j, Clock: c, MaxPending: 50})
+	s, err := load(j, c, Options{MaxPending: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +107,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 				}
 			},
 			"restart": func(t *rapid.T) {
-				if err := s.Close(); err != nil {
+				if err := save(s); err != nil {
 					t.Fatal(err)
 				}
 				s = open(t, st, c)
@@ -137,7 +153,7 @@ func TestStoreKeepsEverything(t *testing.T) {
 
 func sums(t *testing.T, s *Store, m Metric, period int64) (lines string) {
 	t.Helper()
-	now := Minute(s.options.Clock.Now())
+	now := Minute(s.kernel.Clock.Now())
 	if err := s.minutes(m, "Count", (now-Retention)/hour*hour, now+hour, period, Zeros{}, func(at int64, set *Set) {
 		lines += fmt.Sprintf("%s %v\n", time.Unix(at*60, 0).UTC().Format("01-02 15:04"), set.Sum)
 	}); err != nil {
@@ -337,6 +353,7 @@ func known(s *Store) (n int) {
 func TestMinutesAreWrittenOnce(t *testing.T) {
 	st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
 	s := open(t, st, c)
+	st.written.Store(0)
 	for range 3 {
 		s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
 		if _, err := s.Flush(); err != nil {
@@ -439,7 +456,7 @@ func TestConcurrency(t *testing.T) {
 func BenchmarkRecord(b *testing.B) {
 	j := journal.Open(journal.Options{Store: memory.New()})
 	defer j.Close()
-	s, err := Open(Options{Journal: j, Clock: clock.System})
+	s, err := load(j, clock.System, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -549,6 +566,7 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, c := &counting{Store: memory.New()}, clock.NewVirtual(start)
 		s := open(t, st, c)
+		st.synced.Store(0)
 		minutes := func(n int) {
 			for range n {
 				s.Resource(owner, "n", "").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
@@ -581,7 +599,7 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 		pass(journal.LazyDelay)
 		expect("a moment later", 2)
 		minutes(1)
-		if err := s.Close(); err != nil {
+		if err := save(s); err != nil {
 			t.Fatal(err)
 		}
 		expect("closed", 3)

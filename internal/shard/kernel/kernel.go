@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/poison"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -157,6 +158,11 @@ func (e *Kernel) GoBackground(f func()) {
 	release := e.Clock.Hold()
 	e.Background.Go(func() {
 		defer release()
+		defer func() {
+			if cause := recover(); cause != nil && cause != poison.ErrPoisoned { //nolint:errorlint // the very value
+				panic(cause)
+			} // else the process is ending already
+		}()
 		f()
 	})
 }

@@ -1,0 +1,123 @@
+package logs
+
+// The shapes of operations whose features are not built, as far as they are looked at.
+
+// None is an entry of a list that has none.
+type None struct{}
+
+// ListedInput is a request for a list of which there is nothing.
+type ListedInput struct {
+	NextToken *string `json:"nextToken"`
+	Limit     *int    `json:"limit"`
+}
+
+// NameInput is a request that names a thing.
+type NameInput struct {
+	Name string `json:"name" wire:"required"`
+}
+
+// DestinationsOutput is the answer of DescribeDestinations.
+type DestinationsOutput struct {
+	Destinations []None `json:"destinations"`
+}
+
+// ResourcePoliciesOutput is the answer of DescribeResourcePolicies.
+type ResourcePoliciesOutput struct {
+	ResourcePolicies []None `json:"resourcePolicies"`
+}
+
+// DescribeQueriesInput is the request of DescribeQueries.
+type DescribeQueriesInput struct {
+	LogGroupName *string `json:"logGroupName"`
+}
+
+// QueriesOutput is the answer of DescribeQueries.
+type QueriesOutput struct {
+	Queries []None `json:"queries"`
+}
+
+// DescribeFiltersInput is the request of DescribeSubscriptionFilters and
+// DescribeMetricFilters.
+type DescribeFiltersInput struct {
+	LogGroupName     *string `json:"logGroupName"`
+	FilterNamePrefix *string `json:"filterNamePrefix"`
+	NextToken        *string `json:"nextToken"`
+	Limit            *int    `json:"limit"`
+}
+
+// SubscriptionFiltersOutput is the answer of DescribeSubscriptionFilters.
+type SubscriptionFiltersOutput struct {
+	SubscriptionFilters []None `json:"subscriptionFilters"`
+}
+
+// MetricFiltersOutput is the answer of DescribeMetricFilters.
+type MetricFiltersOutput struct {
+	MetricFilters []None `json:"metricFilters"`
+}
+
+// FilterInput is a request that names a filter of a group.
+type FilterInput struct {
+	LogGroupName string `json:"logGroupName" wire:"required"`
+	FilterName   string `json:"filterName" wire:"required"`
+}
+
+// PutSubscriptionFilterInput is the request of PutSubscriptionFilter.
+type PutSubscriptionFilterInput struct {
+	LogGroupName   string  `json:"logGroupName" wire:"required"`
+	FilterName     string  `json:"filterName" wire:"required"`
+	FilterPattern  *string `json:"filterPattern" wire:"required"`
+	DestinationArn string  `json:"destinationArn" wire:"required"`
+	RoleArn        *string `json:"roleArn"`
+}
+
+// PutMetricFilterInput is the request of PutMetricFilter.
+type PutMetricFilterInput struct {
+	LogGroupName          string                 `json:"logGroupName" wire:"required"`
+	FilterName            string                 `json:"filterName" wire:"required"`
+	FilterPattern         *string                `json:"filterPattern" wire:"required"`
+	MetricTransformations []MetricTransformation `json:"metricTransformations" wire:"required"`
+}
+
+// MetricTransformation is the metric that a filter would make.
+type MetricTransformation struct {
+	MetricName      *string           `json:"metricName"`
+	MetricNamespace *string           `json:"metricNamespace"`
+	MetricValue     *string           `json:"metricValue"`
+	DefaultValue    *float64          `json:"defaultValue"`
+	Unit            *string           `json:"unit"`
+	Dimensions      map[string]string `json:"dimensions"`
+}
+
+// DeleteResourcePolicyInput is the request of DeleteResourcePolicy.
+type DeleteResourcePolicyInput struct {
+	PolicyName *string `json:"policyName"`
+}
+
+// StartQueryInput is the request of StartQuery.
+type StartQueryInput struct {
+	LogGroupName  *string  `json:"logGroupName"`
+	LogGroupNames []string `json:"logGroupNames"`
+	StartTime     *int64   `json:"startTime" wire:"required"`
+	EndTime       *int64   `json:"endTime" wire:"required"`
+	QueryString   *string  `json:"queryString" wire:"required"`
+}
+
+// CreateExportTaskInput is the request of CreateExportTask.
+type CreateExportTaskInput struct {
+	LogGroupName string `json:"logGroupName" wire:"required"`
+	Destination  string `json:"destination" wire:"required"`
+	From         *int64 `json:"from" wire:"required"`
+	To           *int64 `json:"to" wire:"required"`
+}
+
+// CancelExportTaskInput is the request of CancelExportTask.
+type CancelExportTaskInput struct {
+	TaskID string `json:"taskId" wire:"required"`
+}
+
+// PutDeliverySourceInput is the request of PutDeliverySource.
+type PutDeliverySourceInput struct {
+	Name        string `json:"name" wire:"required"`
+	ResourceArn string `json:"resourceArn" wire:"required"`
+	LogType     string `json:"logType" wire:"required"`
+}

@@ -1,0 +1,301 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Of features that are not built, this is answered that needs nothing of theirs: that
+// there is none of what is asked for, and what AWS refuses beforehand. Whatever would
+// have to be kept is refused by its name.
+
+// The limits of filters and transformations. Source: the API model.
+const (
+	maxFilterName    = 512
+	maxFilterPattern = 1024
+	maxMetricName    = 255
+	maxTransforms    = 1
+)
+
+// unbuilt are the operations that are answered so.
+func (s *Service) unbuilt() []api.Operation {
+	return []api.Operation{
+		api.Op("DescribeDestinations", s.describeDestinations),
+		api.Op("DescribeResourcePolicies", s.describeResourcePolicies),
+		api.Op("DescribeQueries", s.describeQueries),
+		api.Op("DescribeSubscriptionFilters", s.describeSubscriptionFilters),
+		api.Op("PutSubscriptionFilter", s.putSubscriptionFilter),
+		api.Op("DeleteSubscriptionFilter", s.deleteSubscriptionFilter),
+		api.Op("DescribeMetricFilters", s.describeMetricFilters),
+		api.Op("PutMetricFilter", s.putMetricFilter),
+		api.Op("DeleteMetricFilter", s.deleteMetricFilter),
+		api.Op("DeleteResourcePolicy", s.deleteResourcePolicy),
+		api.Op("StartQuery", s.startQuery),
+		api.Op("CreateExportTask", s.createExportTask),
+		api.Op("CancelExportTask", s.cancelExportTask),
+		api.Op("GetDeliveryDestination", s.noDeliveryDestination),
+		api.Op("DeleteDeliveryDestination", s.noDeliveryDestination),
+		api.Op("GetDeliverySource", s.getDeliverySource),
+		api.Op("PutDeliverySource", s.putDeliverySource),
+	}
+}
+
+func notBuilt(call *api.Call) error {
+	return fault.Newf(fault.InvalidAction, "%s is not built yet.", call.Operation)
+}
+
+func absent(format string, args ...any) error {
+	return fault.Newf(fault.ResourceNotFound, format, args...)
+}
+
+// there refuses a group that does not exist.
+func (s *Service) there(ctx context.Context, call *api.Call, name string) error {
+	a, err := group(call, name)
+	if err == nil {
+		_, err = s.store.Tags(ctx, a)
+	}
+	return err
+}
+
+// describeDestinations answers DescribeDestinations.
+func (s *Service) describeDestinations(_ context.Context, _ *api.Call, in *ListedInput) (*DestinationsOutput, error) {
+	return &DestinationsOutput{Destinations: []None{}}, checkPage(in)
+}
+
+// describeResourcePolicies answers DescribeResourcePolicies.
+func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *ListedInput) (*ResourcePoliciesOutput, error) {
+	return &ResourcePoliciesOutput{ResourcePolicies: []None{}}, checkPage(in)
+}
+
+// describeQueries answers DescribeQueries.
+func (s *Service) describeQueries(ctx context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
+	if in.LogGroupName != nil {
+		if err := s.there(ctx, call, *in.LogGroupName); err != nil {
+			return nil, err
+		}
+	}
+	return &QueriesOutput{Queries: []None{}}, nil
+}
+
+// checkPage refuses tokens, of which none was given, and limits.
+func checkPage(in *ListedInput) error {
+	if _, err := readListToken("none", in.NextToken); err != nil {
+		return err
+	}
+	_, err := limit(in.Limit, maxListed)
+	return err
+}
+
+// describeSubscriptionFilters answers DescribeSubscriptionFilters.
+func (s *Service) describeSubscriptionFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
+	if in.LogGroupName == nil {
+		return nil, invalid("1 validation error detected: Value null at 'logGroupName' failed to satisfy constraint: Member must not be null")
+	}
+	if err := s.checkFilters(ctx, call, in); err != nil {
+		return nil, err
+	}
+	return &SubscriptionFiltersOutput{SubscriptionFilters: []None{}}, nil
+}
+
+// describeMetricFilters answers DescribeMetricFilters.
+func (s *Service) describeMetricFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
+	if err := s.checkFilters(ctx, call, in); err != nil {
+		return nil, err
+	}
+	return &MetricFiltersOutput{MetricFilters: []None{}}, nil
+}
+
+func (s *Service) checkFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) error {
+	if in.FilterNamePrefix != nil {
+		if err := short("filterNamePrefix", *in.FilterNamePrefix, maxFilterName); err != nil {
+			return err
+		}
+	}
+	if err := checkPage(&ListedInput{NextToken: in.NextToken, Limit: in.Limit}); err != nil {
+		return err
+	}
+	if in.LogGroupName == nil {
+		return nil
+	}
+	return s.there(ctx, call, *in.LogGroupName)
+}
+
+// maxGiven bounds what an error quotes of a value that AWS quotes as a whole, in bytes.
+const maxGiven = 16 << 10
+
+// short refuses what is too long, and quotes it as it was given.
+func short(member, value string, most int) error {
+	if utf8.RuneCountInString(value) <= most {
+		return nil
+	}
+	if len(value) > maxGiven {
+		value = strings.ToValidUTF8(value[:maxGiven], "")
+	}
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: "+atMost, value, member, most)
+}
+
+// putSubscriptionFilter refuses PutSubscriptionFilter.
+func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
+	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+		return nil, err
+	}
+	if err := short("filterPattern", deref(in.FilterPattern), maxFilterPattern); err != nil {
+		return nil, err
+	}
+	destination, err := arn.Parse(in.DestinationArn)
+	switch {
+	case err != nil:
+		return nil, invalid("Invalid ARN: %s", in.DestinationArn)
+	case destination.Service == "lambda" && destination.Account != call.Account:
+		return nil, fault.New(fault.AccessDenied,
+			"Cross-account lambda invocation passing is not allowed. You must use DestinationPolicies to create cross account lambda triggers.")
+	case destination.Service == "kinesis" && in.RoleArn == nil:
+		return nil, invalid("destinationArn for vendor kinesis cannot be used without roleArn")
+	}
+	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+		return nil, err
+	}
+	return nil, notBuilt(call)
+}
+
+// deleteSubscriptionFilter refuses DeleteSubscriptionFilter.
+func (s *Service) deleteSubscriptionFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+		return nil, err
+	}
+	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+		return nil, err
+	}
+	return nil, absent("The specified subscription filter does not exist.")
+}
+
+// putMetricFilter refuses PutMetricFilter.
+func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
+	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+		return nil, err
+	}
+	if err := short("filterPattern", deref(in.FilterPattern), maxFilterPattern); err != nil {
+		return nil, err
+	}
+	if len(in.MetricTransformations) > maxTransforms {
+		all := make([]string, min(len(in.MetricTransformations), 20))
+		for i := range all {
+			all[i] = in.MetricTransformations[i].show()
+		}
+		return nil, invalid("1 validation error detected: Value '[%s]' at 'metricTransformations' failed to satisfy constraint: "+atMost, strings.Join(all, ", "), maxTransforms)
+	}
+	if len(in.MetricTransformations) == 0 {
+		return nil, constraint("metricTransformations", "[]", fmt.Sprintf(atLeast, 1))
+	}
+	t := &in.MetricTransformations[0]
+	for _, m := range []struct {
+		member string
+		value  *string
+	}{{"metricName", t.MetricName}, {"metricNamespace", t.MetricNamespace}, {"metricValue", t.MetricValue}} {
+		if m.value == nil {
+			return nil, invalid("1 validation error detected: Value null at 'metricTransformations.1.member.%s' failed to satisfy constraint: Member must not be null", m.member)
+		}
+	}
+	if err := short("metricName", *t.MetricName, maxMetricName); err != nil {
+		return nil, err
+	}
+	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+		return nil, err
+	}
+	return nil, notBuilt(call)
+}
+
+// show is how AWS prints a transformation.
+func (t *MetricTransformation) show() string {
+	or := func(s *string) string {
+		if s == nil {
+			return "null"
+		}
+		return *s
+	}
+	value, dimensions := "null", "null"
+	if t.DefaultValue != nil {
+		value = fmt.Sprint(*t.DefaultValue)
+		if !strings.ContainsAny(value, ".e") {
+			value += ".0"
+		}
+	}
+	if t.Dimensions != nil {
+		dimensions = strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Dimensions), "map[]"), ":", "=")
+		dimensions = "{" + strings.ReplaceAll(dimensions, " ", ", ") + "}"
+	}
+	return fmt.Sprintf("MetricTransformation(metricName=%s, metricNamespace=%s, metricValue=%s, defaultValue=%s, unit=%s, dimensions=%s)",
+		or(t.MetricName), or(t.MetricNamespace), or(t.MetricValue), value, or(t.Unit), dimensions)
+}
+
+// deleteMetricFilter refuses DeleteMetricFilter.
+func (s *Service) deleteMetricFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+	if utf8.RuneCountInString(in.LogGroupName) > maxName {
+		return nil, invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
+	}
+	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+		return nil, err
+	}
+	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+		return nil, err
+	}
+	return nil, absent("The specified metric filter does not exist.")
+}
+
+// deleteResourcePolicy refuses DeleteResourcePolicy.
+func (s *Service) deleteResourcePolicy(_ context.Context, _ *api.Call, in *DeleteResourcePolicyInput) (*Empty, error) {
+	return nil, absent("Policy with name [%s] does not exist.", deref(in.PolicyName))
+}
+
+// startQuery refuses StartQuery.
+func (s *Service) startQuery(ctx context.Context, call *api.Call, in *StartQueryInput) (*Empty, error) {
+	names := in.LogGroupNames
+	if in.LogGroupName != nil {
+		names = append([]string{*in.LogGroupName}, names...)
+	}
+	for _, name := range names {
+		err := s.there(ctx, call, name)
+		if fault.KindOf(err) == fault.ResourceNotFound {
+			return nil, absent("Log group '%s' does not exist for account ID '%s' (Service: AWSLogs; Status Code: 400; Error Code: ResourceNotFoundException; Request ID: %s; Proxy: null)",
+				name, call.Account, call.RequestID)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, notBuilt(call)
+}
+
+// createExportTask refuses CreateExportTask: there are no buckets.
+func (s *Service) createExportTask(ctx context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
+	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+		return nil, err
+	}
+	return nil, invalid("The given bucket does not exist. Please make sure the bucket is valid.")
+}
+
+// cancelExportTask refuses CancelExportTask.
+func (s *Service) cancelExportTask(context.Context, *api.Call, *CancelExportTaskInput) (*Empty, error) {
+	return nil, absent("The specified export task does not exist.")
+}
+
+// noDeliveryDestination refuses what is about a destination.
+func (s *Service) noDeliveryDestination(context.Context, *api.Call, *NameInput) (*Empty, error) {
+	return nil, absent("Requested Delivery Destination does not exist in this account.")
+}
+
+// getDeliverySource refuses GetDeliverySource.
+func (s *Service) getDeliverySource(context.Context, *api.Call, *NameInput) (*Empty, error) {
+	return nil, absent("Requested Delivery Source does not exist in this account.")
+}
+
+// putDeliverySource refuses PutDeliverySource: nothing here delivers so.
+func (s *Service) putDeliverySource(context.Context, *api.Call, *PutDeliverySourceInput) (*Empty, error) {
+	return nil, absent("Cannot access provided service.")
+}

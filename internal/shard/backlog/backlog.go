@@ -191,7 +191,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			}
 			d.History, _ = DecodeHistory(value)
 			d.Signature = d.History.Signature
-			if d.Cause = d.History.Cause; !d.Cause.IsZero() {
+			if d.Cause = d.History.cause; !d.Cause.IsZero() {
 				d.Attempt = d.Cause.Attempt // leases since then were no attempts
 			}
 		}
@@ -278,7 +278,7 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	if a.Outcome != "" {
 		d.History.add(a)
 	}
-	d.History.Signature, d.History.Cause = d.Signature, d.Cause
+	d.History.Signature, d.History.cause = d.Signature, d.Cause
 	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
 		// The lease is ours: it fails only where the subscription was deleted.
@@ -305,7 +305,7 @@ func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason st
 	}
 	now := e.Clock.Now().UnixMilli()
 	f := Finished{
-		id: d.Message.ID, State: state, published: d.Message.Sent, At: now, Total: d.History.Total, Attempts: d.History.attempts(),
+		id: d.Message.ID, state: state, published: d.Message.Sent, at: now, total: d.History.Total, attempts: d.History.attempts(),
 		reason: reason,
 	}
 	e.Finished.Add(d.Subscription.ARN, &f)

@@ -110,7 +110,7 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]
 		info := DeliveryInfo{
 			ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
 			Attempts: h.Total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
-			Reason: h.Cause.Reason,
+			Reason: h.cause.Reason,
 		}
 		if leased {
 			info.State = DeliveryInFlight

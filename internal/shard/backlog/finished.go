@@ -15,36 +15,36 @@ import (
 
 // Bounds of the finished deliveries that stay visible, in memory.
 const (
-	FinishedPerSubscription = 100
+	finishedPerSubscription = 100
 	finishedSubscriptions   = 1000
-	FinishedAttempts        = 200_000 // of deliveries with several, in all
+	finishedAttempts        = 200_000 // of deliveries with several, in all
 )
 
 // Finished is a delivery that has ended. There may be a hundred thousand of them.
 type Finished struct {
 	id            message.ID
-	published, At int64 // epoch milliseconds
-	Total         int
-	Attempts      []Attempt // nil: the only one succeeded when it ended
+	published, at int64 // epoch milliseconds
+	total         int
+	attempts      []Attempt // nil: the only one succeeded when it ended
 	reason        string
-	State         DeliveryState
+	state         DeliveryState
 }
 
 // bulk is how many attempts count against finishedAttempts.
 func (f *Finished) bulk() int {
-	if len(f.Attempts) == 1 {
+	if len(f.attempts) == 1 {
 		return 0
 	}
-	return len(f.Attempts)
+	return len(f.attempts)
 }
 
 func (f *Finished) info(sub arn.ARN) DeliveryInfo {
 	d := DeliveryInfo{
-		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.State, Attempts: f.Total,
-		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.At).UTC(),
-		History: f.Attempts, Reason: f.reason,
+		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.state, Attempts: f.total,
+		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
+		History: f.attempts, Reason: f.reason,
 	}
-	if f.Attempts == nil {
+	if f.attempts == nil {
 		d.History = []Attempt{{At: d.FinishedAt, Outcome: "success"}}
 	}
 	return d
@@ -57,7 +57,7 @@ type finishedCache struct {
 
 	mu       sync.Mutex
 	rings    *simplelru.LRU[arn.ARN, *ring]
-	Attempts int // of deliveries with several
+	attempts int // of deliveries with several
 }
 
 // ring is the last finished deliveries of one subscription.
@@ -71,7 +71,7 @@ func newFinishedCache(life time.Duration) *finishedCache {
 	c := &finishedCache{life: life}
 	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
 		for i := range g.entries {
-			c.Attempts -= g.entries[i].bulk()
+			c.attempts -= g.entries[i].bulk()
 		}
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *finishedCache) Add(sub arn.ARN, f *Finished) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put(c.latest(sub), f)
-	for c.Attempts > FinishedAttempts {
+	for c.attempts > finishedAttempts {
 		c.rings.RemoveOldest()
 	}
 }
@@ -107,19 +107,19 @@ func (c *finishedCache) AddDirect(all iter.Seq[Direct], now int64) {
 		if d.Subscription != of {
 			of, g = d.Subscription, c.latest(d.Subscription.ARN)
 		}
-		c.put(g, &Finished{id: d.Message, published: d.Published, At: now, Total: 1, State: DeliveryDelivered})
+		c.put(g, &Finished{id: d.Message, published: d.Published, at: now, total: 1, state: DeliveryDelivered})
 	}
 }
 
 func (c *finishedCache) put(g *ring, f *Finished) {
-	c.Attempts += f.bulk()
-	if len(g.entries) < FinishedPerSubscription {
+	c.attempts += f.bulk()
+	if len(g.entries) < finishedPerSubscription {
 		g.entries = append(g.entries, *f)
 		return
 	}
-	c.Attempts -= g.entries[g.next].bulk()
+	c.attempts -= g.entries[g.next].bulk()
 	g.entries[g.next] = *f
-	g.next = (g.next + 1) % FinishedPerSubscription
+	g.next = (g.next + 1) % finishedPerSubscription
 }
 
 // latest makes the ring of a subscription the one that had news last.
@@ -143,7 +143,7 @@ func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo
 	var out []DeliveryInfo
 	for i := range g.entries {
 		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
-		if len(out) == limit || now.UnixMilli()-f.At > c.life.Milliseconds() {
+		if len(out) == limit || now.UnixMilli()-f.at > c.life.Milliseconds() {
 			break
 		}
 		out = append(out, f.info(sub))

@@ -21,8 +21,8 @@ func (c Cause) IsZero() bool { return c == Cause{} }
 
 // The attempts of a delivery that are kept: the first and the last ones.
 const (
-	HistoryFirst = 20
-	HistoryLast  = 80
+	historyFirst = 20
+	historyLast  = 80
 )
 
 // History is the bounded record of a delivery's attempts.
@@ -32,16 +32,16 @@ type History struct {
 	last  []Attempt // oldest first
 	// Signature and cause go with the record, and are nothing to the history itself.
 	Signature []byte
-	Cause     Cause
+	cause     Cause
 }
 
 func (h *History) add(a Attempt) {
 	h.Total++
-	if len(h.First) < HistoryFirst {
+	if len(h.First) < historyFirst {
 		h.First = append(h.First, a)
 		return
 	}
-	if len(h.last) == HistoryLast {
+	if len(h.last) == historyLast {
 		h.last = append(h.last[:0:0], h.last[1:]...)
 	}
 	h.last = append(h.last, a)
@@ -61,13 +61,13 @@ const (
 // Encode is the record of the history.
 func (h *History) Encode() []byte {
 	version := byte(historySigned)
-	if !h.Cause.IsZero() {
+	if !h.cause.IsZero() {
 		version = historyCaused
 	}
 	buf := kernel.AppendText([]byte{version}, string(h.Signature))
 	if version == historyCaused {
-		buf = kernel.AppendText(buf, h.Cause.Reason)
-		buf = binary.AppendUvarint(buf, uint64(h.Cause.Attempt))
+		buf = kernel.AppendText(buf, h.cause.Reason)
+		buf = binary.AppendUvarint(buf, uint64(h.cause.Attempt))
 	}
 	buf = binary.AppendUvarint(buf, uint64(h.Total))
 	for _, a := range h.attempts() {
@@ -106,7 +106,7 @@ func DecodeHistory(p []byte) (h History, err error) {
 		if !ok || w <= 0 {
 			return h, message.ErrCorrupt
 		}
-		h.Cause, p = Cause{Reason: reason, Attempt: int(attempt)}, rest[w:]
+		h.cause, p = Cause{Reason: reason, Attempt: int(attempt)}, rest[w:]
 	}
 	total, w := binary.Uvarint(p)
 	if w <= 0 {

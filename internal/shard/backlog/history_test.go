@@ -17,25 +17,25 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestFinishedAreBounded(t *testing.T) {
 	r := newFinishedCache(time.Hour)
-	const each = HistoryFirst + HistoryLast
+	const each = historyFirst + historyLast
 	now := start.UnixMilli()
 	sub := func(i int) arn.ARN { return arn.Topic("us-east-1", "000000000000", fmt.Sprint(i)) }
-	kept := FinishedAttempts / each
-	for i := range 2 * kept / FinishedPerSubscription {
-		for range 2 * FinishedPerSubscription { // which overwrites the first of them
-			r.Add(sub(i), &Finished{At: now, Total: each, Attempts: make([]Attempt, each), State: DeliveryDropped})
+	kept := finishedAttempts / each
+	for i := range 2 * kept / finishedPerSubscription {
+		for range 2 * finishedPerSubscription { // which overwrites the first of them
+			r.Add(sub(i), &Finished{at: now, total: each, attempts: make([]Attempt, each), state: DeliveryDropped})
 		}
 	}
 	deliveries := 0
-	for i := range 2 * kept / FinishedPerSubscription {
-		n := len(r.Of(start, sub(i), 2*FinishedPerSubscription))
-		if late := i >= kept/FinishedPerSubscription; late != (n == FinishedPerSubscription) || !late && n > 0 {
+	for i := range 2 * kept / finishedPerSubscription {
+		n := len(r.Of(start, sub(i), 2*finishedPerSubscription))
+		if late := i >= kept/finishedPerSubscription; late != (n == finishedPerSubscription) || !late && n > 0 {
 			t.Errorf("of subscription %d %d deliveries are kept", i, n)
 		}
 		deliveries += n
 	}
-	if deliveries != kept || r.Attempts != kept*each {
-		t.Errorf("%d deliveries with %d attempts are kept, want %d with %d", deliveries, r.Attempts, kept, kept*each)
+	if deliveries != kept || r.attempts != kept*each {
+		t.Errorf("%d deliveries with %d attempts are kept, want %d with %d", deliveries, r.attempts, kept, kept*each)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestHistoryRecords(t *testing.T) {
 	if got, want := plain.Encode(), "\x02\x01s\x01\x0a\x0cserver-error\xf7\x03\x02no\xe8\x07"; string(got) != want {
 		t.Errorf("encoded as %q, want %q", got, want)
 	}
-	caused := History{Total: 1, First: one, Cause: Cause{Reason: "gone", Attempt: 1}}
+	caused := History{Total: 1, First: one, cause: Cause{Reason: "gone", Attempt: 1}}
 	for _, h := range []History{{}, plain, caused} {
 		record := h.Encode()
 		got, err := DecodeHistory(record)

@@ -387,7 +387,7 @@ func (e *Backlogs) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, e
 			return err
 		}
 		d.History, _ = DecodeHistory(value)
-		d.Attempt, d.Cause = d.History.Total, d.History.Cause
+		d.Attempt, d.Cause = d.History.Total, d.History.cause
 		return nil
 	})
 	if err == nil && d == nil {

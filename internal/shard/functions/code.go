@@ -20,17 +20,17 @@ import (
 const (
 	// CodeChunk is the size of a chunk, in bytes: little to read for who only passes by.
 	CodeChunk = 64 << 10
-	// CodeStep is how many chunks one commit has.
-	CodeStep = 16
+	// codeStep is how many chunks one commit has.
+	codeStep = 16
 )
 
-// CodePrefix begins the keys of a shard's code.
-func CodePrefix(shard uint16) []byte {
+// codePrefix begins the keys of a shard's code.
+func codePrefix(shard uint16) []byte {
 	return []byte{keyspace.CodeSpace, byte(shard >> 8), byte(shard)}
 }
 
 func uploadPrefix(shard uint16, upload uint64) []byte {
-	return binary.BigEndian.AppendUint64(CodePrefix(shard), upload)
+	return binary.BigEndian.AppendUint64(codePrefix(shard), upload)
 }
 
 // upload makes a zip durable and returns its name.
@@ -44,7 +44,7 @@ func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
 	for i := uint32(0); len(zip) > 0; {
 		// Durable one after the other, so that the memory of commits under way stays small.
 		_ = sh.RunDurable(func(*kernel.Tx) error {
-			for range CodeStep {
+			for range codeStep {
 				n := min(len(zip), CodeChunk)
 				sh.Batch.Set(binary.BigEndian.AppendUint32(prefix, i), zip[:n])
 				zip = zip[n:]
@@ -108,14 +108,14 @@ func (sh *Shard) loadFunctions() error {
 		sh.engine.reserve(f.ARN, *f.Reserved)
 	}
 	used := sh.Functions.Uploads()
-	span := keyspace.Prefix(CodePrefix(sh.ID))
+	span := keyspace.Prefix(codePrefix(sh.ID))
 	it, err := sh.engine.Store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
 	// One step for each upload, however many chunks it has.
 	for ok := it.Next(); ok; {
-		name := binary.BigEndian.Uint64(it.Key()[len(CodePrefix(sh.ID)):])
+		name := binary.BigEndian.Uint64(it.Key()[len(codePrefix(sh.ID)):])
 		if !used[name] && sh.Batch.Size() < mutation.StepBytes { // else the next start does
 			sh.dropUploads(name)
 		}

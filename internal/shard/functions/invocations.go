@@ -38,8 +38,8 @@ type QueuedEvent struct {
 // qualifierName is the attribute of a queued message that holds the qualifier.
 const qualifierName = "Qualifier"
 
-// EventMessage is the event as it stands in the function's queue.
-func EventMessage(ev function.Event) *message.Message {
+// eventMessage is the event as it stands in the function's queue.
+func eventMessage(ev function.Event) *message.Message {
 	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
 	if ev.Qualifier != "" {
 		m.Attributes = []message.Attribute{{Name: qualifierName, Type: "String", Value: []byte(ev.Qualifier)}}
@@ -90,10 +90,10 @@ func (e *Functions) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event
 			return err
 		}
 		now := sh.Now()
-		m := EventMessage(ev)
+		m := eventMessage(ev)
 		m.Sent = now
 		m.Seal()
-		sh.AcceptEvent(f, now, m, ev.Qualifier)
+		sh.acceptEvent(f, now, m, ev.Qualifier)
 		return nil
 	})
 }
@@ -110,8 +110,8 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 	return f, nil
 }
 
-// AcceptEvent adds a message to a function's queue, as part of the command under way.
-func (sh *Shard) AcceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
+// acceptEvent adds a message to a function's queue, as part of the command under way.
+func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.Accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
 		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
@@ -232,7 +232,7 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 	var enter transfer.Arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.ShardOf(fn)
-		m = EventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
+		m = eventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
 		m.Seal()
 		enter = func(now int64, _ queue.Config) (queue.Arrival, error) {
 			_, err := to.invokable(fn, qualifier)
@@ -269,7 +269,7 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	ev.Qualifier = qualifier
-	m := EventMessage(ev)
+	m := eventMessage(ev)
 	if m.Unsigned = unsigned; unsigned == nil {
 		m.Seal()
 	}

@@ -45,8 +45,8 @@ func (s *handleSealer) code(dst, body []byte) []byte {
 	return dst
 }
 
-// Seal makes the handle of a receive.
-func (s *handleSealer) Seal(shard uint16, inc layout.Incarnation, l queue.Lease) string {
+// seal makes the handle of a receive.
+func (s *handleSealer) seal(shard uint16, inc layout.Incarnation, l queue.Lease) string {
 	buf := make([]byte, 0, handleBody+handleCode)
 	buf = binary.BigEndian.AppendUint16(buf, shard)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(inc))

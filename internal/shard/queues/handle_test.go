@@ -11,7 +11,7 @@ import (
 func TestHandleRoundTrip(t *testing.T) {
 	s := newHandleSealer([]byte("a key"))
 	lease := queue.Lease{Sequence: 1<<63 + 5, Lane: 7, Receives: 1<<32 - 1, Epoch: 99}
-	got, ok := s.Open(s.Seal(63, 1<<40, lease), 63, 1<<40)
+	got, ok := s.Open(s.seal(63, 1<<40, lease), 63, 1<<40)
 	want := queue.Handle{Sequence: 1<<63 + 5, Lane: 7, Receives: 1<<32 - 1, Epoch: 99}
 	if !ok || got != want {
 		t.Errorf("opened %+v, %v, want %+v", got, ok, want)
@@ -22,7 +22,7 @@ func TestHandleRoundTrip(t *testing.T) {
 func TestHandleIsAuthentic(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n\r-_ \x00\xff"
 	s := newHandleSealer([]byte("a key"))
-	handle := s.Seal(3, 7, queue.Lease{Sequence: 1, Receives: 1, Epoch: 1})
+	handle := s.seal(3, 7, queue.Lease{Sequence: 1, Receives: 1, Epoch: 1})
 	refuse := func(what, h string) {
 		t.Helper()
 		if _, ok := s.Open(h, 3, 7); ok {

@@ -182,7 +182,7 @@ func (l *waiterList) remove(w *waiter) {
 func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
 	var qs *Queue
 	var received []Received
-	for range ReceiveRounds {
+	for range receiveRounds {
 		var again bool
 		var err error
 		if qs, received, again, err = e.receiveOnce(ctx, &req); err != nil {
@@ -266,9 +266,9 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *
 	return qs, found, w, nil
 }
 
-// ReceiveRounds bounds how long one receive goes on past expired messages, dead
+// receiveRounds bounds how long one receive goes on past expired messages, dead
 // letters and what cannot be read. What it leaves is swept, or found by the next.
-const ReceiveRounds = 4
+const receiveRounds = 4
 
 // Receive runs one receive on a queue, under the shard's lock.
 func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
@@ -301,7 +301,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 		if !sh.Available(qs, now) {
 			return Found{}
 		}
-		if round == ReceiveRounds {
+		if round == receiveRounds {
 			sh.timerBy(qs, now+1) // waiting receives are served by the next tick
 			sh.Arm()
 			return Found{}
@@ -443,7 +443,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
 		})
 		if m.FirstReceived != 0 {

@@ -69,7 +69,7 @@ type Shard struct {
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
-	emptied     [EmptiedKept]*Queue // those that became empty last, which are likely to be used again
+	emptied     [emptiedKept]*Queue // those that became empty last, which are likely to be used again
 	nextEmptied int
 
 	running   *Queue // whose machine runs a command
@@ -265,14 +265,14 @@ func (sh *Shard) Reconcile(qs *Queue) {
 	sh.timerBy(qs, at)
 }
 
-// EmptiedKept is how many empty queues of a shard keep their memory.
-const EmptiedKept = 32
+// emptiedKept is how many empty queues of a shard keep their memory.
+const emptiedKept = 32
 
 // hibernate notes that a queue is empty, and takes the memory of the one that has been
 // so for longest.
 func (sh *Shard) hibernate(qs *Queue) {
 	last := &sh.emptied[sh.nextEmptied]
-	sh.nextEmptied = (sh.nextEmptied + 1) % EmptiedKept
+	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
 	if old := *last; old != nil {
 		old.Emptied = false
 		old.Machine.Hibernate()

@@ -9,9 +9,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// RecordWeight is how much an answer holds of each byte of a message: its record, its
+// recordWeight is how much an answer holds of each byte of a message: its record, its
 // text, and the answer itself.
-const RecordWeight = 3
+const recordWeight = 3
 
 var errNoRoom = errors.New("no room for the record")
 
@@ -25,7 +25,7 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 	for {
 		some, missing, at := false, int64(0), 0
 		err = store.GetEach(e.Store, keys, func(i int, record []byte) error {
-			weight := RecordWeight * int64(len(record))
+			weight := recordWeight * int64(len(record))
 			if weight <= granted {
 				granted -= weight
 			} else if !memory.TryMore(weight) {

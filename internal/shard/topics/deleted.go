@@ -52,7 +52,7 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 	}
 	sh.Batch.Set(DeletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
 	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
-	sh.DeletedTopics = append(sh.DeletedTopics, &deletedTopic{topic: t})
+	sh.deletedTopics = append(sh.deletedTopics, &deletedTopic{topic: t})
 	sh.Reclaim()
 }
 
@@ -72,7 +72,7 @@ func (sh *Shard) loadDeleted() error {
 			return fmt.Errorf("the mark of deleted topics is unreadable: %q", value)
 		}
 		latest = binary.BigEndian.Uint64(value)
-		sh.DeletedTopics = append(sh.DeletedTopics, r)
+		sh.deletedTopics = append(sh.deletedTopics, r)
 	}
 	for _, inc := range slices.Sorted(maps.Keys(counters)) {
 		if uint64(inc) > latest {
@@ -86,7 +86,7 @@ func (sh *Shard) loadDeleted() error {
 // Reclaim drops what is left of deleted topics in the background, one step at a
 // time.
 func (sh *Shard) Reclaim() {
-	if sh.Reclaiming || len(sh.DeletedTopics) == 0 {
+	if sh.Reclaiming || len(sh.deletedTopics) == 0 {
 		return
 	}
 	sh.Reclaiming = true
@@ -98,11 +98,11 @@ func (sh *Shard) Reclaim() {
 func (sh *Shard) reclaimOnce() bool {
 	var r *deletedTopic
 	sh.View(func() {
-		if len(sh.DeletedTopics) == 0 || sh.Closed {
+		if len(sh.deletedTopics) == 0 || sh.Closed {
 			sh.Reclaiming = false
 			return
 		}
-		r = sh.DeletedTopics[0]
+		r = sh.deletedTopics[0]
 	})
 	if r == nil {
 		return false
@@ -124,8 +124,8 @@ func (sh *Shard) reclaimOnce() bool {
 	_ = sh.RunDurable(func(*kernel.Tx) error {
 		sh.Batch.Append(&b)
 		if r.next == len(r.all) {
-			sh.DeletedTopics[0] = nil
-			if sh.DeletedTopics = sh.DeletedTopics[1:]; len(sh.DeletedTopics) == 0 {
+			sh.deletedTopics[0] = nil
+			if sh.deletedTopics = sh.deletedTopics[1:]; len(sh.deletedTopics) == 0 {
 				sh.Batch.Delete(DeletedTopicsKey(sh.ID))
 			}
 		}

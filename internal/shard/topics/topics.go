@@ -439,7 +439,7 @@ type Shard struct {
 	replayQueue []*pendingReplay // those whose next step can be made
 	replaying   bool
 
-	DeletedTopics []*deletedTopic // of deleted topics
+	deletedTopics []*deletedTopic // of deleted topics
 	Reclaiming    bool
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -21,12 +22,21 @@ const (
 	percentStep  = 50 // to change it stops the world
 )
 
+// leastLimit is where the runtime collects whatever the percentage, in bytes; it is
+// doubled until it is at least four times what is alive. The percentage follows what is
+// alive only after a collection, and on a busy machine a while after: one for a small
+// heap would let one that has just grown large grow to nine times that, and all that is
+// made during a collection counts as alive in it.
+const leastLimit = 512 << 20
+
 // pacer sets the collector's percentage after each collection. It is for a
 // process that is a server and nothing else.
 type pacer struct {
-	percent int
-	stopped atomic.Bool
-	set     func(percent int) int // debug.SetGCPercent
+	percent  int
+	limit    int64 // bytes
+	stopped  atomic.Bool
+	set      func(percent int) int       // debug.SetGCPercent
+	setLimit func(bytes int64) (_ int64) // debug.SetMemoryLimit
 }
 
 // paceCollector holds the heap at its floor until stop is called, unless the
@@ -35,12 +45,13 @@ func paceCollector() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	p := &pacer{percent: leastPercent, set: debug.SetGCPercent}
+	p := &pacer{percent: leastPercent, set: debug.SetGCPercent, setLimit: debug.SetMemoryLimit}
 	p.pace(liveHeap())
 	p.await()
 	return func() {
 		p.stopped.Store(true)
 		debug.SetGCPercent(leastPercent)
+		debug.SetMemoryLimit(math.MaxInt64)
 	}
 }
 
@@ -55,8 +66,16 @@ func (p *pacer) await() {
 	}, p)
 }
 
-// pace sets the percentage for what is alive, in bytes.
+// pace sets the percentage and the limit for what is alive, in bytes.
 func (p *pacer) pace(live uint64) {
+	limit := int64(leastLimit)
+	for limit < math.MaxInt64/2 && uint64(limit) < 4*live {
+		limit *= 2
+	}
+	if limit != p.limit {
+		p.limit = limit
+		p.setLimit(limit)
+	}
 	percent := mostPercent
 	if live > 0 {
 		percent = int(min(heapFloor*100/live, leastPercent+mostPercent)) - 100

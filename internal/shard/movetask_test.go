@@ -120,7 +120,7 @@ func take(t *testing.T, e *shard.Engine, name string) (bodies []string) {
 // each message is then in exactly one of the two queues, and with the task
 // there, all are in the destination.
 func TestCrashInMoveTask(t *testing.T) {
-	messages := soak.Unraced(60, 20)
+	const messages = 60
 	for _, twoStep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TwoStep=%v", twoStep), func(t *testing.T) {
 			ctx := context.Background()
@@ -173,7 +173,7 @@ func TestCrashInMoveTask(t *testing.T) {
 				if n := len(slices.Compact(all)); n != messages {
 					t.Errorf("seed %d: crash %d: %d messages", seed, i, n)
 				}
-				if task.Status == transfer.MoveCompleted && task.Moved != int64(messages) {
+				if task.Status == transfer.MoveCompleted && task.Moved != messages {
 					t.Errorf("seed %d: crash %d: %d counted", seed, i, task.Moved)
 				}
 				if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {

@@ -85,6 +85,7 @@ var checkedByHandler = map[string]bool{
 	"DeleteMessageBatch.in.Entries":           true,
 	"SendMessageBatch.in.Entries":             true,
 	"Publish.in.Message":                      true,
+	"Unsubscribe.in.SubscriptionArn":          true,
 	"PutMetricData.in.Namespace":              true,
 	"GetMetricStatistics.in.Namespace":        true,
 	"GetMetricStatistics.in.MetricName":       true,

@@ -223,6 +223,9 @@ var common = map[string]bool{
 var unmodelled = map[string]string{
 	"UntagLogGroup": "InvalidParameterException", "ListTagsLogGroup": "InvalidParameterException",
 	"DeleteAlias": "ResourceNotFoundException", "ReceiveMessage": "InvalidAttributeName",
+	// What is wrong with a member is told so by all operations of Logs.
+	"GetDeliverySource": "InvalidParameterException", "PutDeliverySource": "InvalidParameterException",
+	"GetDeliveryDestination": "InvalidParameterException", "DeleteDeliveryDestination": "InvalidParameterException",
 }
 
 // known5xx are the errors of the server's side that a call may provoke: AWS has these

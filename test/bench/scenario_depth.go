@@ -18,8 +18,11 @@ const (
 )
 
 const (
-	depthDelay    = 900 // seconds
-	returnsAtMost = 1.2 // receives for each message until all have come once
+	depthDelay = 900 // seconds
+
+	returnedMost   = 100_000 // messages; 120,000 can be in flight
+	returnedWithin = 3       // seconds, and one more for each returnedRate messages
+	returnedRate   = 5_000
 )
 
 // The states of a deep queue, and the one that they are compared with.
@@ -198,20 +201,21 @@ func (d *depthRun) restart(ctx context.Context, killed bool) (time.Duration, err
 	return took, err
 }
 
-// giveBack receives each message once, with a visibility timeout of 0 that
-// returns it at once. A server may give a message a second time before it has
-// given each once; that is bounded.
+// giveBack receives messages once, up to returnedMost, and waits until the visibility
+// timeout has returned them all. They come first again, and so there are no more of them
+// in any queue than can be in flight at once.
 func (d *depthRun) giveBack(ctx context.Context) (sample, error) {
-	var firsts, receives atomic.Int64
-	depth := int64(d.depth)
+	var firsts atomic.Int64
+	want := int64(min(d.depth, returnedMost))
+	visibility := returnedWithin + int(want/returnedRate)
 	out, err := d.phase(ctx, "return", func(q *queue) step {
 		var messages []got
 		return func() (work, error) {
-			if firsts.Load() >= depth || receives.Load() >= int64(returnsAtMost*float64(depth))+probeConns*maxBatch {
+			if firsts.Load() >= want {
 				return work{}, errDone
 			}
 			var err error
-			if messages, err = q.receive(messages[:0], maxBatch, 0, 0); err != nil {
+			if messages, err = q.receive(messages[:0], maxBatch, 0, visibility); err != nil {
 				return work{}, err
 			}
 			for _, m := range messages {
@@ -219,17 +223,19 @@ func (d *depthRun) giveBack(ctx context.Context) (sample, error) {
 					firsts.Add(1)
 				}
 			}
-			receives.Add(int64(len(messages)))
 			if len(messages) == 0 {
 				return work{}, errDone // what is left is in the hands of the others
 			}
 			return work{messages: len(messages)}, nil
 		}
 	})
-	if n := firsts.Load(); err == nil && n < depth*99/100 {
-		err = fmt.Errorf("return: only %d of %d messages came in %d receives", n, depth, receives.Load())
+	if n := firsts.Load(); err == nil && n < want*99/100 {
+		err = fmt.Errorf("return: only %d of %d messages came", n, want)
 	}
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	return out, pause(ctx, time.Duration(visibility+1)*time.Second)
 }
 
 // check compares the queue's counts with what was sent.

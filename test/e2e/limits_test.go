@@ -16,7 +16,7 @@ import (
 )
 
 // maxBody bounds a request's body, in bytes.
-const maxBody = 2 << 20
+const maxBody = 8 << 20
 
 // state is all that a client can ask about queues, topics and subscriptions.
 func (c client) state(t *testing.T, queue string) (all []string) {
@@ -155,7 +155,7 @@ func TestBodyLimit(t *testing.T) {
 		return []byte(body + strings.Repeat(" ", size-len(body)))
 	}
 	if a, err := p.rawSQS(t.Context(), "SendMessage", pad(maxBody)); err != nil || a.status != http.StatusOK {
-		t.Errorf("a body of 2 MiB: %d, %v: %s", a.status, err, a.body)
+		t.Errorf("a body of 8 MiB: %d, %v: %s", a.status, err, a.body)
 	}
 
 	head := "POST / HTTP/1.1\r\nHost: " + p.addr + "\r\nAuthorization: " + signed("sqs") +

@@ -86,6 +86,12 @@ func (c *repairs) want(file string, err error) {
 	}
 }
 
+func (c *repairs) isStuckFile(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stuck[name]
+}
+
 // isStuck reports whether there is damage that cannot be repaired.
 func (c *repairs) isStuck() bool {
 	c.mu.Lock()
@@ -126,6 +132,9 @@ func (s *Store) repair() {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if c.ctx.Err() != nil {
 			return
+		}
+		if c.isStuckFile(name) { // since it was asked for
+			continue
 		}
 		done, err := s.repairFile(name, wanted[name])
 		repaired = repaired || done

@@ -174,7 +174,7 @@ def main():
     sys.path.insert(0, os.environ["LAMBDA_TASK_ROOT"])
     libraries = os.path.join(os.path.dirname(os.path.abspath(__file__)), "python")
     if os.path.isdir(libraries):
-        sys.path.append(libraries)
+        sys.path.insert(1, libraries)  # before what the machine has of them
     logging.getLogger().addHandler(Handler())
     if JSON_LOGS:
         logging.getLogger().setLevel(LEVELS.get(os.environ.get("AWS_LAMBDA_LOG_LEVEL"), logging.INFO))

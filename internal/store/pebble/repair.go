@@ -86,12 +86,6 @@ func (c *repairs) want(file string, err error) {
 	}
 }
 
-func (c *repairs) isStuckFile(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stuck[name]
-}
-
 // isStuck reports whether there is damage that cannot be repaired.
 func (c *repairs) isStuck() bool {
 	c.mu.Lock()
@@ -127,14 +121,12 @@ func (s *Store) repair() {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.wanted = nil
+	maps.DeleteFunc(wanted, func(name string, _ places) bool { return c.stuck[name] }) // since it was asked for
 	c.mu.Unlock()
 	repaired, again := false, false
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if c.ctx.Err() != nil {
 			return
-		}
-		if c.isStuckFile(name) { // since it was asked for
-			continue
 		}
 		done, err := s.repairFile(name, wanted[name])
 		repaired = repaired || done

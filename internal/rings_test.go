@@ -19,7 +19,7 @@ const module = "godwit.dev/godwit/"
 // lines of one ring are in the order in which they may lean on each other.
 var rings = [][]string{
 	{"sorted"}, // 0
-	{"arn", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet", "sigv4"},
+	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet", "sigv4"},
 	{"config"},
 	{"limit"},
 	pure, // 1

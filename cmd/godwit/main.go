@@ -105,6 +105,7 @@ type process struct {
 func (d *dev) config() config.Config {
 	cfg := d.Config
 	cfg.Clock, cfg.Store = d.Clock, d.Store
+	cfg.Root = config.Root{AccessKeyID: os.Getenv(config.RootKeyVariable), Secret: os.Getenv(config.RootSecretVariable)}
 	return cfg
 }
 

@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -97,13 +98,37 @@ type Config struct {
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
 	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`
 
+	Enforce bool `help:"Verify the signature of each request: what is not signed by a known access key is refused."`
+
 	AcceptDataLoss bool `help:"Start although the write-ahead log lacks writes that were acknowledged, once, after a start was refused because of that."`
 
 	// Production has no choice of these two, so they are no common flags.
 
 	Clock ClockKind `kong:"-"`
 	Store StoreKind `kong:"-"`
+
+	// Root is the access key of the account's root. It has no flags, which others on the
+	// machine can read.
+	Root Root `kong:"-"`
 }
+
+// Root is an access key. It is not printed with its secret.
+type Root struct{ AccessKeyID, Secret string }
+
+// String hides the secret.
+func (r Root) String() string { return r.AccessKeyID }
+
+// GoString hides the secret.
+func (r Root) GoString() string { return r.AccessKeyID }
+
+// LogValue hides the secret.
+func (r Root) LogValue() slog.Value { return slog.StringValue(r.AccessKeyID) }
+
+// The variables of the environment that give Root.
+const (
+	RootKeyVariable    = "GODWIT_ROOT_ACCESS_KEY_ID"
+	RootSecretVariable = "GODWIT_ROOT_SECRET_ACCESS_KEY"
+)
 
 // ClockKind says which clock the server runs on.
 type ClockKind string
@@ -215,6 +240,7 @@ func (c *Config) Check() error {
 	}
 	check(c.FunctionConnections >= 0, "function-connections", "want 1 or more, have %d", c.FunctionConnections)
 	check(c.FunctionStorage >= 0, "function-storage", "want 0 or more, have %d", c.FunctionStorage)
+	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.EndpointConcurrency >= 1, "endpoint-concurrency", "want 1 or more, have %d", c.EndpointConcurrency)
 	check(c.DeliveryConcurrency >= 1, "delivery-concurrency", "want 1 or more, have %d", c.DeliveryConcurrency)
 	return errors.Join(problems...)

@@ -60,7 +60,7 @@ type Config struct {
 	MaxAlarms int `name:"cloudwatch-max-alarms" default:"5000" placeholder:"N" help:"Alarms of an account in a region; 0 is any number (${default})."`
 
 	LambdaConcurrency int           `default:"1000" placeholder:"N" help:"Executions of functions of an account in a region at once, 100 of which cannot be reserved (${default})."`
-	LambdaCodeStorage int64         `default:"80530636800" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
+	LambdaCodeStorage int64         `default:"75GiB" type:"bytes" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
 	LambdaIdle        time.Duration `default:"5m" help:"How long a function's process waits for its next invocation before it is ended (${default})."`
 
@@ -73,7 +73,7 @@ type Config struct {
 
 	FunctionLibraries string `placeholder:"DIR" help:"A directory of libraries that functions can import beside their own: nodejs/node_modules for Node.js, python for Python."`
 
-	FunctionStorage int64 `default:"0" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
+	FunctionStorage int64 `default:"0" type:"bytes" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
 
 	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues, topics and functions (${default})."`
 
@@ -84,13 +84,13 @@ type Config struct {
 	Prometheus       bool `default:"true" negatable:"" help:"Answer Prometheus at /metrics (${default})."`
 	PrometheusSeries int  `default:"1000" placeholder:"N" help:"Queues, topics, and functions, that have series of their own in /metrics; the rest is other (${default})."`
 
-	LogsMaxBytes int64 `default:"10737418240" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
+	LogsMaxBytes int64 `default:"10GiB" type:"bytes" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
 
 	MaxConnections           int           `default:"0" placeholder:"N" help:"Connections of clients at once; 0 is as many as the limit of open files allows, up to 16,384 (${default})."`
 	MaxConnectionsPerAddress int           `default:"0" placeholder:"N" help:"Connections of one address, other than this machine's and those of trusted proxies; 0 is a quarter of all (${default})."`
 	TrustedProxies           []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, whose connections are not bounded by address."`
-	MaxBytesInFlight         int64         `default:"0" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
-	MinTransferRate          int64         `default:"4096" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
+	MaxBytesInFlight         int64         `default:"0" type:"bytes" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
+	MinTransferRate          int64         `default:"4096" type:"bytes" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
 	TransferWindow           time.Duration `default:"10s" help:"Over how long that is measured: who stalls for so long loses the connection; 1s or more (${default})."`
 
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
@@ -165,7 +165,7 @@ func (c *Config) Check() error {
 		check(err == nil, "pprof", "want HOST:PORT, have %q", c.Pprof)
 	}
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
-	check(c.Region != "", "region", "want the name of a region")
+	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))
 	check(isAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)

@@ -229,7 +229,8 @@ func TestUnitsInEveryFlag(t *testing.T) {
 			continue
 		}
 		for _, flag := range command.Flags {
-			good, bad, want, forms := "", "", int64(0), ""
+			var good, bad, forms string
+			var want int64
 			switch {
 			case flag.Target.Type() == reflect.TypeFor[time.Duration]():
 				durations++

@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
 		FunctionNetwork: "private", FunctionConnections: 4096,
 		FunctionIsolation:   config.IsolationNamespaces,
-		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
+		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog, ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
 		Clock: config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {

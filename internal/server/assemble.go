@@ -154,16 +154,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
-	groups, err := logs.Open(logs.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
-	})
-	if err != nil {
-		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
-	}
-	deps.OnStop("log groups", func(context.Context) error {
-		groups.Close()
-		return nil
-	})
+	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
@@ -208,7 +199,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
 		deps.Virtual.SetAtLeast(monitoring.latest())
-		deps.Virtual.SetAtLeast(groups.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -270,9 +260,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Admin: map[string]http.Handler{
+			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
+			"GET " + adminPrefix + "faults":     admin.ListFaults(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		models[service] = model
 	}
 	recorder := checklist.NewRecorder(http.DefaultTransport, models["cloudwatch"], models["lambda"], models["logs"], models["sns"], models["sqs"])
-	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
+	http.DefaultTransport = signing{recorder} // both the SDK's clients and http.DefaultClient use it
 	code := m.Run()
 	if code == 0 && (*show || wholeRun()) {
 		for service, protocols := range map[string][]string{

@@ -23,6 +23,7 @@ var rings = [][]string{
 	{"config"},
 	{"limit"},
 	pure, // 1
+	{"authorize"},
 	{"store"},
 	{"journal"},
 	{"shard"},   // 2

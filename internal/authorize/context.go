@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
 )
 
 // Context is what the policies that apply to a request can ask about it. It is used by
@@ -77,7 +77,7 @@ func (c *Context) Values(key string) []string {
 	case "aws:requestedregion":
 		return c.value(c.Region)
 	case "aws:currenttime":
-		return c.value(time.UnixMilli(c.Now).UTC().Format("2006-01-02T15:04:05Z"))
+		return c.value(clock.Time(c.Now).Format("2006-01-02T15:04:05Z"))
 	case "aws:epochtime":
 		return c.value(strconv.FormatInt(c.Now/1000, 10))
 	case "aws:securetransport":

@@ -179,6 +179,12 @@ func newReader(t *testing.T, address string) *reader {
 	r.env = append(r.env, "GOPATH="+home, "GOMODCACHE="+lines[0], "GOCACHE="+lines[1], "PATH="+os.Getenv("PATH")+":"+filepath.Join(home, "bin"),
 		"TF_CLI_CONFIG_FILE="+pluginsFrom(t, r.scratch), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 
+	// At a terminal curl shows no progress.
+	if err := os.WriteFile(filepath.Join(r.scratch, ".curlrc"), []byte("silent\nshow-error\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "CURL_HOME="+r.scratch)
+
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	shell := exec.CommandContext(ctx, "bash")
 	shell.Dir, shell.Env, shell.WaitDelay = r.scratch, r.env, time.Second

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -80,8 +82,7 @@ func TestTerraformsCalls(t *testing.T) {
 			t.Run("no drift after "+step+" of "+r.name, func(t *testing.T) { equal(t, "drift", r.want[n], r.read(t)) })
 		}
 	}
-	for n := len(resources) - 1; n >= 0; n-- {
-		r := resources[n]
+	for _, r := range slices.Backward(resources) {
 		t.Run("destroy "+r.name, func(t *testing.T) { r.destroy(t) })
 	}
 }
@@ -101,11 +102,8 @@ type fields map[string]string
 // and is a copy with others in it, which go first.
 func (f fields) and(others fields) fields {
 	all := fields{}
-	for _, from := range []fields{f, others} {
-		for name, value := range from {
-			all[name] = value
-		}
-	}
+	maps.Copy(all, f)
+	maps.Copy(all, others)
 	return all
 }
 
@@ -193,9 +191,8 @@ func (s *stack) queue(name string, made, changed fields) resource {
 		create: func(t *testing.T) {
 			attributes := map[string]string{}
 			for attribute, value := range defaults.and(made) {
-				// Neither empty ones, nor those of FIFO queues for others, nor that of keys.
-				fifo := attribute == "FifoQueue" || attribute == "ContentBasedDeduplication"
-				if value != "" && !(fifo && value == "false") && attribute != "KmsDataKeyReusePeriodSeconds" && !(attribute == "SqsManagedSseEnabled" && value == "false") {
+				// Neither what is empty or false, nor that of keys.
+				if value != "" && value != "false" && attribute != "KmsDataKeyReusePeriodSeconds" {
 					attributes[attribute] = value
 				}
 			}

@@ -103,6 +103,10 @@ type Config struct {
 
 	Clock ClockKind `kong:"-"`
 	Store StoreKind `kong:"-"`
+
+	// RootKey is the file of the key that what is on the disk is sealed with. Empty: one
+	// that development makes in Data.
+	RootKey string `kong:"-"`
 }
 
 // ClockKind says which clock the server runs on.

@@ -37,6 +37,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -95,6 +96,8 @@ type World struct {
 	Dial limit.Dial
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
+	// Root is the root key of what Store opens; nil: one is drawn.
+	Root *seal.Root
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
 }
@@ -146,6 +149,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		log.Close()
 		return nil
 	})
+	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	groups, err := logs.Open(logs.Options{
 		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
@@ -179,6 +186,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
+		Sealing:   sealing,
 		Kernel:    k, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{

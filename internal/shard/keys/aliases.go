@@ -186,7 +186,10 @@ func GrantToken(g *kms.Grant) string {
 func ReadGrantToken(token string) (key, id string, err error) {
 	plain, err := base64.StdEncoding.DecodeString(token)
 	rest, ok := strings.CutPrefix(string(plain), "grant/")
-	if key, id, ok = strings.Cut(rest, "/"); err != nil || !ok || rest == string(plain) {
+	if err != nil || !ok {
+		return "", "", ErrGrantToken
+	}
+	if key, id, ok = strings.Cut(rest, "/"); !ok {
 		return "", "", ErrGrantToken
 	}
 	return key, id, nil

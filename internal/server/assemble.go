@@ -270,9 +270,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Refused: counting.refused(),
 		Admin: map[string]http.Handler{
+			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
+			"GET " + adminPrefix + "faults":     admin.ListFaults(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 

@@ -129,9 +129,9 @@ func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 		at := func(name string) string { return fmt.Sprintf("logEvents.%d.member.%s", i+1, name) }
 		switch {
 		case e.Timestamp == nil:
-			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at("timestamp"))
+			return nil, null(at("timestamp"))
 		case e.Message == nil:
-			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at("message"))
+			return nil, null(at("message"))
 		case *e.Message == "":
 			return nil, constraint(at("message"), "", fmt.Sprintf(atLeast, 1))
 		}

@@ -106,7 +106,7 @@ func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error
 	for i, f := range in.LogGroupTags {
 		at := fmt.Sprintf("logGroupTags.%d.member.", i+1)
 		if f.Key == nil {
-			return false, invalid("1 validation error detected: Value null at '%skey' failed to satisfy constraint: Member must not be null", at)
+			return false, null(at + "key")
 		}
 		if n := utf8.RuneCountInString(*f.Key); n < 1 || n > maxTagKey {
 			return false, constraint(at+"key", *f.Key, fmt.Sprintf("Member must have length between 1 and %d", maxTagKey))

@@ -3,6 +3,8 @@ package logs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,7 +97,7 @@ func checkPage(in *ListedInput) error {
 // describeSubscriptionFilters answers DescribeSubscriptionFilters.
 func (s *Service) describeSubscriptionFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
 	if in.LogGroupName == nil {
-		return nil, invalid("1 validation error detected: Value null at 'logGroupName' failed to satisfy constraint: Member must not be null")
+		return nil, null("logGroupName")
 	}
 	if err := s.checkFilters(ctx, call, in); err != nil {
 		return nil, err
@@ -199,7 +201,7 @@ func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMe
 		value  *string
 	}{{"metricName", t.MetricName}, {"metricNamespace", t.MetricNamespace}, {"metricValue", t.MetricValue}} {
 		if m.value == nil {
-			return nil, invalid("1 validation error detected: Value null at 'metricTransformations.1.member.%s' failed to satisfy constraint: Member must not be null", m.member)
+			return nil, null("metricTransformations.1.member." + m.member)
 		}
 	}
 	if err := short("metricName", *t.MetricName, maxMetricName); err != nil {
@@ -227,8 +229,11 @@ func (t *MetricTransformation) show() string {
 		}
 	}
 	if t.Dimensions != nil {
-		dimensions = strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Dimensions), "map[]"), ":", "=")
-		dimensions = "{" + strings.ReplaceAll(dimensions, " ", ", ") + "}"
+		pairs := make([]string, 0, len(t.Dimensions))
+		for _, name := range slices.Sorted(maps.Keys(t.Dimensions)) {
+			pairs = append(pairs, name+"="+t.Dimensions[name])
+		}
+		dimensions = "{" + strings.Join(pairs, ", ") + "}"
 	}
 	return fmt.Sprintf("MetricTransformation(metricName=%s, metricNamespace=%s, metricValue=%s, defaultValue=%s, unit=%s, dimensions=%s)",
 		or(t.MetricName), or(t.MetricNamespace), or(t.MetricValue), value, or(t.Unit), dimensions)

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
@@ -40,6 +41,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -154,6 +156,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
+	kmsKeys := keys.New(k, sealing)
 	groups, err := logs.Open(logs.Options{
 		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
 	})
@@ -258,6 +261,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
+			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {

@@ -115,7 +115,10 @@ func unbuilt() []api.Operation {
 
 // who is the caller.
 func who(call *api.Call) *caller.Caller {
-	return &caller.Caller{Kind: caller.User, Account: call.Account, ARN: call.Principal(), AccessKey: call.AccessKey}
+	if call.Caller != nil {
+		return call.Caller
+	}
+	return api.Unverified(call.Account, call.AccessKey)
 }
 
 // key finds the key that a request names and refuses it unless the caller may do the

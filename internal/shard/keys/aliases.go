@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
 )
@@ -30,7 +31,7 @@ func (m *Module) CreateAlias(account, region, name, key string) error {
 		if err := k.CanBeAliased(m.countAliases(k)); err != nil {
 			return err
 		}
-		now := m.shard.Time()
+		now := clock.Time(m.shard.Now())
 		m.putAlias(&kms.Alias{Account: account, Region: region, Name: name, Key: k.ID, Created: now, Updated: now})
 		return nil
 	})
@@ -66,7 +67,7 @@ func (m *Module) UpdateAlias(account, region, name, key string) error {
 			return err
 		}
 		changed := *a
-		changed.Key, changed.Updated = k.ID, m.shard.Time()
+		changed.Key, changed.Updated = k.ID, clock.Time(m.shard.Now())
 		m.putAlias(&changed)
 		return nil
 	})
@@ -129,7 +130,7 @@ func (m *Module) CreateGrant(g kms.Grant) (made *kms.Grant, err error) {
 		if err := k.Accept(&g, len(m.grants[k.ID])); err != nil {
 			return err
 		}
-		g.ID, g.Created = hex.EncodeToString(number[:]), m.shard.Time()
+		g.ID, g.Created = hex.EncodeToString(number[:]), clock.Time(m.shard.Now())
 		made = &g
 		m.shard.Batch.Set(grantKey(k, g.ID), encode(made))
 		m.addGrant(made)

@@ -15,10 +15,12 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Module keeps KMS keys. It is a module of the kernel, with a shard of its own. What it
@@ -56,7 +58,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
 	var unreadable error
-	err := kernel.Each(r, keyspace.Prefix([]byte{keyspace.KeySpace}), func(key, value []byte) bool {
+	err := store.Each(r, keyspace.Prefix([]byte{keyspace.KeySpace}), func(key, value []byte) bool {
 		if err := m.load(key[1], value); err != nil {
 			unreadable = fmt.Errorf("%w: %q", err, key)
 		}
@@ -116,7 +118,7 @@ func (m *Module) Tick(now int64) {
 	if m.due == 0 || now < m.due {
 		return
 	}
-	at := time.UnixMilli(now).UTC()
+	at := clock.Time(now)
 	for _, id := range sortedIDs(m.keys) {
 		k := m.keys[id]
 		switch {
@@ -231,7 +233,7 @@ func (m *Module) Create(n kms.New) (*kms.Key, error) {
 	}
 	var k *kms.Key
 	err = m.run(func() error {
-		n.Now = m.shard.Time()
+		n.Now = clock.Time(m.shard.Now())
 		n.Material = material
 		n.Material.Created = n.Now
 		if k, err = kms.NewKey(n); err != nil {
@@ -297,7 +299,7 @@ func (m *Module) manage(account, region, service string) (k *kms.Key, err error)
 		if k, err = m.find(account, region, name); err == nil { // another caller was first
 			return nil
 		}
-		now := m.shard.Time()
+		now := clock.Time(m.shard.Now())
 		material.Created = now
 		k = kms.NewManaged(kms.New{Account: account, Region: region, ID: id, Material: material, Now: now}, service)
 		m.put(k)
@@ -317,7 +319,7 @@ func (m *Module) Change(id string, command func(k *kms.Key, now time.Time) error
 			return kms.ErrNoKey.With(id)
 		}
 		changed = k.Clone()
-		if err := command(changed, m.shard.Time()); err != nil {
+		if err := command(changed, clock.Time(m.shard.Now())); err != nil {
 			return err
 		}
 		m.put(changed)

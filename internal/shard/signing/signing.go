@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A message that a queue got of a subscription may be without its signature
@@ -69,7 +70,7 @@ func keyOf(id [16]byte) []byte { return append(bytes.Clone(signingPrefix), id[:]
 
 func (e *Keys) read() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := kernel.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
+	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
 		if len(key) == len(signingPrefix)+len(id) {
 			copy(id[:], key[len(signingPrefix):])

@@ -24,6 +24,7 @@ var rings = [][]string{
 	{"limit"},
 	pure, // 1
 	{"seal"},
+	{"authorize"},
 	{"store"},
 	{"journal"},
 	{"shard"},   // 2

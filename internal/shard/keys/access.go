@@ -44,7 +44,7 @@ func (m *Module) Allow(k *kms.Key, a *Access) error {
 	}
 	p, err := policy.ParseLoose(k.Policy)
 	if err != nil || p.Evaluate(&policy.Request{
-		Principal: principalOf(a.Caller), Action: "kms:" + a.Operation, Resource: k.ARN().String(), Context: &asked{k, a},
+		Caller: a.Caller, Owner: k.Account, Action: "kms:" + a.Operation, Resource: k.ARN().String(), Context: &asked{k, a},
 	}) != policy.Allow {
 		return m.denied(k, a)
 	}
@@ -57,16 +57,6 @@ func (m *Module) denied(k *kms.Key, a *Access) error {
 		who = strings.Join(a.Caller.Services, ", ")
 	}
 	return ErrDenied.With(who, "kms:"+a.Operation, k.ARN().String(), "kms:"+a.Operation)
-}
-
-func principalOf(c *caller.Caller) policy.Principal {
-	p := policy.Principal{Services: c.Services, Account: c.Account}
-	for _, name := range []string{c.ARN, c.Role} {
-		if name != "" {
-			p.ARNs = append(p.ARNs, name)
-		}
-	}
-	return p
 }
 
 // granted reports whether a grant allows an access.

@@ -126,16 +126,20 @@ func withBody(r *http.Request) (*http.Request, []byte, error) {
 
 // serviceOf is the service that a request is for, as its scope has it.
 func serviceOf(r *http.Request, body []byte) string {
-	prefix, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	target, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	form, _ := url.ParseQuery(string(body))
-	version := form.Get("Version") + r.URL.Query().Get("Version")
+	known := map[string]string{
+		"AmazonSQS": "sqs", "Logs_20140328": "logs", "GraniteServiceVersion20100801": "monitoring", "TrentService": "kms",
+		"2012-11-05": "sqs", "2010-03-31": "sns", "2010-08-01": "monitoring", "2010-05-08": "iam", "2011-06-15": "sts",
+	}
+	for _, name := range []string{target, form.Get("Version"), r.URL.Query().Get("Version")} {
+		if service := known[name]; service != "" {
+			return service
+		}
+	}
 	switch {
-	case prefix == "Logs_20140328":
-		return "logs"
-	case prefix == "GraniteServiceVersion20100801", version == "2010-08-01", strings.HasPrefix(r.URL.Path, "/service/Granite"):
+	case strings.HasPrefix(r.URL.Path, "/service/Granite"):
 		return "monitoring"
-	case version == "2010-03-31":
-		return "sns"
 	case strings.HasPrefix(r.URL.Path, "/20"):
 		return "lambda"
 	default:

@@ -64,6 +64,9 @@ var elsewhere = []fault.Kind{
 	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
+	fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
+	fault.IncorrectKey, fault.InvalidCiphertext, fault.InvalidGrantToken, fault.InvalidAliasName, fault.InvalidARN, fault.InvalidMarker,
+	fault.InvalidTag, fault.MalformedPolicyDocument, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun,
 }
 
 // with returns the common faults and those of own.

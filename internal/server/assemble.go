@@ -389,7 +389,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	if err != nil {
 		return nil, freeSpace{}, err
 	}
-	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
+	deps.OnStop("space guard", func(context.Context) error {
+		guard.Close()
+		return nil
+	})
 	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
 		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
 		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,

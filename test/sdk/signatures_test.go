@@ -1,11 +1,13 @@
 package sdk_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -17,6 +19,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/fxamacker/cbor/v2"
 
 	"godwit.dev/godwit/internal/config"
 )
@@ -112,6 +115,12 @@ func protocolCalls() []protocolCall {
 			r := newJSON(t, e, "", "{}")
 			r.Header.Set("Content-Type", "application/x-amz-json-1.1")
 			r.Header.Set("X-Amz-Target", "Logs_20140328.DescribeLogGroups")
+			return r
+		}, bad, jsonWith("")},
+		{"KMS, JSON", func(t *testing.T, e string) *http.Request {
+			r := newJSON(t, e, "", "{}")
+			r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+			r.Header.Set("X-Amz-Target", "TrentService.ListKeys")
 			return r
 		}, bad, jsonWith("")},
 		{"Lambda, REST", func(t *testing.T, e string) *http.Request {
@@ -424,12 +433,48 @@ func TestUnsignedActions(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/_godwit/health", "/_godwit/ready"} {
-		if r := visit(t, endpoint+path); r.Status != http.StatusOK {
+		if r := do(t, withoutSignature(must(http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint+path, nil))(t))); r.Status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, r.Status, r.Body)
 		}
 	}
 	// An unknown action is not told of to strangers.
 	if r := do(t, withoutSignature(newForm(t, endpoint, "2010-03-31", "Nothing"))); r.Status != http.StatusForbidden || !strings.Contains(r.Body, "MissingAuthenticationToken") {
 		t.Errorf("an unknown action, unsigned: %d %s", r.Status, r.Body)
+	}
+}
+
+// CBOR has the form of JSON's refusals.
+func TestRefusedSignatureInCBOR(t *testing.T) {
+	endpoint := start(t)
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/service/GraniteServiceVersion20100801/operation/ListMetrics", strings.NewReader("\xa0")))(t)
+	r.Header.Set("Smithy-Protocol", "rpc-v2-cbor")
+	r.Header.Set("Content-Type", "application/cbor")
+	got := do(t, withoutSignature(r))
+	var out map[string]any
+	if err := cbor.Unmarshal([]byte(got.Body), &out); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "unsigned", map[string]any{"__type": coralNS + "MissingAuthenticationTokenException", "message": "Request is missing Authentication Token"}, out)
+	equal(t, "status", 400, got.Status)
+}
+
+// A stranger's large upload is refused by its head: nothing of it is read.
+func TestUploadsOfStrangers(t *testing.T) {
+	endpoint := start(t)
+	for name, authorization := range map[string]string{
+		"unsigned": "",
+		"an old signature": "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/lambda/aws4_request, SignedHeaders=host, Signature=" +
+			strings.Repeat("0", 64) + "\r\nX-Amz-Date: 20260101T000000Z\r\n",
+	} {
+		c := must((&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://")))(t)
+		defer c.Close()
+		_, err := io.WriteString(c, "POST /2015-03-31/functions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+authorization+"Content-Length: 60000000\r\n\r\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := must(http.ReadResponse(bufio.NewReader(c), nil))(t)
+		if answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", name, answer.StatusCode)
+		}
 	}
 }

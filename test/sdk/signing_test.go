@@ -83,8 +83,7 @@ func withoutSignature(r *http.Request) *http.Request {
 
 func (s signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, enforces := enforcing.Load(r.URL.Host)
-	if enforces && r.Header.Get("Authorization") == "" && r.Context().Value(unsigned{}) == nil && !strings.HasPrefix(r.URL.Path, "/_godwit/") &&
-		!strings.Contains(r.URL.RawQuery, "X-Amz-Signature=") && r.URL.Path != "/metrics" {
+	if enforces && r.Header.Get("Authorization") == "" && r.Context().Value(unsigned{}) == nil && !strings.Contains(r.URL.RawQuery, "X-Amz-Signature=") {
 		var err error
 		if r, err = signed(r, "test", time.Now()); err != nil {
 			return nil, err
@@ -124,8 +123,16 @@ func withBody(r *http.Request) (*http.Request, []byte, error) {
 	return c, body, nil
 }
 
+// isOwn says that a request is for none of AWS's services, but for Godwit.
+func isOwn(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/_godwit/") || r.URL.Path == "/metrics"
+}
+
 // serviceOf is the service that a request is for, as its scope has it.
 func serviceOf(r *http.Request, body []byte) string {
+	if isOwn(r) {
+		return "godwit"
+	}
 	target, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	form, _ := url.ParseQuery(string(body))
 	known := map[string]string{

@@ -266,7 +266,11 @@ func (x *exchange) holdLarge() error {
 // limit bytes.
 func (b *buffer) unzip(x *exchange) error {
 	most := x.bodyLimit()
-	switch encoding := x.r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
+	encodings := x.r.Header["Content-Encoding"]
+	if len(encodings) == 0 {
+		return nil
+	}
+	switch encoding := encodings[0]; strings.ToLower(encoding) {
 	case "", "identity":
 		return nil
 	case "gzip":

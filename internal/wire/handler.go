@@ -130,7 +130,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}
-	if held := x.body.Held(); held > limit.Free {
+	if held := x.body.Held(); held > limit.Free && x.inPlace == nil {
 		x.body.Shrink(held - held/decoded) // the body itself is gone
 	}
 	if err == nil && x.op.Answer > 0 {
@@ -174,6 +174,7 @@ type exchange struct {
 	headers [3]string          // the values of headers that differ from answer to answer
 	large   bool               // the body is large, and holds a token
 	body    *limit.Reservation // nil: it is small
+	inPlace *buffer            // the body, where the input has parts of it; else nil
 	memory  limit.Reservation  // of the answer
 	in, out int
 	status  int // 0 until an answer is written
@@ -200,11 +201,21 @@ func (x *exchange) read() (in any, err error) {
 	}
 	body, err := x.readBody()
 	if body != nil {
-		defer body.release()
+		defer func() {
+			if _, inPlace := in.(awsjson.InPlace); inPlace {
+				x.inPlace = body
+			} else {
+				body.release()
+			}
+		}()
 	}
 	if err != nil {
 		return nil, err
 	}
+	return x.decode(body)
+}
+
+func (x *exchange) decode(body *buffer) (in any, err error) {
 	switch x.call.Protocol {
 	case protocolJSON:
 		return x.readRPC(body.b, awsjson.Decode)
@@ -323,6 +334,9 @@ func (x *exchange) finish() {
 	}
 	defer x.body.Release()
 	defer x.memory.Release()
+	if x.inPlace != nil {
+		defer x.inPlace.release()
+	}
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
 			panic(cause)

@@ -250,12 +250,12 @@ func (b *buffer) grow(x *exchange, expected int) error {
 
 // holdLarge waits until the request may work on a large body.
 func (x *exchange) holdLarge() error {
-	if x.large {
+	if x.kept.large {
 		return nil
 	}
 	select {
 	case x.handler.large <- struct{}{}:
-		x.large = true
+		x.kept.large = true
 		return nil
 	case <-x.r.Context().Done():
 		return x.r.Context().Err()

@@ -130,7 +130,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}
-	if held := x.body.Held(); held > limit.Free && x.inPlace == nil {
+	if held := x.body.Held(); held > limit.Free && x.kept.body == nil {
 		x.body.Shrink(held - held/decoded) // the body itself is gone
 	}
 	if err == nil && x.op.Answer > 0 {
@@ -172,13 +172,18 @@ type exchange struct {
 	absent absence // zero: the service is here
 
 	headers [3]string          // the values of headers that differ from answer to answer
-	large   bool               // the body is large, and holds a token
+	kept    kept               // until the request is answered
 	body    *limit.Reservation // nil: it is small
-	inPlace *buffer            // the body, where the input has parts of it; else nil
 	memory  limit.Reservation  // of the answer
 	in, out int
 	status  int // 0 until an answer is written
 	code    string
+}
+
+// kept is what a request keeps until it is answered.
+type kept struct {
+	large bool    // a token, as its body is large
+	body  *buffer // the body, where the input has parts of it; else nil
 }
 
 // identify finds out what is asked for, as far as the request's head tells.
@@ -187,8 +192,11 @@ func (x *exchange) identify() {
 		RequestID:  x.handler.NewRequestID(),
 		RemoteAddr: x.r.RemoteAddr,
 		Header:     x.r.Header,
-		Time:       x.handler.Clock.Now(),
+		Time:       x.started,
 		Memory:     &x.memory,
+	}
+	if x.handler.Clock != clock.System {
+		x.call.Time = x.handler.Clock.Now()
 	}
 	x.address()
 }
@@ -203,7 +211,7 @@ func (x *exchange) read() (in any, err error) {
 	if body != nil {
 		defer func() {
 			if _, inPlace := in.(awsjson.InPlace); inPlace {
-				x.inPlace = body
+				x.kept.body = body
 			} else {
 				body.release()
 			}
@@ -329,13 +337,13 @@ func (x *exchange) refuse(err error) {
 
 // finish turns a panic into an answer and tells of the request.
 func (x *exchange) finish() {
-	if x.large {
+	if x.kept.large {
 		<-x.handler.large
 	}
 	defer x.body.Release()
 	defer x.memory.Release()
-	if x.inPlace != nil {
-		defer x.inPlace.release()
+	if x.kept.body != nil {
+		defer x.kept.body.release()
 	}
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for

@@ -159,7 +159,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"less than no storage", []string{"dev", "--function-storage=-1"}, "--function-storage: want 0 or more"},
 		{"a metadata service for functions", []string{"dev", "--function-allow", "169.254.169.254:80"}, "--function-allow: 169.254.169.254 is never reached"},
 		{"a bad port for functions", []string{"dev", "--function-allow", "localhost:http"}, "--function-allow: want HOST:PORT"},
-		{"no region", []string{"dev", "--region", "US-East-1"}, `--region: want the name of a region, such as us-east-1, have "US-East-1", did you mean us-east-1?`},
+		{"no region", []string{"dev", "--region", "US-East-1"}, `--region: want the name of a region, such as us-east-1, have "US-East-1" (did you mean us-east-1?)`},
 		{"unknown clock", []string{"dev", "--clock", "sundial"}, "--clock"},
 		{"unknown level", []string{"dev", "--log-level", "loud"}, "--log-level"},
 		{"unknown command", []string{"bake"}, "bake"},
@@ -199,10 +199,10 @@ func TestHelpAndVersion(t *testing.T) {
 func TestMistypedCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"bake":               `there is no command "bake"; godwit help lists the commands`,
-		"chekc":              `there is no command "chekc", did you mean check?; godwit help lists the commands`,
-		"--listen :0 salvag": `there is no command "salvag", did you mean salvage?; godwit help lists the commands`,
-		"policy plam":        `there is no command "plam", did you mean plan?; godwit help policy lists the commands`,
-		"help chekc":         `there is no command "chekc", did you mean check?; godwit help lists the commands`,
+		"chekc":              `there is no command "chekc" (did you mean check?); godwit help lists the commands`,
+		"--listen :0 salvag": `there is no command "salvag" (did you mean salvage?); godwit help lists the commands`,
+		"policy plam":        `there is no command "plam" (did you mean plan?); godwit help policy lists the commands`,
+		"help chekc":         `there is no command "chekc" (did you mean check?); godwit help lists the commands`,
 		"dev now":            "unexpected argument now; godwit dev --help lists the flags",
 		"--lissen x":         `unknown flag --lissen, did you mean "--listen"?; godwit dev --help lists the flags`,
 		"check --dato x":     `unknown flag --dato, did you mean "--data"?; godwit check --help lists the flags`,
@@ -300,7 +300,7 @@ func TestUnknownVariables(t *testing.T) {
 	slices.Sort(lines)
 	want := []string{
 		"godwit: warning: GODWIT_FLUX is not a setting",
-		"godwit: warning: GODWIT_LISSEN is not a setting, did you mean GODWIT_LISTEN?",
+		"godwit: warning: GODWIT_LISSEN is not a setting (did you mean GODWIT_LISTEN?)",
 	}
 	if d := cmp.Diff(want, lines); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)

@@ -14,6 +14,7 @@ const (
 	CodeSpace   byte = 'C' // functions' zips, apart so that no walk through a shard reads one
 	LogSpace    byte = 'L'
 	AlarmSpace  byte = 'a'
+	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
 )
 
@@ -26,6 +27,7 @@ const (
 	MetricStream uint16 = Shards + iota
 	AlarmStream
 	LogStream
+	KeyStream
 	Streams // how many there are
 )
 
@@ -79,7 +81,7 @@ const (
 const (
 	LogBuckets     byte = 'b'
 	LogTotals      byte = 'c'
-	LogDoomed      byte = 'd'
+	LogDeleted     byte = 'd'
 	LogEvents      byte = 'e'
 	LogGroups      byte = 'g'
 	LogIndex       byte = 'i'
@@ -99,6 +101,14 @@ const (
 	AlarmIndex    byte = 'i'
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
+)
+
+// Tags behind KeySpace.
+const (
+	KeyAliases byte = 'a'
+	KeyGrants  byte = 'g'
+	KeyRecords byte = 'k'
+	KeySealing byte = 's'
 )
 
 // Tags behind MetricSpace.

@@ -16,6 +16,7 @@ const (
 	OwnerMetrics   Owner = "metrics"
 	OwnerAlarms    Owner = "alarms"
 	OwnerLogs      Owner = "logs"
+	OwnerKeys      Owner = "keys"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -76,6 +77,8 @@ func log(kind byte, p ...Part) []Part {
 func alarm(kind byte, p ...Part) []Part {
 	return append(key(tag(AlarmSpace), tag(kind)), p...)
 }
+
+func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
@@ -147,7 +150,7 @@ const (
 	KindCode
 	KindLogBucket
 	KindLogTotals
-	KindLogDoomed
+	KindLogDeleted
 	KindLogEvent
 	KindLogGroup
 	KindLogIndex
@@ -163,6 +166,10 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindKeyAlias
+	KindKeyGrant
+	KindKey
+	KindSealing
 	KindMetricClosed
 	KindMetricFloor
 	KindMetricSecond
@@ -217,7 +224,7 @@ var Table = [...]Kind{
 
 	KindLogBucket:     {"an hour of a log group", OwnerLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
 	KindLogTotals:     {"totals of a log group", OwnerLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
-	KindLogDoomed:     {"removed log stream with events", OwnerLogs, log(LogDoomed, number(PartGroup), number("stream")), none},
+	KindLogDeleted:    {"removed log stream with events", OwnerLogs, log(LogDeleted, number(PartGroup), number("stream")), none},
 	KindLogEvent:      {"log event", OwnerLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
 	KindLogGroup:      {"log group", OwnerLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
 	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number("stream"), number("time"), number(PartSequence)), none},
@@ -234,6 +241,11 @@ var Table = [...]Kind{
 	KindAlarmIndex:    {"item of an alarm's history", OwnerAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
+
+	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
+	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
+	KindKey:      {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
 	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},

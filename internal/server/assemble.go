@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
@@ -37,8 +38,11 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -66,6 +70,9 @@ type Deps struct {
 	Draining <-chan struct{}
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
+	// Keys gives access keys beside those of the server itself; nil: there are none.
+	// It refuses with sigv4.ErrUnknownKey.
+	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
 	// Committed sees every change of the store, sealed, in order and before it is
 	// applied; may be nil.
 	Committed func(sealed []byte)
@@ -95,6 +102,8 @@ type World struct {
 	Dial limit.Dial
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
+	// Root is the root key of what Store opens; nil: one is drawn.
+	Root *seal.Root
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
 }
@@ -106,6 +115,9 @@ type Parts struct {
 	// Forbid answers such a request with status 403, in its protocol; nil: as under
 	// /_godwit/.
 	Forbid func(w http.ResponseWriter, r *http.Request, text string)
+	// Vouched reports that a request has a signature over Host that Wire will not serve
+	// it without; nil: none has.
+	Vouched func(r *http.Request) bool
 	// Refused is told of each request that the guard refuses; may be nil.
 	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
@@ -146,17 +158,13 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		log.Close()
 		return nil
 	})
-	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
-	groups, err := logs.Open(logs.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
-	})
+	sealing, err := openSealing(deps, log)
 	if err != nil {
-		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
+		return Parts{}, err
 	}
-	deps.OnStop("log groups", func(context.Context) error {
-		groups.Close()
-		return nil
-	})
+	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
+	kmsKeys := keys.New(k, sealing)
+	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
@@ -179,6 +187,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
+		Sealing:   sealing,
 		Kernel:    k, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
@@ -201,7 +210,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
 		deps.Virtual.SetAtLeast(monitoring.latest())
-		deps.Virtual.SetAtLeast(groups.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -250,17 +258,19 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
+			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Authentic: authentic(deps),
+		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
-		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Refused: counting.refused(),
+		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
@@ -369,7 +379,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	if err != nil {
 		return nil, freeSpace{}, err
 	}
-	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
+	deps.OnStop("space guard", func(context.Context) error {
+		guard.Close()
+		return nil
+	})
 	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
 		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
 		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,

@@ -29,7 +29,7 @@ var summaryPattern = regexp.MustCompile("^" + summaryRule + "$")
 
 // listLogGroups answers ListLogGroups. No group has data sources or field indexes, so
 // that who asks for one finds none.
-func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
+func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
 	own, err := checkSummaries(call, in)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLog
 			return !slices.ContainsFunc(in.LogGroupTags, func(f TagFilter) bool { return !f.passes(tags) })
 		}
 	}
-	found, next, err := s.store.Groups(ctx, filter, logs.Page{After: after, Limit: n})
+	found, next, err := s.store.Groups(filter, logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
 	}

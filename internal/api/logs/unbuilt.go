@@ -57,10 +57,10 @@ func absent(format string, args ...any) error {
 }
 
 // there refuses a group that does not exist.
-func (s *Service) there(ctx context.Context, call *api.Call, name string) error {
+func (s *Service) there(call *api.Call, name string) error {
 	a, err := group(call, name)
 	if err == nil {
-		_, err = s.store.Tags(ctx, a)
+		_, err = s.store.Tags(a)
 	}
 	return err
 }
@@ -71,14 +71,23 @@ func (s *Service) describeDestinations(_ context.Context, _ *api.Call, in *Liste
 }
 
 // describeResourcePolicies answers DescribeResourcePolicies.
-func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *ListedInput) (*ResourcePoliciesOutput, error) {
-	return &ResourcePoliciesOutput{ResourcePolicies: []None{}}, checkPage(in)
+func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *DescribeResourcePoliciesInput) (*ResourcePoliciesOutput, error) {
+	if err := oneOf("policyScope", in.PolicyScope, "ACCOUNT", "RESOURCE"); err != nil {
+		return nil, err
+	}
+	return &ResourcePoliciesOutput{ResourcePolicies: []None{}}, checkPage(&ListedInput{NextToken: in.NextToken, Limit: in.Limit})
 }
 
 // describeQueries answers DescribeQueries.
-func (s *Service) describeQueries(ctx context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
+func (s *Service) describeQueries(_ context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
+	if err := oneOf("status", in.Status, "Scheduled", "Running", "Complete", "Failed", "Cancelled", "Timeout", "Unknown"); err != nil {
+		return nil, err
+	}
+	if err := oneOf("queryLanguage", in.QueryLanguage, "CWLI", "SQL", "PPL"); err != nil {
+		return nil, err
+	}
 	if in.LogGroupName != nil {
-		if err := s.there(ctx, call, *in.LogGroupName); err != nil {
+		if err := s.there(call, *in.LogGroupName); err != nil {
 			return nil, err
 		}
 	}
@@ -95,25 +104,25 @@ func checkPage(in *ListedInput) error {
 }
 
 // describeSubscriptionFilters answers DescribeSubscriptionFilters.
-func (s *Service) describeSubscriptionFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
+func (s *Service) describeSubscriptionFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
 	if in.LogGroupName == nil {
 		return nil, null("logGroupName")
 	}
-	if err := s.checkFilters(ctx, call, in); err != nil {
+	if err := s.checkFilters(call, in); err != nil {
 		return nil, err
 	}
 	return &SubscriptionFiltersOutput{SubscriptionFilters: []None{}}, nil
 }
 
 // describeMetricFilters answers DescribeMetricFilters.
-func (s *Service) describeMetricFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
-	if err := s.checkFilters(ctx, call, in); err != nil {
+func (s *Service) describeMetricFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
+	if err := s.checkFilters(call, in); err != nil {
 		return nil, err
 	}
 	return &MetricFiltersOutput{MetricFilters: []None{}}, nil
 }
 
-func (s *Service) checkFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) error {
+func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
 	if in.FilterNamePrefix != nil {
 		if err := short("filterNamePrefix", *in.FilterNamePrefix, maxFilterName); err != nil {
 			return err
@@ -125,7 +134,7 @@ func (s *Service) checkFilters(ctx context.Context, call *api.Call, in *Describe
 	if in.LogGroupName == nil {
 		return nil
 	}
-	return s.there(ctx, call, *in.LogGroupName)
+	return s.there(call, *in.LogGroupName)
 }
 
 // maxGiven bounds what an error quotes of a value that AWS quotes as a whole, in bytes.
@@ -143,7 +152,7 @@ func short(member, value string, most int) error {
 }
 
 // putSubscriptionFilter refuses PutSubscriptionFilter.
-func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
+func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
@@ -160,25 +169,25 @@ func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in 
 	case destination.Service == "kinesis" && in.RoleArn == nil:
 		return nil, invalid("destinationArn for vendor kinesis cannot be used without roleArn")
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, notBuilt(call)
 }
 
 // deleteSubscriptionFilter refuses DeleteSubscriptionFilter.
-func (s *Service) deleteSubscriptionFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+func (s *Service) deleteSubscriptionFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified subscription filter does not exist.")
 }
 
 // putMetricFilter refuses PutMetricFilter.
-func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
+func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
@@ -207,7 +216,7 @@ func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMe
 	if err := short("metricName", *t.MetricName, maxMetricName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, notBuilt(call)
@@ -240,14 +249,14 @@ func (t *MetricTransformation) show() string {
 }
 
 // deleteMetricFilter refuses DeleteMetricFilter.
-func (s *Service) deleteMetricFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
 	if utf8.RuneCountInString(in.LogGroupName) > maxName {
 		return nil, invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
 	}
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified metric filter does not exist.")
@@ -259,13 +268,13 @@ func (s *Service) deleteResourcePolicy(_ context.Context, _ *api.Call, in *Delet
 }
 
 // startQuery refuses StartQuery.
-func (s *Service) startQuery(ctx context.Context, call *api.Call, in *StartQueryInput) (*Empty, error) {
+func (s *Service) startQuery(_ context.Context, call *api.Call, in *StartQueryInput) (*Empty, error) {
 	names := in.LogGroupNames
 	if in.LogGroupName != nil {
 		names = append([]string{*in.LogGroupName}, names...)
 	}
 	for _, name := range names {
-		err := s.there(ctx, call, name)
+		err := s.there(call, name)
 		if fault.KindOf(err) == fault.ResourceNotFound {
 			return nil, absent("Log group '%s' does not exist for account ID '%s' (Service: AWSLogs; Status Code: 400; Error Code: ResourceNotFoundException; Request ID: %s; Proxy: null)",
 				name, call.Account, call.RequestID)
@@ -278,8 +287,8 @@ func (s *Service) startQuery(ctx context.Context, call *api.Call, in *StartQuery
 }
 
 // createExportTask refuses CreateExportTask: there are no buckets.
-func (s *Service) createExportTask(ctx context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+func (s *Service) createExportTask(_ context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, invalid("The given bucket does not exist. Please make sure the bucket is valid.")

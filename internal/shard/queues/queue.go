@@ -16,8 +16,10 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sorted"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Options are what the module is made of.
@@ -31,6 +33,9 @@ type Options struct {
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
+	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
+	// in clear.
+	Sealer *seal.Sealer
 }
 
 // Queues is the module of queues: SQS's, and those that other modules have for
@@ -103,7 +108,7 @@ func (m module) Load() error {
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
-	err := kernel.Each(sh.engine.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
 		sh.Counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
 		return true
 	})

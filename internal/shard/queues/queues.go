@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -21,7 +22,9 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // deletionCooldown is how long after its deletion a queue cannot be created again.
@@ -218,7 +221,7 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 		sh.Commit(false) // leases that ran out are no change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
-			Created: time.UnixMilli(qs.Record.Created).UTC(), Modified: time.UnixMilli(qs.Record.Modified).UTC(),
+			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),
 			Counts: counts,
 		}
 		counted = sh.Log.Last()
@@ -230,7 +233,10 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 
 // QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
 // QueueDoesNotExist.
-func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
+func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
+	if err := ctx.Err(); err != nil {
+		return queue.Config{}, err
+	}
 	sh := e.ShardOf(a)
 	var cfg queue.Config
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
@@ -292,7 +298,10 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 
 // ListQueues lists the names of an account's queues in a region that begin with
 // prefix, in ascending order, from the first one behind after.
-func (e *Queues) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	err = e.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
 		if len(names) == limit {
 			more = true
@@ -343,7 +352,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 func (sh *Shard) loadQueues() error {
 	var failed error
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
-	err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 		parts := bytes.SplitN(key[3:], []byte{0}, 3)
 		if len(parts) != 3 {
 			failed = fmt.Errorf("a queue has the unreadable key %q", key)
@@ -384,22 +393,45 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	return err
 }
 
-// loadSecret reads that key. An empty store gets one with shard 0's next
-// commit, so that the stream of its commits is complete.
+// loadSecret reads that key. An empty store gets one with shard 0's next commit, so that
+// the stream of its commits is complete; and so is one sealed that versions before have
+// written in clear.
 func (e *Queues) loadSecret() error {
-	key, ok, err := e.Store.Get(nil, secretKey)
+	value, ok, err := e.Store.Get(nil, secretKey)
 	if err != nil {
 		return err
 	}
-	if !ok {
+	key, sealed := value, false
+	switch {
+	case !ok:
 		key = make([]byte, HandleKeySize)
 		if _, err := rand.Read(key); err != nil {
 			return err
 		}
+	case len(value) != HandleKeySize:
+		if e.options.Sealer == nil {
+			return seal.ErrSealed
+		}
+		if key, err = e.options.Sealer.Open(value, secretKey); err != nil {
+			return fmt.Errorf("the key of receipt handles: %w", err)
+		}
+		sealed = true
+	}
+	if e.options.Sealer != nil && !sealed {
+		if value, err = e.options.Sealer.Seal(key, secretKey); err != nil {
+			return err
+		}
+		e.All[0].Batch.Set(secretKey, value)
+	} else if !ok {
 		e.All[0].Batch.Set(secretKey, key)
 	}
 	e.handles = newHandleSealer(key)
 	return nil
+}
+
+// CheckHandleKey reports whether the record of that key can be read, sealed or in clear.
+func CheckHandleKey(value []byte) bool {
+	return len(value) == HandleKeySize || len(value) == HandleKeySize+seal.Overhead && value[0] == seal.Form
 }
 
 // InOrder are queues by their incarnations: what goes on at a start goes on in the same

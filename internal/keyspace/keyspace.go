@@ -15,6 +15,8 @@ const (
 	LogSpace    byte = 'L'
 	AlarmSpace  byte = 'a'
 	MetricSpace byte = 'm'
+
+	IdentitySpace byte = 'i'
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -26,6 +28,7 @@ const (
 	MetricStream uint16 = Shards + iota
 	AlarmStream
 	LogStream
+	IdentityStream
 	Streams // how many there are
 )
 
@@ -99,6 +102,14 @@ const (
 	AlarmIndex    byte = 'i'
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
+)
+
+// Tags behind IdentitySpace.
+const (
+	IdentityEntities byte = 'e'
+	IdentityKeys     byte = 'k'
+	IdentityTokens   byte = 't'
+	IdentityUses     byte = 'u'
 )
 
 // Tags behind MetricSpace.

@@ -60,6 +60,9 @@ var elsewhere = []fault.Kind{
 	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
+	fault.NoSuchEntity, fault.EntityAlreadyExists, fault.DeleteConflict, fault.MalformedPolicyDocument, fault.InvalidInput,
+	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.ExpiredToken, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
+	fault.IDPCommunicationError,
 }
 
 // with returns the common faults and those of own.

@@ -19,8 +19,8 @@ const module = "godwit.dev/godwit/"
 // lines of one ring are in the order in which they may lean on each other.
 var rings = [][]string{
 	{"sorted"}, // 0
-	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet", "sigv4"},
-	{"config"},
+	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
+	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
 	{"store"},

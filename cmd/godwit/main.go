@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
+	"reflect"
 	"syscall"
 	"time"
 
@@ -35,6 +35,11 @@ type cli struct {
 	Salvage salvage `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
 	Policy  policy  `cmd:"" help:"Look at delivery policies."`
 	Version version `cmd:"" help:"Print the version."`
+	Help    help    `cmd:"" help:"Print the help of a command."`
+
+	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
+
+	Variables []string `kong:"-"` // names of all settings in the environment
 }
 
 type dev struct {
@@ -50,8 +55,6 @@ type serve struct {
 	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are. Flags and GODWIT_* go before it."`
 }
 
-type version struct{}
-
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, time.Now()))
 }
@@ -65,20 +68,28 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 		panic(err)
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 { // --help
+	if exited >= 0 { // --help, --version
 		return exited
 	}
-	if err == nil {
-		err = command.Run(&process{stdin: stdin, stdout: stdout, stderr: stderr, began: began})
+	if err != nil {
+		fmt.Fprintf(stderr, "godwit: %v\n", usage(parser.Model, args, err))
+		return exitUsage
 	}
-	if err == nil {
+	if command.Command() != "help" {
+		warnOfVariables(stderr, flags.Variables)
+	}
+	err = command.Run(&process{stdin: stdin, stdout: stdout, stderr: stderr, began: began})
+	switch {
+	case err == nil:
 		return 0
+	case errors.Is(err, errHelp):
+		return exitUsage
 	}
 	fmt.Fprintf(stderr, "godwit: %v\n", err)
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
 	}
-	if _, usage := errors.AsType[*kong.ParseError](err); usage || errors.Is(err, errServe) {
+	if errors.Is(err, errServe) {
 		return exitUsage
 	}
 	return 1
@@ -88,8 +99,15 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(flags, append(options,
 		kong.Name("godwit"),
 		kong.Description("SNS, SQS and their delivery on one machine. "+
-			"Every flag is also an environment variable: --log-level is GODWIT_LOG_LEVEL."),
+			"Every flag is also an environment variable: --log-level is GODWIT_LOG_LEVEL. "+forms),
+		kong.Vars{"version": versionText()},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), parseDuration),
+		kong.NamedMapper("bytes", parseBytes),
 		kong.DefaultEnvars("GODWIT"),
+		kong.PostBuild(func(k *kong.Kong) error {
+			flags.Variables = variables(k.Model)
+			return nil
+		}),
 		kong.PostBuild(dropEmptyBooleans),
 		kong.Configuration(loadSettings),
 	)...)
@@ -116,6 +134,7 @@ func (d *dev) Validate() error {
 
 func (d *dev) Run(p *process) error {
 	cfg := d.config()
+	warn(p.stderr, cfg.Warnings())
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
@@ -123,11 +142,6 @@ func (d *dev) Run(p *process) error {
 }
 
 func (*serve) Run(*process) error { return errServe }
-
-func (version) Run(p *process) error {
-	_, err := fmt.Fprintf(p.stdout, "godwit %s %s/%s %s\n", config.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return err
-}
 
 func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{}

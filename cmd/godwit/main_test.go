@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func TestDefaults(t *testing.T) {
 		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
 		FunctionNetwork: "private", FunctionConnections: 4096,
 		FunctionIsolation:   config.IsolationNamespaces,
-		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
+		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog, ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
 		Clock: config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {
@@ -157,6 +159,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"less than no storage", []string{"dev", "--function-storage=-1"}, "--function-storage: want 0 or more"},
 		{"a metadata service for functions", []string{"dev", "--function-allow", "169.254.169.254:80"}, "--function-allow: 169.254.169.254 is never reached"},
 		{"a bad port for functions", []string{"dev", "--function-allow", "localhost:http"}, "--function-allow: want HOST:PORT"},
+		{"no region", []string{"dev", "--region", "US-East-1"}, `--region: want the name of a region, such as us-east-1, have "US-East-1", did you mean us-east-1?`},
 		{"unknown clock", []string{"dev", "--clock", "sundial"}, "--clock"},
 		{"unknown level", []string{"dev", "--log-level", "loud"}, "--log-level"},
 		{"unknown command", []string{"bake"}, "bake"},
@@ -178,15 +181,129 @@ func TestRefusedStarts(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for args, want := range map[string]string{
-		"--help": "Commands:", "dev --help": "GODWIT_LISTEN", "version": "godwit " + config.Version + " ",
+		"--help": "Commands:", "dev --help": "GODWIT_LISTEN", "version": "godwit " + config.Version + " ", "--version": "godwit " + config.Version + " ",
+		"help": "Commands:", "help dev": "GODWIT_LISTEN", "help policy plan": "--protocol", "help help": "[<command> ...]",
+		"dev -h": "10GiB, 512MiB, 10GB or a number of bytes",
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := run(strings.Fields(args), nil, &stdout, &stderr, time.Now()); status != 0 || stderr.Len() != 0 {
 			t.Errorf("%s: status %d, stderr %q", args, status, stderr.String())
 		}
-		if !strings.Contains(stdout.String(), want) {
+		if !strings.Contains(strings.Join(strings.Fields(stdout.String()), " "), want) {
 			t.Errorf("%s: %q lacks %q", args, stdout.String(), want)
 		}
+	}
+}
+
+// What is mistyped is told with what may have been meant, and where to look.
+func TestMistypedCommands(t *testing.T) {
+	for args, want := range map[string]string{
+		"bake":               `there is no command "bake"; godwit help lists the commands`,
+		"chekc":              `there is no command "chekc", did you mean check?; godwit help lists the commands`,
+		"--listen :0 salvag": `there is no command "salvag", did you mean salvage?; godwit help lists the commands`,
+		"policy plam":        `there is no command "plam", did you mean plan?; godwit help policy lists the commands`,
+		"help chekc":         `there is no command "chekc", did you mean check?; godwit help lists the commands`,
+		"dev now":            "unexpected argument now; godwit dev --help lists the flags",
+		"--lissen x":         `unknown flag --lissen, did you mean "--listen"?; godwit dev --help lists the flags`,
+		"check --dato x":     `unknown flag --dato, did you mean "--data"?; godwit check --help lists the flags`,
+	} {
+		var stdout, stderr bytes.Buffer
+		status := run(strings.Fields(args), nil, &stdout, &stderr, time.Now())
+		if status != exitUsage || stderr.String() != "godwit: "+want+"\n" || stdout.Len() != 0 {
+			t.Errorf("godwit %s: status %d, %q, %q; want %q", args, status, stdout.String(), stderr.String(), want)
+		}
+	}
+}
+
+// Every flag that is a duration takes days, every one of bytes takes units, on the
+// command line, in the environment and in a file; what is wrong names the forms.
+func TestUnitsInEveryFlag(t *testing.T) {
+	var flags cli
+	parser, err := newParser(&flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	durations, bytesFlags := 0, 0
+	for _, command := range parser.Model.Children {
+		if command.Name != "dev" {
+			continue
+		}
+		for _, flag := range command.Flags {
+			var good, bad, forms string
+			var want int64
+			switch {
+			case flag.Target.Type() == reflect.TypeFor[time.Duration]():
+				durations++
+				good, bad, want, forms = "1d", "1 day", int64(24*time.Hour), `"23d", "1d12h", "90m"`
+			case flag.PlaceHolder == "BYTES":
+				bytesFlags++
+				good, bad, want, forms = "10GiB", "10 gigs", 10<<30, `"10GiB", "512MiB", "10GB"`
+			case flag.Target.Kind() == reflect.Int64:
+				t.Errorf("--%s is an int64 that is neither a duration nor BYTES", flag.Name)
+				continue
+			default:
+				continue
+			}
+			if _, err := parse(t, "dev", "--"+flag.Name, bad); err == nil || !strings.Contains(err.Error(), "--"+flag.Name) || !strings.Contains(err.Error(), forms) {
+				t.Errorf("--%s %q: %v", flag.Name, bad, err)
+			}
+			for _, how := range []string{"command line", "environment"} {
+				args := []string{"dev"}
+				if how == "environment" {
+					t.Setenv(flag.Envs[0], good)
+				} else {
+					args = append(args, "--"+flag.Name, good)
+				}
+				var got cli
+				again, err := newParser(&got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := again.Parse(args); err != nil {
+					t.Errorf("--%s %s by %s: %v", flag.Name, good, how, err)
+				}
+				if os.Unsetenv(flag.Envs[0]) != nil {
+					t.Fatal("unset")
+				}
+				for _, c := range again.Model.Children {
+					for _, f := range c.Flags {
+						if c.Name == "dev" && f.Name == flag.Name && f.Target.Int() != want {
+							t.Errorf("--%s %s by %s is %d", flag.Name, good, how, f.Target.Int())
+						}
+					}
+				}
+			}
+		}
+	}
+	if durations < 4 || bytesFlags < 5 {
+		t.Errorf("%d durations and %d sizes: the test looks at nothing", durations, bytesFlags)
+	}
+	got, err := parse(t, "serve", "--config", settingsFile(t, "delivery-history: 1d12h\nlogs-max-bytes: 512MiB\n"))
+	if err != nil || got.Serve.Config.DeliveryHistory != 36*time.Hour || got.Serve.Config.LogsMaxBytes != 512<<20 {
+		t.Errorf("a file: %v, %+v", err, got.Serve.Config)
+	}
+}
+
+// A variable that is no setting is told, with the one that may be meant. Those that
+// are not for Godwit are left alone.
+func TestUnknownVariables(t *testing.T) {
+	t.Setenv("GODWIT_LISSEN", "127.0.0.1:1")
+	t.Setenv("GODWIT_FLUX", "1")
+	t.Setenv("GODWIT_DATA", "./elsewhere")
+	t.Setenv("GODWIT_SERVICE_HOST", "10.0.0.1") // of Kubernetes, as are these
+	t.Setenv("GODWIT_PORT_4566_TCP_ADDR", "10.0.0.1")
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"policy", "plan", "--protocol", "sqs"}, nil, &stdout, &stderr, time.Now()); status != 0 {
+		t.Fatalf("status %d, %s", status, stderr.String())
+	}
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	slices.Sort(lines)
+	want := []string{
+		"godwit: warning: GODWIT_FLUX is not a setting",
+		"godwit: warning: GODWIT_LISSEN is not a setting, did you mean GODWIT_LISTEN?",
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/limit"
 )
 
@@ -27,6 +28,9 @@ type Call struct {
 	Region    string // of the credential scope, else of the host, else the default
 	Account   string // 12 digits
 	AccessKey string // as the caller signed; empty when the request is unsigned
+	// Caller is who calls: where signatures are verified, whose key signed; else who
+	// says so. Never nil in a handler.
+	Caller *caller.Caller
 	// Host is scheme://host[:port] as the caller addressed us: what queue URLs
 	// begin with.
 	Host       string
@@ -48,15 +52,23 @@ type Call struct {
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
 
-// Principal is the ARN of who calls, as resources that note it show it: the user that
-// is called as the access key; the account's root where that is an account's number, or
-// can be no user's name, or the request is unsigned.
+// Principal is the ARN of who calls, as resources that note it show it.
 func (c *Call) Principal() string {
-	who := "root"
-	if c.AccessKey != "" && c.AccessKey != c.Account && isUserName(c.AccessKey) {
-		who = "user/" + c.AccessKey
+	if c.Caller != nil && c.Caller.ARN != "" {
+		return c.Caller.ARN
 	}
-	return "arn:" + arn.Partition + ":iam::" + c.Account + ":" + who
+	return Unverified(c.Account, c.AccessKey).ARN
+}
+
+// Unverified is who an access key is taken for where nobody looks at its signature: the
+// user of that name; the account's root where the key is an account's number, can be no
+// user's name, or is empty.
+func Unverified(account, accessKey string) *caller.Caller {
+	of := "arn:" + arn.Partition + ":iam::" + account + ":"
+	if accessKey == "" || accessKey == account || !isUserName(accessKey) {
+		return &caller.Caller{Kind: caller.Root, Account: account, ARN: of + "root", ID: account, AccessKey: accessKey}
+	}
+	return &caller.Caller{Kind: caller.User, Account: account, ARN: of + "user/" + accessKey, ID: accessKey, Name: accessKey, AccessKey: accessKey}
 }
 
 func isUserName(s string) bool {
@@ -79,6 +91,8 @@ type Operation struct {
 	// Everywhere says that the operation may be asked for at the URL of a resource that
 	// it has nothing to do with.
 	Everywhere bool
+	// Open says that the operation may be asked for without a signature.
+	Open bool
 	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
 	// method; the path, with places as {Name} for members; the status of success.
 	Method, Path string
@@ -118,6 +132,12 @@ func (o Operation) WithResult() Operation {
 // Anywhere returns the operation with Everywhere set.
 func (o Operation) Anywhere() Operation {
 	o.Everywhere = true
+	return o
+}
+
+// Opened returns the operation with Open set.
+func (o Operation) Opened() Operation {
+	o.Open = true
 	return o
 }
 

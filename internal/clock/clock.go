@@ -21,6 +21,9 @@ type Clock interface {
 	Hold() (release func())
 }
 
+// Time is the moment of so many epoch milliseconds, the form in which moments are kept.
+func Time(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
+
 // Timer is a pending call of AfterFunc.
 type Timer interface {
 	// Stop cancels the call; false says that it already ran or was stopped.

@@ -74,6 +74,13 @@ func (v *Virtual) Now() time.Time {
 	return v.now
 }
 
+// Reading is where the clock stands, and when the next timer is due; next is zero if
+// none is pending.
+func (v *Virtual) Reading() (now, next time.Time) {
+	r := v.result(0)
+	return r.Now, r.Next
+}
+
 // AfterFunc has f run once the clock has moved by d, by the Advance that
 // moves it. With d of zero or less, f runs in the Advance that is under way,
 // after what is due already, or else at once in a goroutine of its own.

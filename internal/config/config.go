@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -60,7 +61,7 @@ type Config struct {
 	MaxAlarms int `name:"cloudwatch-max-alarms" default:"5000" placeholder:"N" help:"Alarms of an account in a region; 0 is any number (${default})."`
 
 	LambdaConcurrency int           `default:"1000" placeholder:"N" help:"Executions of functions of an account in a region at once, 100 of which cannot be reserved (${default})."`
-	LambdaCodeStorage int64         `default:"80530636800" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
+	LambdaCodeStorage int64         `default:"75GiB" type:"bytes" placeholder:"BYTES" help:"Code of all versions of an account's functions in a region (${default}); 0 is any."`
 	LambdaUpdateTime  time.Duration `default:"0s" help:"How long a function is being created, and its old code goes on during an update (${default})."`
 	LambdaIdle        time.Duration `default:"5m" help:"How long a function's process waits for its next invocation before it is ended (${default})."`
 
@@ -73,7 +74,7 @@ type Config struct {
 
 	FunctionLibraries string `placeholder:"DIR" help:"A directory of libraries that functions can import beside their own: nodejs/node_modules for Node.js, python for Python."`
 
-	FunctionStorage int64 `default:"0" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
+	FunctionStorage int64 `default:"0" type:"bytes" placeholder:"BYTES" help:"What all functions may have in /tmp together, which is in memory; beyond it the one with most is ended. 0 is a quarter of the memory (${default})."`
 
 	Metrics bool `default:"true" negatable:"" help:"Keep CloudWatch's metrics of queues, topics and functions (${default})."`
 
@@ -84,14 +85,27 @@ type Config struct {
 	Prometheus       bool `default:"true" negatable:"" help:"Answer Prometheus at /metrics (${default})."`
 	PrometheusSeries int  `default:"1000" placeholder:"N" help:"Queues, topics, and functions, that have series of their own in /metrics; the rest is other (${default})."`
 
-	LogsMaxBytes int64 `default:"10737418240" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
+	LogsMaxBytes int64 `default:"10GiB" type:"bytes" placeholder:"BYTES" help:"About how much log groups keep, before compression; beyond it the oldest events go. 0 is any amount (${default})."`
 
 	MaxConnections           int           `default:"0" placeholder:"N" help:"Connections of clients at once; 0 is as many as the limit of open files allows, up to 16,384 (${default})."`
 	MaxConnectionsPerAddress int           `default:"0" placeholder:"N" help:"Connections of one address, other than this machine's and those of trusted proxies; 0 is a quarter of all (${default})."`
 	TrustedProxies           []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, whose connections are not bounded by address."`
-	MaxBytesInFlight         int64         `default:"0" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
-	MinTransferRate          int64         `default:"4096" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
+	MaxBytesInFlight         int64         `default:"0" type:"bytes" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
+	MinTransferRate          int64         `default:"4096" type:"bytes" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
 	TransferWindow           time.Duration `default:"10s" help:"Over how long that is measured: who stalls for so long loses the connection; 1s or more (${default})."`
+
+	TLSCert     string `name:"tls-cert" placeholder:"FILE" help:"Serve TLS with this certificate, in PEM form with those that it leads to. The file is read anew when it changes."`
+	TLSKey      string `name:"tls-key" placeholder:"FILE" help:"The key of --tls-cert, in PEM form."`
+	TLSClientCA string `name:"tls-client-ca" placeholder:"FILE" help:"Take only clients whose certificate one of these has signed, in PEM form."`
+
+	ACMEDomains   []string `name:"acme-domains" placeholder:"NAME" help:"Names of this server, for which certificates are had by ACME, as from Let's Encrypt: it has to be reached from outside at port 443 of each, or at --acme-http."`
+	ACMEDirectory string   `name:"acme-directory" default:"https://acme-v02.api.letsencrypt.org/directory" placeholder:"URL" help:"Who is asked for certificates (${default}). To set --acme-domains is to accept the terms of service."`
+	ACMEEmail     string   `name:"acme-email" placeholder:"ADDRESS" help:"Whom that tells of troubles with certificates."`
+	ACMECache     string   `name:"acme-cache" placeholder:"DIR" help:"Where certificates and their keys are kept, readable by nobody else; by default acme in --data."`
+	ACMECA        string   `name:"acme-ca" placeholder:"FILE" help:"Certificates in PEM form to trust at --acme-directory, in place of the system's."`
+	ACMEHTTP      string   `name:"acme-http" placeholder:"HOST:PORT" help:"Also prove the names by HTTP, at this address that is reached as port 80."`
+
+	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
@@ -103,7 +117,42 @@ type Config struct {
 
 	Clock ClockKind `kong:"-"`
 	Store StoreKind `kong:"-"`
+
+	// Nor are these: each mode has its own flags for them.
+
+	// Production says that this is godwit serve.
+	Production bool `kong:"-"`
+	// Enforce has signatures verified and callers authorised. Production always does.
+	Enforce bool `kong:"-"`
+	// Root is the access key of the account's root. It has no flags, which others on the
+	// machine can read.
+	Root Root `kong:"-"`
+	// Drawn says that Root was made for this run, and that its user has to be told.
+	Drawn bool `kong:"-"`
+	// RootKey is the file of the key that what is on the disk is sealed with. Empty: one
+	// that development makes in Data.
+	RootKey string `kong:"-"`
+	// AllowPlainHTTP takes requests without TLS on addresses that others reach.
+	AllowPlainHTTP bool `kong:"-"`
 }
+
+// Root is an access key. It is not printed with its secret.
+type Root struct{ AccessKeyID, Secret string }
+
+// String hides the secret.
+func (r Root) String() string { return r.AccessKeyID }
+
+// GoString hides the secret.
+func (r Root) GoString() string { return r.AccessKeyID }
+
+// LogValue hides the secret.
+func (r Root) LogValue() slog.Value { return slog.StringValue(r.AccessKeyID) }
+
+// The variables of the environment that give Root.
+const (
+	RootKeyVariable    = "GODWIT_ROOT_ACCESS_KEY_ID"
+	RootSecretVariable = "GODWIT_ROOT_SECRET_ACCESS_KEY"
+)
 
 // ClockKind says which clock the server runs on.
 type ClockKind string
@@ -164,8 +213,14 @@ func (c *Config) Check() error {
 		_, _, err = net.SplitHostPort(c.Pprof)
 		check(err == nil, "pprof", "want HOST:PORT, have %q", c.Pprof)
 	}
+	for flag, address := range map[string]string{"admin-listen": c.AdminListen, "acme-http": c.ACMEHTTP} {
+		_, _, err = net.SplitHostPort(address)
+		check(address == "" || err == nil, flag, "want HOST:PORT, have %q", address)
+	}
+	c.checkTLS(check)
+	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
-	check(c.Region != "", "region", "want the name of a region")
+	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))
 	check(isAccount(c.Account), "account", "want 12 digits, have %q", c.Account)
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
@@ -209,9 +264,11 @@ func (c *Config) Check() error {
 	for _, entry := range c.FunctionAllow {
 		host, port, err := ParseAllow(entry)
 		check(err == nil, "function-allow", "%v", err)
-		own, profiles, _ := net.SplitHostPort(c.Pprof)
-		check(err != nil || strconv.Itoa(int(port)) != profiles || host != own && host != "localhost" && !net.ParseIP(host).IsLoopback(), "function-allow",
-			"functions do not reach the profiles of --pprof at %s", entry)
+		for flag, address := range map[string]string{"pprof": c.Pprof, "admin-listen": c.AdminListen} {
+			own, number, _ := net.SplitHostPort(address)
+			check(err != nil || strconv.Itoa(int(port)) != number || host != own && host != "localhost" && !net.ParseIP(host).IsLoopback(), "function-allow",
+				"functions do not reach --%s at %s", flag, entry)
+		}
 	}
 	check(c.FunctionConnections >= 0, "function-connections", "want 1 or more, have %d", c.FunctionConnections)
 	check(c.FunctionStorage >= 0, "function-storage", "want 0 or more, have %d", c.FunctionStorage)
@@ -263,6 +320,14 @@ func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && strings.EqualFold(u.Scheme+"://"+u.Host, s) &&
 		(isHostPattern(u.Hostname()) || net.ParseIP(u.Hostname()) != nil) && !strings.HasPrefix(u.Host, "*")
+}
+
+// CheckAccount refuses what is no number of an account.
+func CheckAccount(s string) error {
+	if !isAccount(s) {
+		return fmt.Errorf("--account: want 12 digits, have %q", s)
+	}
+	return nil
 }
 
 func isAccount(s string) bool {

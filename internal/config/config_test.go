@@ -29,6 +29,11 @@ func TestConfigCheck(t *testing.T) {
 		{"listen without a port", func(c *config.Config) { c.Listen = "localhost" }, []string{"--listen"}},
 		{"no directory", func(c *config.Config) { c.Data = "" }, []string{"--data"}},
 		{"no region", func(c *config.Config) { c.Region = "" }, []string{"--region"}},
+		{"a region of nobody's", func(c *config.Config) { c.Region = "of-mine-7" }, nil},
+		{"a region in capitals", func(c *config.Config) { c.Region = "US-EAST-1" }, []string{"--region"}},
+		{"a region with a dot", func(c *config.Config) { c.Region = "us.east" }, []string{"--region"}},
+		{"a region and a space", func(c *config.Config) { c.Region = "us-east-1 " }, []string{"--region"}},
+		{"a zone's end", func(c *config.Config) { c.Region = "us-east-" }, []string{"--region"}},
 		{"short account", func(c *config.Config) { c.Account = "12345678901" }, []string{"--account"}},
 		{"account with letters", func(c *config.Config) { c.Account = "12345678901x" }, []string{"--account"}},
 		{"public URL without a host", func(c *config.Config) { c.PublicURL = "http://" }, []string{"--public-url"}},
@@ -108,5 +113,38 @@ func TestFunctionAllowWithoutAPortIsOneProblem(t *testing.T) {
 	err := c.Check()
 	if err == nil || !strings.Contains(err.Error(), "want HOST:PORT") || strings.Contains(err.Error(), "--pprof") {
 		t.Error(err)
+	}
+}
+
+// A region that AWS does not have is taken, and told with the one that may be meant.
+func TestWarnings(t *testing.T) {
+	for region, want := range map[string]string{
+		"us-east-1": "", "eu-central-2": "", "us-gov-west-1": "",
+		"us-est-1":    `--region: AWS has no region "us-est-1", did you mean us-east-1?; requests`,
+		"us-east-1a":  "did you mean us-east-1?",
+		"eu-cental-1": "did you mean eu-central-1?",
+		"local":       `--region: AWS has no region "local"; requests`,
+	} {
+		c := valid()
+		c.Region = region
+		if err := c.Check(); err != nil {
+			t.Errorf("%s: %v", region, err)
+		}
+		got := strings.Join(c.Warnings(), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", region, got, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"check", "dev", "salvage", "policy", "GODWIT_LISTEN"}
+	for name, want := range map[string]string{
+		"chekc": "check", "check": "check", "salvag": "salvage", "polizy": "policy", "GODWIT_LISSTEN": "GODWIT_LISTEN", "GODWIT_LITSNE": "GODWIT_LISTEN",
+		"x": "", "": "", "dve": "dev", "bake": "",
+	} {
+		if got := config.Nearest(name, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
+		}
 	}
 }

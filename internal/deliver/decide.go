@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/consume"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -67,7 +68,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 func deadlineOf(d *shard.Delivery) time.Time {
 	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:
-		return time.UnixMilli(max(d.Message.Sent, d.Subscription.ResumedAt)).UTC().Add(Lifetime)
+		return clock.Time(max(d.Message.Sent, d.Subscription.ResumedAt)).Add(Lifetime)
 	default:
 		return time.Time{}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
@@ -90,7 +91,7 @@ func loggedEndpoint(shown string) string {
 // emit writes an event to the log and to the hook.
 func (s *Dispatcher) emit(d *shard.Delivery, e *Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
-	e.MessageID, e.Published, e.Size = d.Message.ID, time.UnixMilli(d.Message.Sent).UTC(), len(d.Message.Body)
+	e.MessageID, e.Published, e.Size = d.Message.ID, clock.Time(d.Message.Sent), len(d.Message.Body)
 	e.Number, e.DeadLetter, e.At, e.Feedback = d.Attempt, d.Subscription.DeadLetters(), s.clock.Now(), d.Feedback
 	if n := d.Message.Notice; n != nil {
 		e.Kind = n.Kind

@@ -21,18 +21,22 @@ const (
 	Internal Kind = iota // our fault: HTTP 500
 
 	// Any service.
-	InvalidAction       // the action is unknown, or is not built yet
-	MissingAction       // the request names no action
-	MalformedInput      // the body cannot be read as the protocol or the shape
-	RequestTooLarge     // the body is larger than any request may be: HTTP 413
-	MissingParameter    // a required member is absent
-	InvalidParameter    // a member's value is out of range
-	AccessDenied        // a policy forbids it
-	Unauthenticated     // no credentials, or unusable ones
-	Unavailable         // the resource's owner cannot answer now: HTTP 503
-	Throttled           // the resource's owner asks for less
-	InsufficientStorage // the disk has no room for more: HTTP 507
-	OptInRequired       // reserved for regions and accounts that are not served
+	InvalidAction         // the action is unknown, or is not built yet
+	MissingAction         // the request names no action
+	MalformedInput        // the body cannot be read as the protocol or the shape
+	RequestTooLarge       // the body is larger than any request may be: HTTP 413
+	MissingParameter      // a required member is absent
+	InvalidParameter      // a member's value is out of range
+	AccessDenied          // a policy forbids it
+	Unauthenticated       // the access key or the session token is not known
+	MissingAuthentication // nothing is signed
+	SignatureDoesNotMatch // the signature is not that of the request and the key, or is out of date
+	IncompleteSignature   // what says how the request is signed cannot be read
+	ExpiredToken          // the session has ended
+	Unavailable           // the resource's owner cannot answer now: HTTP 503
+	Throttled             // the resource's owner asks for less
+	InsufficientStorage   // the disk has no room for more: HTTP 507
+	OptInRequired         // reserved for regions and accounts that are not served
 
 	// SQS.
 	QueueDoesNotExist

@@ -82,7 +82,7 @@ const (
 const (
 	LogBuckets     byte = 'b'
 	LogTotals      byte = 'c'
-	LogDoomed      byte = 'd'
+	LogDeleted     byte = 'd'
 	LogEvents      byte = 'e'
 	LogGroups      byte = 'g'
 	LogIndex       byte = 'i'

@@ -153,7 +153,7 @@ const (
 	KindCode
 	KindLogBucket
 	KindLogTotals
-	KindLogDoomed
+	KindLogDeleted
 	KindLogEvent
 	KindLogGroup
 	KindLogIndex
@@ -227,7 +227,7 @@ var Table = [...]Kind{
 
 	KindLogBucket:     {"an hour of a log group", OwnerLogs, log(LogBuckets, number(PartGroup), number("hour")), "bytes, events: 16 bytes"},
 	KindLogTotals:     {"totals of a log group", OwnerLogs, log(LogTotals, number(PartGroup)), "retention, next expiry, bytes, events: 32 bytes"},
-	KindLogDoomed:     {"removed log stream with events", OwnerLogs, log(LogDoomed, number(PartGroup), number("stream")), none},
+	KindLogDeleted:    {"removed log stream with events", OwnerLogs, log(LogDeleted, number(PartGroup), number("stream")), none},
 	KindLogEvent:      {"log event", OwnerLogs, log(LogEvents, number(PartGroup), number("time"), number(PartSequence)), "stream, time of arrival: 16 bytes; message"},
 	KindLogGroup:      {"log group", OwnerLogs, log(LogGroups, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "id, creation: 16 bytes; JSON"},
 	KindLogIndex:      {"log event by its stream", OwnerLogs, log(LogIndex, number(PartGroup), number("hour"), number("stream"), number("time"), number(PartSequence)), none},

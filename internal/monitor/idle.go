@@ -140,7 +140,7 @@ func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) 
 func (q *Queues) neverTold(queue arn.ARN, created time.Time) (from int64, err error) {
 	units, err := q.points.Units(metrics.Metric{
 		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
-		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}),
+		Dimensions: queueDimension(queue.Resource),
 	})
 	if err != nil || len(units) == 0 {
 		return metrics.Minute(created), err
@@ -231,7 +231,7 @@ func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.M
 		of := func(queue string) metrics.Metric {
 			return metrics.Metric{
 				Owner: filter.Owner, Namespace: "AWS/SQS", Name: name,
-				Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue}),
+				Dimensions: queueDimension(queue),
 			}
 		}
 		from, ahead := behindQueue(of(""), after)

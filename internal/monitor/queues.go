@@ -227,8 +227,12 @@ func (q *Queues) record(c *counters, minute int64, data ...metrics.Datum) {
 }
 
 func (q *Queues) resource(queue arn.ARN) *metrics.Resource {
-	return q.points.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS",
-		metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: queue.Resource}))
+	return q.points.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS", queueDimension(queue.Resource))
+}
+
+// queueDimension is what the metrics of a queue are listed by.
+func queueDimension(name string) string {
+	return metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: name})
 }
 
 // Gauger measures a queue: *shard.Engine.

@@ -163,7 +163,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
 		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
-		Dimensions: metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: c.name.Resource}),
+		Dimensions: queueDimension(c.name.Resource),
 		From:       c.last.since, Sample: c.last.sample,
 	}
 }

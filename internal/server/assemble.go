@@ -42,6 +42,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -69,6 +70,9 @@ type Deps struct {
 	Draining <-chan struct{}
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
+	// Keys gives access keys beside those of the server itself; nil: there are none.
+	// It refuses with sigv4.ErrUnknownKey.
+	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
 	// Committed sees every change of the store, sealed, in order and before it is
 	// applied; may be nil.
 	Committed func(sealed []byte)
@@ -109,6 +113,9 @@ type Parts struct {
 	// Forbid answers such a request with status 403, in its protocol; nil: as under
 	// /_godwit/.
 	Forbid func(w http.ResponseWriter, r *http.Request, text string)
+	// Vouched reports that a request has a signature over Host that Wire will not serve
+	// it without; nil: none has.
+	Vouched func(r *http.Request) bool
 	// Refused is told of each request that the guard refuses; may be nil.
 	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
@@ -150,16 +157,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
-	groups, err := logs.Open(logs.Options{
-		Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, MaxBytes: deps.Config.LogsMaxBytes, Fatal: deps.exit,
-	})
-	if err != nil {
-		return Parts{}, fmt.Errorf("reading the log groups: %w", err)
-	}
-	deps.OnStop("log groups", func(context.Context) error {
-		groups.Close()
-		return nil
-	})
+	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
@@ -205,7 +203,6 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
 		deps.Virtual.SetAtLeast(monitoring.latest())
-		deps.Virtual.SetAtLeast(groups.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -261,16 +258,19 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Authentic: authentic(deps),
+		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
-		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Refused: counting.refused(),
+		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Admin: map[string]http.Handler{
+			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
 			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
 			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
+			"GET " + adminPrefix + "faults":     admin.ListFaults(engine),
 			"POST " + adminPrefix + "faults":    admin.Faults(engine),
 			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
 

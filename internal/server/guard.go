@@ -20,7 +20,7 @@ func rules(cfg config.Config) *guard.Rules {
 // guarded puts the guard in front of all that the main port answers.
 func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
 	return guard.Handler(guard.Options{
-		Rules: rules(s.cfg), Next: next, Surface: surface,
+		Rules: rules(s.cfg), Next: next, Surface: surface, Verified: parts.Vouched,
 		Refuse: func(w http.ResponseWriter, r *http.Request, refusal guard.Refusal) {
 			if parts.Refused != nil {
 				parts.Refused(string(refusal.Reason))

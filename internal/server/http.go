@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -157,20 +159,24 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 // handler sends /_godwit/ to the admin handlers and all else to the wire, once the
 // guard has let it through.
 func (s *Server) handler(parts Parts) http.Handler {
+	all := map[string]http.Handler{
+		"GET " + healthPath: admin.Health(config.Version, parts.Checks...),
+		"GET " + readyPath:  admin.Ready(s.draining.Done()),
+	}
+	maps.Copy(all, parts.Admin)
+	if parts.Metrics != nil {
+		all["GET "+metricsPath] = parts.Metrics
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET "+healthPath, admin.Health(config.Version, parts.Checks...))
-	mux.Handle("GET "+readyPath, admin.Ready(s.draining.Done()))
-	mux.Handle(adminPrefix, admin.NotFound())
-	for pattern, h := range parts.Admin {
+	for pattern, h := range all {
 		mux.Handle(pattern, h)
 	}
-	if parts.Metrics != nil {
-		mux.Handle("GET "+metricsPath, parts.Metrics)
-	}
+	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, append(slices.Collect(maps.Keys(all)), "GET "+adminPrefix)))
+	mux.Handle(adminPrefix, admin.NotFound())
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
+		if strings.HasPrefix(r.URL.Path+"/", adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
 			mux.ServeHTTP(w, r)
 			return
 		}

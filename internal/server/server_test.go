@@ -380,7 +380,9 @@ func TestRouting(t *testing.T) {
 		{"POST", "/", 200, "wire POST /"},
 		{"POST", "/000000000000/q", 200, "wire POST /000000000000/q"},
 		{"POST", "//x/../y", 200, "wire POST //x/../y"}, // no redirect
-		{"GET", "/_godwit", 200, "wire GET /_godwit"},
+		{"GET", "/_godwit", 200, `"path":"/_godwit/health"`},
+		{"GET", "/_godwit/", 200, `"path":"/_godwit/health"`},
+		{"GET", "/_godwits", 200, "wire GET /_godwits"},
 		{"GET", "/_godwit/ready", 200, `"ready":true`},
 		{"GET", "/_godwit/health", 503, `"storage":"out of space"`},
 		{"POST", "/_godwit/clock", 409, "--clock virtual"},

@@ -1,5 +1,6 @@
-// Package sigv4 reads what AWS Signature Version 4 says about a request. So
-// far it reads who signed for what and where; it does not check signatures.
+// Package sigv4 verifies requests that are signed by AWS Signature Version 4, and reads
+// who signed for what and where. It has no I/O: the keys, the clocks and the digest of the
+// body come from outside.
 package sigv4
 
 import (

@@ -4,7 +4,24 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+
+	"godwit.dev/godwit/internal/keyspace"
 )
+
+// Each walks a span, upwards, until f returns false. Key and value are valid during the
+// call.
+func Each(r Reader, span keyspace.Span, f func(key, value []byte) bool) error {
+	it, err := r.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		if !f(it.Key(), it.Value()) {
+			break
+		}
+	}
+	return it.Close()
+}
 
 // GetEach calls f with the value of each of keys that exists, in ascending
 // order of the keys, and the index of the key. The value is valid during the

@@ -166,7 +166,7 @@ func (x *exchange) reserve(n int64) error {
 func (x *exchange) readBody() (*buffer, error) {
 	r, most := x.r, x.bodyLimit()
 	if r.Body == nil || r.ContentLength == 0 {
-		return getBuffer(0), nil
+		return getBuffer(0), x.arrived(nil)
 	}
 	if r.ContentLength > most {
 		return nil, x.tooLarge(most)
@@ -203,7 +203,10 @@ func (x *exchange) readBody() (*buffer, error) {
 			return b, err
 		}
 	}
-	x.in = len(b.b)
+	x.bytes.in = len(b.b)
+	if err := x.arrived(b.b); err != nil {
+		return b, err
+	}
 	if err := b.unzip(x); err != nil {
 		return b, err
 	}

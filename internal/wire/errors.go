@@ -31,14 +31,18 @@ const (
 
 // common are the faults that every service reports alike.
 var common = map[fault.Kind]errorShape{
-	fault.Internal:            {Type: coral + "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
-	fault.InvalidAction:       {Type: coral + "UnknownOperationException", Code: "InvalidAction", Status: http.StatusBadRequest, Text: "The action is not valid for this endpoint."},
-	fault.MissingAction:       {Type: coral + "MissingActionException", Code: "MissingAction", Status: http.StatusBadRequest, Text: "The request must contain the parameter Action."},
-	fault.MalformedInput:      {Type: coral + "SerializationException", Code: "MalformedInput", Status: http.StatusBadRequest, Text: "The request cannot be read."},
-	fault.RequestTooLarge:     {Type: coral + "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request body is too large."},
-	fault.Unauthenticated:     {Type: coral + "UnrecognizedClientException", Code: "InvalidClientTokenId", Status: http.StatusForbidden, Text: "The security token included in the request is invalid."},
-	fault.Unavailable:         {Type: coral + "ServiceUnavailableException", Code: "ServiceUnavailable", Status: http.StatusServiceUnavailable, Server: true, Text: "The service cannot answer now. Please try again."},
-	fault.InsufficientStorage: {Type: coral + "InsufficientStorageException", Code: "InsufficientStorage", Status: http.StatusInsufficientStorage, Server: true, Text: "The server's disk has no room for more. Receive and delete messages, or add space."},
+	fault.Internal:              {Type: coral + "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
+	fault.InvalidAction:         {Type: coral + "UnknownOperationException", Code: "InvalidAction", Status: http.StatusBadRequest, Text: "The action is not valid for this endpoint."},
+	fault.MissingAction:         {Type: coral + "MissingActionException", Code: "MissingAction", Status: http.StatusBadRequest, Text: "The request must contain the parameter Action."},
+	fault.MalformedInput:        {Type: coral + "SerializationException", Code: "MalformedInput", Status: http.StatusBadRequest, Text: "The request cannot be read."},
+	fault.RequestTooLarge:       {Type: coral + "RequestEntityTooLargeException", Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge, Text: "The request body is too large."},
+	fault.Unauthenticated:       {Type: coral + "UnrecognizedClientException", Code: "InvalidClientTokenId", Status: http.StatusForbidden, Text: "The security token included in the request is invalid."},
+	fault.MissingAuthentication: {Type: coral + "MissingAuthenticationTokenException", Code: "MissingAuthenticationToken", Status: http.StatusForbidden, Text: "Request is missing Authentication Token"},
+	fault.SignatureDoesNotMatch: {Type: coral + "InvalidSignatureException", Code: "SignatureDoesNotMatch", Status: http.StatusForbidden, Text: "The request signature we calculated does not match the signature you provided."},
+	fault.IncompleteSignature:   {Type: coral + "IncompleteSignatureException", Code: "IncompleteSignature", Status: http.StatusBadRequest, Text: "The request signature does not conform to AWS standards."},
+	fault.ExpiredToken:          {Type: coral + "ExpiredTokenException", Code: "ExpiredToken", Status: http.StatusForbidden, Text: "The security token included in the request is expired"},
+	fault.Unavailable:           {Type: coral + "ServiceUnavailableException", Code: "ServiceUnavailable", Status: http.StatusServiceUnavailable, Server: true, Text: "The service cannot answer now. Please try again."},
+	fault.InsufficientStorage:   {Type: coral + "InsufficientStorageException", Code: "InsufficientStorage", Status: http.StatusInsufficientStorage, Server: true, Text: "The server's disk has no room for more. Receive and delete messages, or add space."},
 	// Kinds of services that came later; others cannot meet them.
 	fault.ValidationFailed:            {Type: "com.amazon.coral.validate#ValidationException", Code: "ValidationError", Status: http.StatusBadRequest, Text: "A member of the request breaks a constraint."},
 	fault.InvalidParameterCombination: {Type: coral + "InvalidParameterCombinationException", Code: "InvalidParameterCombination", Status: http.StatusBadRequest, Text: "The parameters do not go together."},

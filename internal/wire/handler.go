@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,9 @@ type Options struct {
 	NewRequestID func() string
 	// MaxBody bounds a request's body, in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
+	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
+	// the account's root.
+	Authentic *sigv4.Verifier
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, what is told of its requests once they are
@@ -71,6 +75,7 @@ type Handler struct {
 	byVersion map[string]*Service
 	byName    map[string]*Service
 	rest      []*Service
+	callers   unverified
 	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
 	large     chan struct{} // holds a token for each large body that is worked on
 }
@@ -169,13 +174,14 @@ type exchange struct {
 	asJSON  bool              // a Query request that wants its answer in JSON
 	unknown string            // the name of an operation that the service does not have
 
-	absent absence // zero: the service is here
+	absent  absence           // zero: the service is here
+	payload [sha256.Size]byte // of the body as it was sent, where that is signed
 
 	headers [3]string          // the values of headers that differ from answer to answer
 	large   bool               // the body is large, and holds a token
 	body    *limit.Reservation // nil: it is small
 	memory  limit.Reservation  // of the answer
-	in, out int
+	bytes   struct{ in, out int }
 	status  int // 0 until an answer is written
 	code    string
 }
@@ -197,6 +203,9 @@ func (x *exchange) read() (in any, err error) {
 	x.identify()
 	if x.absent.why != nil {
 		return nil, x.absent.why
+	}
+	if err := x.admitBody(); err != nil {
+		return nil, err
 	}
 	body, err := x.readBody()
 	if body != nil {
@@ -246,7 +255,14 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.route(form); err != nil {
+	err = x.route(form)
+	if errors.Is(err, errNothingAsked) {
+		return nil, err
+	}
+	if err := x.authenticate(form.Get("SignatureVersion")); err != nil {
+		return nil, err
+	}
+	if err != nil {
 		return nil, err
 	}
 	if x.r.Method != http.MethodPost && x.r.Method != http.MethodGet {
@@ -343,7 +359,7 @@ func (x *exchange) finish() {
 			slog.String("code", x.code), slog.Duration("duration", duration))
 	}
 	if observer := x.observer(); observer != nil {
-		observer(Observation{Protocol: x.call.Protocol, Status: x.status, Code: x.code, Duration: duration, In: x.in, Out: x.out})
+		observer(Observation{Protocol: x.call.Protocol, Status: x.status, Code: x.code, Duration: duration, In: x.bytes.in, Out: x.bytes.out})
 	}
 }
 

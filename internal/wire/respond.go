@@ -203,7 +203,7 @@ func (x *exchange) write(status int, body []byte) {
 	if status != http.StatusNoContent {
 		header["Content-Length"] = x.headers[1:2:2]
 	}
-	x.status, x.out = status, len(body)
+	x.status, x.bytes.out = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
 		_, _ = x.w.Write(body) // a caller that is gone does not want to know

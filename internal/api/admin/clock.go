@@ -1,14 +1,11 @@
 package admin
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
 )
 
 // advanced is the answer to an advance. Next is null if no timer is pending.
@@ -18,6 +15,32 @@ type advanced struct {
 	Next *time.Time `json:"next"`
 	// Error says why the clock stands still before the end of its way.
 	Error string `json:"error,omitempty"`
+}
+
+// reading is the answer of ReadClock. Next is null if no timer is pending, and on the
+// system clock.
+type reading struct {
+	Clock string     `json:"clock"` // system or virtual
+	Now   time.Time  `json:"now"`
+	Next  *time.Time `json:"next"`
+}
+
+// ReadClock answers with the time of the server's clock, which one that is, and when
+// the next timer of a virtual one is due. A nil virtual stands for the system clock.
+func ReadClock(of clock.Clock, virtual *clock.Virtual) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := reading{Clock: "system"}
+		if virtual == nil {
+			answer.Now = of.Now()
+		} else {
+			now, next := virtual.Reading()
+			answer.Clock, answer.Now = "virtual", now
+			if !next.IsZero() {
+				answer.Next = &next
+			}
+		}
+		writeJSON(w, http.StatusOK, answer)
+	})
 }
 
 // Clock answers POST {"advance": "23d"}: it moves the virtual clock and
@@ -38,9 +61,9 @@ func Clock(virtual *clock.Virtual, settle func()) http.Handler {
 		if !readJSON(w, r, &request) {
 			return
 		}
-		d, err := ParseDuration(request.Advance)
+		d, err := config.ParseDuration(request.Advance)
 		if err != nil {
-			writeError(w, http.StatusBadRequest, err.Error())
+			writeError(w, http.StatusBadRequest, "advance: "+err.Error())
 			return
 		}
 		// Hours of virtual time may take longer than any request should.
@@ -58,44 +81,3 @@ func Clock(virtual *clock.Virtual, settle func()) http.Handler {
 		writeJSON(w, status, answer)
 	})
 }
-
-const day = 24 * time.Hour
-
-var errDuration = errors.New(`advance: want a duration like "23d", "1d12h", "90m" or "1.5s"`)
-
-// ParseDuration reads a duration as Go writes it, with whole or decimal days
-// ("1.5d") before all else if wanted. It refuses negative ones and those
-// above 292 years, which time.Duration cannot hold.
-func ParseDuration(s string) (time.Duration, error) {
-	number, rest, hasDays := strings.Cut(s, "d")
-	if !hasDays {
-		number, rest = "", s
-	}
-	var d time.Duration
-	if hasDays {
-		if number == "" || strings.Trim(number, "0123456789.") != "" {
-			return 0, errDuration
-		}
-		days, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			return 0, errDuration
-		}
-		if days >= float64(1<<63-1)/float64(day) {
-			return 0, tooLong(s)
-		}
-		d = time.Duration(days * float64(day))
-	}
-	if rest == "" && hasDays {
-		return d, nil
-	}
-	after, err := time.ParseDuration(rest)
-	if err != nil || after < 0 || (hasDays && strings.ContainsAny(rest[:1], "+-")) {
-		return 0, errDuration
-	}
-	if d += after; d < 0 {
-		return 0, tooLong(s)
-	}
-	return d, nil
-}
-
-func tooLong(s string) error { return fmt.Errorf("advance: %s is longer than 292 years", s) }

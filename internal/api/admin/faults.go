@@ -2,6 +2,8 @@ package admin
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 )
@@ -56,6 +58,30 @@ func Faults(setter FaultSetter) http.Handler {
 			return
 		}
 		writeJSON(w, http.StatusOK, faultRequest{ARN: resource.String(), Fault: request.Fault})
+	})
+}
+
+// FaultLister tells what fails on purpose: *shard.Engine.
+type FaultLister interface {
+	FaultsInForce() map[arn.ARN]string
+}
+
+// ListFaults answers with {"faults": [{"arn", "fault"}]}: what holds, in the order of
+// ARNs. A nil lister, which a server outside development has, is forbidden (403).
+func ListFaults(lister FaultLister) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if lister == nil {
+			writeError(w, http.StatusForbidden, "there are faults in godwit dev only")
+			return
+		}
+		list := []faultRequest{} // not null
+		for resource, name := range lister.FaultsInForce() {
+			list = append(list, faultRequest{ARN: resource.String(), Fault: name})
+		}
+		slices.SortFunc(list, func(a, b faultRequest) int { return strings.Compare(a.ARN, b.ARN) })
+		writeJSON(w, http.StatusOK, struct {
+			Faults []faultRequest `json:"faults"`
+		}{list})
 	})
 }
 

@@ -19,7 +19,7 @@ const (
 )
 
 // createLogStream answers CreateLogStream.
-func (s *Service) createLogStream(ctx context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
+func (s *Service) createLogStream(_ context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
 		err = checkStream("logStreamName", in.LogStreamName)
@@ -27,11 +27,11 @@ func (s *Service) createLogStream(ctx context.Context, call *api.Call, in *Strea
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.CreateStream(ctx, a, in.LogStreamName)
+	return nil, s.store.CreateStream(a, in.LogStreamName)
 }
 
 // deleteLogStream answers DeleteLogStream.
-func (s *Service) deleteLogStream(ctx context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
+func (s *Service) deleteLogStream(_ context.Context, call *api.Call, in *StreamInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
 		err = checkStream("logStreamName", in.LogStreamName)
@@ -39,11 +39,11 @@ func (s *Service) deleteLogStream(ctx context.Context, call *api.Call, in *Strea
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.DeleteStream(ctx, a, in.LogStreamName)
+	return nil, s.store.DeleteStream(a, in.LogStreamName)
 }
 
 // describeLogStreams answers DescribeLogStreams.
-func (s *Service) describeLogStreams(ctx context.Context, call *api.Call, in *DescribeLogStreamsInput) (*DescribeLogStreamsOutput, error) {
+func (s *Service) describeLogStreams(_ context.Context, call *api.Call, in *DescribeLogStreamsInput) (*DescribeLogStreamsOutput, error) {
 	a, err := groupBy(call, in.LogGroupName, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *Service) describeLogStreams(ctx context.Context, call *api.Call, in *De
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := s.store.Streams(ctx, a, o, logs.Page{After: after, Limit: n})
+	found, next, err := s.store.Streams(a, o, logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Service) describeLogStreams(ctx context.Context, call *api.Call, in *De
 func sequenceToken(at int64) string { return fmt.Sprintf("%056d", at) }
 
 // putLogEvents answers PutLogEvents.
-func (s *Service) putLogEvents(ctx context.Context, call *api.Call, in *PutLogEventsInput) (*PutLogEventsOutput, error) {
+func (s *Service) putLogEvents(_ context.Context, call *api.Call, in *PutLogEventsInput) (*PutLogEventsOutput, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
 		err = checkStream("logStreamName", in.LogStreamName)
@@ -103,7 +103,7 @@ func (s *Service) putLogEvents(ctx context.Context, call *api.Call, in *PutLogEv
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.store.Put(ctx, a, in.LogStreamName, events)
+	r, err := s.store.Put(a, in.LogStreamName, events)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +129,9 @@ func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 		at := func(name string) string { return fmt.Sprintf("logEvents.%d.member.%s", i+1, name) }
 		switch {
 		case e.Timestamp == nil:
-			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at("timestamp"))
+			return nil, null(at("timestamp"))
 		case e.Message == nil:
-			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at("message"))
+			return nil, null(at("message"))
 		case *e.Message == "":
 			return nil, constraint(at("message"), "", fmt.Sprintf(atLeast, 1))
 		}
@@ -154,7 +154,7 @@ func readEvents(in []InputLogEvent) ([]logs.Event, error) {
 }
 
 // getLogEvents answers GetLogEvents.
-func (s *Service) getLogEvents(ctx context.Context, call *api.Call, in *GetLogEventsInput) (*GetLogEventsOutput, error) {
+func (s *Service) getLogEvents(_ context.Context, call *api.Call, in *GetLogEventsInput) (*GetLogEventsOutput, error) {
 	a, err := groupBy(call, in.LogGroupName, in.LogGroupIdentifier)
 	if err == nil {
 		err = checkStream("logStreamName", in.LogStreamName)
@@ -172,7 +172,7 @@ func (s *Service) getLogEvents(ctx context.Context, call *api.Call, in *GetLogEv
 	if q.Token, err = checkToken(in.NextToken); err != nil {
 		return nil, err
 	}
-	page, err := s.store.Events(ctx, q)
+	page, err := s.store.Events(q)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func checkToken(token *string) (string, error) {
 }
 
 // filterLogEvents answers FilterLogEvents.
-func (s *Service) filterLogEvents(ctx context.Context, call *api.Call, in *FilterLogEventsInput) (*FilterLogEventsOutput, error) {
+func (s *Service) filterLogEvents(_ context.Context, call *api.Call, in *FilterLogEventsInput) (*FilterLogEventsOutput, error) {
 	a, err := groupBy(call, in.LogGroupName, in.LogGroupIdentifier)
 	if err == nil {
 		err = checkSpan(in.StartTime, in.EndTime)
@@ -246,7 +246,7 @@ func (s *Service) filterLogEvents(ctx context.Context, call *api.Call, in *Filte
 			return nil, invalid("%s", err)
 		}
 	}
-	found, next, err := s.store.Filter(ctx, q)
+	found, next, err := s.store.Filter(q)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ const (
 )
 
 // createLogGroup answers CreateLogGroup.
-func (s *Service) createLogGroup(ctx context.Context, call *api.Call, in *CreateLogGroupInput) (*Empty, error) {
+func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLogGroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
@@ -42,22 +42,22 @@ func (s *Service) createLogGroup(ctx context.Context, call *api.Call, in *Create
 			return nil, constraint("tags", len(in.Tags), fmt.Sprintf(atMost, logs.MaxTags))
 		}
 	}
-	return nil, s.store.CreateGroup(ctx, logs.NewGroup{
+	return nil, s.store.CreateGroup(logs.NewGroup{
 		ARN: a, Class: deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,
 	})
 }
 
 // deleteLogGroup answers DeleteLogGroup.
-func (s *Service) deleteLogGroup(ctx context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
+func (s *Service) deleteLogGroup(_ context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.DeleteGroup(ctx, a)
+	return nil, s.store.DeleteGroup(a)
 }
 
 // describeLogGroups answers DescribeLogGroups. There are no linked accounts.
-func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *DescribeLogGroupsInput) (*DescribeLogGroupsOutput, error) {
+func (s *Service) describeLogGroups(_ context.Context, call *api.Call, in *DescribeLogGroupsInput) (*DescribeLogGroupsOutput, error) {
 	n, err := limit(in.Limit, maxListed)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func (s *Service) describeLogGroups(ctx context.Context, call *api.Call, in *Des
 		return out, nil
 	}
 	if in.LogGroupIdentifiers != nil {
-		return out, s.describeThese(ctx, call, in, out)
+		return out, s.describeThese(call, in, out)
 	}
 	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: deref(in.LogGroupNamePrefix), Class: deref(in.LogGroupClass)}
 	if in.LogGroupNamePattern != nil {
 		filter.Name = func(name string) bool { return strings.Contains(name, *in.LogGroupNamePattern) }
 	}
-	found, next, err := s.store.Groups(ctx, filter, logs.Page{After: after, Limit: n})
+	found, next, err := s.store.Groups(filter, logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func owning(call *api.Call, accounts []string, linked *bool) (bool, error) {
 
 // describeThese lists the groups that are named; those that are not there are left
 // out.
-func (s *Service) describeThese(ctx context.Context, call *api.Call, in *DescribeLogGroupsInput, out *DescribeLogGroupsOutput) error {
+func (s *Service) describeThese(call *api.Call, in *DescribeLogGroupsInput, out *DescribeLogGroupsOutput) error {
 	if len(in.LogGroupIdentifiers) < 1 || len(in.LogGroupIdentifiers) > maxListed {
 		return constraint("logGroupIdentifiers", len(in.LogGroupIdentifiers), fmt.Sprintf("Member must have length between 1 and %d", maxListed))
 	}
@@ -149,7 +149,7 @@ func (s *Service) describeThese(ctx context.Context, call *api.Call, in *Describ
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		found, _, err := s.store.Groups(ctx, logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: name}, logs.Page{Limit: 1})
+		found, _, err := s.store.Groups(logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: name}, logs.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func shown(g *logs.Group, briefly bool) LogGroup {
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 
 // putRetentionPolicy answers PutRetentionPolicy.
-func (s *Service) putRetentionPolicy(ctx context.Context, call *api.Call, in *PutRetentionPolicyInput) (*Empty, error) {
+func (s *Service) putRetentionPolicy(_ context.Context, call *api.Call, in *PutRetentionPolicyInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
@@ -190,29 +190,29 @@ func (s *Service) putRetentionPolicy(ctx context.Context, call *api.Call, in *Pu
 		all := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(retentions)), ", "), "[]")
 		return nil, constraint("retentionInDays", *in.RetentionInDays, "Member must satisfy enum value set: ["+all+"]")
 	}
-	return nil, s.store.Retain(ctx, a, *in.RetentionInDays)
+	return nil, s.store.Retain(a, *in.RetentionInDays)
 }
 
 // deleteRetentionPolicy answers DeleteRetentionPolicy.
-func (s *Service) deleteRetentionPolicy(ctx context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
+func (s *Service) deleteRetentionPolicy(_ context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.Retain(ctx, a, 0)
+	return nil, s.store.Retain(a, 0)
 }
 
 // putLogGroupDeletionProtection answers PutLogGroupDeletionProtection.
-func (s *Service) putLogGroupDeletionProtection(ctx context.Context, call *api.Call, in *PutLogGroupDeletionProtectionInput) (*Empty, error) {
+func (s *Service) putLogGroupDeletionProtection(_ context.Context, call *api.Call, in *PutLogGroupDeletionProtectionInput) (*Empty, error) {
 	a, err := byIdentifier(call, in.LogGroupIdentifier)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.Protect(ctx, a, *in.DeletionProtectionEnabled)
+	return nil, s.store.Protect(a, *in.DeletionProtectionEnabled)
 }
 
 // tagResource answers TagResource.
-func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResourceInput) (*Empty, error) {
+func (s *Service) tagResource(_ context.Context, call *api.Call, in *TagResourceInput) (*Empty, error) {
 	a, err := resource(call, in.ResourceArn)
 	if err == nil {
 		err = checkTags(in.Tags)
@@ -220,11 +220,11 @@ func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResour
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.store.Tag(ctx, a, in.Tags)
+	return nil, s.store.Tag(a, in.Tags)
 }
 
 // untagResource answers UntagResource.
-func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
+func (s *Service) untagResource(_ context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
 	a, err := resource(call, in.ResourceArn)
 	if err != nil {
 		return nil, err
@@ -235,22 +235,22 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 	if err := checkTagKeys("tagKeys", in.TagKeys); err != nil {
 		return nil, err
 	}
-	return nil, s.store.Untag(ctx, a, in.TagKeys)
+	return nil, s.store.Untag(a, in.TagKeys)
 }
 
 // listTagsForResource answers ListTagsForResource.
-func (s *Service) listTagsForResource(ctx context.Context, call *api.Call, in *ListTagsForResourceInput) (*TagsOutput, error) {
+func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *ListTagsForResourceInput) (*TagsOutput, error) {
 	a, err := resource(call, in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}
-	tags, err := s.store.Tags(ctx, a)
+	tags, err := s.store.Tags(a)
 	return tagsOutput(tags), err
 }
 
 // tagLogGroup answers TagLogGroup, the older TagResource. It has no error of its
 // own for too many tags.
-func (s *Service) tagLogGroup(ctx context.Context, call *api.Call, in *TagLogGroupInput) (*Empty, error) {
+func (s *Service) tagLogGroup(_ context.Context, call *api.Call, in *TagLogGroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {
 		err = checkTags(in.Tags)
@@ -258,7 +258,7 @@ func (s *Service) tagLogGroup(ctx context.Context, call *api.Call, in *TagLogGro
 	if err != nil {
 		return nil, err
 	}
-	err = s.store.Tag(ctx, a, in.Tags)
+	err = s.store.Tag(a, in.Tags)
 	if fault.KindOf(err) == fault.TooManyTags {
 		err = invalid("%s", err)
 	}
@@ -266,7 +266,7 @@ func (s *Service) tagLogGroup(ctx context.Context, call *api.Call, in *TagLogGro
 }
 
 // untagLogGroup answers UntagLogGroup.
-func (s *Service) untagLogGroup(ctx context.Context, call *api.Call, in *UntagLogGroupInput) (*Empty, error) {
+func (s *Service) untagLogGroup(_ context.Context, call *api.Call, in *UntagLogGroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
@@ -277,16 +277,16 @@ func (s *Service) untagLogGroup(ctx context.Context, call *api.Call, in *UntagLo
 	if err := checkTagKeys("tags", in.Tags); err != nil {
 		return nil, err
 	}
-	return nil, s.store.Untag(ctx, a, in.Tags)
+	return nil, s.store.Untag(a, in.Tags)
 }
 
 // listTagsLogGroup answers ListTagsLogGroup.
-func (s *Service) listTagsLogGroup(ctx context.Context, call *api.Call, in *GroupInput) (*TagsOutput, error) {
+func (s *Service) listTagsLogGroup(_ context.Context, call *api.Call, in *GroupInput) (*TagsOutput, error) {
 	a, err := group(call, in.LogGroupName)
 	if err != nil {
 		return nil, err
 	}
-	tags, err := s.store.Tags(ctx, a)
+	tags, err := s.store.Tags(a)
 	return tagsOutput(tags), err
 }
 

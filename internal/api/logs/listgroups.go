@@ -29,7 +29,7 @@ var summaryPattern = regexp.MustCompile("^" + summaryRule + "$")
 
 // listLogGroups answers ListLogGroups. No group has data sources or field indexes, so
 // that who asks for one finds none.
-func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
+func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
 	own, err := checkSummaries(call, in)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Service) listLogGroups(ctx context.Context, call *api.Call, in *ListLog
 			return !slices.ContainsFunc(in.LogGroupTags, func(f TagFilter) bool { return !f.passes(tags) })
 		}
 	}
-	found, next, err := s.store.Groups(ctx, filter, logs.Page{After: after, Limit: n})
+	found, next, err := s.store.Groups(filter, logs.Page{After: after, Limit: n})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error
 	for i, f := range in.LogGroupTags {
 		at := fmt.Sprintf("logGroupTags.%d.member.", i+1)
 		if f.Key == nil {
-			return false, invalid("1 validation error detected: Value null at '%skey' failed to satisfy constraint: Member must not be null", at)
+			return false, null(at + "key")
 		}
 		if n := utf8.RuneCountInString(*f.Key); n < 1 || n > maxTagKey {
 			return false, constraint(at+"key", *f.Key, fmt.Sprintf("Member must have length between 1 and %d", maxTagKey))

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -25,11 +26,12 @@ func newAsker(t *testing.T) asker {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(j.Close)
-	groups, err := logs.Open(logs.Options{Journal: j, Clock: clock.NewVirtual(now), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	k := kernel.New(kernel.Options{Journal: j, Clock: clock.NewVirtual(now), Logger: slog.New(slog.DiscardHandler)})
+	groups := logs.New(k, logs.Options{})
+	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(groups.Close)
+	t.Cleanup(func() { _ = k.Close() })
 	return asker{apitest.New(t, New(groups).Operations(), func(operation string) *api.Call {
 		return &api.Call{Region: "us-east-1", Account: "000000000000", AccessKey: "test", Operation: operation, Time: now}
 	})}

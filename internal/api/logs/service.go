@@ -1,8 +1,6 @@
 package logs
 
 import (
-	"context"
-
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -11,22 +9,22 @@ import (
 // Store is what the handlers need of the owner of the log groups, which is
 // *logs.Logs. Refusals are of package fault, with the text that the caller sees.
 type Store interface {
-	CreateGroup(ctx context.Context, n logs.NewGroup) error
-	DeleteGroup(ctx context.Context, group arn.ARN) error
-	Groups(ctx context.Context, f logs.GroupFilter, p logs.Page) (found []logs.Group, next string, err error)
-	Retain(ctx context.Context, group arn.ARN, days int) error
-	Protect(ctx context.Context, group arn.ARN, on bool) error
-	Tag(ctx context.Context, group arn.ARN, tags map[string]string) error
-	Untag(ctx context.Context, group arn.ARN, keys []string) error
-	Tags(ctx context.Context, group arn.ARN) (map[string]string, error)
+	CreateGroup(n logs.NewGroup) error
+	DeleteGroup(group arn.ARN) error
+	Groups(f logs.GroupFilter, p logs.Page) (found []logs.Group, next string, err error)
+	Retain(group arn.ARN, days int) error
+	Protect(group arn.ARN, on bool) error
+	Tag(group arn.ARN, tags map[string]string) error
+	Untag(group arn.ARN, keys []string) error
+	Tags(group arn.ARN) (map[string]string, error)
 
-	CreateStream(ctx context.Context, group arn.ARN, name string) error
-	DeleteStream(ctx context.Context, group arn.ARN, name string) error
-	Streams(ctx context.Context, group arn.ARN, o logs.StreamOrder, p logs.Page) (found []logs.Stream, next string, err error)
+	CreateStream(group arn.ARN, name string) error
+	DeleteStream(group arn.ARN, name string) error
+	Streams(group arn.ARN, o logs.StreamOrder, p logs.Page) (found []logs.Stream, next string, err error)
 
-	Put(ctx context.Context, group arn.ARN, stream string, events []logs.Event) (logs.Rejected, error)
-	Events(ctx context.Context, q logs.EventsQuery) (logs.EventsPage, error)
-	Filter(ctx context.Context, q logs.FilterQuery) (found []logs.Found, next string, err error)
+	Put(group arn.ARN, stream string, events []logs.Event) (logs.Rejected, error)
+	Events(q logs.EventsQuery) (logs.EventsPage, error)
+	Filter(q logs.FilterQuery) (found []logs.Found, next string, err error)
 }
 
 // Service answers the operations of CloudWatch Logs.

@@ -3,6 +3,8 @@ package logs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -55,10 +57,10 @@ func absent(format string, args ...any) error {
 }
 
 // there refuses a group that does not exist.
-func (s *Service) there(ctx context.Context, call *api.Call, name string) error {
+func (s *Service) there(call *api.Call, name string) error {
 	a, err := group(call, name)
 	if err == nil {
-		_, err = s.store.Tags(ctx, a)
+		_, err = s.store.Tags(a)
 	}
 	return err
 }
@@ -74,9 +76,9 @@ func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *L
 }
 
 // describeQueries answers DescribeQueries.
-func (s *Service) describeQueries(ctx context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
+func (s *Service) describeQueries(_ context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
 	if in.LogGroupName != nil {
-		if err := s.there(ctx, call, *in.LogGroupName); err != nil {
+		if err := s.there(call, *in.LogGroupName); err != nil {
 			return nil, err
 		}
 	}
@@ -93,25 +95,25 @@ func checkPage(in *ListedInput) error {
 }
 
 // describeSubscriptionFilters answers DescribeSubscriptionFilters.
-func (s *Service) describeSubscriptionFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
+func (s *Service) describeSubscriptionFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*SubscriptionFiltersOutput, error) {
 	if in.LogGroupName == nil {
-		return nil, invalid("1 validation error detected: Value null at 'logGroupName' failed to satisfy constraint: Member must not be null")
+		return nil, null("logGroupName")
 	}
-	if err := s.checkFilters(ctx, call, in); err != nil {
+	if err := s.checkFilters(call, in); err != nil {
 		return nil, err
 	}
 	return &SubscriptionFiltersOutput{SubscriptionFilters: []None{}}, nil
 }
 
 // describeMetricFilters answers DescribeMetricFilters.
-func (s *Service) describeMetricFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
-	if err := s.checkFilters(ctx, call, in); err != nil {
+func (s *Service) describeMetricFilters(_ context.Context, call *api.Call, in *DescribeFiltersInput) (*MetricFiltersOutput, error) {
+	if err := s.checkFilters(call, in); err != nil {
 		return nil, err
 	}
 	return &MetricFiltersOutput{MetricFilters: []None{}}, nil
 }
 
-func (s *Service) checkFilters(ctx context.Context, call *api.Call, in *DescribeFiltersInput) error {
+func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
 	if in.FilterNamePrefix != nil {
 		if err := short("filterNamePrefix", *in.FilterNamePrefix, maxFilterName); err != nil {
 			return err
@@ -123,7 +125,7 @@ func (s *Service) checkFilters(ctx context.Context, call *api.Call, in *Describe
 	if in.LogGroupName == nil {
 		return nil
 	}
-	return s.there(ctx, call, *in.LogGroupName)
+	return s.there(call, *in.LogGroupName)
 }
 
 // maxGiven bounds what an error quotes of a value that AWS quotes as a whole, in bytes.
@@ -141,7 +143,7 @@ func short(member, value string, most int) error {
 }
 
 // putSubscriptionFilter refuses PutSubscriptionFilter.
-func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
+func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *PutSubscriptionFilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
@@ -158,25 +160,25 @@ func (s *Service) putSubscriptionFilter(ctx context.Context, call *api.Call, in 
 	case destination.Service == "kinesis" && in.RoleArn == nil:
 		return nil, invalid("destinationArn for vendor kinesis cannot be used without roleArn")
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, notBuilt(call)
 }
 
 // deleteSubscriptionFilter refuses DeleteSubscriptionFilter.
-func (s *Service) deleteSubscriptionFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+func (s *Service) deleteSubscriptionFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified subscription filter does not exist.")
 }
 
 // putMetricFilter refuses PutMetricFilter.
-func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
+func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetricFilterInput) (*Empty, error) {
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
@@ -199,13 +201,13 @@ func (s *Service) putMetricFilter(ctx context.Context, call *api.Call, in *PutMe
 		value  *string
 	}{{"metricName", t.MetricName}, {"metricNamespace", t.MetricNamespace}, {"metricValue", t.MetricValue}} {
 		if m.value == nil {
-			return nil, invalid("1 validation error detected: Value null at 'metricTransformations.1.member.%s' failed to satisfy constraint: Member must not be null", m.member)
+			return nil, null("metricTransformations.1.member." + m.member)
 		}
 	}
 	if err := short("metricName", *t.MetricName, maxMetricName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, notBuilt(call)
@@ -227,22 +229,25 @@ func (t *MetricTransformation) show() string {
 		}
 	}
 	if t.Dimensions != nil {
-		dimensions = strings.ReplaceAll(strings.Trim(fmt.Sprint(t.Dimensions), "map[]"), ":", "=")
-		dimensions = "{" + strings.ReplaceAll(dimensions, " ", ", ") + "}"
+		pairs := make([]string, 0, len(t.Dimensions))
+		for _, name := range slices.Sorted(maps.Keys(t.Dimensions)) {
+			pairs = append(pairs, name+"="+t.Dimensions[name])
+		}
+		dimensions = "{" + strings.Join(pairs, ", ") + "}"
 	}
 	return fmt.Sprintf("MetricTransformation(metricName=%s, metricNamespace=%s, metricValue=%s, defaultValue=%s, unit=%s, dimensions=%s)",
 		or(t.MetricName), or(t.MetricNamespace), or(t.MetricValue), value, or(t.Unit), dimensions)
 }
 
 // deleteMetricFilter refuses DeleteMetricFilter.
-func (s *Service) deleteMetricFilter(ctx context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
+func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
 	if utf8.RuneCountInString(in.LogGroupName) > maxName {
 		return nil, invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
 	}
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified metric filter does not exist.")
@@ -254,13 +259,13 @@ func (s *Service) deleteResourcePolicy(_ context.Context, _ *api.Call, in *Delet
 }
 
 // startQuery refuses StartQuery.
-func (s *Service) startQuery(ctx context.Context, call *api.Call, in *StartQueryInput) (*Empty, error) {
+func (s *Service) startQuery(_ context.Context, call *api.Call, in *StartQueryInput) (*Empty, error) {
 	names := in.LogGroupNames
 	if in.LogGroupName != nil {
 		names = append([]string{*in.LogGroupName}, names...)
 	}
 	for _, name := range names {
-		err := s.there(ctx, call, name)
+		err := s.there(call, name)
 		if fault.KindOf(err) == fault.ResourceNotFound {
 			return nil, absent("Log group '%s' does not exist for account ID '%s' (Service: AWSLogs; Status Code: 400; Error Code: ResourceNotFoundException; Request ID: %s; Proxy: null)",
 				name, call.Account, call.RequestID)
@@ -273,8 +278,8 @@ func (s *Service) startQuery(ctx context.Context, call *api.Call, in *StartQuery
 }
 
 // createExportTask refuses CreateExportTask: there are no buckets.
-func (s *Service) createExportTask(ctx context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
-	if err := s.there(ctx, call, in.LogGroupName); err != nil {
+func (s *Service) createExportTask(_ context.Context, call *api.Call, in *CreateExportTaskInput) (*Empty, error) {
+	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, invalid("The given bucket does not exist. Please make sure the bucket is valid.")

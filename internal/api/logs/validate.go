@@ -36,6 +36,11 @@ func constraint(member string, value any, rule string) error {
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shown, member, rule)
 }
 
+// null refuses the lack of a member.
+func null(member string) error {
+	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+}
+
 const (
 	atMost  = "Member must have length less than or equal to %d"
 	atLeast = "Member must have length greater than or equal to %d"

@@ -14,10 +14,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/queue/message"
 )
@@ -132,7 +132,7 @@ func unsubscribeURL(n *message.Notice, o Issuer) string {
 }
 
 func appendTime(dst []byte, m *message.Message) []byte {
-	return time.UnixMilli(m.Sent).UTC().AppendFormat(dst, timestamp)
+	return clock.Time(m.Sent).AppendFormat(dst, timestamp)
 }
 
 func member(dst []byte, name, value string) []byte {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -109,11 +110,11 @@ func New(k *kernel.Kernel, o Options) *Engine {
 // Load implements kernel.Module: it reads the alarms that the store has.
 func (e *Engine) Load() error {
 	e.reader = e.shard.Log.Reader()
-	err := each(e.reader, []byte{prefix, kindAlarm}, func(_, value []byte) error {
+	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) bool {
 		a := &alarm.Alarm{}
 		if err := decode(value, a); err != nil { // it must hold up no other
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
-			return nil
+			return true
 		}
 		id := ID{a.Account, a.Region, a.Name}
 		e.alarms[id] = a
@@ -123,7 +124,7 @@ func (e *Engine) Load() error {
 				e.latest = at
 			}
 		}
-		return nil
+		return true
 	})
 	if err == nil {
 		var last []byte
@@ -132,15 +133,15 @@ func (e *Engine) Load() error {
 		}
 	}
 	if err == nil {
-		err = each(e.reader, []byte{prefix, kindPending}, func(key, value []byte) error {
+		err = store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindPending}), func(key, value []byte) bool {
 			var p pending
 			if err := decode(value, &p); err != nil { // as above
 				e.kernel.Logger.Error("an alarm's action is left out", "reason", err.Error())
 				e.damaged = append(e.damaged, bytes.Clone(key))
-				return nil
+				return true
 			}
 			e.actionQueues.add(p.actionQueue(), bytes.Clone(key))
-			return nil
+			return true
 		})
 	}
 	if err != nil {
@@ -155,28 +156,6 @@ func (e *Engine) Resume() {
 		e.shard.Batch.Delete(key)
 	}
 	e.damaged = nil
-}
-
-// each calls f with the keys that begin with a prefix, in order.
-func each(r store.Reader, prefix []byte, f func(key, value []byte) error) error {
-	it, err := r.Iter(prefix, after(prefix))
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		if err := f(it.Key(), it.Value()); err != nil {
-			return cmp.Or(err, it.Close())
-		}
-	}
-	return it.Close()
-}
-
-// after is the end of the keys that begin with a prefix, whose last byte is not
-// the greatest.
-func after(prefix []byte) []byte {
-	end := bytes.Clone(prefix)
-	end[len(end)-1]++
-	return end
 }
 
 // Latest is the latest time that anything was written at. A virtual clock must
@@ -239,7 +218,7 @@ type due struct {
 	key         []byte
 }
 
-func (e *Engine) begin() *commit { return &commit{e: e, now: e.shard.Time()} }
+func (e *Engine) begin() *commit { return &commit{e: e, now: clock.Time(e.shard.Now())} }
 
 func (c *commit) stamp(key []byte) []byte {
 	c.e.sequence++

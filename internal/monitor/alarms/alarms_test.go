@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -359,7 +360,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 	left := 0
 	for _, kind := range []byte{kindHistory, kindIndex} {
-		err := each(w.store, []byte{prefix, kind}, func([]byte, []byte) error { left++; return nil })
+		err := store.Each(w.store, keyspace.Prefix([]byte{prefix, kind}), func([]byte, []byte) bool { left++; return true })
 		if err != nil {
 			t.Fatal(err)
 		}

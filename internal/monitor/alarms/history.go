@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/store"
 )
@@ -41,7 +42,7 @@ func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err e
 	if q.From.Before(oldest) {
 		q.From = oldest
 	}
-	low, high := appendMillis(bytes.Clone(space), q.From), after(space)
+	low, high := appendMillis(bytes.Clone(space), q.From), keyspace.Prefix(space).Upper
 	if !q.To.IsZero() {
 		high = appendMillis(bytes.Clone(space), q.To.Add(time.Millisecond))
 	}

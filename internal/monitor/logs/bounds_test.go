@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -58,7 +59,7 @@ func TestReadsAreBounded(t *testing.T) {
 	filter := func(q FilterQuery) func() int {
 		return func() int {
 			q.Group = group
-			found, _, err := l.Filter(t.Context(), q)
+			found, _, err := l.Filter(q)
 			check(t, err)
 			return len(found)
 		}
@@ -82,10 +83,16 @@ func TestReadsAreBounded(t *testing.T) {
 		t.Errorf("a put looks at %d keys", n)
 	}
 	before = st.Looks.Load()
-	check(t, l.Retain(t.Context(), group, 1))
+	check(t, l.Retain(group, 1))
 	if n := st.Looks.Load() - before; n > 20 {
 		t.Errorf("a retention looks at %d keys", n)
 	}
+}
+
+// putOwn writes events as the server does its own.
+func putOwn(l *Logs, stream string, events []Event) error {
+	_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.sink.put(group, stream, events) })
+	return err
 }
 
 // A stream that was quiet for years is found in few calls, each of a bounded part.
@@ -93,16 +100,14 @@ func TestQuietStream(t *testing.T) {
 	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)
 	with(t, l, "busy", "quiet")
-	g, err := l.find(group)
-	check(t, err)
 	first := began.AddDate(-1, 0, 0)
-	_, err = l.put(g.id, "quiet", []Event{{first.UnixMilli(), "first"}}, true)
+	err := putOwn(l, "quiet", []Event{{first.UnixMilli(), "first"}})
 	check(t, err)
 	for h := range 5000 {
-		_, err := l.put(g.id, "busy", []Event{{first.Add(time.Duration(h) * time.Hour).UnixMilli(), "x"}}, true)
+		err := putOwn(l, "busy", []Event{{first.Add(time.Duration(h) * time.Hour).UnixMilli(), "x"}})
 		check(t, err)
 	}
-	_, err = l.put(g.id, "quiet", []Event{{at(0), "last"}}, true)
+	err = putOwn(l, "quiet", []Event{{at(0), "last"}})
 	check(t, err)
 	for _, head := range []bool{true, false} {
 		var all []string
@@ -132,8 +137,8 @@ func TestQuietStream(t *testing.T) {
 	}
 
 	// Its events go with it, past all the hours of the other.
-	check(t, l.DeleteStream(t.Context(), group, "quiet"))
-	l.background.Wait()
+	check(t, l.DeleteStream(group, "quiet"))
+	l.kernel.Background.Wait()
 	same(t, "events left", 5000, kept(t, l, kindEvent))
 	same(t, "index left", 5000, kept(t, l, kindIndex))
 }
@@ -159,7 +164,7 @@ func TestSearchedBytesAreBounded(t *testing.T) {
 			want = stored // one in a call
 		}
 		for more := true; more; n++ {
-			found, next, err := l.Filter(t.Context(), q)
+			found, next, err := l.Filter(q)
 			check(t, err)
 			same(t, "found", 0, len(found))
 			q.Token, more = next, next != ""
@@ -174,14 +179,16 @@ func TestGroupsAreBounded(t *testing.T) {
 	l, _ := open(t, st, nil)
 	const groups = 2*maxLooked + 10
 	for i := range groups {
-		check(t, l.createGroup(NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", fmt.Sprintf("g%06d", i))}))
+		g := NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", fmt.Sprintf("g%06d", i))}
+		_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.createGroup(g) })
+		check(t, err)
 	}
 	var names []string
 	p := Page{Limit: 50}
 	f := GroupFilter{Region: "us-east-1", Account: "000000000000", Name: func(name string) bool { return name == "g000005" }}
 	for calls := 1; ; calls++ {
 		st.Looks.Store(0)
-		found, next, err := l.Groups(t.Context(), f, p)
+		found, next, err := l.Groups(f, p)
 		check(t, err)
 		if n := st.Looks.Load(); n > maxLooked+10 {
 			t.Errorf("a call looks at %d keys", n)

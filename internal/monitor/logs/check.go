@@ -28,7 +28,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		_, ok = decodeStored(value)
 	case keyspace.KindLogBucket:
 		ok = len(value) == bucketSize
-	case keyspace.KindLogIndex, keyspace.KindLogOldest, keyspace.KindLogExpiry, keyspace.KindLogDoomed:
+	case keyspace.KindLogIndex, keyspace.KindLogOldest, keyspace.KindLogExpiry, keyspace.KindLogDeleted:
 		ok = len(value) == 0
 	default:
 	}

@@ -41,7 +41,6 @@ func TestAnswersAreDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &syncing{Store: memory.New()}
 		l, _ := open(t, st, nil)
-		ctx := t.Context()
 		durable := func(what string, answer func() error) {
 			t.Helper()
 			gate := make(chan struct{})
@@ -63,53 +62,51 @@ func TestAnswersAreDurable(t *testing.T) {
 			if !answered {
 				t.Errorf("%s is never answered", what)
 			}
-			l.background.Wait()
-			l.log.Sync()
+			l.kernel.Background.Wait()
+			l.shard.Log.Sync()
 		}
-		durable("CreateGroup", func() error { return l.CreateGroup(ctx, NewGroup{ARN: group}) })
-		durable("CreateStream", func() error { return l.CreateStream(ctx, group, "s") })
+		durable("CreateGroup", func() error { return l.CreateGroup(NewGroup{ARN: group}) })
+		durable("CreateStream", func() error { return l.CreateStream(group, "s") })
 		durable("Put", func() error {
-			_, err := l.Put(ctx, group, "s", []Event{{at(0), "x"}})
+			_, err := l.Put(group, "s", []Event{{at(0), "x"}})
 			return err
 		})
-		durable("Retain", func() error { return l.Retain(ctx, group, 7) })
-		durable("Tag", func() error { return l.Tag(ctx, group, map[string]string{"a": "b"}) })
-		durable("Untag", func() error { return l.Untag(ctx, group, []string{"a"}) })
-		durable("Protect", func() error { return l.Protect(ctx, group, true) })
-		durable("Protect", func() error { return l.Protect(ctx, group, false) })
-		g, err := l.find(group)
-		check(t, err)
+		durable("Retain", func() error { return l.Retain(group, 7) })
+		durable("Tag", func() error { return l.Tag(group, map[string]string{"a": "b"}) })
+		durable("Untag", func() error { return l.Untag(group, []string{"a"}) })
+		durable("Protect", func() error { return l.Protect(group, true) })
+		durable("Protect", func() error { return l.Protect(group, false) })
 		for what, read := range map[string]func() error{
 			"Groups": func() error {
-				_, _, err := l.Groups(ctx, GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 1})
+				_, _, err := l.Groups(GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 1})
 				return err
 			},
 			"Tags": func() error {
-				_, err := l.Tags(ctx, group)
+				_, err := l.Tags(group)
 				return err
 			},
 			"Streams": func() error {
-				_, _, err := l.Streams(ctx, group, StreamOrder{}, Page{Limit: 1})
+				_, _, err := l.Streams(group, StreamOrder{}, Page{Limit: 1})
 				return err
 			},
 			"Events": func() error {
-				_, err := l.Events(ctx, EventsQuery{Group: group, Stream: "s", Limit: 1})
+				_, err := l.Events(EventsQuery{Group: group, Stream: "s", Limit: 1})
 				return err
 			},
 			"Filter": func() error {
-				_, _, err := l.Filter(ctx, FilterQuery{Group: group, Limit: 1})
+				_, _, err := l.Filter(FilterQuery{Group: group, Limit: 1})
 				return err
 			},
 		} {
 			durable(what, func() error {
-				if _, err := l.put(g.id, "s", []Event{{at(time.Second), "of another"}}, false); err != nil {
+				if err := putOwn(l, "s", []Event{{at(time.Second), "of another"}}); err != nil {
 					return err
 				}
 				return read()
 			})
 		}
-		durable("DeleteStream", func() error { return l.DeleteStream(ctx, group, "s") })
-		durable("DeleteGroup", func() error { return l.DeleteGroup(ctx, group) })
+		durable("DeleteStream", func() error { return l.DeleteStream(group, "s") })
+		durable("DeleteGroup", func() error { return l.DeleteGroup(group) })
 	})
 }
 

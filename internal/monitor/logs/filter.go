@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -38,8 +37,8 @@ type FilterQuery struct {
 // it may return few events, or none, and the token with which the next goes on;
 // without one there is no more. It fails with ResourceNotFound, and with
 // InvalidParameter for a token that is none.
-func (l *Logs) Filter(_ context.Context, q FilterQuery) (found []Found, next string, err error) {
-	l.settle()
+func (l *Logs) Filter(q FilterQuery) (found []Found, next string, err error) {
+	l.await()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return nil, "", err

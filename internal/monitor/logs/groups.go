@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -37,17 +36,11 @@ const MaxTags = 50
 const standard = "STANDARD"
 
 // CreateGroup makes a group. It fails with ResourceAlreadyExists.
-func (l *Logs) CreateGroup(_ context.Context, n NewGroup) error {
-	if err := l.createGroup(n); err != nil {
-		return err
-	}
-	l.log.Sync()
-	return nil
+func (l *Logs) CreateGroup(n NewGroup) error {
+	return l.run(func() error { return l.createGroup(n) })
 }
 
 func (l *Logs) createGroup(n NewGroup) error {
-	l.guard.Lock(&l.catalog)
-	defer l.guard.Unlock(&l.catalog)
 	k := groupKey(n.ARN)
 	if _, ok, err := l.reader.Get(nil, k); err != nil || ok {
 		if ok {
@@ -79,23 +72,16 @@ func (g groupRecord) read() (d details) {
 
 // DeleteGroup removes a group with all that is in it. It fails with
 // ResourceNotFound, and with ValidationFailed while the group is protected.
-func (l *Logs) DeleteGroup(_ context.Context, group arn.ARN) error {
+func (l *Logs) DeleteGroup(group arn.ARN) error {
 	l.sink.flush()
-	if err := l.deleteGroup(group); err != nil {
-		return err
-	}
-	l.log.Sync()
-	return nil
+	return l.run(func() error { return l.deleteGroup(group) })
 }
 
 func (l *Logs) deleteGroup(group arn.ARN) error {
-	l.guard.Lock(&l.catalog)
-	defer l.guard.Unlock(&l.catalog)
 	g, err := l.unprotected(group)
 	if err != nil {
 		return err
 	}
-	defer l.guard.Unlock(l.lock(g.id))
 	t, err := l.totals(g.id)
 	if err != nil {
 		return err
@@ -113,7 +99,7 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 	if t.due != 0 {
 		b.Delete(key(kindDue, t.due, g.id))
 	}
-	for _, kind := range []byte{kindStream, kindName, kindLatest, kindEvent, kindIndex, kindBucket, kindDoomed} {
+	for _, kind := range []byte{kindStream, kindName, kindLatest, kindEvent, kindIndex, kindBucket, kindDeleted} {
 		b.DeleteRange(key(kind, g.id), key(kind, g.id+1))
 	}
 	l.disk.Add(-t.disk())
@@ -131,33 +117,23 @@ func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 
 // change changes the details of a group.
 func (l *Logs) change(group arn.ARN, f func(*details) error) error {
-	if err := l.changeNow(group, f); err != nil {
-		return err
-	}
-	l.log.Sync()
-	return nil
-}
-
-func (l *Logs) changeNow(group arn.ARN, f func(*details) error) error {
-	l.guard.Lock(&l.catalog)
-	defer l.guard.Unlock(&l.catalog)
-	g, err := l.find(group)
-	if err != nil {
-		return err
-	}
-	d := g.read()
-	if err := f(&d); err != nil {
-		return err
-	}
-	g.details = encodeDetails(d)
-	var b mutation.Batch
-	b.Set(groupKey(group), g.encode())
-	l.apply(&b)
-	return nil
+	return l.run(func() error {
+		g, err := l.find(group)
+		if err != nil {
+			return err
+		}
+		d := g.read()
+		if err := f(&d); err != nil {
+			return err
+		}
+		g.details = encodeDetails(d)
+		l.shard.Batch.Set(groupKey(group), g.encode())
+		return nil
+	})
 }
 
 // Protect allows or forbids to delete a group and its streams.
-func (l *Logs) Protect(_ context.Context, group arn.ARN, on bool) error {
+func (l *Logs) Protect(group arn.ARN, on bool) error {
 	return l.change(group, func(d *details) error {
 		d.Protected = on
 		return nil
@@ -165,7 +141,7 @@ func (l *Logs) Protect(_ context.Context, group arn.ARN, on bool) error {
 }
 
 // Tag adds tags to a group, or changes their values. It fails with TooManyTags.
-func (l *Logs) Tag(_ context.Context, group arn.ARN, tags map[string]string) error {
+func (l *Logs) Tag(group arn.ARN, tags map[string]string) error {
 	return l.change(group, func(d *details) error {
 		if d.Tags == nil {
 			d.Tags = map[string]string{}
@@ -179,7 +155,7 @@ func (l *Logs) Tag(_ context.Context, group arn.ARN, tags map[string]string) err
 }
 
 // Untag removes tags from a group; those that it does not have are no mistake.
-func (l *Logs) Untag(_ context.Context, group arn.ARN, keys []string) error {
+func (l *Logs) Untag(group arn.ARN, keys []string) error {
 	return l.change(group, func(d *details) error {
 		for _, k := range keys {
 			delete(d.Tags, k)
@@ -189,38 +165,35 @@ func (l *Logs) Untag(_ context.Context, group arn.ARN, keys []string) error {
 }
 
 // Tags are those of a group.
-func (l *Logs) Tags(_ context.Context, group arn.ARN) (map[string]string, error) {
+func (l *Logs) Tags(group arn.ARN) (map[string]string, error) {
 	g, err := l.find(group)
 	if err != nil {
 		return nil, err
 	}
-	l.settle()
+	l.await()
 	return g.read().Tags, nil
 }
 
 // Retain sets for how many days a group keeps its events; 0 is for ever. What is
 // older is not shown any more at once.
-func (l *Logs) Retain(_ context.Context, group arn.ARN, days int) error {
-	g, err := l.find(group)
-	if err != nil {
-		return err
-	}
-	if err := l.retain(g.id, uint64(days)); err != nil {
-		return err
-	}
-	l.log.Sync()
-	return l.expireNext()
+func (l *Logs) Retain(group arn.ARN, days int) error {
+	return l.run(func() error {
+		g, err := l.find(group)
+		if err != nil {
+			return err
+		}
+		return l.retain(g.id, uint64(days))
+	})
 }
 
 func (l *Logs) retain(group, days uint64) error {
-	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return err
 	}
 	t.retention = days
 	var b mutation.Batch
-	if err := l.schedule(&b, group, &t); err != nil {
+	if err := l.schedule(&b, group, &t, 0); err != nil {
 		return err
 	}
 	b.Set(key(kindTotals, group), t.encode())
@@ -248,8 +221,8 @@ type GroupFilter struct {
 // Groups lists the groups that a filter lets through, in the order of their names.
 // Where the list goes on is named by next, which is empty if it does not; a list that
 // leaves out most of what it looks at may be short, or empty, and go on.
-func (l *Logs) Groups(_ context.Context, f GroupFilter, p Page) (found []Group, next string, err error) {
-	l.settle()
+func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err error) {
+	l.await()
 	all := groupPrefix(f.Region, f.Account)
 	low := append(bytes.Clone(all), max(f.Prefix, p.After)...)
 	if p.After != "" && p.After >= f.Prefix {

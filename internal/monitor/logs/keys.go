@@ -13,7 +13,7 @@ import (
 // in their order; group and stream stand for ids, which are never given twice.
 const (
 	kindSequence = keyspace.LogSequence    // → what ids and sequences lie below
-	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds
+	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds; of earlier versions
 	kindGroup    = keyspace.LogGroups      // account 0 region 0 name → groupRecord
 	kindTotals   = keyspace.LogTotals      // group → totals
 	kindStream   = keyspace.LogStreams     // group name → streamRecord
@@ -24,7 +24,7 @@ const (
 	kindBucket   = keyspace.LogBuckets     // group hour → bucket
 	kindOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
 	kindDue      = keyspace.LogExpiries    // hour group → nothing: when something in it expires
-	kindDoomed   = keyspace.LogDoomed      // group stream → nothing: removed, and its events not yet
+	kindDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are not removed yet
 )
 
 // hour is the width of a bucket, in milliseconds: what expires together.

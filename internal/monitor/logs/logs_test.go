@@ -1,9 +1,9 @@
 package logs
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -27,19 +28,32 @@ var (
 )
 
 // open makes logs over a store, on a virtual clock.
-func open(t testing.TB, st store.Store, change func(*Options)) (*Logs, *clock.Virtual) {
+func open(t testing.TB, st store.Store, change func(*settings)) (*Logs, *clock.Virtual) {
 	t.Helper()
 	c := clock.NewVirtual(began)
-	o := Options{Journal: journalOf(t, st), Clock: c}
+	s := settings{Options: kernel.Options{Journal: journalOf(t, st), Clock: c}}
 	if change != nil {
-		change(&o)
+		change(&s)
 	}
-	l, err := Open(o)
+	l, err := load(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Close)
+	t.Cleanup(func() { _ = l.kernel.Close() })
 	return l, c
+}
+
+// settings are what a test's kernel and its logs are made of.
+type settings struct {
+	kernel.Options
+	maxBytes int64
+}
+
+func load(s settings) (*Logs, error) {
+	s.Logger = slog.New(slog.DiscardHandler)
+	k := kernel.New(s.Options)
+	l := New(k, Options{MaxBytes: s.maxBytes})
+	return l, k.Load()
 }
 
 // journalOf opens a journal on a store for as long as the test runs.
@@ -52,9 +66,9 @@ func journalOf(t interface{ Cleanup(func()) }, st store.Store) *journal.Journal 
 // with makes a group with streams.
 func with(t testing.TB, l *Logs, streams ...string) {
 	t.Helper()
-	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: group}))
+	check(t, l.CreateGroup(NewGroup{ARN: group}))
 	for _, s := range streams {
-		check(t, l.CreateStream(t.Context(), group, s))
+		check(t, l.CreateStream(group, s))
 	}
 }
 
@@ -70,7 +84,7 @@ func at(d time.Duration) int64 { return began.Add(d).UnixMilli() }
 
 func put(t testing.TB, l *Logs, stream string, events ...Event) Rejected {
 	t.Helper()
-	r, err := l.Put(t.Context(), group, stream, events)
+	r, err := l.Put(group, stream, events)
 	check(t, err)
 	return r
 }
@@ -95,7 +109,7 @@ func events(t testing.TB, l *Logs, q EventsQuery) EventsPage {
 	if q.Limit == 0 {
 		q.Limit = MaxEvents
 	}
-	p, err := l.Events(t.Context(), q)
+	p, err := l.Events(q)
 	check(t, err)
 	return p
 }
@@ -140,11 +154,11 @@ func TestTokens(t *testing.T) {
 	}
 
 	for _, bad := range []string{"x", f.Forward[1:], "n" + f.Forward[1:], f.Forward + "0", "f/" + strings.Repeat("x", 56)} {
-		if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "s", Limit: 1, Token: bad}); fault.KindOf(err) != fault.InvalidParameter {
+		if _, err := l.Events(EventsQuery{Group: group, Stream: "s", Limit: 1, Token: bad}); fault.KindOf(err) != fault.InvalidParameter {
 			t.Errorf("token %s: %v", bad, err)
 		}
 	}
-	if _, err := l.Events(t.Context(), EventsQuery{Group: group, Stream: "other", Limit: 1, Token: f.Forward}); fault.KindOf(err) != fault.InvalidParameter {
+	if _, err := l.Events(EventsQuery{Group: group, Stream: "other", Limit: 1, Token: f.Forward}); fault.KindOf(err) != fault.InvalidParameter {
 		t.Errorf("another stream's token: %v", err)
 	}
 }
@@ -163,24 +177,23 @@ func TestAgainstModel(t *testing.T) {
 		st := memory.New()
 		c := clock.NewVirtual(began)
 		begin := func() *Logs {
-			l, err := Open(Options{Journal: journalOf(rt, st), Clock: c})
+			l, err := load(settings{Options: kernel.Options{Journal: journalOf(rt, st), Clock: c}})
 			if err != nil {
 				rt.Fatal(err)
 			}
 			return l
 		}
 		l := begin()
-		defer func() { l.Close() }()
-		ctx := context.Background()
+		defer func() { _ = l.kernel.Close() }()
 		ok := func(err error) {
 			if err != nil {
 				rt.Fatal(err)
 			}
 		}
-		ok(l.CreateGroup(ctx, NewGroup{ARN: group}))
+		ok(l.CreateGroup(NewGroup{ARN: group}))
 		streams := []string{"a", "b", "ba", "c"}
 		for _, s := range streams {
-			ok(l.CreateStream(ctx, group, s))
+			ok(l.CreateStream(group, s))
 		}
 		var all []modelled
 		arrived := 0
@@ -188,13 +201,13 @@ func TestAgainstModel(t *testing.T) {
 			s := rapid.SampledFrom(streams).Draw(rt, "stream")
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
 			case 0:
-				l.Close()
+				_ = l.kernel.Close()
 				l = begin()
 			case 1:
 				if len(streams) == 1 {
 					continue
 				}
-				ok(l.DeleteStream(ctx, group, s))
+				ok(l.DeleteStream(group, s))
 				streams = slices.DeleteFunc(slices.Clone(streams), func(x string) bool { return x == s })
 				all = slices.DeleteFunc(all, func(m modelled) bool { return m.stream == s })
 			default:
@@ -206,7 +219,7 @@ func TestAgainstModel(t *testing.T) {
 					all = append(all, modelled{e, s, arrived})
 					arrived++
 				}
-				if _, err := l.Put(ctx, group, s, batch); err != nil {
+				if _, err := l.Put(group, s, batch); err != nil {
 					rt.Fatal(err)
 				}
 			}
@@ -234,7 +247,7 @@ func TestAgainstModel(t *testing.T) {
 				var got []string
 				q := EventsQuery{Group: group, Stream: s, FromHead: head, Limit: limit, From: &from, To: &to}
 				for {
-					p, err := l.Events(ctx, q)
+					p, err := l.Events(q)
 					ok(err)
 					if head {
 						got = append(got, texts(p.Events)...)
@@ -264,7 +277,7 @@ func TestAgainstModel(t *testing.T) {
 			var got []string
 			q.Group, q.Limit, q.From, q.To = group, limit, &from, &to
 			for {
-				found, next, err := l.Filter(ctx, q)
+				found, next, err := l.Filter(q)
 				ok(err)
 				got = append(got, texts(found)...)
 				if next == "" {
@@ -284,8 +297,8 @@ func TestAgainstModel(t *testing.T) {
 		for _, m := range all {
 			size += int64(len(m.Message) + eventOverhead)
 		}
-		l.background.Wait() // for the removed streams' events
-		groups, _, err := l.Groups(ctx, GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 10})
+		l.kernel.Background.Wait() // for the removed streams' events
+		groups, _, err := l.Groups(GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 10})
 		ok(err)
 		if len(groups) != 1 || groups[0].StoredBytes != size {
 			rt.Fatalf("groups %+v, want %d bytes", groups, size)
@@ -302,21 +315,21 @@ func TestPutRejects(t *testing.T) {
 	same(t, "kept", []string{"a", "b"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
 	same(t, "the oldest and the newest", Rejected{}, put(t, l, "s", Event{at(-14 * day), "x"}))
 	same(t, "the newest", Rejected{}, put(t, l, "s", Event{at(2 * time.Hour), "x"}))
-	check(t, l.Retain(t.Context(), group, 7))
+	check(t, l.Retain(group, 7))
 	r = put(t, l, "s", Event{at(-15 * day), "old"}, Event{at(-8 * day), "expired"}, Event{at(0), "c"})
 	same(t, "rejected", Rejected{TooOld: new(1), Expired: new(2)}, r)
-	if _, err := l.Put(t.Context(), group, "s", []Event{{at(-25 * time.Hour), "x"}, {at(0), "y"}}); fault.KindOf(err) != fault.InvalidParameter {
+	if _, err := l.Put(group, "s", []Event{{at(-25 * time.Hour), "x"}, {at(0), "y"}}); fault.KindOf(err) != fault.InvalidParameter {
 		t.Errorf("a span of 25 hours: %v", err)
 	}
 	same(t, "rejected", Rejected{TooOld: new(1)}, put(t, l, "s", Event{at(-15 * day), "old"}))
-	if _, err := l.Put(t.Context(), group, "none", []Event{{at(0), "x"}}); !errors.Is(err, errNoStream) {
+	if _, err := l.Put(group, "none", []Event{{at(0), "x"}}); !errors.Is(err, errNoStream) {
 		t.Errorf("no stream: %v", err)
 	}
-	if _, err := l.Put(t.Context(), arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, errNoGroup) {
+	if _, err := l.Put(arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, errNoGroup) {
 		t.Errorf("no group: %v", err)
 	}
-	l.Full = func() bool { return true }
-	if _, err := l.Put(t.Context(), group, "s", []Event{{at(0), "x"}}); fault.KindOf(err) != fault.InsufficientStorage {
+	l.kernel.Config.Full = func() bool { return true }
+	if _, err := l.Put(group, "s", []Event{{at(0), "x"}}); fault.KindOf(err) != fault.InsufficientStorage {
 		t.Errorf("a full disk: %v", err)
 	}
 }
@@ -334,11 +347,11 @@ func kept(t testing.TB, l *Logs, kind byte) (n int) {
 // The oldest events of all groups go when there are too many.
 func TestMaxBytes(t *testing.T) {
 	for _, span := range []time.Duration{0, 10 * time.Hour, 100 * time.Hour} { // one bucket, a few, or many small ones
-		l, _ := open(t, memory.New(), func(o *Options) { o.MaxBytes = 200_000 })
+		l, _ := open(t, memory.New(), func(s *settings) { s.maxBytes = 200_000 })
 		with(t, l, "s")
 		other := arn.LogGroup("us-east-1", "000000000000", "other")
-		check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
-		check(t, l.CreateStream(t.Context(), other, "s"))
+		check(t, l.CreateGroup(NewGroup{ARN: other}))
+		check(t, l.CreateStream(other, "s"))
 		for i := range 100 {
 			var batch []Event
 			for j := range 50 {
@@ -348,9 +361,9 @@ func TestMaxBytes(t *testing.T) {
 			if i%2 == 1 {
 				to = other
 			}
-			_, err := l.Put(t.Context(), to, "s", batch)
+			_, err := l.Put(to, "s", batch)
 			check(t, err)
-			l.background.Wait()
+			l.kernel.Background.Wait()
 			n, full := l.disk.Load(), i > 40
 			if least := int64(200_000 - 200_000/trimShare - 200_000/largeShare); n > 200_000 || full && n < least {
 				t.Fatalf("%d bytes after %d batches", n, i+1)
@@ -362,7 +375,7 @@ func TestMaxBytes(t *testing.T) {
 		}
 		if span > 0 { // the latest are there, in both groups
 			for _, g := range []arn.ARN{group, other} {
-				p, err := l.Events(t.Context(), EventsQuery{Group: g, Stream: "s", Limit: 1})
+				p, err := l.Events(EventsQuery{Group: g, Stream: "s", Limit: 1})
 				check(t, err)
 				if len(p.Events) != 1 || p.Events[0].Message < "4900" {
 					t.Errorf("the latest of %s: %v", g, texts(p.Events))
@@ -383,7 +396,7 @@ func TestSink(t *testing.T) {
 	l.LogJSON(group, "json", began, map[string]int{"a": 1})
 	l.Log(group, "s", began, nil) // nothing
 	same(t, "written before they are read", []string{"2", "1", "0"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
-	streams, _, err := l.Streams(t.Context(), group, StreamOrder{Prefix: "s"}, Page{Limit: 1})
+	streams, _, err := l.Streams(group, StreamOrder{Prefix: "s"}, Page{Limit: 1})
 	check(t, err)
 	same(t, "the first and the last", []int64{at(-2 * time.Second), at(0)}, []int64{*streams[0].First, *streams[0].Last})
 	same(t, "JSON", []string{`{"a":1}`}, texts(events(t, l, EventsQuery{Stream: "json"}).Events))
@@ -407,13 +420,13 @@ func TestSink(t *testing.T) {
 		t.Errorf("a line of wide characters is cut to %d bytes", len(wide))
 	}
 	dropped := l.Dropped()
-	l.Full = func() bool { return true }
+	l.kernel.Config.Full = func() bool { return true }
 	l.Log(group, "last", began, []byte("without room"))
 	l.sink.flush()
 	same(t, "dropped on a full disk", dropped+1, l.Dropped())
-	l.Full = nil
+	l.kernel.Config.Full = nil
 	l.Log(group, "last", began, []byte("at the end"))
-	l.Close()
+	check(t, l.kernel.Close())
 	l.Log(group, "last", began, []byte("too late"))
 	l, _ = open(t, st, nil)
 	same(t, "kept by Close", []string{"at the end"}, texts(events(t, l, EventsQuery{Stream: "last"}).Events))
@@ -428,7 +441,7 @@ func TestStreamsAndGroups(t *testing.T) {
 	list := func(o StreamOrder, limit int) (names []string) {
 		p := Page{Limit: limit}
 		for {
-			found, next, err := l.Streams(t.Context(), group, o, p)
+			found, next, err := l.Streams(group, o, p)
 			check(t, err)
 			for _, s := range found {
 				names = append(names, s.Name)
@@ -446,20 +459,20 @@ func TestStreamsAndGroups(t *testing.T) {
 		same(t, "by time", []string{"b", "ab", "a"}, list(StreamOrder{ByLast: true}, limit))
 		same(t, "by time, down", []string{"a", "ab", "b"}, list(StreamOrder{ByLast: true, Descending: true}, limit))
 	}
-	found, _, err := l.Streams(t.Context(), group, StreamOrder{Prefix: "ab"}, Page{Limit: 1})
+	found, _, err := l.Streams(group, StreamOrder{Prefix: "ab"}, Page{Limit: 1})
 	check(t, err)
 	same(t, "a stream", Stream{"ab", at(0), new(at(-2 * time.Hour)), new(at(-time.Hour)), new(at(0))}, found[0])
 
 	_ = c
 	for _, name := range []string{"/z", "/app/x"} {
-		check(t, l.CreateGroup(t.Context(), NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", name)}))
+		check(t, l.CreateGroup(NewGroup{ARN: arn.LogGroup("us-east-1", "000000000000", name)}))
 	}
-	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: arn.LogGroup("eu-west-1", "000000000000", "/app")}))
+	check(t, l.CreateGroup(NewGroup{ARN: arn.LogGroup("eu-west-1", "000000000000", "/app")}))
 	names := func(prefix, part string, limit int) (names []string) {
 		p := Page{Limit: limit}
 		f := GroupFilter{Region: "us-east-1", Account: "000000000000", Prefix: prefix, Name: func(name string) bool { return strings.Contains(name, part) }}
 		for {
-			found, next, err := l.Groups(t.Context(), f, p)
+			found, next, err := l.Groups(f, p)
 			check(t, err)
 			for _, g := range found {
 				name, _ := g.ARN.LogGroupName()
@@ -476,7 +489,7 @@ func TestStreamsAndGroups(t *testing.T) {
 		after string
 		want  int
 	}{{StreamOrder{Prefix: "a"}, "b", 0}, {StreamOrder{Prefix: "b"}, "a", 1}, {StreamOrder{Prefix: "a", Descending: true}, "z", 2}, {StreamOrder{Prefix: "b", Descending: true}, "a", 0}} {
-		found, _, err := l.Streams(t.Context(), group, tt.o, Page{After: tt.after, Limit: 9})
+		found, _, err := l.Streams(group, tt.o, Page{After: tt.after, Limit: 9})
 		check(t, err)
 		same(t, fmt.Sprintf("%+v behind %s", tt.o, tt.after), tt.want, len(found))
 	}
@@ -488,12 +501,12 @@ func TestStreamsAndGroups(t *testing.T) {
 	g, err := l.find(group)
 	check(t, err)
 	check(t, l.deleteStream(g.id, "b")) // which is not swept yet
-	check(t, l.Retain(t.Context(), group, 7))
-	check(t, l.DeleteGroup(t.Context(), group))
+	check(t, l.Retain(group, 7))
+	check(t, l.DeleteGroup(group))
 	if _, err := l.find(group); !errors.Is(err, errNoGroup) {
 		t.Error(err)
 	}
-	for _, kind := range []byte{kindEvent, kindIndex, kindStream, kindName, kindOldest, kindLatest, kindBucket, kindDoomed, kindDue} {
+	for _, kind := range []byte{kindEvent, kindIndex, kindStream, kindName, kindOldest, kindLatest, kindBucket, kindDeleted, kindDue} {
 		same(t, "left of the group under "+string(kind), 0, kept(t, l, kind))
 	}
 	same(t, "bytes", int64(0), l.DiskBytes())
@@ -503,13 +516,13 @@ func TestStreamsAndGroups(t *testing.T) {
 
 func TestProtection(t *testing.T) {
 	l, _ := open(t, memory.New(), nil)
-	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: group, Protected: true}))
-	check(t, l.CreateStream(t.Context(), group, "s"))
-	for _, err := range []error{l.DeleteGroup(t.Context(), group), l.DeleteStream(t.Context(), group, "s")} {
+	check(t, l.CreateGroup(NewGroup{ARN: group, Protected: true}))
+	check(t, l.CreateStream(group, "s"))
+	for _, err := range []error{l.DeleteGroup(group), l.DeleteStream(group, "s")} {
 		if fault.KindOf(err) != fault.ValidationFailed {
 			t.Error(err)
 		}
 	}
-	check(t, l.Protect(t.Context(), group, false))
-	check(t, l.DeleteGroup(t.Context(), group))
+	check(t, l.Protect(group, false))
+	check(t, l.DeleteGroup(group))
 }

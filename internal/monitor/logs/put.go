@@ -1,11 +1,11 @@
 package logs
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
@@ -31,27 +31,23 @@ type Rejected struct{ TooOld, Expired, TooNew *int }
 // Put adds events, which are in the order of their times, to a stream. They are
 // durable when it returns. It fails with ResourceNotFound; with InvalidParameter
 // if the events are a day apart or more; and with InsufficientStorage.
-func (l *Logs) Put(_ context.Context, group arn.ARN, stream string, events []Event) (r Rejected, err error) {
-	if l.Full != nil && l.Full() {
+func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, err error) {
+	if l.kernel.Full() {
 		return r, fault.New(fault.InsufficientStorage, "")
 	}
-	g, err := l.find(group)
-	if err != nil {
-		return r, err
-	}
-	r, err = l.put(g.id, stream, events, false)
-	if err != nil {
-		return r, err
-	}
-	l.trim()
-	l.log.Sync()
-	return r, nil
+	err = l.run(func() error {
+		g, err := l.find(group)
+		if err == nil {
+			r, err = l.put(g.id, stream, events, false)
+		}
+		return err
+	})
+	return r, err
 }
 
-// put makes events visible. own says that they are the server's: the stream is
+// put writes events, in a transaction. own says that they are the server's: the stream is
 // made if it is not there, and no event is refused for its time.
 func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rejected, err error) {
-	defer l.guard.Unlock(l.lock(group))
 	t, err := l.totals(group)
 	if err != nil {
 		return r, err
@@ -65,7 +61,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 		return r, err
 	}
 	if !own {
-		if events, r, err = admit(events, l.Clock.Now(), t.retention); err != nil {
+		if events, r, err = admit(events, clock.Time(l.shard.Now()), t.retention); err != nil {
 			return r, err
 		}
 	}
@@ -103,19 +99,16 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	}
 	s.ingested = ingested
 	b.Set(textKey(kindStream, group, stream), s.encode())
+	before := t
 	t.add(added)
-	due := t.due
 	if t.retention > 0 {
-		if d := dueOf(first/hour, t.retention); due == 0 || d < due {
-			moveDue(&b, group, &t, d)
+		if d := dueOf(first/hour, t.retention); t.due == 0 || d < t.due {
+			l.moveDue(&b, group, &t, d)
 		}
 	}
-	b.Set(key(kindTotals, group), t.encode())
-	l.disk.Add(added.disk())
+	l.writeTotals(&b, group, before, t)
 	l.apply(&b)
-	if t.due != due {
-		l.expiry.arm(l, t.due)
-	}
+	l.trim()
 	return r, nil
 }
 

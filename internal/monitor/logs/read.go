@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,8 +51,8 @@ type EventsPage struct {
 
 // Events reads a part of a stream. It fails with ResourceNotFound, and with
 // InvalidParameter for a token that is none.
-func (l *Logs) Events(_ context.Context, q EventsQuery) (page EventsPage, err error) {
-	l.settle()
+func (l *Logs) Events(q EventsQuery) (page EventsPage, err error) {
+	l.await()
 	g, err := l.find(q.Group)
 	if err != nil {
 		return page, err
@@ -103,8 +102,8 @@ func (l *Logs) bounds(t totals, from, to *int64) (low, high position) {
 		low.time = uint64(min(max(*from, 0), maxTime))
 	}
 	if t.retention > 0 {
-		if kept := t.retention * 24 * hour; l.now() > kept {
-			low.time = max(low.time, l.now()-kept)
+		if now, kept := uint64(max(l.kernel.Clock.Now().UnixMilli(), 0)), t.retention*24*hour; now > kept {
+			low.time = max(low.time, now-kept)
 		}
 	}
 	return low, high

@@ -8,6 +8,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
 )
 
@@ -22,7 +24,7 @@ func TestRetention(t *testing.T) {
 		put(t, l, "s", Event{at(time.Duration(i-12) * day), fmt.Sprint(i)})
 		put(t, l, "t", Event{at(time.Duration(i-12) * day), fmt.Sprint("t", i)})
 	}
-	check(t, l.Retain(t.Context(), group, 7))
+	check(t, l.Retain(group, 7))
 	same(t, "shown at once", []string{"5", "6", "7", "8", "9"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
 	if _, err := c.Advance(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
@@ -39,22 +41,22 @@ func TestRetention(t *testing.T) {
 	same(t, "kept", [5]int{}, [5]int{kept(t, l, kindEvent), kept(t, l, kindIndex), kept(t, l, kindBucket), kept(t, l, kindOldest), kept(t, l, kindDue)})
 	same(t, "bytes", int64(0), l.disk.Load())
 
-	_, err = l.Put(t.Context(), group, "s", []Event{{c.Now().UnixMilli(), "late"}})
+	_, err = l.Put(group, "s", []Event{{c.Now().UnixMilli(), "late"}})
 	check(t, err)
-	check(t, l.Retain(t.Context(), group, 1))
-	check(t, l.Retain(t.Context(), group, 0))
+	check(t, l.Retain(group, 1))
+	check(t, l.Retain(group, 0))
 	_, err = c.Advance(t.Context(), 5*day)
 	check(t, err)
 	same(t, "without a retention nothing goes", 1, kept(t, l, kindEvent))
-	check(t, l.Retain(t.Context(), group, 30))
-	l.Close()
+	check(t, l.Retain(group, 30))
+	check(t, l.kernel.Close())
 	later := clock.NewVirtual(c.Now().Add(40 * day))
-	l, err = Open(Options{Journal: journalOf(t, st), Clock: later})
+	l, err = load(settings{Options: kernel.Options{Journal: journalOf(t, st), Clock: later}})
 	check(t, err)
 	_, err = later.Advance(t.Context(), 0)
 	check(t, err)
 	same(t, "gone after the start", 0, kept(t, l, kindEvent))
-	l.Close()
+	check(t, l.kernel.Close())
 }
 
 // What expires later does not hold up what expires first.
@@ -62,13 +64,13 @@ func TestRetentionOfTwoGroups(t *testing.T) {
 	l, c := open(t, memory.New(), nil)
 	with(t, l, "s")
 	other := arn.LogGroup("us-east-1", "000000000000", "other")
-	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
-	check(t, l.CreateStream(t.Context(), other, "s"))
+	check(t, l.CreateGroup(NewGroup{ARN: other}))
+	check(t, l.CreateStream(other, "s"))
 	for g, days := range map[arn.ARN]int{group: 1, other: 7} {
-		check(t, l.Retain(t.Context(), g, days))
+		check(t, l.Retain(g, days))
 	}
 	for _, g := range []arn.ARN{group, other} {
-		_, err := l.Put(t.Context(), g, "s", []Event{{at(0), "x"}})
+		_, err := l.Put(g, "s", []Event{{at(0), "x"}})
 		check(t, err)
 	}
 	for days, want := range []int{2, 1, 1, 1, 1, 1, 1, 0} {
@@ -84,15 +86,15 @@ func TestRetentionOfOlderEvents(t *testing.T) {
 	l, c := open(t, memory.New(), nil)
 	with(t, l, "s")
 	day := 24 * time.Hour
-	check(t, l.Retain(t.Context(), group, 7))
+	check(t, l.Retain(group, 7))
 	put(t, l, "s", Event{at(0), "new"})
 	put(t, l, "s", Event{at(-6 * day), "old"}, Event{at(-6*day + time.Second), "older than new"})
-	_, token, err := l.Filter(t.Context(), FilterQuery{Group: group, Limit: 1})
+	_, token, err := l.Filter(FilterQuery{Group: group, Limit: 1})
 	check(t, err)
 	filter := func(q FilterQuery) (all []string) {
 		t.Helper()
 		q.Group, q.Token, q.Limit = group, token, 10
-		found, _, err := l.Filter(t.Context(), q)
+		found, _, err := l.Filter(q)
 		check(t, err)
 		return texts(found)
 	}
@@ -103,8 +105,41 @@ func TestRetentionOfOlderEvents(t *testing.T) {
 	same(t, "within the retention", []string{"new"}, filter(FilterQuery{}))
 	same(t, "events kept", 1, kept(t, l, kindEvent))
 	other := arn.LogGroup("us-east-1", "000000000000", "other")
-	check(t, l.CreateGroup(t.Context(), NewGroup{ARN: other}))
-	if _, _, err := l.Filter(t.Context(), FilterQuery{Group: other, Token: token, Limit: 1}); fault.KindOf(err) != fault.InvalidParameter {
+	check(t, l.CreateGroup(NewGroup{ARN: other}))
+	if _, _, err := l.Filter(FilterQuery{Group: other, Token: token, Limit: 1}); fault.KindOf(err) != fault.InvalidParameter {
 		t.Errorf("another group's token: %v", err)
 	}
+}
+
+// However much expires at once, it goes in bounded commits.
+func TestExpiryIsBounded(t *testing.T) {
+	st := &syncing{Store: memory.New()}
+	l, c := open(t, st, nil)
+	with(t, l, "s")
+	const hours = 2*expireBuckets + 10
+	var all []Event
+	for h := range hours {
+		all = append(all, Event{at(-time.Duration(hours-h) * time.Hour), "x"})
+	}
+	check(t, putOwn(l, "s", all))
+	check(t, l.Retain(group, 1))
+	l.shard.Log.Sync()
+	st.largest = 0
+	_, err := c.Advance(t.Context(), 0)
+	check(t, err)
+	same(t, "events kept", 24, kept(t, l, kindEvent))
+	same(t, "marks kept", 24, kept(t, l, kindOldest))
+	if st.largest > 40*expireBuckets {
+		t.Errorf("a commit of %d bytes", st.largest)
+	}
+}
+
+// Where an earlier version kept the time of its last commit, time goes on behind it.
+func TestTimeOfEarlierVersions(t *testing.T) {
+	st := memory.New()
+	var b mutation.Batch
+	b.Set(key(kindClock), numbers(uint64(at(time.Hour))))
+	check(t, st.Apply(true, &b))
+	l, _ := open(t, st, nil)
+	same(t, "the latest time", began.Add(time.Hour), l.kernel.Latest())
 }

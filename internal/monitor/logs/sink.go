@@ -2,7 +2,6 @@ package logs
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Bounds of what waits to be written, and of one write.
@@ -89,28 +89,48 @@ func (s *sink) add(n line, size int) {
 	s.bytes += size
 	if !s.timer {
 		s.timer = true
-		clock.System.AfterFunc(sinkDelay, s.flush)
+		clock.System.AfterFunc(sinkDelay, func() { s.logs.kernel.GoBackground(s.flush) })
 	}
 }
 
+// close writes what waits, in the shard's last transaction.
 func (s *sink) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.flush()
+	s.write(s.take(), func(command func() error) error {
+		err := command()
+		s.logs.shard.CommitPart(false)
+		return err
+	})
 }
 
-// flush writes what waits.
+// flush writes what waits. It is durable, and so is what others write, once it returns.
 func (s *sink) flush() {
-	s.logs.guard.Lock(&s.writing)
-	defer s.logs.guard.Unlock(&s.writing)
-	s.mu.Lock()
-	lines := s.waiting
-	s.waiting, s.bytes, s.timer = nil, 0, false
-	s.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	lines := s.take()
 	if len(lines) == 0 {
 		return
 	}
+	s.write(lines, func(command func() error) error {
+		_, err := s.logs.shard.Run(false, func(*kernel.Tx) error { return command() })
+		return err
+	})
+	s.logs.shard.Log.Sync()
+}
+
+// take takes what waits.
+func (s *sink) take() []line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := s.waiting
+	s.waiting, s.bytes, s.timer = nil, 0, false
+	return lines
+}
+
+// write writes lines in batches, each a command for run.
+func (s *sink) write(lines []line, run func(command func() error) error) {
 	type place struct {
 		group  arn.ARN
 		stream string
@@ -143,15 +163,13 @@ func (s *sink) flush() {
 				size += len(events[n].Message)
 				n++
 			}
-			if err := s.write(p.group, p.stream, events[:n]); err != nil {
+			if err := run(func() error { return s.put(p.group, p.stream, events[:n]) }); err != nil {
 				s.dropped.Add(int64(n))
-				s.logs.Logger.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
+				s.logs.kernel.Logger.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
 			}
 			events = events[n:]
 		}
 	}
-	s.logs.trim()
-	s.logs.log.Sync()
 }
 
 // cut shortens a longer text to n bytes, or to where the character there begins.
@@ -164,19 +182,21 @@ func cut(text []byte, n int) []byte {
 
 var errFull = errors.New("the disk has too little space")
 
-func (s *sink) write(group arn.ARN, stream string, events []Event) error {
-	if s.logs.Full != nil && s.logs.Full() {
+// put writes a batch, in a transaction.
+func (s *sink) put(group arn.ARN, stream string, events []Event) error {
+	l := s.logs
+	if l.kernel.Full() {
 		return errFull
 	}
-	for try := 0; ; try++ {
-		g, err := s.logs.find(group)
-		if err == nil {
-			_, err = s.logs.put(g.id, stream, events, true)
+	g, err := l.find(group)
+	if errors.Is(err, errNoGroup) {
+		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
+			l.shard.CommitPart(false)
+			g, err = l.find(group)
 		}
-		if !errors.Is(err, errNoGroup) || try == 3 {
-			return err
-		}
-		// Somebody else may make it, or remove it again.
-		_ = s.logs.CreateGroup(context.Background(), NewGroup{ARN: group})
 	}
+	if err == nil {
+		_, err = l.put(g.id, stream, events, true)
+	}
+	return err
 }

@@ -2,13 +2,13 @@ package logs
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Stream is a log stream. The times are epoch milliseconds; First, Last and
@@ -21,20 +21,17 @@ type Stream struct {
 
 // CreateStream makes a stream. It fails with ResourceNotFound and
 // ResourceAlreadyExists.
-func (l *Logs) CreateStream(_ context.Context, group arn.ARN, name string) error {
-	g, err := l.find(group)
-	if err != nil {
-		return err
-	}
-	if err := l.createStream(g.id, name); err != nil {
-		return err
-	}
-	l.log.Sync()
-	return nil
+func (l *Logs) CreateStream(group arn.ARN, name string) error {
+	return l.run(func() error {
+		g, err := l.find(group)
+		if err != nil {
+			return err
+		}
+		return l.createStream(g.id, name)
+	})
 }
 
 func (l *Logs) createStream(group uint64, name string) error {
-	defer l.guard.Unlock(l.lock(group))
 	if _, err := l.totals(group); err != nil {
 		return err
 	}
@@ -50,7 +47,7 @@ func (l *Logs) createStream(group uint64, name string) error {
 	return nil
 }
 
-// addStream makes a stream that does not exist; the group's lock is held.
+// addStream makes a stream that does not exist.
 func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRecord {
 	s := streamRecord{id: l.take(1), created: l.now()}
 	b.Set(textKey(kindStream, group, name), s.encode())
@@ -62,22 +59,18 @@ func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRec
 // DeleteStream removes a stream. Its events are not seen any more, and their space
 // is given back in the background. It fails with ResourceNotFound, and with
 // ValidationFailed while the group is protected.
-func (l *Logs) DeleteStream(_ context.Context, group arn.ARN, name string) error {
+func (l *Logs) DeleteStream(group arn.ARN, name string) error {
 	l.sink.flush()
-	g, err := l.unprotected(group)
-	if err != nil {
-		return err
-	}
-	if err := l.deleteStream(g.id, name); err != nil {
-		return err
-	}
-	l.log.Sync()
-	l.sweep()
-	return nil
+	return l.run(func() error {
+		g, err := l.unprotected(group)
+		if err != nil {
+			return err
+		}
+		return l.deleteStream(g.id, name)
+	})
 }
 
 func (l *Logs) deleteStream(group uint64, name string) error {
-	defer l.guard.Unlock(l.lock(group))
 	s, err := l.stream(group, name)
 	if err != nil {
 		return err
@@ -86,8 +79,9 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 	b.Delete(textKey(kindStream, group, name))
 	b.Delete(key(kindName, group, s.id))
 	b.SingleDelete(key(kindLatest, group, s.last, s.id))
-	b.Set(key(kindDoomed, group, s.id), nil)
+	b.Set(key(kindDeleted, group, s.id), nil)
 	l.apply(&b)
+	l.sweep()
 	return nil
 }
 
@@ -100,8 +94,8 @@ type StreamOrder struct {
 
 // Streams lists the streams of a group. What comes after a page is named by next,
 // which is empty if nothing does.
-func (l *Logs) Streams(_ context.Context, group arn.ARN, o StreamOrder, p Page) (found []Stream, next string, err error) {
-	l.settle()
+func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, next string, err error) {
+	l.await()
 	g, err := l.find(group)
 	if err != nil {
 		return nil, "", err
@@ -175,91 +169,104 @@ func maxKey(a, b []byte) []byte {
 	return b
 }
 
-// doomedStep is how many events of a removed stream go in one commit.
-const doomedStep = 2000
+// sweepStep is how many events of a deleted stream go in one commit.
+const sweepStep = 2000
 
-// sweep gives the space of removed streams back, in the background.
+// sweep gives the space of deleted streams back, step by step in the background.
 func (l *Logs) sweep() {
-	l.doomed.Store(true)
-	if !l.sweeping.CompareAndSwap(false, true) {
+	if l.sweeping {
 		return
 	}
-	l.goBackground(func() {
-		for l.doomed.Swap(false) {
-			l.sweepDoomed()
+	l.sweeping = true
+	var s deletedStream
+	l.inSteps(&l.sweeping, func() (more bool) {
+		more, err := l.sweepNext(&s)
+		if err != nil { // the next start goes on
+			l.kernel.Logger.Error("the space of a deleted log stream cannot be given back", "error", err)
+			return false
 		}
-		l.sweeping.Store(false)
-		if l.doomed.Load() { // one that came in between
-			l.sweep()
-		}
+		return more
 	})
 }
 
-func (l *Logs) sweepDoomed() {
-	type stream struct{ group, id uint64 }
-	for l.stopping.Err() == nil {
-		var all []stream
-		err := l.each(key(kindDoomed), behind(key(kindDoomed)), func(k, _ []byte) bool {
-			all = append(all, stream{number(k, 0), number(k, 1)})
-			return len(all) < 1000
+// inSteps runs step in the background, each time in a transaction, until it returns
+// false, which running tells under the shard's lock.
+func (l *Logs) inSteps(running *bool, step func() bool) {
+	l.kernel.InSteps(func() bool {
+		more := false
+		_, _ = l.shard.Run(false, func(*kernel.Tx) error {
+			more = step()
+			*running = more
+			return nil
 		})
-		if err != nil || len(all) == 0 {
-			return
-		}
-		for _, s := range all {
-			for at, more := (position{}), true; more && l.stopping.Err() == nil; {
-				if at, more, err = l.sweepStream(s.group, s.id, at); err != nil {
-					return // the next start goes on
-				}
-			}
-		}
-	}
+		return more
+	})
 }
 
-// sweepStream removes some events of a stream, from a place on; reached is where
-// to go on if there is more.
-func (l *Logs) sweepStream(group, id uint64, at position) (reached position, more bool, err error) {
-	defer l.guard.Unlock(l.lock(group))
-	t, err := l.totals(group)
-	if err != nil {
-		return at, false, nil //nolint:nilerr // the group is gone, and all with it
+// deletedStream is one whose events go, and how far that is.
+type deletedStream struct {
+	group, id uint64
+	at        position
+}
+
+// sweepNext removes some events of a deleted stream: s, or the first one where that has
+// none left.
+func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
+	if s.id == 0 {
+		err := l.each(key(kindDeleted), behind(key(kindDeleted)), func(k, _ []byte) bool {
+			*s = deletedStream{group: number(k, 0), id: number(k, 1)}
+			return false
+		})
+		if err != nil || s.id == 0 {
+			return false, err
+		}
 	}
-	places, reached, done, err := l.index(group, id, at, last, doomedStep)
+	t, err := l.totals(s.group)
+	if errors.Is(err, errNoGroup) { // deleted meanwhile, and all with it
+		*s = deletedStream{}
+		return true, nil
+	}
 	if err != nil {
-		return at, false, err
+		return false, err
+	}
+	places, reached, done, err := l.index(s.group, s.id, s.at, last, sweepStep)
+	if err != nil {
+		return false, err
 	}
 	var b mutation.Batch
 	gone := map[uint64]bucket{}
-	err = l.read(group, places, func(p position, e stored) bool {
+	err = l.read(s.group, places, func(p position, e stored) bool {
 		n := gone[p.hour()]
 		n.add(bucket{uint64(len(e.message)), 1})
 		gone[p.hour()] = n
-		b.SingleDelete(eventKey(group, p))
+		b.SingleDelete(eventKey(s.group, p))
 		return true
 	})
 	if err != nil {
-		return at, false, err
+		return false, err
 	}
 	for _, p := range places {
-		b.SingleDelete(indexKey(group, id, p))
+		b.SingleDelete(indexKey(s.group, s.id, p))
 	}
+	before := t
 	for h, n := range gone {
-		v, _, err := l.reader.Get(nil, key(kindBucket, group, h))
+		v, _, err := l.reader.Get(nil, key(kindBucket, s.group, h))
 		if err != nil {
-			return at, false, err
+			return false, err
 		}
 		held := decodeBucket(v)
 		held.sub(n)
-		b.Set(key(kindBucket, group, h), held.encode())
+		b.Set(key(kindBucket, s.group, h), held.encode())
 		t.sub(n)
-		l.disk.Add(-n.disk())
 	}
+	l.writeTotals(&b, s.group, before, t)
+	s.at = reached
 	if done {
-		b.Delete(key(kindDoomed, group, id))
+		b.Delete(key(kindDeleted, s.group, s.id))
+		*s = deletedStream{}
 	}
-	b.Set(key(kindTotals, group), t.encode())
 	l.apply(&b)
-	return reached, !done, nil
+	return true, nil
 }
 
 // stored is an event as it is kept. The message is valid until the next one is

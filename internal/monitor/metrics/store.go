@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -95,7 +96,7 @@ func (s *Store) Load() error {
 
 // Latest is when anything was last written. A virtual clock must not start before
 // it.
-func (s *Store) Latest() time.Time { return time.UnixMilli(s.latest.Load()).UTC() }
+func (s *Store) Latest() time.Time { return clock.Time(s.latest.Load()) }
 
 // Now is the present moment.
 func (s *Store) Now() time.Time { return s.kernel.Clock.Now() }

@@ -29,13 +29,16 @@ const (
 	permitListed = "byQueue"
 )
 
+// about is a refusal whose first field is the document.
+func about(doc string, rule *fault.Rule, more []any) error {
+	return rule.With(append([]any{doc}, more...)...)
+}
+
 // ParseRedrive reads a RedrivePolicy: an object of deadLetterTargetArn and
 // maxReceiveCount, both required, the count a number or a string. Its error is
 // an InvalidParameter. Whether the target suits a queue is for Check.
 func ParseRedrive(doc string) (Redrive, error) {
-	fail := func(rule *fault.Rule, more ...any) (Redrive, error) {
-		return Redrive{}, rule.With(append([]any{doc}, more...)...)
-	}
+	fail := func(rule *fault.Rule, more ...any) (Redrive, error) { return Redrive{}, about(doc, rule, more) }
 
 	members, ok := object(doc)
 	if !ok {
@@ -85,7 +88,7 @@ type redriveAllow struct {
 
 func parseRedriveAllow(doc string) (redriveAllow, error) {
 	fail := func(rule *fault.Rule, more ...any) (redriveAllow, error) {
-		return redriveAllow{}, rule.With(append([]any{doc}, more...)...)
+		return redriveAllow{}, about(doc, rule, more)
 	}
 	members, ok := object(doc)
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"godwit.dev/godwit/internal/mutation"
 )
 
 // ErrCorrupt reports stored bytes that are no record of a message.
@@ -206,12 +208,12 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
 	buf = append(buf, m.ID[:]...)
 	buf = append(buf, m.BodyMD5[:]...)
-	buf = appendString(buf, m.Sender)
+	buf = mutation.AppendText(buf, m.Sender)
 	if flags&flagExtra != 0 {
-		buf = appendString(buf, m.Group)
-		buf = appendString(buf, m.Dedup)
-		buf = appendString(buf, m.Trace)
-		buf = appendString(buf, m.Source)
+		buf = mutation.AppendText(buf, m.Group)
+		buf = mutation.AppendText(buf, m.Dedup)
+		buf = mutation.AppendText(buf, m.Trace)
+		buf = mutation.AppendText(buf, m.Source)
 	}
 	if flags&flagPast != 0 {
 		receives := m.Receives &^ movedBit
@@ -225,14 +227,14 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		}
 	}
 	if flags&flagOrigin != 0 {
-		buf = appendBytes(buf, m.Origin)
+		buf = mutation.AppendText(buf, m.Origin)
 	}
 	if n := m.Notice; n != nil {
 		buf = append(buf, byte(n.Kind), n.SignatureVersion)
-		buf = appendString(buf, n.Topic)
-		buf = appendString(buf, n.Subscription)
-		buf = appendString(buf, n.Subject)
-		buf = appendString(buf, n.Token)
+		buf = mutation.AppendText(buf, n.Topic)
+		buf = mutation.AppendText(buf, n.Subscription)
+		buf = mutation.AppendText(buf, n.Subject)
+		buf = mutation.AppendText(buf, n.Token)
 		if n.Sequence != 0 {
 			sequence := n.Sequence
 			if n.Replayed {
@@ -243,7 +245,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	}
 	if u := m.Unsigned; u != nil {
 		buf = append(append(buf, u.Key[:]...), u.Version)
-		buf = appendBytes(buf, u.Digest)
+		buf = mutation.AppendText(buf, u.Digest)
 		buf = binary.AppendUvarint(buf, uint64(u.Offset))
 	}
 	if flags&flagAttributes != 0 {
@@ -251,9 +253,9 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = binary.AppendUvarint(buf, uint64(len(m.Attributes)))
 		for i := range m.Attributes {
 			a := &m.Attributes[i]
-			buf = appendString(buf, a.Name)
-			buf = appendString(buf, a.Type)
-			buf = appendBytes(buf, a.Value)
+			buf = mutation.AppendText(buf, a.Name)
+			buf = mutation.AppendText(buf, a.Type)
+			buf = mutation.AppendText(buf, a.Value)
 		}
 	}
 	return append(buf, m.Body...)
@@ -336,16 +338,6 @@ func RecordSent(p []byte) (sent int64, ok bool) {
 		return 0, false
 	}
 	return int64(binary.BigEndian.Uint64(p[sentOffset:])), true
-}
-
-func appendString(buf []byte, s string) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(s)))
-	return append(buf, s...)
-}
-
-func appendBytes(buf, p []byte) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(p)))
-	return append(buf, p...)
 }
 
 // reader takes a record apart and remembers whether it ran out of bytes.

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -109,13 +111,13 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]
 		h, _ := DecodeHistory(value)
 		info := DeliveryInfo{
 			ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
-			Attempts: h.Total, PublishedAt: time.UnixMilli(m.Sent).UTC(), History: h.attempts(),
+			Attempts: h.Total, PublishedAt: clock.Time(m.Sent), History: h.attempts(),
 			Reason: h.cause.Reason,
 		}
 		if leased {
 			info.State = DeliveryInFlight
 		} else {
-			info.NextAttemptAt = time.UnixMilli(max(p.Due, m.Sent)).UTC()
+			info.NextAttemptAt = clock.Time(max(p.Due, m.Sent))
 		}
 		infos = append(infos, info)
 		return nil
@@ -131,7 +133,7 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]
 		if failed != nil || len(infos) >= limit {
 			return
 		}
-		err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+		err := store.Each(e.Store, span, func(key, value []byte) bool {
 			p, err := peek(key, value)
 			if _, leased := qs.Machine.Leased(p.Sequence); err == nil && !leased {
 				err = add(p, false)

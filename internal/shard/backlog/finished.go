@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -41,7 +42,7 @@ func (f *Finished) bulk() int {
 func (f *Finished) info(sub arn.ARN) DeliveryInfo {
 	d := DeliveryInfo{
 		MessageID: uuid.UUID(f.id).String(), Subscription: sub, State: f.state, Attempts: f.total,
-		PublishedAt: time.UnixMilli(f.published).UTC(), FinishedAt: time.UnixMilli(f.at).UTC(),
+		PublishedAt: clock.Time(f.published), FinishedAt: clock.Time(f.at),
 		History: f.attempts, Reason: f.reason,
 	}
 	if f.attempts == nil {

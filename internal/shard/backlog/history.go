@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/shard/kernel"
 )
 
 // Cause is why a delivery has failed for good. It is kept with the attempts until
@@ -64,17 +65,17 @@ func (h *History) Encode() []byte {
 	if !h.cause.IsZero() {
 		version = historyCaused
 	}
-	buf := kernel.AppendText([]byte{version}, string(h.Signature))
+	buf := mutation.AppendText([]byte{version}, string(h.Signature))
 	if version == historyCaused {
-		buf = kernel.AppendText(buf, h.cause.Reason)
+		buf = mutation.AppendText(buf, h.cause.Reason)
 		buf = binary.AppendUvarint(buf, uint64(h.cause.Attempt))
 	}
 	buf = binary.AppendUvarint(buf, uint64(h.Total))
 	for _, a := range h.attempts() {
 		buf = binary.AppendVarint(buf, a.At.UnixMilli())
-		buf = kernel.AppendText(buf, a.Outcome)
+		buf = mutation.AppendText(buf, a.Outcome)
 		buf = binary.AppendUvarint(buf, uint64(a.Status))
-		buf = kernel.AppendText(buf, a.Detail)
+		buf = mutation.AppendText(buf, a.Detail)
 		buf = binary.AppendUvarint(buf, uint64(a.Latency.Microseconds()))
 	}
 	return buf
@@ -92,7 +93,7 @@ func DecodeHistory(p []byte) (h History, err error) {
 	}
 	p = p[1:]
 	if version >= historySigned {
-		signature, rest, ok := kernel.TakeText(p)
+		signature, rest, ok := mutation.TakeText(p)
 		if !ok {
 			return h, message.ErrCorrupt
 		}
@@ -101,7 +102,7 @@ func DecodeHistory(p []byte) (h History, err error) {
 		}
 	}
 	if version >= historyCaused {
-		reason, rest, ok := kernel.TakeText(p)
+		reason, rest, ok := mutation.TakeText(p)
 		attempt, w := binary.Uvarint(rest)
 		if !ok || w <= 0 {
 			return h, message.ErrCorrupt
@@ -130,21 +131,21 @@ func takeAttempt(p []byte) (a Attempt, rest []byte, err error) {
 		return a, nil, err
 	}
 	var ok bool
-	if a.Outcome, p, ok = kernel.TakeText(p[w:]); !ok {
+	if a.Outcome, p, ok = mutation.TakeText(p[w:]); !ok {
 		return a, nil, err
 	}
 	status, w := binary.Uvarint(p)
 	if w <= 0 {
 		return a, nil, err
 	}
-	if a.Detail, p, ok = kernel.TakeText(p[w:]); !ok {
+	if a.Detail, p, ok = mutation.TakeText(p[w:]); !ok {
 		return a, nil, err
 	}
 	latency, w := binary.Uvarint(p)
 	if w <= 0 {
 		return a, nil, err
 	}
-	a.At, a.Status = time.UnixMilli(at).UTC(), int(status)
+	a.At, a.Status = clock.Time(at), int(status)
 	a.Latency = time.Duration(latency) * time.Microsecond
 	return a, p[w:], nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
@@ -19,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -67,7 +69,7 @@ func (e *Backlogs) Resume(ctx context.Context, sub arn.ARN) error {
 
 func (e *Backlogs) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
 	return e.WithSubscription(ctx, name, func(sh *Shard) error {
-		sub, err := set(sh.Topics, sh.Time(), name, &sh.Batch)
+		sub, err := set(sh.Topics, clock.Time(sh.Now()), name, &sh.Batch)
 		if err != nil {
 			return err
 		}
@@ -90,7 +92,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 		if !ok {
 			return topic.ErrNoSubscription
 		}
-		info.Subscription, info.Now = *s, sh.Time()
+		info.Subscription, info.Now = *s, clock.Time(sh.Now())
 		if qs = sh.BacklogOf(s); qs == nil {
 			return nil
 		}
@@ -132,7 +134,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 		oldest = leased
 	}
 	if oldest != 0 {
-		at = time.UnixMilli(oldest).UTC()
+		at = clock.Time(oldest)
 	}
 	rest.Wait()
 	return at, nil
@@ -149,7 +151,7 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 		if lane == layout.MainLane {
 			from = low
 		}
-		err := kernel.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) bool {
+		err := store.Each(e.Store, keys.Lane(lane, from), func(key, value []byte) bool {
 			at, ok := message.RecordSent(value)
 			if ok && (sent == 0 || at < sent) {
 				sent = at
@@ -164,7 +166,7 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 		}
 	}
 	var failed error
-	err = kernel.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) bool {
+	err = store.Each(e.Store, keys.ListedFrom(0), func(key, value []byte) bool {
 		var record []byte
 		listing, err := layout.DecodeListing(value)
 		if failed = err; failed != nil {
@@ -246,7 +248,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			var values [][]byte
 			var failed error
 			seen := 0
-			err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+			err := store.Each(e.Store, span, func(key, value []byte) bool {
 				var p layout.State
 				if p, failed = layout.DecodeState(key, value); failed != nil {
 					return false
@@ -317,7 +319,7 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 			}
 			seen := 0
 			var failed error
-			err := kernel.Each(e.Store, span, func(key, value []byte) bool {
+			err := store.Each(e.Store, span, func(key, value []byte) bool {
 				var p layout.State
 				if p, failed = peek(key, value); failed != nil {
 					return false

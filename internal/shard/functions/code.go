@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A function's zip is kept in chunks, under a name that no other upload to its
@@ -78,7 +79,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 	}
 	sh.View(sh.Readable)
 	zip := make([]byte, 0, c.Size)
-	err := kernel.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) bool {
+	err := store.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) bool {
 		zip = append(zip, value...)
 		return true
 	})
@@ -96,7 +97,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 func (sh *Shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.ID) {
 		var failed error
-		err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+		err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 			failed = sh.Functions.Load(key, value)
 			return failed == nil
 		})

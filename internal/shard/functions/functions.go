@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/policy"
@@ -88,7 +89,7 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
 		sh.Meta.Incarnation++
 		cmd.Incarnation, cmd.ReadyAt = sh.Meta.Incarnation, sh.readyAt()
-		f, v, err := sh.Functions.Create(sh.Time(), cmd, &sh.Batch)
+		f, v, err := sh.Functions.Create(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil {
 			return FunctionInfo{}, err
 		}
@@ -121,7 +122,7 @@ func (e *Functions) UpdateFunctionConfiguration(ctx context.Context, cmd functio
 
 func (sh *Shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 	cmd.ReadyAt = sh.readyAt()
-	f, v, err := sh.Functions.Update(sh.Time(), cmd, &sh.Batch)
+	f, v, err := sh.Functions.Update(clock.Time(sh.Now()), cmd, &sh.Batch)
 	if err != nil {
 		return FunctionInfo{}, err
 	}
@@ -167,14 +168,14 @@ func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Cod
 
 // readyAt is when a change that begins now is complete.
 func (sh *Shard) readyAt() time.Time {
-	return sh.Time().Add(sh.engine.options.Updates)
+	return clock.Time(sh.Now()).Add(sh.engine.options.Updates)
 }
 
 // completeAtOnce finishes, where changes take no time, what the command under way has
 // begun: a caller that has its answer can rely on it.
 func (sh *Shard) completeAtOnce() {
 	if sh.engine.options.Updates == 0 {
-		sh.dropUploads(sh.Functions.CompleteChanges(sh.Time(), completionStep, &sh.Batch)...)
+		sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
 	}
 }
 
@@ -183,10 +184,10 @@ const completionStep = 256
 
 // completeFunctions finishes the creations and updates that are due.
 func (sh *Shard) completeFunctions() {
-	if at, ok := sh.Functions.NextCompletion(); !ok || at.After(sh.Time()) {
+	if at, ok := sh.Functions.NextCompletion(); !ok || at.After(clock.Time(sh.Now())) {
 		return
 	}
-	sh.dropUploads(sh.Functions.CompleteChanges(sh.Time(), completionStep, &sh.Batch)...)
+	sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
 	sh.CatalogChanged(sh.Commit(true))
 }
 
@@ -262,7 +263,7 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 				return ErrCodeStorage
 			}
 		}
-		f, v, err := sh.Functions.Publish(sh.Time(), cmd, &sh.Batch)
+		f, v, err := sh.Functions.Publish(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err == nil {
 			info = functionInfo(f, v)
 		}
@@ -487,7 +488,7 @@ func (s sink) Open(dest arn.ARN) (*queues.Queue, error) {
 func (s sink) Arrived(dest arn.ARN, m *message.Message) {
 	if accepted := s.e.options.Accepted; accepted != nil {
 		fn, qualifier, _ := dest.SplitFunction()
-		accepted(fn, qualifier, time.UnixMilli(m.Sent).UTC())
+		accepted(fn, qualifier, clock.Time(m.Sent))
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/functions"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -113,7 +113,7 @@ func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	sh.Mu.Unlock()
 	names := map[string]bool{}
 	prefix := functions.CodePrefix(sh.ID)
-	err := kernel.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
+	err := store.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
 		names[string(key[len(prefix):len(prefix)+8])] = true
 		return true
 	})

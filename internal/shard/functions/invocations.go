@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue"
@@ -114,7 +115,7 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.Accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
-		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, time.UnixMilli(now).UTC()})
+		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, clock.Time(now)})
 	}
 }
 
@@ -181,7 +182,7 @@ func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, erro
 	}
 	ev := &QueuedEvent{
 		Event:    function.Event{ID: m.ID, Trace: m.Trace, Payload: m.Body},
-		Function: fn, Accepted: time.UnixMilli(m.Sent).UTC(), Lease: l,
+		Function: fn, Accepted: clock.Time(m.Sent), Lease: l,
 	}
 	for _, a := range m.Attributes {
 		if a.Name == qualifierName {
@@ -325,7 +326,7 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 	if !ok {
 		return info, nil, function.ErrNotFound.With(fn)
 	}
-	info.Now = sh.Time()
+	info.Now = clock.Time(sh.Now())
 	if qs = sh.eventsOf(f); qs != nil {
 		c := sh.Counts(qs, sh.Now())
 		sh.Commit(false) // seconds that are over are no change of the catalog
@@ -344,7 +345,7 @@ func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInv
 	}
 	cmd.There = func(fn arn.ARN) bool { return there[fn] }
 	err = e.WithCatalog(ctx, cmd.Function, func(sh *Shard) (err error) {
-		c, err = sh.Functions.SetEventInvoke(sh.Time(), cmd, &sh.Batch)
+		c, err = sh.Functions.SetEventInvoke(clock.Time(sh.Now()), cmd, &sh.Batch)
 		return err
 	})
 	return c, err

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // SetMappingWatcher has changed called with each mapping that becomes another one
@@ -26,7 +28,7 @@ func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mappi
 // has its answer can rely on it.
 func (sh *Shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.Updates == 0 {
-		sh.mappings.CompleteChanges(sh.Time(), completionStep, &sh.Batch)
+		sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
 	}
 	sh.tellMapping(a)
 }
@@ -55,7 +57,7 @@ func (e *Functions) CreateMapping(ctx context.Context, m mapping.Mapping) (made 
 		if e.Full() {
 			return kernel.ErrFull
 		}
-		made = *sh.mappings.Create(sh.Time(), sh.readyAt(), m, &sh.Batch)
+		made = *sh.mappings.Create(clock.Time(sh.Now()), sh.readyAt(), m, &sh.Batch)
 		sh.mappingChanged(m.ARN)
 		return nil
 	})
@@ -128,7 +130,7 @@ func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 		return made, err
 	}
 	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
-		return sh.mappings.Update(sh.Time(), sh.readyAt(), cmd, &sh.Batch)
+		return sh.mappings.Update(clock.Time(sh.Now()), sh.readyAt(), cmd, &sh.Batch)
 	})
 }
 
@@ -136,7 +138,7 @@ func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 // ResourceInUse.
 func (e *Functions) DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
 	return e.changeMapping(ctx, a, func(sh *Shard) (*mapping.Mapping, error) {
-		return sh.mappings.Delete(sh.Time(), sh.readyAt(), a, &sh.Batch)
+		return sh.mappings.Delete(clock.Time(sh.Now()), sh.readyAt(), a, &sh.Batch)
 	})
 }
 
@@ -189,10 +191,10 @@ func (e *Functions) Mappings(ctx context.Context) (all []mapping.Mapping, err er
 
 // completeMappings finishes the changes of mappings that are due.
 func (sh *Shard) completeMappings() {
-	if at, ok := sh.mappings.NextCompletion(); !ok || at.After(sh.Time()) {
+	if at, ok := sh.mappings.NextCompletion(); !ok || at.After(clock.Time(sh.Now())) {
 		return
 	}
-	completed := sh.mappings.CompleteChanges(sh.Time(), completionStep, &sh.Batch)
+	completed := sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
 	sh.CatalogChanged(sh.Commit(true))
 	for _, a := range completed {
 		sh.tellMapping(a)
@@ -202,7 +204,7 @@ func (sh *Shard) completeMappings() {
 // loadMappings reads the event-source mappings of the shard.
 func (sh *Shard) loadMappings() error {
 	var failed error
-	err := kernel.Each(sh.engine.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(mapping.Prefix(sh.ID)), func(key, value []byte) bool {
 		failed = sh.mappings.Load(key, value)
 		return failed == nil
 	})

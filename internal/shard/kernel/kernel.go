@@ -13,7 +13,6 @@ package kernel
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"log/slog"
 	"slices"
 	"sync"
@@ -101,7 +100,7 @@ func (e *Kernel) Latest() time.Time {
 	for _, sh := range e.every() {
 		sh.View(func() { latest = max(latest, sh.Meta.Now) })
 	}
-	return time.UnixMilli(latest).UTC()
+	return clock.Time(latest)
 }
 
 // Close lets no further command in, makes everything durable and ends what runs
@@ -268,9 +267,6 @@ func (sh *Shard) runDue() {
 	sh.Arm()
 }
 
-// Time is now as the topics' machine takes it.
-func (sh *Shard) Time() time.Time { return time.UnixMilli(sh.Now()).UTC() }
-
 // nextTimer is when the shard has something to do, in epoch milliseconds; 0 is never.
 func (sh *Shard) nextTimer() (at int64) {
 	for _, m := range sh.modules {
@@ -312,20 +308,6 @@ func (sh *Shard) Readable() {
 	}
 }
 
-// Each walks a span until f returns false.
-func Each(r store.Reader, span keyspace.Span, f func(key, value []byte) bool) error {
-	it, err := r.Iter(span.Lower, span.Upper)
-	if err != nil {
-		return err
-	}
-	for it.Next() {
-		if !f(it.Key(), it.Value()) {
-			break
-		}
-	}
-	return it.Close()
-}
-
 // ReadRecord reads a record that an earlier command of the shard has written.
 func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
 	if value, ok, err := e.Store.Get(nil, key); err != nil || ok {
@@ -333,19 +315,4 @@ func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
 	}
 	e.Journal.Flush()
 	return e.Store.Get(nil, key)
-}
-
-// AppendText appends a text behind its length, as a varint.
-func AppendText(buf []byte, s string) []byte {
-	buf = binary.AppendUvarint(buf, uint64(len(s)))
-	return append(buf, s...)
-}
-
-// TakeText takes a text that AppendText has written from the beginning of p; rest is what follows.
-func TakeText(p []byte) (s string, rest []byte, ok bool) {
-	n, w := binary.Uvarint(p)
-	if w <= 0 || n > uint64(len(p)-w) {
-		return "", nil, false
-	}
-	return string(p[w : w+int(n)]), p[w+int(n):], true
 }

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A FIFO queue or topic remembers what it accepted for five minutes, whatever
@@ -107,7 +107,7 @@ func (sh *Shard) LoadWindow(life layout.Incarnation, now int64) *dedup.Window {
 		prefix := dedupKey(sh.ID, m, life, dedup.ID{})
 		prefix = prefix[:len(prefix)-len(dedup.ID{})]
 		n := 0
-		err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
+		err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {
 			if n++; n > dedupLoad {
 				w.Unknown(m)
 				return false

@@ -56,6 +56,30 @@ func (e *Faults) SetFault(a arn.ARN, name string) error {
 	return nil
 }
 
+// FaultsInForce are the outages that SetFault asked for, by the names that it takes.
+func (e *Faults) FaultsInForce() map[arn.ARN]string {
+	in := map[arn.ARN]string{}
+	if faults := e.faults.Load(); faults != nil {
+		for resource, kind := range *faults {
+			in[resource] = faultName(kind)
+		}
+	}
+	return in
+}
+
+func faultName(kind fault.Kind) string {
+	switch kind {
+	case fault.Unavailable:
+		return "unavailable"
+	case fault.Throttled:
+		return "throttled"
+	case fault.AccessDenied:
+		return "denied"
+	default:
+		return "internal"
+	}
+}
+
 // Injected is the outage of a queue or function, or of its service, that SetFault
 // asked for, if any.
 func (e *Faults) Injected(a arn.ARN) error {

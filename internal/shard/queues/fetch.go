@@ -5,7 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Do runs a command on a queue, as part of the command under way of the shard: what
@@ -60,7 +60,7 @@ func (r *atOnce) Get(key []byte) ([]byte, bool, error) { return r.engine.Store.G
 
 // Scan walks a span until f returns false.
 func (r *atOnce) Scan(span layout.Span, f func(key, value []byte) bool) error {
-	return kernel.Each(r.engine.Store, span, f)
+	return store.Each(r.engine.Store, span, f)
 }
 
 // Flush appends what was written, with the queue's counters, so that the store shows

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
@@ -119,7 +119,7 @@ func CommonValues(key string, resource arn.ARN, now int64) []string {
 	case "aws:requestedregion":
 		return []string{resource.Region}
 	case "aws:currenttime":
-		return []string{time.UnixMilli(now).UTC().Format("2006-01-02T15:04:05Z")}
+		return []string{clock.Time(now).Format("2006-01-02T15:04:05Z")}
 	case "aws:epochtime":
 		return []string{strconv.FormatInt(now/1000, 10)}
 	default:

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sorted"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Options are what the module is made of.
@@ -102,7 +103,7 @@ func (m module) Load() error {
 		}
 	}
 	sh.Counters = map[layout.Incarnation][]byte{}
-	err := kernel.Each(sh.engine.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, layout.AllCounters(sh.ID), func(key, value []byte) bool {
 		sh.Counters[layout.CountersIncarnation(key)] = bytes.Clone(value)
 		return true
 	})

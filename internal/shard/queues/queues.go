@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -22,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // deletionCooldown is how long after its deletion a queue cannot be created again.
@@ -218,7 +220,7 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 		sh.Commit(false) // leases that ran out are no change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
-			Created: time.UnixMilli(qs.Record.Created).UTC(), Modified: time.UnixMilli(qs.Record.Modified).UTC(),
+			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),
 			Counts: counts,
 		}
 		counted = sh.Log.Last()
@@ -343,7 +345,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 func (sh *Shard) loadQueues() error {
 	var failed error
 	prefix := catalogPrefix(sh.ID, "", "")[:3]
-	err := kernel.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(prefix), func(key, value []byte) bool {
 		parts := bytes.SplitN(key[3:], []byte{0}, 3)
 		if len(parts) != 3 {
 			failed = fmt.Errorf("a queue has the unreadable key %q", key)

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A message that a queue got of a subscription may be without its signature
@@ -25,7 +26,7 @@ func New(k *kernel.Kernel) *Keys { return &Keys{k} }
 // SigningKeys are all keys that PutSigningKey was given, by their ids.
 func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
-	err := kernel.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
+	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
 		if len(key) == len(signingPrefix)+len(id) {
 			copy(id[:], key[len(signingPrefix):])

@@ -4,9 +4,10 @@ import (
 	"encoding/binary"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -86,7 +87,7 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
 		s := sh.stream(t)
-		err := kernel.Each(sh.Engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
+		err := store.Each(sh.Engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
 			s.oldest = archivePlaceOf(key).sent
 			return false
 		})
@@ -110,7 +111,7 @@ func (sh *Shard) sweepArchives() {
 	shortened := 0
 	for t := range sh.Topics.Archives() {
 		s := sh.stream(t)
-		begins, _ := t.ArchiveBegins(sh.Time())
+		begins, _ := t.ArchiveBegins(clock.Time(sh.Now()))
 		cutoff := begins.UnixMilli()
 		switch {
 		case s.oldest == 0:
@@ -134,7 +135,7 @@ func (sh *Shard) shorten(s *stream, cutoff int64) {
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0
-	err := kernel.Each(sh.Engine.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+	err := store.Each(sh.Engine.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
 		s.oldest = archivePlaceOf(key).sent
 		return false
 	})

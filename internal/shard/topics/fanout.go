@@ -11,8 +11,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -211,11 +213,11 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 // encode writes the fan-out as a message's record behind what that has no
 // place for.
 func (f *Fanout) encode() []byte {
-	buf := kernel.AppendText(nil, f.Cursor)
+	buf := mutation.AppendText(nil, f.Cursor)
 	buf = binary.AppendUvarint(buf, f.incarnation)
 	buf = binary.AppendUvarint(buf, uint64(len(f.P.Bodies)))
 	for _, protocol := range slices.Sorted(maps.Keys(f.P.Bodies)) {
-		buf = kernel.AppendText(kernel.AppendText(buf, protocol), f.P.Bodies[protocol])
+		buf = mutation.AppendText(mutation.AppendText(buf, protocol), f.P.Bodies[protocol])
 	}
 	m := f.stored()
 	return m.AppendRecord(buf)
@@ -225,7 +227,7 @@ func (f *Fanout) encode() []byte {
 func DecodeFanout(p []byte) (*Fanout, error) {
 	f := &Fanout{}
 	var ok bool
-	if f.Cursor, p, ok = kernel.TakeText(p); !ok {
+	if f.Cursor, p, ok = mutation.TakeText(p); !ok {
 		return nil, message.ErrCorrupt
 	}
 	var w int
@@ -240,10 +242,10 @@ func DecodeFanout(p []byte) (*Fanout, error) {
 	p = p[w:]
 	for range n {
 		var protocol, body string
-		if protocol, p, ok = kernel.TakeText(p); !ok {
+		if protocol, p, ok = mutation.TakeText(p); !ok {
 			return nil, message.ErrCorrupt
 		}
-		if body, p, ok = kernel.TakeText(p); !ok {
+		if body, p, ok = mutation.TakeText(p); !ok {
 			return nil, message.ErrCorrupt
 		}
 		if f.P.Bodies == nil {
@@ -269,7 +271,7 @@ func DecodeFanout(p []byte) (*Fanout, error) {
 // loadFanouts finds the publications that were being spread when the process before ended.
 func (sh *Shard) loadFanouts() error {
 	var failed error
-	err := kernel.Each(sh.Engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.Engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
 		var f *Fanout
 		if f, failed = DecodeFanout(value); failed == nil {
 			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -49,7 +50,7 @@ func (sh *Shard) publishedEvent(f *Fanout, done bool) *Published {
 		return nil
 	}
 	p := &Published{
-		Topic: f.Topic, ID: f.P.ID, At: time.UnixMilli(f.sent).UTC(), Size: f.published(),
+		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.sent), Size: f.published(),
 		Delivered: f.Delivered, Direct: f.direct, Feedback: f.feedback,
 	}
 	if done {

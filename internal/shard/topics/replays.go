@@ -12,11 +12,12 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -198,14 +199,14 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 	sh.Readable()
 	t := sub.Topic()
 	inc := layout.Incarnation(t.Incarnation)
-	if begins, _ := t.ArchiveBegins(sh.Time()); r.next.sent < begins.UnixMilli() {
+	if begins, _ := t.ArchiveBegins(clock.Time(sh.Now())); r.next.sent < begins.UnixMilli() {
 		r.next = archivePlace{sent: begins.UnixMilli()}
 	}
 	span := keyspace.Prefix(archivePrefix(sh.ID, inc))
 	span.Lower = archiveKey(sh.ID, inc, r.next)
 	n, size, over := 0, 0, true
 	var failed error
-	err := kernel.Each(sh.Engine.Store, span, func(key, value []byte) bool {
+	err := store.Each(sh.Engine.Store, span, func(key, value []byte) bool {
 		at := archivePlaceOf(key)
 		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
 			return false

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -58,7 +58,7 @@ func streamKey(shard uint16, inc layout.Incarnation) []byte {
 // loadStreams reads what stands of FIFO topics beside their records.
 func (sh *Shard) loadStreams() error {
 	var failed error
-	err := kernel.Each(sh.Engine.Store, keyspace.Prefix(streamPrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.Engine.Store, keyspace.Prefix(streamPrefix(sh.ID)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false

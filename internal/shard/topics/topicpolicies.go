@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/topic"
@@ -154,6 +155,6 @@ func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc s
 		if err != nil {
 			return topic.InAttribute(err)
 		}
-		return sh.Topics.SetTopicAttribute(sh.Time(), t, topicPolicy, after, &sh.Batch)
+		return sh.Topics.SetTopicAttribute(clock.Time(sh.Now()), t, topicPolicy, after, &sh.Batch)
 	})
 }

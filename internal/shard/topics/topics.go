@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -19,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -43,7 +45,7 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 			return topic.InAttributes(err)
 		}
 		cmd.Incarnation = sh.Meta.Incarnation + 1
-		t, err := sh.Topics.CreateTopic(sh.Time(), cmd, &sh.Batch)
+		t, err := sh.Topics.CreateTopic(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err == nil && !there && t.Incarnation != 0 {
 			sh.Meta.Incarnation++
 		}
@@ -91,7 +93,7 @@ const ExpiryStep = 256
 // removeExpired removes subscriptions that were not confirmed in time, and what is
 // left of those that were not restored.
 func (sh *Shard) removeExpired() {
-	gone := sh.Topics.RemoveExpired(sh.Time(), ExpiryStep, &sh.Batch)
+	gone := sh.Topics.RemoveExpired(clock.Time(sh.Now()), ExpiryStep, &sh.Batch)
 	if len(gone) == 0 {
 		return
 	}
@@ -133,7 +135,7 @@ func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 			return topic.ErrNoTopic
 		}
 		attributes = found.Attributes()
-		if begins, ok := found.ArchiveBegins(sh.Time()); ok {
+		if begins, ok := found.ArchiveBegins(clock.Time(sh.Now())); ok {
 			attributes["BeginningArchiveTime"] = begins.Format("2006-01-02T15:04:05.000Z")
 		}
 		return nil
@@ -155,7 +157,7 @@ func (e *Topics) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value s
 		if ok {
 			before = found.Retention
 		}
-		if err := sh.Topics.SetTopicAttribute(sh.Time(), t, name, value, &sh.Batch); err != nil {
+		if err := sh.Topics.SetTopicAttribute(clock.Time(sh.Now()), t, name, value, &sh.Batch); err != nil {
 			return err
 		}
 		if found.Retention != before {
@@ -176,7 +178,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		}
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
 		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)
-		done, err := sh.Topics.Subscribe(sh.Time(), cmd, &sh.Batch)
+		done, err := sh.Topics.Subscribe(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil {
 			return err
 		}
@@ -245,7 +247,7 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 	}
 	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
-		done, err := sh.Topics.ConfirmSubscription(sh.Time(), cmd, &sh.Batch)
+		done, err := sh.Topics.ConfirmSubscription(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if err != nil {
 			return err
 		}
@@ -282,7 +284,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 		cmd.Incarnation = sh.Meta.Incarnation + 1
 		t, _, _ := cmd.Subscription.SplitSubscription()
 		cmd.Token = sh.Topics.Token(t, cmd.Token)
-		done, err := sh.Topics.Unsubscribe(sh.Time(), cmd, &sh.Batch)
+		done, err := sh.Topics.Unsubscribe(clock.Time(sh.Now()), cmd, &sh.Batch)
 		if done.Subscription != nil {
 			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
@@ -318,7 +320,7 @@ func (e *Topics) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name
 	draft := topic.Draft(map[string]string{name: value})
 	return e.withSubscription(ctx, sub, func(sh *Shard) error {
 		t, _, _ := sub.SplitSubscription()
-		err := sh.Topics.SetSubscriptionAttribute(sh.Time(), sh.order(t), sub, name, value, draft, &sh.Batch)
+		err := sh.Topics.SetSubscriptionAttribute(clock.Time(sh.Now()), sh.order(t), sub, name, value, draft, &sh.Batch)
 		if found, ok := sh.Topics.Subscription(sub); err == nil && ok && name == "ReplayPolicy" {
 			sh.replayChanged(found)
 		}
@@ -373,7 +375,7 @@ func copies(page []*topic.Subscription) []topic.Subscription {
 func (sh *Shard) loadTopics() error {
 	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
 		var failed error
-		err := kernel.Each(sh.Engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
+		err := store.Each(sh.Engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
 			failed = sh.Topics.Load(key, value)
 			return failed == nil
 		})

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A move task carries the messages of a dead-letter queue to another queue, or
@@ -120,7 +121,7 @@ func (sh *Shard) WriteMove(t *RunningMove) {
 // loadMoves reads the tasks of the shard's queues.
 func (sh *Shard) loadMoves() error {
 	var failed error
-	err := kernel.Each(sh.engine.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
 		t := &RunningMove{Number: layout.KeySequence(key)}
 		var parts [3]string
 		rest := string(key[3 : len(key)-8])
@@ -255,7 +256,7 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 			tasks = append(tasks, MoveTask{
 				MoveTaskSpec: MoveTaskSpec{ID: t.ID, Source: source, Destination: t.To, Rate: t.Rate},
 				Status:       t.Status, Moved: t.Moved, ToMove: t.ToMove,
-				Started: time.UnixMilli(t.Started).UTC(), Reason: t.Reason,
+				Started: clock.Time(t.Started), Reason: t.Reason,
 			})
 		}
 		return nil

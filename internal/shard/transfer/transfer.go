@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
 )
 
 // A transfer carries a message from one queue to another, which may belong to
@@ -382,7 +383,7 @@ type module struct {
 func (m module) Load() error {
 	sh := m.sh
 	sh.Accepted = map[TransferID]struct{}{}
-	err := kernel.Each(sh.engine.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
 		sh.Accepted[decodeTransferKey(key)] = struct{}{}
 		return true
 	})

@@ -1,0 +1,315 @@
+package sigv4
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// basicForm is ISO 8601's basic form, which dates are signed in.
+const basicForm = "20060102T150405Z"
+
+const terminator = "aws4_request"
+
+// The parameters of a presigned request.
+const (
+	paramAlgorithm = "X-Amz-Algorithm"
+	paramSignature = "X-Amz-Signature"
+	paramToken     = "X-Amz-Security-Token"
+)
+
+// claims are what a request says of its own signature.
+type claims struct {
+	presigned  bool
+	algorithm  string
+	credential string
+	headers    string // the names of those that are signed, as they are listed
+	signature  string
+	date       string // as it was sent
+	token      string
+	expires    string // as it was sent; empty: not presigned, or it does not say
+
+	at    time.Time
+	scope Scope
+}
+
+// read finds the claims where the request has them.
+func (c *claims) read(r *Request) error {
+	authorization := r.Header["Authorization"]
+	inQuery := r.Query != "" && presigned(r.Query)
+	switch {
+	case len(authorization) > 0 && inQuery:
+		return errBoth
+	case inQuery:
+		return c.readQuery(r)
+	case len(authorization) == 0 || !strings.HasPrefix(strings.TrimLeft(authorization[0], " "), "AWS4-"):
+		return errMissing
+	case len(authorization) > 1:
+		return incomplete("The request has more than one Authorization header.")
+	default:
+		return c.readHeader(r, authorization[0])
+	}
+}
+
+func (c *claims) readHeader(r *Request, header string) error {
+	rest := strings.TrimLeft(header, " ")
+	c.algorithm, rest, _ = strings.Cut(rest, " ")
+	for rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, ",")
+		if part = strings.Trim(part, " \t"); part == "" {
+			continue
+		}
+		key, value, pair := strings.Cut(part, "=")
+		if !pair {
+			return incomplete("'" + printable(key) + "' not a valid key=value pair (missing equal-sign) in Authorization header" + hashed(header))
+		}
+		var place *string
+		switch key {
+		case "Credential":
+			place = &c.credential
+		case "SignedHeaders":
+			place = &c.headers
+		case "Signature":
+			place = &c.signature
+		default:
+			continue
+		}
+		if *place != "" {
+			return incomplete("Authorization header has '" + key + "' more than once" + hashed(header))
+		}
+		*place = value
+	}
+	var lacks strings.Builder
+	for _, part := range [...]struct{ name, value string }{{"Credential", c.credential}, {"Signature", c.signature}, {"SignedHeaders", c.headers}} {
+		if part.value == "" {
+			lacks.WriteString("Authorization header requires '" + part.name + "' parameter. ")
+		}
+	}
+	dates := r.Header["X-Amz-Date"]
+	if len(dates) == 0 {
+		dates = r.Header["Date"]
+	}
+	if len(dates) == 0 || dates[0] == "" {
+		lacks.WriteString("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ")
+	}
+	if lacks.Len() > 0 {
+		return incomplete(strings.TrimRight(lacks.String(), " ") + hashed(header))
+	}
+	if len(dates) > 1 {
+		return incomplete("The request has more than one date.")
+	}
+	c.date = dates[0]
+	return c.readToken(r.Header[paramToken])
+}
+
+func (c *claims) readToken(tokens []string) error {
+	if len(tokens) > 1 {
+		return incomplete("The request has more than one session token.")
+	}
+	if len(tokens) == 1 {
+		c.token = tokens[0]
+	}
+	return nil
+}
+
+// hashed is how AWS tells which header it is about, without repeating it.
+func hashed(header string) string {
+	sum := sha256.Sum256([]byte(header))
+	return " (Hashed with SHA-256 and encoded with Base64) Authorization=" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// presigned reports that a query has one of the parameters by which a presigned
+// request is known.
+func presigned(query string) bool {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		switch unescape(name) {
+		case paramAlgorithm, paramSignature, "X-Amz-Credential":
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) readQuery(r *Request) error {
+	c.presigned = true
+	parameters := [...]struct {
+		name  string
+		place *string
+	}{
+		{paramAlgorithm, &c.algorithm},
+		{"X-Amz-Credential", &c.credential},
+		{paramSignature, &c.signature},
+		{"X-Amz-SignedHeaders", &c.headers},
+		{"X-Amz-Date", &c.date},
+		{"X-Amz-Expires", &c.expires},
+		{paramToken, &c.token},
+	}
+	for pair := range strings.SplitSeq(r.Query, "&") {
+		sent, value, _ := strings.Cut(pair, "=")
+		name := unescape(sent)
+		for _, p := range parameters {
+			if p.name != name {
+				continue
+			}
+			value = unescape(value)
+			if *p.place != "" && *p.place != value {
+				return incomplete("AWS query-string parameters must not include '" + p.name + "' more than once. Re-examine the query-string parameters.")
+			}
+			*p.place = value
+		}
+	}
+	var lacks strings.Builder
+	for _, p := range parameters[:5] {
+		if *p.place == "" {
+			lacks.WriteString("AWS query-string parameters must include '" + p.name + "'. ")
+		}
+	}
+	if lacks.Len() > 0 {
+		return incomplete(lacks.String() + "Re-examine the query-string parameters.")
+	}
+	if c.token == "" {
+		return c.readToken(r.Header[paramToken])
+	}
+	return nil
+}
+
+// check makes the checks of the claims themselves, in AWS's order. now is the system's.
+func (c *claims) check(r *Request, now time.Time) error {
+	var ok bool
+	if c.at, ok = parseDate(c.date, c.presigned); !ok {
+		return incomplete("Date must be in ISO-8601 'basic format'. Got '" + printable(c.date) + "'. See http://en.wikipedia.org/wiki/ISO_8601")
+	}
+	if err := c.checkAge(now); err != nil {
+		return err
+	}
+	if !c.signs("host") && !c.signs(":authority") {
+		return errHost
+	}
+	if c.algorithm != Algorithm {
+		return incomplete("Unsupported AWS 'algorithm': '" + printable(c.algorithm) + "' (only " + Algorithm + " for now). ")
+	}
+	return c.checkScope(r)
+}
+
+// parseDate reads a date in the basic form, or, in a header, as HTTP has it.
+func parseDate(s string, presigned bool) (time.Time, bool) {
+	if t, err := time.Parse(basicForm, s); err == nil && len(s) == len(basicForm) {
+		return t, true
+	}
+	if presigned {
+		return time.Time{}, false
+	}
+	t, err := http.ParseTime(s)
+	return t, err == nil
+}
+
+func (c *claims) checkAge(now time.Time) error {
+	now = now.UTC().Truncate(time.Second)
+	lasts := Skew
+	if c.expires != "" {
+		seconds, err := strconv.ParseUint(c.expires, 10, 32)
+		if err != nil {
+			return incomplete("X-Amz-Expires should be a number")
+		}
+		if lasts = time.Duration(seconds) * time.Second; lasts > MaxExpires {
+			return incomplete("X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
+		}
+	}
+	sent := c.at.Format(basicForm)
+	if least := now.Add(-lasts); c.at.Before(least) {
+		return mismatch("Signature expired: " + sent + " is now earlier than " + least.Format(basicForm) + " (" + now.Format(basicForm) + " - " + span(lasts) + ")")
+	}
+	if most := now.Add(Skew); c.at.After(most) {
+		return mismatch("Signature not yet current: " + sent + " is still later than " + most.Format(basicForm) + " (" + now.Format(basicForm) + " + " + span(Skew) + ")")
+	}
+	return nil
+}
+
+// span writes a duration as AWS does: in minutes, if they are whole.
+func span(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return strconv.Itoa(int(d/time.Minute)) + " min."
+	}
+	return strconv.Itoa(int(d/time.Second)) + " sec."
+}
+
+// signs reports that a header is among those that are signed.
+func (c *claims) signs(name string) bool {
+	for signed := range strings.SplitSeq(c.headers, ";") {
+		if strings.EqualFold(signed, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) checkScope(r *Request) error {
+	rest := c.credential
+	var parts [5]string
+	for i := range parts {
+		var more bool
+		parts[i], rest, more = strings.Cut(rest, "/")
+		if parts[i] == "" || more != (i < len(parts)-1) {
+			return incomplete("Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '" + printable(c.credential) + "'")
+		}
+	}
+	c.scope = Scope{AccessKey: parts[0], Date: parts[1], Region: parts[2], Service: parts[3]}
+	var wrong strings.Builder
+	if !r.servesRegion(c.scope.Region) {
+		wrong.WriteString("Credential should be scoped to a valid region, not '" + printable(c.scope.Region) + "'. ")
+	}
+	if r.Service != "" && r.Service != c.scope.Service {
+		wrong.WriteString("Credential should be scoped to correct service: '" + r.Service + "'. ")
+	}
+	if parts[4] != terminator {
+		wrong.WriteString("Credential should be scoped with a valid terminator: '" + terminator + "', not '" + printable(parts[4]) + "'. ")
+	}
+	sent := c.at.Format(basicForm)
+	if day := sent[:len("20060102")]; day != c.scope.Date {
+		wrong.WriteString("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '" +
+			printable(c.scope.Date) + "' != '" + day + "', from '" + sent + "'. ")
+	}
+	if wrong.Len() > 0 {
+		return mismatch(wrong.String())
+	}
+	return nil
+}
+
+func (r *Request) servesRegion(region string) bool {
+	if r.Region != "" {
+		return region == r.Region
+	}
+	return region == r.Default || isRegion(region)
+}
+
+// isRegion reports whether s has the form of a region's name: us-gov-west-1.
+func isRegion(s string) bool {
+	const longest = 32
+	if len(s) > longest || strings.Count(s, "-") < 2 || s[len(s)-1]-'0' > 9 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c-'a' > 25 && c-'0' > 9 && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// unescape decodes a name or a value of a query; what cannot be decoded stands for
+// itself.
+func unescape(s string) string {
+	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
+		return s
+	}
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}

@@ -103,7 +103,6 @@ const (
 	InvalidInput            // a member's value does not go with what there is
 	PolicyNotAttachable     // to what it should be attached to
 	PackedPolicyTooLarge    // a session's policies and tags
-	ExpiredToken            // the session, or the token that it was to be made of
 	InvalidIdentityToken    // an identity provider's token
 	IDPRejectedClaim        // and what it says
 	IDPCommunicationError   // the identity provider does not answer

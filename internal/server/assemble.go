@@ -161,7 +161,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
-	identities := identity.New(k, identity.Options{})
+	identities := identity.New(k, identity.Options{Clock: deps.Clock})
+	if deps.Keys == nil {
+		deps.Keys = identities.Credential
+	}
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -251,15 +254,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
-			wire.IAM(iam.New(iam.Options{Engine: identities, Caller: callerOf(identities)}).Operations()...),
-			wire.STS(sts.New(sts.Options{Engine: identities, Caller: callerOf(identities), Clock: clock.System}).Operations()...),
+			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
+			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: authentic(deps),
-		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Authentic: authentic(deps), Known: identities.Known,
+		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 

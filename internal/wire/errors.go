@@ -65,7 +65,7 @@ var elsewhere = []fault.Kind{
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
 	fault.NoSuchEntity, fault.EntityAlreadyExists, fault.DeleteConflict, fault.MalformedPolicyDocument, fault.InvalidInput,
-	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.ExpiredToken, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
+	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
 	fault.IDPCommunicationError,
 }
 

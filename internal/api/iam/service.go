@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
-	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
@@ -32,21 +31,14 @@ type Engine interface {
 	AccountOfKey(id string) (string, bool)
 }
 
-// Options are what a Service is made of. Every field is needed.
-type Options struct {
-	Engine Engine
-	// Caller is who makes a call.
-	Caller func(call *api.Call) *caller.Caller
-}
+// Options are what a Service is made of.
+type Options struct{ Engine Engine }
 
 // Service answers the operations of IAM.
-type Service struct {
-	engine Engine
-	caller func(call *api.Call) *caller.Caller
-}
+type Service struct{ engine Engine }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{engine: o.Engine, caller: o.Caller} }
+func New(o Options) *Service { return &Service{engine: o.Engine} }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {

@@ -110,14 +110,14 @@ func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if name != nil {
 		return *name, checkName("userName", *name, maxName)
 	}
-	if c := s.caller(call); c.Kind == caller.User {
+	if c := call.Caller; c.Kind == caller.User {
 		return c.Name, nil
 	}
 	return "", invalid("Must specify userName when calling with non-User credentials")
 }
 
 func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput) (*UserOutput, error) {
-	if c := s.caller(call); in.UserName == nil && c.Kind == caller.Root {
+	if c := call.Caller; in.UserName == nil && c.Kind == caller.Root {
 		return &UserOutput{&User{Path: "/", UserName: "root", UserId: call.Account, Arn: c.ARN, CreateDate: api.TimeOf(call.Time)}}, nil
 	}
 	name, err := s.userName(call, in.UserName)

@@ -1,9 +1,6 @@
 package refusal
 
-import (
-	"godwit.dev/godwit/internal/iam"
-	"godwit.dev/godwit/internal/shard/identity"
-)
+import "godwit.dev/godwit/internal/iam"
 
 var iams = sentences{
 	iam.ErrQuota:      "Cannot exceed quota for %s: %d",
@@ -42,7 +39,4 @@ var iams = sentences{
 	iam.ErrDefaultVersion: "Cannot delete the default version of a policy.",
 	iam.ErrAWSManaged:     "Cannot change a policy that AWS manages.",
 	iam.ErrDocument:       "%s",
-
-	identity.ErrToken:        "The security token included in the request is invalid.",
-	identity.ErrTokenExpired: "The security token included in the request is expired",
 }

@@ -176,7 +176,7 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {
 		return nil, err
 	}
-	c := s.caller(call)
+	c := call.Caller
 	role := s.engine.RoleOf(*in.RoleArn)
 	if role == nil {
 		return nil, denied(c, *in.RoleArn)

@@ -28,21 +28,18 @@ type Engine interface {
 // Options are what a Service is made of. Every field is needed.
 type Options struct {
 	Engine Engine
-	// Caller is who makes a call.
-	Caller func(call *api.Call) *caller.Caller
-	// Clock is what sessions begin by: the machine's.
+	// Clock is what sessions begin by.
 	Clock clock.Clock
 }
 
 // Service answers the operations of STS.
 type Service struct {
 	engine Engine
-	caller func(call *api.Call) *caller.Caller
 	clock  clock.Clock
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{engine: o.Engine, caller: o.Caller, clock: o.Clock} }
+func New(o Options) *Service { return &Service{engine: o.Engine, clock: o.Clock} }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
@@ -71,7 +68,7 @@ func constraint(value, member, rule string) error {
 }
 
 func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCallerIdentityInput) (*GetCallerIdentityOutput, error) {
-	c := s.caller(call)
+	c := call.Caller
 	return &GetCallerIdentityOutput{UserId: c.ID, Account: c.Account, Arn: c.ARN}, nil
 }
 
@@ -130,7 +127,7 @@ func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSess
 	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {
 		return nil, err
 	}
-	c := s.caller(call)
+	c := call.Caller
 	session := &identity.Session{Kind: c.Kind, Account: c.Account}
 	switch {
 	case c.Kind == caller.Root:
@@ -168,7 +165,7 @@ func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetF
 	if err != nil {
 		return nil, err
 	}
-	c := s.caller(call)
+	c := call.Caller
 	if !c.Issued.IsZero() {
 		return nil, fault.New(fault.AccessDenied, "Cannot call GetFederationToken with session credentials")
 	}

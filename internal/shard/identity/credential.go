@@ -5,51 +5,73 @@ import (
 	"encoding/base64"
 	"maps"
 	"strings"
-	"time"
 
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/sigv4"
 )
 
-// Credential is what an access key stands for.
-type Credential struct {
-	Secret   Secret
-	Caller   *caller.Caller
-	Expires  time.Time // of a session; else zero
-	Revision uint64    // another one means that anything may be otherwise
-}
+// maxCredentials is how many credentials are kept as they are asked for.
+const maxCredentials = 65_536
 
 // Credential finds what an access key stands for, with the token that came with it. It
-// fails with ErrToken for a key that is not known or not active, a token that is missing,
-// not the key's or not needed, and for what was deleted since; it is the caller who looks
-// at Expires.
-func (m *Module) Credential(accessKey, token string) (Credential, error) {
+// fails with sigv4.ErrUnknownKey for a key that nobody has or that is not active, also
+// since its user or role was deleted, and with sigv4.ErrToken for a token that is not the
+// key's; it is the caller who looks at Expires.
+func (m *Module) Credential(accessKey, token string) (sigv4.Credential, error) {
 	if token != "" {
 		s, err := m.openToken(accessKey, token)
 		if err != nil {
-			return Credential{}, err
+			return sigv4.Credential{}, err
 		}
-		return Credential{s.Secret, s.caller, s.Expires, s.revision}, nil
+		return sigv4.Credential{Secret: string(s.Secret), Caller: s.caller, Expires: s.Expires}, nil
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if c, ok := m.credentials.Load(accessKey); ok {
+		return c.(sigv4.Credential), nil
+	}
 	a := m.accounts[m.owners[accessKey]]
 	if a == nil {
-		return Credential{}, ErrToken
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
 	}
 	k := a.Key(accessKey)
 	if k == nil || !k.Active {
-		return Credential{}, ErrToken
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
 	}
 	u := a.ByID(k.User)
 	if u == nil {
-		return Credential{}, ErrToken
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
 	}
 	secret, err := m.open(k.ID, k.Secret)
 	if err != nil {
-		return Credential{}, err
+		return sigv4.Credential{}, err
 	}
-	return Credential{Secret(secret), userCaller(u, k.ID), time.Time{}, m.revision.Load()}, nil
+	c := sigv4.Credential{Secret: string(secret), Caller: userCaller(u, k.ID)}
+	if m.kept.Add(1) > maxCredentials {
+		m.forgetCredentials()
+	}
+	m.credentials.Store(k.ID, c) // a change of identities waits for the lock, and drops it
+	return c, nil
+}
+
+// forgetCredentials drops the credentials that are kept.
+func (m *Module) forgetCredentials() {
+	m.credentials.Clear()
+	m.kept.Store(0)
+}
+
+// Known is who an access key and its token stand for, as far as anybody was given them;
+// nil if nobody was. It does not look at a session's end.
+func (m *Module) Known(accessKey, token string) *caller.Caller {
+	if len(accessKey) != 20 || accessKey[0] != 'A' { // which is none of ours
+		return nil
+	}
+	c, err := m.Credential(accessKey, token)
+	if err != nil {
+		return nil
+	}
+	return c.Caller
 }
 
 // Revision counts the changes of identities.
@@ -72,21 +94,21 @@ func RoleSessionARN(account, role, session string) string {
 	return "arn:aws:sts::" + account + ":assumed-role/" + role + "/" + session
 }
 
-// callerOf is who a session's requests come from. It fails with ErrToken once its role or
+// callerOf is who a session's requests come from. It fails with sigv4.ErrUnknownKey once its role or
 // user is gone.
 func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	var of *iam.Entity
 	if s.Of != "" {
 		m.peek(s.Account, func(a *iam.Account) { of = a.ByID(s.Of) })
 		if of == nil {
-			return nil, ErrToken
+			return nil, sigv4.ErrUnknownKey
 		}
 	}
 	var c *caller.Caller
 	switch {
 	case s.Kind == caller.Session:
 		if of == nil || of.Kind != iam.Role {
-			return nil, ErrToken
+			return nil, sigv4.ErrUnknownKey
 		}
 		c = &caller.Caller{
 			Account: s.Account, ARN: RoleSessionARN(s.Account, of.Name, s.Name), ID: of.ID + ":" + s.Name, Name: s.Name,

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Sealer keeps secrets: what it has sealed it opens in the same context only.
@@ -34,8 +35,7 @@ type Sealer interface {
 type Options struct {
 	// Sealer seals the secrets that the store has. Nil: they are there in clear.
 	Sealer Sealer
-	// Clock is what sessions begin and end by: the machine's, also where that of the
-	// domain is virtual. Nil: clock.System.
+	// Clock is what the latest use of anything is noted by. Nil: clock.System.
 	Clock clock.Clock
 }
 
@@ -57,7 +57,10 @@ type Module struct {
 
 	tokens   *tokenKey // nil until it is loaded or made
 	sessions *lru.Cache[string, *session]
-	policies policyCache
+
+	credentials sync.Map     // sigv4.Credential by access keys, of the present revision
+	kept        atomic.Int64 // how many, about
+	policies    policyCache
 }
 
 // Use is the latest use of an access key or a role.
@@ -116,7 +119,7 @@ var errRecord = errors.New("identity: a record cannot be read")
 func (m *Module) Load() error {
 	reader := m.shard.Log.Reader()
 	var bad error
-	err := kernel.Each(reader, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) bool {
+	err := store.Each(reader, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) bool {
 		if bad = m.load(k, value); bad != nil {
 			bad = fmt.Errorf("%q: %w", k, bad)
 		}
@@ -233,6 +236,7 @@ func (m *Module) write(a *iam.Account) {
 	}
 	if len(changes) > 0 {
 		m.revision.Add(1)
+		m.forgetCredentials()
 	}
 }
 
@@ -260,7 +264,7 @@ func (m *Module) run(account string, command func(a *iam.Account, now time.Time)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		a := m.account(account)
-		if err := command(a, m.shard.Time()); err != nil {
+		if err := command(a, clock.Time(m.shard.Now())); err != nil {
 			a.Revert()
 			return err
 		}

@@ -40,7 +40,7 @@ func (m *Module) compile(document string) (*policy.Policy, error) {
 	if p, ok := m.policies.documents.Get(document); ok {
 		return p, nil
 	}
-	p, err := parseIdentity(document)
+	p, err := policy.ParseIdentity(document)
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/caller"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/sigv4"
 )
 
 // The token of a session holds all that there is of it, sealed: the store knows nothing
@@ -107,13 +107,6 @@ type session struct {
 	revision uint64
 }
 
-// ErrToken and ErrTokenExpired refuse a token that is none, or of another key, and one
-// whose time is over.
-var (
-	ErrToken        = fault.NewRule(fault.Unauthenticated, "identity: no such key or token")
-	ErrTokenExpired = fault.NewRule(fault.ExpiredToken, "identity: the token has expired")
-)
-
 // NewSession gives a session its access key, its secret and a token.
 func (m *Module) NewSession(s *Session) (token string, err error) {
 	s.AccessKey = iam.NewID(iam.PrefixTemporaryKey, s.Account, NewRandom())
@@ -134,26 +127,26 @@ func (m *Module) openToken(accessKey, token string) (*session, error) {
 	s, ok := m.sessions.Get(token)
 	if !ok {
 		if len(token) > maxToken {
-			return nil, ErrToken
+			return nil, sigv4.ErrToken
 		}
 		raw, err := base64.StdEncoding.DecodeString(token)
 		if err != nil || len(raw) < 1 || raw[0] != tokenVersion {
-			return nil, ErrToken
+			return nil, sigv4.ErrToken
 		}
 		m.mu.RLock()
 		aead := m.tokens.aead
 		m.mu.RUnlock()
 		text, err := aead.Open(nil, nil, raw[1:], raw[:1])
 		if err != nil {
-			return nil, ErrToken
+			return nil, sigv4.ErrToken
 		}
 		s = &session{}
 		if json.Unmarshal(text, &s.Session) != nil {
-			return nil, ErrToken
+			return nil, sigv4.ErrToken
 		}
 	}
 	if subtle.ConstantTimeCompare([]byte(s.AccessKey), []byte(accessKey)) == 0 {
-		return nil, ErrToken
+		return nil, sigv4.ErrToken
 	}
 	if revision := m.revision.Load(); !ok || s.revision != revision {
 		c, err := m.callerOf(&s.Session)

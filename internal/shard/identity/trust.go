@@ -53,7 +53,7 @@ func (m *Module) TrustOf(role *iam.Entity) (*policy.Policy, error) {
 	if p, ok := m.policies.documents.Get(trustMark + document); ok {
 		return p, nil
 	}
-	p, err := parseTrust(document)
+	p, err := policy.ParseTrust(document)
 	if err == nil {
 		m.policies.documents.Add(trustMark+document, p)
 	}
@@ -76,9 +76,9 @@ func (m *Module) RoleOf(arn string) (role *iam.Entity) {
 // CheckPolicy refuses a document, whose elements were checked, that the evaluator cannot
 // read: an operator or an operand that there is not.
 func CheckPolicy(form iam.Form, document string) error {
-	parse := parseIdentity
+	parse := policy.ParseIdentity
 	if form == iam.Trust {
-		parse = parseTrust
+		parse = policy.ParseTrust
 	}
 	if _, err := parse(document); err != nil {
 		return iam.ErrDocument.With("Syntax errors in policy.")

@@ -23,6 +23,7 @@ var rings = [][]string{
 	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
+	{"authorize"},
 	{"store"},
 	{"journal"},
 	{"shard"},   // 2

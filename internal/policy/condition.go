@@ -12,6 +12,7 @@ import (
 // condition is one operator on one key.
 type condition struct {
 	key      string // in lower case
+	written  string // as the document has it
 	operands []operand
 	// negated conditions hold when no operand matches.
 	negated  bool
@@ -31,7 +32,7 @@ const (
 
 // operand is one value that a policy compares with.
 type operand interface {
-	match(value string, c Context) bool
+	match(value string, r *Request) bool
 }
 
 // operators are the comparisons, by their names in lower case. Each reads one
@@ -70,7 +71,7 @@ var operators = map[string]struct {
 
 // parseConditions reads the object of operators, each with an object of keys.
 func parseConditions(raw json.RawMessage, variables bool) (all []condition, err error) {
-	err = members(raw, func(operator string, keys json.RawMessage) error {
+	_, err = members(raw, func(operator string, keys json.RawMessage) error {
 		base := condition{}
 		name := strings.ToLower(operator)
 		if rest, ok := strings.CutPrefix(name, "forallvalues:"); ok {
@@ -89,9 +90,9 @@ func parseConditions(raw json.RawMessage, variables bool) (all []condition, err 
 			}
 			read, base.negated = o.read, o.negated
 		}
-		return members(keys, func(key string, value json.RawMessage) error {
+		_, err := members(keys, func(key string, value json.RawMessage) error {
 			c := base
-			if c.key = strings.ToLower(key); c.key == "" {
+			if c.key, c.written = strings.ToLower(key), key; key == "" {
 				return malformed("a condition without a key")
 			}
 			values, err := scalars(value)
@@ -108,55 +109,42 @@ func parseConditions(raw json.RawMessage, variables bool) (all []condition, err 
 			all = append(all, c)
 			return nil
 		})
+		return err
 	})
 	return all, err
 }
 
 // holds evaluates the condition.
-func (c *condition) holds(in Context) bool {
-	values := in.Values(c.key)
-	if c.null {
-		return c.matches(strconv.FormatBool(len(values) == 0), in)
-	}
-	if len(values) == 0 {
-		switch c.set {
-		case forAllValues:
-			return true
-		case forAnyValue:
-			return false
-		default:
-			return c.ifExists || c.negated
-		}
-	}
-	switch c.set {
-	case forAllValues:
+func (c *condition) holds(r *Request) bool {
+	values := r.values(c.key)
+	switch {
+	case c.null:
+		return c.matches(strconv.FormatBool(len(values) == 0), r)
+	case len(values) == 0:
+		return c.set == forAllValues || c.set == single && (c.ifExists || c.negated)
+	case c.set == forAllValues:
 		for _, v := range values {
-			if c.matches(v, in) == c.negated {
+			if c.matches(v, r) == c.negated {
 				return false
 			}
 		}
 		return true
-	case forAnyValue:
+	case c.set == forAnyValue:
 		for _, v := range values {
-			if c.matches(v, in) != c.negated {
+			if c.matches(v, r) != c.negated {
 				return true
 			}
 		}
 		return false
 	default:
-		for _, v := range values {
-			if c.matches(v, in) {
-				return !c.negated
-			}
-		}
-		return c.negated
+		return len(values) == 1 && c.matches(values[0], r) != c.negated
 	}
 }
 
 // matches reports whether a value fits any operand.
-func (c *condition) matches(value string, in Context) bool {
+func (c *condition) matches(value string, r *Request) bool {
 	for _, o := range c.operands {
-		if o.match(value, in) {
+		if o.match(value, r) {
 			return true
 		}
 	}
@@ -168,7 +156,7 @@ type textOperand struct {
 	fold    bool
 }
 
-func (o *textOperand) match(value string, c Context) bool { return o.pattern.match(value, o.fold, c) }
+func (o *textOperand) match(value string, r *Request) bool { return o.pattern.match(value, o.fold, r) }
 
 func readText(s string, variables bool) (operand, bool) {
 	return &textOperand{pattern: compile(s, false, variables)}, true
@@ -188,7 +176,7 @@ type arnOperand struct {
 	ok  bool
 }
 
-func (o *arnOperand) match(value string, c Context) bool { return o.ok && o.arn.match(value, c) }
+func (o *arnOperand) match(value string, r *Request) bool { return o.ok && o.arn.match(value, r) }
 
 func readARN(s string, variables bool) (operand, bool) {
 	p, ok := compileARN(s, variables)
@@ -197,8 +185,8 @@ func readARN(s string, variables bool) (operand, bool) {
 
 type boolOperand bool
 
-func (o boolOperand) match(value string, _ Context) bool {
-	return strings.EqualFold(value, strconv.FormatBool(bool(o)))
+func (o boolOperand) match(value string, _ *Request) bool {
+	return strings.EqualFold(value, "true") == bool(o) // what is neither reads as false
 }
 
 func readBool(s string, _ bool) (operand, bool) {
@@ -214,7 +202,7 @@ func readBool(s string, _ bool) (operand, bool) {
 
 type binaryOperand string // the bytes
 
-func (o binaryOperand) match(value string, _ Context) bool {
+func (o binaryOperand) match(value string, _ *Request) bool {
 	b, err := base64.StdEncoding.DecodeString(value)
 	return err == nil && string(b) == string(o)
 }
@@ -224,19 +212,24 @@ func readBinary(s string, _ bool) (operand, bool) {
 	return binaryOperand(b), err == nil
 }
 
+// prefixOperand is a range of addresses; the zero value holds none.
 type prefixOperand netip.Prefix
 
-func (o prefixOperand) match(value string, _ Context) bool {
+func (o prefixOperand) match(value string, _ *Request) bool {
 	a, err := netip.ParseAddr(value)
-	return err == nil && netip.Prefix(o).Contains(a.Unmap())
+	return err == nil && netip.Prefix(o).Contains(a.Unmap().WithZone(""))
 }
 
-// readPrefix reads an address or a range of addresses in CIDR notation.
+// readPrefix reads an address or a range of addresses in CIDR notation. A range of
+// IPv6 with bits set behind its prefix holds no address.
 func readPrefix(s string, _ bool) (operand, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return prefixOperand(netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen())), true
 	}
 	p, err := netip.ParsePrefix(s)
+	if err == nil && p.Addr().Is6() && p != p.Masked() {
+		return prefixOperand{}, true
+	}
 	return prefixOperand(p.Masked()), err == nil
 }
 
@@ -245,7 +238,7 @@ type numberOperand struct {
 	holds  func(comparison int) bool
 }
 
-func (o *numberOperand) match(value string, _ Context) bool {
+func (o *numberOperand) match(value string, _ *Request) bool {
 	n, ok := number(value)
 	return ok && o.holds(compare(n, o.number))
 }
@@ -283,7 +276,7 @@ type dateOperand struct {
 	holds func(comparison int) bool
 }
 
-func (o *dateOperand) match(value string, _ Context) bool {
+func (o *dateOperand) match(value string, _ *Request) bool {
 	at, ok := date(value)
 	return ok && o.holds(at.Compare(o.at))
 }

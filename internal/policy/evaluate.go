@@ -1,5 +1,7 @@
 package policy
 
+import "godwit.dev/godwit/internal/caller"
+
 // Decision is what a policy says about a request.
 type Decision uint8
 
@@ -10,55 +12,108 @@ const (
 	ExplicitDeny // whatever else allows it
 )
 
+// String is the decision in the words of IAM's simulator.
+func (d Decision) String() string {
+	return [...]string{"implicitDeny", "allowed", "explicitDeny"}[d]
+}
+
 // Context gives what is known about a request beyond who, what and on which.
 type Context interface {
 	// Values are those of a condition key, whose name is in lower case as
-	// "aws:sourcearn". None means that the request does not have it.
+	// "aws:sourcearn". None means that the request does not have it. A slice of one
+	// value is valid until the next call.
 	Values(key string) []string
 }
 
-// Request is what is to be decided.
+// Request is what is to be decided. Caller is required.
 type Request struct {
-	Principal Principal
-	Action    string // service:name
-	Resource  string // an ARN
-	Context   Context
+	Caller   *caller.Caller
+	Action   string // service:name
+	Resource string // an ARN, or "*"
+	// Owner is the account of the resource; empty: the caller's.
+	Owner   string
+	Context Context // nil: nothing is known
 }
 
-// Evaluate decides: ExplicitDeny if a statement that applies denies, else Allow
-// if one allows, else ImplicitDeny.
-func (p *Policy) Evaluate(r *Request) Decision {
-	decision := ImplicitDeny
+// values are those of a condition key.
+func (r *Request) values(key string) []string {
+	if r.Context == nil {
+		return nil
+	}
+	return r.Context.Values(key)
+}
+
+// Evaluate decides by this policy alone: ExplicitDeny if a statement that applies
+// denies, else Allow if one allows, else ImplicitDeny.
+func (p *Policy) Evaluate(r *Request) Decision { return p.evaluate(r, false).decision }
+
+// verdict is what one policy, or a list of them, says.
+type verdict struct {
+	decision  Decision
+	statement *Statement // that decided; nil: none did
+	policy    int        // its index in the list
+	form      Form
+}
+
+// evaluate decides by the policy. Of statements that allow, the one counts that names
+// the caller in the strongest form.
+func (p *Policy) evaluate(r *Request, bounded bool) (v verdict) {
+	if p == nil {
+		return v
+	}
 	for _, s := range p.statements {
-		if s.Deny || decision != Allow {
-			switch {
-			case !s.applies(r):
-			case s.Deny:
-				return ExplicitDeny
-			default:
-				decision = Allow
-			}
+		if !s.Deny && v.decision == Allow && (!s.hasPrincipal || v.form.exact()) {
+			continue // nothing stronger can come
+		}
+		form, ok := s.applies(r, bounded)
+		switch {
+		case !ok:
+		case s.Deny:
+			return verdict{decision: ExplicitDeny, statement: s, form: form}
+		case v.decision != Allow || form > v.form:
+			v = verdict{decision: Allow, statement: s, form: form}
 		}
 	}
-	return decision
+	return v
 }
 
-// applies reports whether all elements of a statement hold of a request.
-func (s *Statement) applies(r *Request) bool {
-	if s.principals.names(&r.Principal) == s.NotPrincipal || s.namesAction(r) == s.NotAction || s.namesResource(r) == s.NotResource {
-		return false
+// evaluateAll decides by several policies of one kind.
+func evaluateAll(list []*Policy, r *Request) (v verdict) {
+	for i, p := range list {
+		switch one := p.evaluate(r, false); {
+		case one.decision == ExplicitDeny:
+			one.policy = i
+			return one
+		case one.decision == Allow && v.decision != Allow:
+			v = one
+			v.policy = i
+		}
+	}
+	return v
+}
+
+// applies reports whether all elements of a statement hold of a request, and how it
+// names the caller.
+func (s *Statement) applies(r *Request, bounded bool) (form Form, ok bool) {
+	if s.namesAction(r) == s.NotAction || s.hasResource && s.namesResource(r) == s.NotResource {
+		return NoForm, false
+	}
+	if s.hasPrincipal {
+		if form = s.form(r.Caller, bounded); form == NoForm {
+			return NoForm, false
+		}
 	}
 	for i := range s.conditions {
-		if !s.conditions[i].holds(r.Context) {
-			return false
+		if !s.conditions[i].holds(r) {
+			return NoForm, false
 		}
 	}
-	return true
+	return form, true
 }
 
 func (s *Statement) namesAction(r *Request) bool {
 	for i := range s.actions {
-		if s.actions[i].match(r.Action, true, r.Context) {
+		if s.actions[i].match(r.Action, true, r) {
 			return true
 		}
 	}
@@ -67,11 +122,21 @@ func (s *Statement) namesAction(r *Request) bool {
 
 func (s *Statement) namesResource(r *Request) bool {
 	for i := range s.resources {
-		if s.resources[i].match(r.Resource, r.Context) {
+		if s.resources[i].match(r.Resource, r) {
 			return true
 		}
 	}
 	return false
+}
+
+// Matches calls f with each statement that applies to a request, in their order: what
+// a simulation shows.
+func (p *Policy) Matches(r *Request, f func(*Statement)) {
+	for _, s := range p.statements {
+		if _, ok := s.applies(r, false); ok {
+			f(s)
+		}
+	}
 }
 
 // MatchAction reports whether an action fits a pattern as Action has it.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/policy"
 )
 
@@ -20,7 +21,7 @@ const (
 // delivery is a request that a topic's service makes of a queue.
 func delivery() *policy.Request {
 	return &policy.Request{
-		Principal: policy.Principal{Services: []string{"sns.amazonaws.com"}}, Action: "sqs:SendMessage", Resource: queue,
+		Caller: &caller.Caller{Kind: caller.Service, Services: []string{"sns.amazonaws.com"}}, Action: "sqs:SendMessage", Resource: queue,
 		Context: keys{
 			"aws:sourcearn": {topic}, "aws:sourceaccount": {"111122223333"},
 			"aws:currenttime": {"2026-03-01T12:00:00Z"}, "aws:epochtime": {"1772366400"}, "aws:securetransport": {"true"},
@@ -31,9 +32,10 @@ func delivery() *policy.Request {
 // call is a request of a user in a role.
 func call() *policy.Request {
 	return &policy.Request{
-		Principal: policy.Principal{Account: "444455556666", ARNs: []string{
-			"arn:aws:iam::444455556666:role/reader", "arn:aws:sts::444455556666:assumed-role/reader/anna",
-		}},
+		Caller: &caller.Caller{
+			Kind: caller.Session, Account: "444455556666", ARN: "arn:aws:sts::444455556666:assumed-role/reader/anna",
+			Role: "arn:aws:iam::444455556666:role/reader", ID: "AROAREADERREADERREADE:anna", RoleID: "AROAREADERREADERREADE",
+		},
 		Action: "sqs:ReceiveMessage", Resource: queue,
 		Context: keys{
 			"aws:sourceip": {"203.0.113.7"}, "aws:username": {"anna"}, "aws:multifactorauthage": {"120"},
@@ -197,7 +199,7 @@ func TestConditions(t *testing.T) {
 		`{"StringNotLike":{"aws:username":"b*"}}`:                                      true,
 		`{"StringEquals":{"aws:username":"anna","aws:sourceip":"1.2.3.4"}}`:            false, // both keys
 		`{"StringEquals":{"aws:username":"anna"},"Bool":{"aws:securetransport":true}}`: false, // both operators
-		`{"StringEquals":{"aws:word":"many"}}`:                                         true,  // any of several values
+		`{"StringEquals":{"aws:word":"many"}}`:                                         false, // several values
 		`{"StringNotEquals":{"aws:word":"many"}}`:                                      false,
 
 		// Without a value.

@@ -11,9 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a document that Parse looks at. Every service has a lower
-// limit of its own.
-const MaxBytes = 32 << 10
+// MaxBytes bounds a document on a resource, MaxIdentityBytes one of IAM, white space
+// included. Every service has a lower limit of its own.
+const (
+	MaxBytes         = 32 << 10
+	MaxIdentityBytes = 128 << 10
+)
 
 // ErrMalformed is in every error of Parse.
 var ErrMalformed = errors.New("malformed policy")
@@ -24,7 +27,7 @@ const (
 	Version2012 = "2012-10-17"
 )
 
-// Policy is a parsed document.
+// Policy is a parsed document. A nil one allows and denies nothing.
 type Policy struct {
 	statements []*Statement
 }
@@ -40,38 +43,56 @@ type Statement struct {
 	Resources    []string
 	NotResource  bool
 	NotPrincipal bool
+	// Start and End are where it stands in the document, in bytes.
+	Start, End int
 
-	principals principals
-	actions    []pattern
-	resources  []resourcePattern
-	conditions []condition
+	hasPrincipal, hasResource bool // else any
+	principals                principals
+	actions                   []pattern
+	resources                 []resourcePattern
+	conditions                []condition
 }
 
 // Statements are the policy's rules, in their order.
 func (p *Policy) Statements() []*Statement { return p.statements }
 
-// Parse reads a document. It refuses what IAM's grammar does not have: unknown
-// and repeated elements, elements that exclude each other, a statement without
-// one of Effect, Principal, Action and Resource, a document without statements,
-// principals with wildcards, unknown operators and operands that do not fit
-// theirs. The error wraps ErrMalformed, and quotes nothing of the document but
+// Parse reads a document that hangs on a resource. It refuses what IAM's grammar does
+// not have: unknown and repeated elements, elements that exclude each other, a
+// statement without one of Effect, Principal, Action and Resource, a document without
+// statements, principals with wildcards, unknown operators and operands that do not
+// fit theirs. The error wraps ErrMalformed, and quotes nothing of the document but
 // names.
-func Parse(doc string) (*Policy, error) { return parse(doc, false) }
+func Parse(doc string) (*Policy, error) {
+	return parse(doc, document{principal: true, resource: true}, MaxBytes)
+}
 
 // ParseLoose is Parse for a service that takes any text for a Resource: what is no
 // ARN matches nothing.
-func ParseLoose(doc string) (*Policy, error) { return parse(doc, true) }
+func ParseLoose(doc string) (*Policy, error) {
+	return parse(doc, document{principal: true, resource: true, loose: true}, MaxBytes)
+}
 
-func parse(doc string, loose bool) (*Policy, error) {
-	if len(doc) > MaxBytes {
-		return nil, malformed("longer than %d bytes", MaxBytes)
+// ParseIdentity is Parse for a document that hangs on an identity, is a boundary or
+// caps a session: it has no Principal.
+func ParseIdentity(doc string) (*Policy, error) {
+	return parse(doc, document{resource: true}, MaxIdentityBytes)
+}
+
+// ParseTrust is Parse for a role's trust policy: it has no Resource.
+func ParseTrust(doc string) (*Policy, error) {
+	return parse(doc, document{principal: true}, MaxIdentityBytes)
+}
+
+func parse(doc string, d document, most int) (*Policy, error) {
+	if len(doc) > most {
+		return nil, malformed("longer than %d bytes", most)
 	}
 	if !utf8.ValidString(doc) || !json.Valid([]byte(doc)) {
 		return nil, malformed("not JSON")
 	}
-	d := document{version: Version2008, loose: loose}
+	d.version = Version2008
 	var statements json.RawMessage
-	err := members([]byte(doc), func(name string, value json.RawMessage) (err error) {
+	ends, err := members([]byte(doc), func(name string, value json.RawMessage) (err error) {
 		switch name {
 		case "Version":
 			d.version, err = text(value)
@@ -90,16 +111,18 @@ func parse(doc string, loose bool) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.parseStatements(statements)
+	return d.parseStatements(statements, doc, ends["Statement"]-len(statements))
 }
 
 // document is what its statements need to know of the whole.
 type document struct {
-	version string
-	loose   bool // a Resource that is no ARN matches nothing
+	version             string
+	principal, resource bool // what each statement has
+	loose               bool // a Resource that is no ARN matches nothing
 }
 
-func (d *document) parseStatements(list json.RawMessage) (*Policy, error) {
+// parseStatements reads the list, which stands in doc from a place on.
+func (d *document) parseStatements(list json.RawMessage, doc string, at int) (*Policy, error) {
 	all, err := oneOrMany(list)
 	if err != nil {
 		return nil, malformed("Statement is missing or empty")
@@ -113,6 +136,9 @@ func (d *document) parseStatements(list json.RawMessage) (*Policy, error) {
 		if s.Sid != "" && slices.ContainsFunc(p.statements, func(o *Statement) bool { return o.Sid == s.Sid }) {
 			return nil, malformed("two statements with one Sid")
 		}
+		s.Start = at + strings.Index(doc[at:], string(raw))
+		s.End = s.Start + len(raw)
+		at = s.End
 		p.statements = append(p.statements, s)
 	}
 	return p, nil
@@ -122,7 +148,7 @@ func (d *document) parseStatements(list json.RawMessage) (*Policy, error) {
 func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 	s := &Statement{}
 	var effect string
-	var hasPrincipal, hasAction, hasResource bool
+	var hasAction bool
 	once := func(has *bool) error {
 		if *has {
 			return malformed("an element and its opposite in one statement")
@@ -130,14 +156,14 @@ func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 		*has = true
 		return nil
 	}
-	err := members(raw, func(name string, value json.RawMessage) (err error) {
+	_, err := members(raw, func(name string, value json.RawMessage) (err error) {
 		switch name {
 		case "Sid":
 			s.Sid, err = text(value)
 		case "Effect":
 			effect, err = text(value)
 		case "Principal", "NotPrincipal":
-			if err = once(&hasPrincipal); err == nil {
+			if err = once(&s.hasPrincipal); err == nil {
 				s.NotPrincipal = name != "Principal"
 				s.principals, err = parsePrincipals(value)
 			}
@@ -147,7 +173,7 @@ func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 				err = s.parseActions(value)
 			}
 		case "Resource", "NotResource":
-			if err = once(&hasResource); err == nil {
+			if err = once(&s.hasResource); err == nil {
 				s.NotResource = name != "Resource"
 				err = s.parseResources(value, d)
 			}
@@ -164,8 +190,13 @@ func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 	if s.Deny = effect == "Deny"; !s.Deny && effect != "Allow" {
 		return nil, malformed("Effect must be Allow or Deny")
 	}
-	if !hasPrincipal || !hasAction || !hasResource {
+	switch {
+	case !hasAction || d.principal && !s.hasPrincipal || d.resource && !s.hasResource:
 		return nil, malformed("a statement without Principal, Action or Resource")
+	case !d.principal && s.hasPrincipal:
+		return nil, malformed("a Principal in a policy of an identity")
+	case !d.resource && s.hasResource:
+		return nil, malformed("a Resource in a trust policy")
 	}
 	return s, nil
 }
@@ -207,33 +238,34 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// members calls f with each member of a JSON object, in its order. A name that
-// comes twice is an error, as is anything but an object.
-func members(raw json.RawMessage, f func(name string, value json.RawMessage) error) error {
+// members calls f with each member of a JSON object, in its order, and returns where
+// the values end, in bytes. A name that comes twice is an error, as is anything but an
+// object.
+func members(raw json.RawMessage, f func(name string, value json.RawMessage) error) (ends map[string]int, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return malformed("an object is missing")
+		return nil, malformed("an object is missing")
 	}
-	var seen []string
+	ends = map[string]int{}
 	for dec.More() {
 		token, err := dec.Token()
 		name, ok := token.(string)
 		if err != nil || !ok {
-			return malformed("not JSON")
+			return nil, malformed("not JSON")
 		}
-		if slices.Contains(seen, name) {
-			return malformed("an element twice")
+		if _, seen := ends[name]; seen {
+			return nil, malformed("an element twice")
 		}
-		seen = append(seen, name)
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return malformed("not JSON")
+			return nil, malformed("not JSON")
 		}
+		ends[name] = int(dec.InputOffset())
 		if err := f(name, value); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return ends, nil
 }
 
 // oneOrMany takes a list apart; anything else stands for a list of itself. The

@@ -83,6 +83,8 @@ func TestParseRefuses(t *testing.T) {
 // it and taken away again.
 func FuzzParse(f *testing.F) {
 	for _, doc := range []string{
+		`{"Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Federated":"arn:aws:iam::111122223333:oidc-provider/x"}}}`,
+		`{"Statement":[{"Effect":"Deny","Action":"*","Resource":"arn:aws:*:😀??"}]}`,
 		``, `{}`, `{"Statement":[]}`, `{"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"*"}}`,
 		`{"Version":"2012-10-17","Id":"x","Statement":[{"Sid":"a","Effect":"Deny","NotPrincipal":{"AWS":["111122223333","arn:aws:iam::111122223333:user/x"],"Service":"sns.amazonaws.com"},
 			"NotAction":["sqs:Send*","sqs:?"],"NotResource":["arn:aws:sqs","arn:aws:sqs:*:1:${aws:username}"],
@@ -92,6 +94,23 @@ func FuzzParse(f *testing.F) {
 		f.Add(doc)
 	}
 	f.Fuzz(func(t *testing.T, doc string) {
+		for _, parse := range []func(string) (*policy.Policy, error){policy.ParseIdentity, policy.ParseTrust, policy.ParseLoose} {
+			p, err := parse(doc)
+			if err != nil {
+				if !errors.Is(err, policy.ErrMalformed) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			p.ContextKeys()
+			for _, s := range p.Statements() {
+				if s.Start < 0 || s.End > len(doc) || doc[s.Start] != '{' || doc[s.End-1] != '}' {
+					t.Fatalf("%s: a statement stands at %d to %d", doc, s.Start, s.End)
+				}
+			}
+			policies := policy.Policies{Identity: []*policy.Policy{p}, Boundary: p, Session: []*policy.Policy{p}, Resource: p}
+			policy.Decide(call(), &policies)
+		}
 		p, err := policy.Parse(doc)
 		if err != nil {
 			if !errors.Is(err, policy.ErrMalformed) {

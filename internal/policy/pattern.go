@@ -2,6 +2,7 @@ package policy
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,8 +26,8 @@ type tokenKind uint8
 
 const (
 	literal tokenKind = iota
-	anyRunes
-	oneRune
+	anyUnits
+	oneUnit
 	variable
 )
 
@@ -44,14 +45,14 @@ func compile(s string, wild, variables bool) pattern {
 		switch {
 		case wild && s[i] == '*':
 			flush(i)
-			if n := len(p.tokens); n == 0 || p.tokens[n-1].kind != anyRunes {
-				p.tokens = append(p.tokens, token{kind: anyRunes})
+			if n := len(p.tokens); n == 0 || p.tokens[n-1].kind != anyUnits {
+				p.tokens = append(p.tokens, token{kind: anyUnits})
 			}
 			i++
 			begin = i
 		case wild && s[i] == '?':
 			flush(i)
-			p.tokens = append(p.tokens, token{kind: oneRune})
+			p.tokens = append(p.tokens, token{kind: oneUnit})
 			i++
 			begin = i
 		case variables && strings.HasPrefix(s[i:], "${"):
@@ -88,35 +89,58 @@ func (p *pattern) add(name string) {
 	p.variables = true
 }
 
-// resolve gives the tokens with values in place of variables; false if one has
-// none. What a value holds is taken by the letter.
-func (p *pattern) resolve(c Context) ([]token, bool) {
-	if !p.variables {
-		return p.tokens, true
-	}
-	out := make([]token, len(p.tokens))
-	for i, t := range p.tokens {
-		out[i] = t
-		if t.kind != variable {
-			continue
+// usual is how many tokens a pattern with variables may have without costing memory
+// when it is matched.
+const usual = 8
+
+// resolve appends the tokens to dst, with values in place of variables; false if one
+// has none. What a value holds is taken by the letter.
+func (p *pattern) resolve(dst []token, r *Request) ([]token, bool) {
+	for _, t := range p.tokens {
+		if t.kind == variable {
+			switch values := r.values(t.text); {
+			case len(values) == 1:
+				t = token{text: values[0]}
+			case len(values) == 0 && t.hasFallback:
+				t = token{text: t.fallback}
+			default:
+				return nil, false
+			}
 		}
-		switch values := c.Values(t.text); {
-		case len(values) == 1:
-			out[i] = token{text: values[0]}
-		case t.hasFallback:
-			out[i] = token{text: t.fallback}
-		default:
-			return nil, false
-		}
+		dst = append(dst, t)
 	}
-	return out, true
+	return dst, true
 }
 
 // match reports whether all of s fits. fold compares letters of either case as
-// equal.
-func (p *pattern) match(s string, fold bool, c Context) bool {
-	tokens, ok := p.resolve(c)
+// equal. r may be nil if the pattern has no variables.
+func (p *pattern) match(s string, fold bool, r *Request) bool {
+	if !p.variables {
+		return glob(p.tokens, s, fold)
+	}
+	var few [usual]token
+	tokens, ok := p.resolve(few[:0], r)
 	return ok && glob(tokens, s, fold)
+}
+
+// place is a place in a text that is measured in units of UTF-16, as AWS does: a
+// character beyond the first 65,536 is two of them, and half says that the first of
+// these is behind it.
+type place struct {
+	at   int // in bytes
+	half bool
+}
+
+// next is the place one unit further; false at the end.
+func (p place) next(s string) (place, bool) {
+	if p.at == len(s) {
+		return p, false
+	}
+	c, width := utf8.DecodeRuneInString(s[p.at:])
+	if c > 0xffff && !p.half {
+		return place{p.at, true}, true
+	}
+	return place{at: p.at + width}, true
 }
 
 // glob matches tokens with s. A * takes as little as it can, and more when what
@@ -125,54 +149,88 @@ func glob(tokens []token, s string, fold bool) bool {
 	if len(tokens) == 1 && tokens[0].kind == literal && !fold { // most are
 		return s == tokens[0].text
 	}
-	at, i := 0, 0
-	star, from := -1, 0 // the last *, and where its part of s ends
+	at, i := 0, place{}
+	star, from := -1, place{} // the last *, and where its part of s ends
 	for {
-		switch fits, width := step(tokens, at, s[i:], fold); {
-		case at == len(tokens) && i == len(s):
+		if at == len(tokens) && i.at == len(s) {
 			return true
-		case fits && tokens[at].kind == anyRunes:
-			star, from = at, i
-			at++
-		case fits:
-			at++
-			i += width
-		case star < 0 || from == len(s):
-			return false
-		default:
-			_, width := utf8.DecodeRuneInString(s[from:])
-			from += width
-			at, i = star+1, from
 		}
+		if at < len(tokens) {
+			t := &tokens[at]
+			if t.kind == anyUnits {
+				star, from = at, i
+				if at++; at == len(tokens) {
+					return true
+				}
+				continue
+			}
+			if next, ok := t.step(s, i, fold); ok {
+				at++
+				i = next
+				continue
+			}
+		}
+		further, ok := from.next(s)
+		if star < 0 || !ok {
+			return false
+		}
+		from = further
+		at, i = star+1, from
 	}
 }
 
-// step matches the token at a place with the beginning of s.
-func step(tokens []token, at int, s string, fold bool) (fits bool, width int) {
-	if at == len(tokens) {
-		return false, 0
+// step matches a token that is no * at a place.
+func (t *token) step(s string, from place, fold bool) (place, bool) {
+	if t.kind == oneUnit {
+		return from.next(s)
 	}
-	switch t := &tokens[at]; t.kind {
-	case anyRunes:
-		return true, 0
-	case oneRune:
-		_, width := utf8.DecodeRuneInString(s)
-		return s != "", width
-	case literal:
-		if fold {
-			return len(s) >= len(t.text) && strings.EqualFold(s[:len(t.text)], t.text), len(t.text)
+	if from.half {
+		return from, false
+	}
+	if fold {
+		width, ok := foldedPrefix(s[from.at:], t.text)
+		return place{at: from.at + width}, ok
+	}
+	return place{at: from.at + len(t.text)}, strings.HasPrefix(s[from.at:], t.text)
+}
+
+// foldedPrefix reports whether s begins with prefix, whatever the case of the letters,
+// and how long that is in s.
+func foldedPrefix(s, prefix string) (width int, ok bool) {
+	at := 0
+	for _, want := range prefix {
+		if at == len(s) {
+			return 0, false
 		}
-		return strings.HasPrefix(s, t.text), len(t.text)
-	default:
-		return false, 0
+		got, size := rune(s[at]), 1
+		if got >= utf8.RuneSelf {
+			got, size = utf8.DecodeRuneInString(s[at:])
+		}
+		if got != want && !equalFold(got, want) {
+			return 0, false
+		}
+		at += size
 	}
+	return at, true
+}
+
+func equalFold(a, b rune) bool {
+	if a < utf8.RuneSelf && b < utf8.RuneSelf {
+		return a|0x20 == b|0x20 && 'a' <= a|0x20 && a|0x20 <= 'z'
+	}
+	for c := unicode.SimpleFold(a); c != a; c = unicode.SimpleFold(c) {
+		if c == b {
+			return true
+		}
+	}
+	return false
 }
 
 // arnParts is how many parts an ARN has.
 const arnParts = 6
 
-// arnPattern is a pattern for each part of an ARN: no wildcard reaches beyond
-// a colon, but for one in the last part.
+// arnPattern is a pattern for each part of an ARN, as conditions compare them: no
+// wildcard reaches beyond a colon, but for one in the last part.
 type arnPattern [arnParts]pattern
 
 // compileARN reads the pattern of an ARN. ok is false if parts are missing.
@@ -206,7 +264,7 @@ func splitARN(s string, variables bool) []string {
 	return append(parts, s[begin:])
 }
 
-func (p *arnPattern) match(s string, c Context) bool {
+func (p *arnPattern) match(s string, r *Request) bool {
 	for i := range p {
 		part, rest, found := strings.Cut(s, ":")
 		if i == arnParts-1 {
@@ -214,7 +272,7 @@ func (p *arnPattern) match(s string, c Context) bool {
 		} else if !found {
 			return false
 		}
-		if !p[i].match(part, false, c) {
+		if !p[i].match(part, false, r) {
 			return false
 		}
 		s = rest
@@ -222,10 +280,13 @@ func (p *arnPattern) match(s string, c Context) bool {
 	return true
 }
 
-// resourcePattern is "*" or the pattern of an ARN. The zero value matches nothing.
+// resourcePattern is "*" or the pattern of an ARN, in which a wildcard reaches over
+// colons and slashes. The zero value matches nothing.
 type resourcePattern struct {
-	all, named bool
-	arn        arnPattern
+	all bool
+	// forms are the pattern, and if parts are missing at its end the one in which
+	// these are anything.
+	forms []pattern
 }
 
 // compileResource reads a Resource. Parts that are missing at its end are
@@ -237,11 +298,21 @@ func compileResource(s string, variables bool) (r resourcePattern, ok bool) {
 	if !strings.HasPrefix(s, "arn:") {
 		return r, false
 	}
-	missing := arnParts - len(splitARN(s, variables))
-	r.arn, r.named = compileARN(s+strings.Repeat(":*", missing), variables)
-	return r, r.named
+	r.forms = []pattern{compile(s, true, variables)}
+	if missing := arnParts - len(splitARN(s, variables)); missing > 0 {
+		r.forms = append(r.forms, compile(s+strings.Repeat(":*", missing), true, variables))
+	}
+	return r, true
 }
 
-func (r *resourcePattern) match(s string, c Context) bool {
-	return r.all || r.named && r.arn.match(s, c)
+func (p *resourcePattern) match(s string, r *Request) bool {
+	if p.all {
+		return true
+	}
+	for i := range p.forms {
+		if p.forms[i].match(s, false, r) {
+			return true
+		}
+	}
+	return false
 }

@@ -5,24 +5,45 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/caller"
 )
 
-// Principal is who makes a request. The zero value is a caller without
-// credentials.
-type Principal struct {
-	// Services are the names of the service that makes the request on its own
-	// account, as "sns.amazonaws.com"; all fields but this are then empty.
-	Services []string
-	Account  string   // 12 digits
-	ARNs     []string // of the user; of the role, and of its session
-}
+// Form is how a statement of a resource's policy names the caller. What an Allow is
+// worth depends on it.
+type Form uint8
+
+// The forms, the weakest first.
+const (
+	NoForm            Form = iota // it does not name the caller
+	FormAccount                   // the caller's account, which leaves it to the policies of its identities
+	FormAll                       // everybody, or all but some
+	FormRole                      // the role whose session the caller is
+	FormService                   // the service
+	FormProvider                  // the identity provider that vouches for the caller
+	FormUser                      // the user
+	FormSession                   // the session of a role
+	FormFederatedUser             // the session of a user's federation token
+)
+
+// formNames are what an audit log writes.
+var formNames = [...]string{"", "account", "all", "role", "service", "provider", "user", "session", "federated-user"}
+
+// String names the form; empty for NoForm.
+func (f Form) String() string { return formNames[f] }
+
+// exact reports whether a form names the caller itself, which no implicit deny of its
+// own policies caps.
+func (f Form) exact() bool { return f >= FormUser }
 
 // principals are those that a statement names.
 type principals struct {
-	all      bool
-	services []string
-	accounts []string
-	arns     []string
+	all       bool
+	services  []string
+	accounts  []string
+	arns      []string
+	ids       []string // unique ids of users and roles
+	providers []string
 }
 
 var (
@@ -30,8 +51,8 @@ var (
 	// identity is a user, role or session; account root is found before it.
 	identity = regexp.MustCompile(`^arn:[a-z-]+:(iam|sts)::[0-9]{12}:(user|role|group|assumed-role|federated-user)/[^*?]+$`)
 	root     = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
-	// uniqueID is what IAM shows for a user or role that was deleted. It is
-	// no one's any more.
+	// uniqueID is what IAM shows for a user or role that was deleted. One that is
+	// created under the same name since has another.
 	uniqueID = regexp.MustCompile(`^A[A-Z0-9]{15,127}$`)
 	service  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 )
@@ -45,7 +66,7 @@ func parsePrincipals(raw json.RawMessage) (p principals, err error) {
 		return p, nil
 	}
 	kinds := 0
-	err = members(raw, func(kind string, value json.RawMessage) error {
+	_, err = members(raw, func(kind string, value json.RawMessage) error {
 		kinds++
 		names, err := texts(value)
 		if err != nil {
@@ -65,7 +86,9 @@ func parsePrincipals(raw json.RawMessage) (p principals, err error) {
 				}
 				p.services = append(p.services, strings.ToLower(name))
 			}
-		case "Federated", "CanonicalUser": // nobody whom a request here comes from
+		case "Federated":
+			p.providers = append(p.providers, names...)
+		case "CanonicalUser": // nobody whom a request here comes from
 		default:
 			return malformed("unknown kind of Principal")
 		}
@@ -86,6 +109,7 @@ func (p *principals) addAWS(name string) error {
 	case identity.MatchString(name):
 		p.arns = append(p.arns, name)
 	case uniqueID.MatchString(name):
+		p.ids = append(p.ids, name)
 	default:
 		m := root.FindStringSubmatch(name)
 		if m == nil {
@@ -96,20 +120,59 @@ func (p *principals) addAWS(name string) error {
 	return nil
 }
 
-// names reports whether who is among the principals.
-func (p *principals) names(who *Principal) bool {
-	if p.all || who.Account != "" && slices.Contains(p.accounts, who.Account) {
-		return true
-	}
-	for _, name := range who.Services {
-		if slices.Contains(p.services, name) {
-			return true
+// form is how the principals name a caller: the strongest way of them.
+func (p *principals) form(c *caller.Caller) Form {
+	switch c.Kind {
+	case caller.Service:
+		for _, name := range c.Services {
+			if slices.Contains(p.services, name) {
+				return FormService
+			}
 		}
-	}
-	for _, name := range who.ARNs {
-		if slices.Contains(p.arns, name) {
-			return true
+	case caller.Anonymous:
+		if c.Provider != "" && slices.Contains(p.providers, c.Provider) {
+			return FormProvider
 		}
+	case caller.User:
+		if slices.Contains(p.arns, c.ARN) || c.ID != "" && slices.Contains(p.ids, c.ID) {
+			return FormUser
+		}
+	case caller.Session, caller.Federated:
+		if slices.Contains(p.arns, c.ARN) {
+			if c.Kind == caller.Federated {
+				return FormFederatedUser
+			}
+			return FormSession
+		}
+		if c.Role != "" && slices.Contains(p.arns, c.Role) || c.RoleID != "" && slices.Contains(p.ids, c.RoleID) {
+			return FormRole
+		}
+	case caller.Root: // is the account
 	}
-	return false
+	switch {
+	case p.all:
+		return FormAll
+	case c.Account != "" && slices.Contains(p.accounts, c.Account):
+		return FormAccount
+	default:
+		return NoForm
+	}
+}
+
+// form is how the statement's Principal or NotPrincipal takes the caller in; NoForm:
+// not at all. bounded says that a permissions boundary caps the caller.
+func (s *Statement) form(c *caller.Caller, bounded bool) Form {
+	f := s.principals.form(c)
+	switch {
+	case s.NotPrincipal:
+		// AWS's Deny with NotPrincipal takes in whom a boundary caps, named or not.
+		if f == NoForm || s.Deny && bounded {
+			return FormAll
+		}
+		return NoForm
+	case f == FormAll && !s.Deny && c.Kind == caller.Anonymous && c.Provider != "":
+		return NoForm // only a provider's name admits those for whom one vouches
+	default:
+		return f
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -67,12 +68,12 @@ func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 		return err
 	}
 	target := fn.Qualify(qualifier)
-	r := policy.Request{
-		Principal: policy.Principal{Services: []string{service}},
-		Action:    invokeFunction, Resource: target.String(),
-		Context: &invoking{function: target, service: service, source: sourceARN, account: sourceAccount, now: now},
-	}
-	if sh.functionPolicy(f, qualifier).Evaluate(&r) != policy.Allow {
+	who := authorize.ServiceCaller(service)
+	result := policy.Decide(&policy.Request{
+		Caller: who, Action: invokeFunction, Resource: target.String(), Owner: fn.Account,
+		Context: &authorize.Context{Caller: who, Account: fn.Account, Region: fn.Region, Now: now, Source: sourceARN, Owner: sourceAccount},
+	}, &policy.Policies{Resource: sh.functionPolicy(f, qualifier)})
+	if !result.Allowed() {
 		return ErrNotPermitted.With(service, invokeFunction, target, invokeFunction)
 	}
 	return nil
@@ -87,21 +88,20 @@ func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, actio
 	if !ok {
 		return false
 	}
-	decision := policy.ImplicitDeny
+	var result policy.Result
 	err := e.WithCatalog(ctx, name, func(sh *Shard) error {
 		f, _, _, err := sh.Functions.Find(name, qualifier)
 		if err != nil {
 			return err
 		}
-		r := policy.Request{
-			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
-			Action:    action, Resource: fn.String(),
-			Context: &queues.Calling{Resource: fn, Account: account, Address: address, Now: sh.Now()},
-		}
-		decision = sh.functionPolicy(f, qualifier).Evaluate(&r)
+		who := authorize.RootOf(account)
+		result = policy.Decide(&policy.Request{
+			Caller: who, Action: action, Resource: fn.String(), Owner: fn.Account,
+			Context: &authorize.Context{Caller: who, Account: fn.Account, Region: fn.Region, Now: sh.Now(), Address: address},
+		}, &policy.Policies{Resource: sh.functionPolicy(f, qualifier)})
 		return nil
 	})
-	return err == nil && decision == policy.Allow
+	return err == nil && result.Allowed()
 }
 
 // functionPolicy is the policy of what a qualifier names, compiled when it is
@@ -124,38 +124,4 @@ func (sh *Shard) functionPolicy(f *function.Function, qualifier string) *policy.
 	}
 	known[qualifier] = p
 	return p
-}
-
-// invoking is what a policy can ask about an invocation by a service.
-type invoking struct {
-	function                 arn.ARN
-	service, source, account string
-	now                      int64 // epoch milliseconds
-}
-
-// Values implements policy.Context.
-func (i *invoking) Values(key string) []string {
-	switch key {
-	case "aws:sourcearn":
-		return nonEmpty(i.source)
-	case "aws:sourceaccount":
-		return nonEmpty(i.account)
-	case "aws:principalservicename":
-		return []string{i.service}
-	case "aws:principalservicenameslist":
-		return []string{i.service}
-	case "aws:principalisawsservice", "aws:securetransport":
-		return []string{"true"}
-	case "aws:viaawsservice":
-		return []string{"false"}
-	default:
-		return queues.CommonValues(key, i.function, i.now)
-	}
-}
-
-func nonEmpty(value string) []string {
-	if value == "" {
-		return nil
-	}
-	return []string{value}
 }

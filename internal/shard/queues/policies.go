@@ -1,12 +1,10 @@
 package queues
 
 import (
-	"net/netip"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
@@ -75,87 +73,15 @@ func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 		}
 		return ErrForbidden
 	}
+	who := authorize.ServiceCaller(SnsService, "sns."+topic.Region+".amazonaws.com")
 	r := policy.Request{
-		Principal: policy.Principal{Services: []string{SnsService, "sns." + topic.Region + ".amazonaws.com"}},
-		Action:    sendMessage, Resource: qs.ARN.String(), Context: &delivering{topic: topic, queue: qs.ARN, now: now},
+		Caller: who, Action: sendMessage, Resource: qs.ARN.String(), Owner: qs.ARN.Account,
+		Context: &authorize.Context{
+			Caller: who, Account: qs.ARN.Account, Region: qs.ARN.Region, Now: now, Source: topic.String(), Owner: topic.Account,
+		},
 	}
-	if qs.Policy.Evaluate(&r) != policy.Allow {
+	if result := policy.Decide(&r, &policy.Policies{Resource: qs.Policy}); !result.Allowed() {
 		return ErrForbidden
 	}
 	return nil
-}
-
-// delivering is what a policy can ask about a delivery.
-type delivering struct {
-	topic, queue arn.ARN
-	now          int64 // epoch milliseconds
-}
-
-// Values implements policy.Context.
-func (d *delivering) Values(key string) []string {
-	switch key {
-	case "aws:sourcearn":
-		return []string{d.topic.String()}
-	case "aws:sourceaccount":
-		return []string{d.topic.Account}
-	case "aws:principalservicename":
-		return []string{SnsService}
-	case "aws:principalservicenameslist":
-		return []string{SnsService, "sns." + d.topic.Region + ".amazonaws.com"}
-	case "aws:principalisawsservice", "aws:securetransport":
-		return []string{"true"}
-	case "aws:viaawsservice":
-		return []string{"false"}
-	default:
-		return CommonValues(key, d.queue, d.now)
-	}
-}
-
-// CommonValues are those of the keys that every request has.
-func CommonValues(key string, resource arn.ARN, now int64) []string {
-	switch key {
-	case "aws:resourceaccount":
-		return []string{resource.Account}
-	case "aws:requestedregion":
-		return []string{resource.Region}
-	case "aws:currenttime":
-		return []string{clock.Time(now).Format("2006-01-02T15:04:05Z")}
-	case "aws:epochtime":
-		return []string{strconv.FormatInt(now/1000, 10)}
-	default:
-		return nil
-	}
-}
-
-// RootOf is the ARN of an account's root, as policies name an account.
-func RootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
-
-// Calling is what a policy can ask about a client's request.
-type Calling struct {
-	Resource arn.ARN
-	Account  string // the caller's
-	Address  string // host:port
-	Now      int64  // epoch milliseconds
-}
-
-// Values implements policy.Context.
-func (c *Calling) Values(key string) []string {
-	switch key {
-	case "aws:principalaccount", "aws:sourceowner":
-		return []string{c.Account}
-	case "aws:principalarn":
-		return []string{RootOf(c.Account)}
-	case "aws:principaltype":
-		return []string{"Account"}
-	case "aws:principalisawsservice", "aws:viaawsservice":
-		return []string{"false"}
-	case "aws:sourceip":
-		host, err := netip.ParseAddrPort(c.Address)
-		if err != nil {
-			return nil
-		}
-		return []string{host.Addr().Unmap().WithZone("").String()}
-	default:
-		return CommonValues(key, c.Resource, c.Now)
-	}
 }

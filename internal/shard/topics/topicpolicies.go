@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -96,21 +97,20 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 // address is where the caller is, as host:port. A topic that is not there lets
 // nobody.
 func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
-	decision := policy.ImplicitDeny
+	var result policy.Result
 	err := e.WithCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)
 		if !ok {
 			return nil
 		}
-		r := policy.Request{
-			Principal: policy.Principal{Account: account, ARNs: []string{queues.RootOf(account)}},
-			Action:    "sns:Publish", Resource: t.String(),
-			Context: &queues.Calling{Resource: t, Account: account, Address: address, Now: sh.Now()},
-		}
-		decision = sh.topicPolicy(found).Evaluate(&r)
+		who := authorize.RootOf(account)
+		result = policy.Decide(&policy.Request{
+			Caller: who, Action: "sns:Publish", Resource: t.String(), Owner: t.Account,
+			Context: &authorize.Context{Caller: who, Account: t.Account, Region: t.Region, Now: sh.Now(), Address: address},
+		}, &policy.Policies{Resource: sh.topicPolicy(found)})
 		return nil
 	})
-	return err == nil && decision == policy.Allow
+	return err == nil && result.Allowed()
 }
 
 // topicPolicy is the policy of a topic, compiled when it is first asked for:

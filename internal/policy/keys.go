@@ -1,0 +1,42 @@
+package policy
+
+import "slices"
+
+// ContextKeys are the condition keys that the policy asks for, in its conditions and
+// by variables; each once, in the order in which they come.
+func (p *Policy) ContextKeys() []string {
+	var keys, folded []string
+	add := func(written, key string) {
+		if !slices.Contains(folded, key) {
+			keys, folded = append(keys, written), append(folded, key)
+		}
+	}
+	variables := func(p *pattern) {
+		for _, t := range p.tokens {
+			if t.kind == variable {
+				add(t.text, t.text)
+			}
+		}
+	}
+	for _, s := range p.statements {
+		for _, r := range s.resources {
+			if len(r.forms) > 0 {
+				variables(&r.forms[0])
+			}
+		}
+		for _, c := range s.conditions {
+			add(c.written, c.key)
+			for _, o := range c.operands {
+				switch o := o.(type) {
+				case *textOperand:
+					variables(&o.pattern)
+				case *arnOperand:
+					for i := range o.arn {
+						variables(&o.arn[i])
+					}
+				}
+			}
+		}
+	}
+	return keys
+}

@@ -23,6 +23,7 @@ var rings = [][]string{
 	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
+	{"seal"},
 	{"authorize"},
 	{"store"},
 	{"journal"},
@@ -36,7 +37,7 @@ var rings = [][]string{
 }
 
 // pure are the directories of ring 1: command, now → new state, mutations, effects.
-var pure = []string{"alarm", "function", "iam", "key", "policy", "queue", "topic"}
+var pure = []string{"alarm", "function", "iam", "key", "kms", "policy", "queue", "topic"}
 
 // impure is what ring 1 must not import outside of its tests.
 var impure = []string{

@@ -14,6 +14,7 @@ const (
 	CodeSpace   byte = 'C' // functions' zips, apart so that no walk through a shard reads one
 	LogSpace    byte = 'L'
 	AlarmSpace  byte = 'a'
+	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
 
 	IdentitySpace byte = 'i'
@@ -29,6 +30,7 @@ const (
 	AlarmStream
 	LogStream
 	IdentityStream
+	KeyStream
 	Streams // how many there are
 )
 
@@ -110,6 +112,14 @@ const (
 	IdentityKeys     byte = 'k'
 	IdentityTokens   byte = 't'
 	IdentityUses     byte = 'u'
+)
+
+// Tags behind KeySpace.
+const (
+	KeyAliases byte = 'a'
+	KeyGrants  byte = 'g'
+	KeyRecords byte = 'k'
+	KeySealing byte = 's'
 )
 
 // Tags behind MetricSpace.

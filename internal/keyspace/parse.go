@@ -107,6 +107,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = LogStream
 	case len(key) >= 2 && key[0] == IdentitySpace:
 		stream = IdentityStream
+	case len(key) >= 2 && key[0] == KeySpace:
+		stream = KeyStream
 	default:
 		return 0, false
 	}

@@ -17,6 +17,7 @@ const (
 	OwnerAlarms    Owner = "alarms"
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
+	OwnerKeys      Owner = "keys"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -81,6 +82,8 @@ func alarm(kind byte, p ...Part) []Part {
 func identity(kind byte, p ...Part) []Part {
 	return append(key(tag(IdentitySpace), tag(kind)), p...)
 }
+
+func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
@@ -173,6 +176,10 @@ const (
 	KindAccessKey
 	KindTokenKey
 	KindIdentityUse
+	KindKeyAlias
+	KindKeyGrant
+	KindKey
+	KindSealing
 	KindMetricClosed
 	KindMetricFloor
 	KindMetricSecond
@@ -249,6 +256,10 @@ var Table = [...]Kind{
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
 	KindIdentityUse: {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
+	KindKeyAlias:    {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
+	KindKeyGrant:    {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
+	KindKey:         {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindSealing:     {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
 	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
@@ -39,9 +40,11 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -102,6 +105,8 @@ type World struct {
 	Dial limit.Dial
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
+	// Root is the root key of what Store opens; nil: one is drawn.
+	Root *seal.Root
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
 }
@@ -156,12 +161,17 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		log.Close()
 		return nil
 	})
+	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
+	kmsKeys := keys.New(k, sealing)
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
-	identities := identity.New(k, identity.Options{Clock: deps.Clock})
 	if deps.Keys == nil {
 		deps.Keys = identities.Credential
 	}
@@ -184,6 +194,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
+		Sealing:   sealing,
 		Kernel:    k, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
@@ -256,6 +267,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.Lambda(functions.Operations()...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
+			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {

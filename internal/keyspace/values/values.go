@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
+	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -67,7 +68,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = errors.New("it cannot be read")
 		}
 	case keyspace.KindSigningKey:
-		err = signing.CheckRecord(value)
+		err = sealed.CheckRecord(value, signing.CheckRecord)
 	default:
 		switch k.Owner() {
 		case keyspace.OwnerMetrics:

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -386,22 +387,45 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	return err
 }
 
-// loadSecret reads that key. An empty store gets one with shard 0's next
-// commit, so that the stream of its commits is complete.
+// loadSecret reads that key. An empty store gets one with shard 0's next commit, so that
+// the stream of its commits is complete; and so is one sealed that versions before have
+// written in clear.
 func (e *Queues) loadSecret() error {
-	key, ok, err := e.Store.Get(nil, secretKey)
+	value, ok, err := e.Store.Get(nil, secretKey)
 	if err != nil {
 		return err
 	}
-	if !ok {
+	key, sealed := value, false
+	switch {
+	case !ok:
 		key = make([]byte, HandleKeySize)
 		if _, err := rand.Read(key); err != nil {
 			return err
 		}
+	case len(value) != HandleKeySize:
+		if e.options.Sealer == nil {
+			return seal.ErrSealed
+		}
+		if key, err = e.options.Sealer.Open(value, secretKey); err != nil {
+			return fmt.Errorf("the key of receipt handles: %w", err)
+		}
+		sealed = true
+	}
+	if e.options.Sealer != nil && !sealed {
+		if value, err = e.options.Sealer.Seal(key, secretKey); err != nil {
+			return err
+		}
+		e.All[0].Batch.Set(secretKey, value)
+	} else if !ok {
 		e.All[0].Batch.Set(secretKey, key)
 	}
 	e.handles = newHandleSealer(key)
 	return nil
+}
+
+// CheckHandleKey reports whether the record of that key can be read, sealed or in clear.
+func CheckHandleKey(value []byte) bool {
+	return len(value) == HandleKeySize || len(value) == HandleKeySize+seal.Overhead && value[0] == seal.Form
 }
 
 // InOrder are queues by their incarnations: what goes on at a start goes on in the same

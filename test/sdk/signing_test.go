@@ -125,7 +125,7 @@ func withBody(r *http.Request) (*http.Request, []byte, error) {
 
 // isOwn says that a request is for none of AWS's services, but for Godwit.
 func isOwn(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/_godwit/") || r.URL.Path == "/metrics"
+	return strings.HasPrefix(r.URL.Path, "/_godwit") || r.URL.Path == "/metrics"
 }
 
 // serviceOf is the service that a request is for, as its scope has it.

@@ -104,8 +104,10 @@ func protocolCalls() []protocolCall {
 		{"SNS, Query", func(t *testing.T, e string) *http.Request {
 			return newForm(t, e, "2010-03-31", "CreateTopic", "Name", "made")
 		}, nil, xmlWith("http://sns.amazonaws.com/doc/2010-03-31/", "", "")},
-		{"CloudWatch, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2010-08-01", "ListMetrics") }, nil,
-			xmlWith("http://monitoring.amazonaws.com/doc/2010-08-01/", "", "")},
+		{
+			"CloudWatch, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2010-08-01", "ListMetrics") }, nil,
+			xmlWith("http://monitoring.amazonaws.com/doc/2010-08-01/", "", ""),
+		},
 		{"CloudWatch, JSON", func(t *testing.T, e string) *http.Request {
 			r := newJSON(t, e, "", "{}")
 			r.Header.Set("X-Amz-Target", "GraniteServiceVersion20100801.ListMetrics")

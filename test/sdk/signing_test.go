@@ -32,10 +32,14 @@ import (
 // secretOf is the secret of an access key of the tests. Functions are given that of their
 // account's.
 func secretOf(accessKey string) string {
-	if isAccount(accessKey) {
+	switch {
+	case isAccount(accessKey):
 		return "godwit-secret"
+	case accessKey == "test":
+		return "secret"
+	default:
+		return "secret of " + accessKey
 	}
-	return "secret of " + accessKey
 }
 
 func isAccount(s string) bool {

@@ -105,7 +105,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 		kong.NamedMapper("bytes", parseBytes),
 		kong.DefaultEnvars("GODWIT"),
 		kong.PostBuild(func(k *kong.Kong) error {
-			flags.Variables = variables(k.Model)
+			flags.Variables = append(variables(k.Model), "GODWIT_ROOT_ACCESS_KEY_ID", "GODWIT_ROOT_SECRET_ACCESS_KEY")
 			return nil
 		}),
 		kong.PostBuild(dropEmptyBooleans),

@@ -185,7 +185,7 @@ func newReader(t *testing.T, address string) *reader {
 	}
 	r.env = append(r.env, "CURL_HOME="+r.scratch)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	shell := exec.CommandContext(ctx, "bash")
 	shell.Dir, shell.Env, shell.WaitDelay = r.scratch, r.env, time.Second
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

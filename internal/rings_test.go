@@ -24,6 +24,8 @@ var rings = [][]string{
 	{"limit"},
 	pure, // 1
 	{"seal"},
+	{"certs"},
+	{"bootstrap"},
 	{"authorize"},
 	{"store"},
 	{"journal"},
@@ -55,7 +57,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"api/refusal", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "bootstrap", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

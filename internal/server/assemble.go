@@ -10,10 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -87,8 +87,12 @@ type Deps struct {
 // ownPorts are the ports that the server listens at.
 func (d *Deps) ownPorts() []uint16 {
 	ports := []uint16{d.Port}
-	if a, err := netip.ParseAddrPort(d.Config.Pprof); err == nil {
-		ports = append(ports, a.Port())
+	for _, address := range [...]string{d.Config.Pprof, d.Config.AdminListen, d.Config.ACMEHTTP} {
+		if _, text, err := net.SplitHostPort(address); err == nil {
+			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+				ports = append(ports, uint16(port))
+			}
+		}
 	}
 	return ports
 }
@@ -122,6 +126,10 @@ type Parts struct {
 	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Operator refuses who may not ask for what is under /_godwit/, or for metrics; nil:
+	// where signatures are verified, everybody. It has read the body, and puts another
+	// one in its place.
+	Operator func(w http.ResponseWriter, r *http.Request) error
 	// Metrics answers GET /metrics; nil: nothing does.
 	Metrics http.Handler
 	// Functions gives the connections of functions, which are answered by Wire alone;
@@ -251,6 +259,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	functions := newLambda(engine, pool, processes, limits)
 
+	verifier := authentic(deps)
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
@@ -264,13 +273,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: authentic(deps),
+		Authentic: verifier,
 		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
+		Operator: asOperator(verifier, deps.Config.Account),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
@@ -379,7 +389,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	if err != nil {
 		return nil, freeSpace{}, err
 	}
-	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
+	deps.OnStop("space guard", func(context.Context) error {
+		guard.Close()
+		return nil
+	})
 	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
 		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
 		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,

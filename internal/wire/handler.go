@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -39,6 +40,9 @@ type Options struct {
 	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
 	// the account's root.
 	Authentic *sigv4.Verifier
+	// Known is who an access key and the token that came with it stand for, where
+	// everybody is believed; nil for a key that nobody was given. May be nil.
+	Known func(accessKey, token string) *caller.Caller
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, what is told of its requests once they are

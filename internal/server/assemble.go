@@ -23,11 +23,13 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/api/sts"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -40,6 +42,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/sigv4"
@@ -172,10 +175,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
+	if deps.Keys == nil {
+		deps.Keys = identities.Credential
+	}
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -271,13 +278,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
+			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
+			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
 			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Audit: audited(trail),
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})

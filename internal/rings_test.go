@@ -33,7 +33,8 @@ var rings = [][]string{
 	{"consume"}, // 3
 	{"deliver", "invoke", "monitor"},
 	{"keyspace/values"},
-	{"api"},    // 4
+	{"api"}, // 4
+	{"audit"},
 	{"wire"},   // 5
 	{"server"}, // 6
 }

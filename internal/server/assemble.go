@@ -268,6 +268,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	functions := newLambda(engine, pool, processes, limits)
 
 	verifier := authentic(deps)
+	trail, err := newTrail(deps, groups)
+	if err != nil {
+		return Parts{}, err
+	}
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
@@ -283,14 +287,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: identities.Known,
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
-		Operator: asOperator(verifier, deps.Config.Account),
+		Operator: asOperator(verifier, deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
@@ -309,7 +313,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		},
 		Metrics:   counting.handler(),
 		Functions: sockets.API(),
-		Checks:    guard.checks(),
+		Checks:    append(guard.checks(), auditChecks(trail)...),
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }

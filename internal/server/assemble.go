@@ -27,6 +27,7 @@ import (
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -70,6 +71,8 @@ type Deps struct {
 	// Keys gives access keys beside those of the server itself; nil: there are none.
 	// It refuses with sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
+	// Identities gives the policies of users and roles; nil: there are none.
+	Identities authorize.Identities
 	// Committed sees every change of the store, sealed, in order and before it is
 	// applied; may be nil.
 	Committed func(sealed []byte)
@@ -252,8 +255,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: authentic(deps),
-		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Authentic: authentic(deps), Authorize: authorization(deps, engine),
+		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 

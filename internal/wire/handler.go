@@ -39,6 +39,9 @@ type Options struct {
 	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
 	// the account's root.
 	Authentic *sigv4.Verifier
+	// Authorize may refuse what a caller may not do. Nil: nobody asks, and a handler
+	// refuses other accounts by itself.
+	Authorize func(ctx context.Context, call *api.Call, op *api.Operation, in any) error
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, what is told of its requests once they are
@@ -132,6 +135,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	in, err := x.read()
 	var out any
+	if err == nil && h.Authorize != nil {
+		err = h.Authorize(r.Context(), &x.call, &x.op.Operation, in)
+		x.call.Authorized = err == nil
+	}
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}

@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -130,9 +129,6 @@ func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (ar
 	return fn, nil
 }
 
-// actions are the operations whose action in policies has another name.
-var actions = map[string]string{"Invoke": "InvokeFunction"}
-
 // shared are the operations on a function that its policy can let other accounts do.
 // Source: the Lambda developer guide, "Granting function access to other accounts".
 var shared = []string{
@@ -142,8 +138,14 @@ var shared = []string{
 	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
 }
 
-func action(call *api.Call) string {
-	return "lambda:" + cmp.Or(actions[call.Operation], call.Operation)
+func action(call *api.Call) string { return actionOf(call.Operation) }
+
+// actionOf is the action in policies of an operation.
+func actionOf(operation string) string {
+	if operation == "Invoke" {
+		operation = "InvokeFunction"
+	}
+	return "lambda:" + operation
 }
 
 // admit refuses what another account may not do with a function. It fails with
@@ -157,11 +159,4 @@ func (s *Service) admit(ctx context.Context, call *api.Call, fn arn.ARN) error {
 }
 
 // owned refuses what belongs to another account.
-func owned(call *api.Call, a arn.ARN) error {
-	if call.Unsigned() || a.Account == call.Account {
-		return nil
-	}
-	return fault.Newf(fault.AccessDenied,
-		"User: arn:aws:iam::%s:root is not authorized to perform: %s on resource: %s because no resource-based policy allows the %[2]s action",
-		call.Account, action(call), a)
-}
+func owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, action(call)) }

@@ -1,0 +1,180 @@
+package lambda
+
+import (
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/function/mapping"
+)
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for Lambda, in the service authorization reference.
+var access = map[string]api.Access{
+	"CreateFunction":               api.Needs(creating),
+	"GetFunction":                  onQualified("GetFunction", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"GetFunctionConfiguration":     onQualified("GetFunctionConfiguration", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctions":                all("ListFunctions"),
+	"UpdateFunctionCode":           onFunction("UpdateFunctionCode", func(in *UpdateFunctionCodeInput) string { return in.FunctionName }),
+	"UpdateFunctionConfiguration":  api.Needs(reconfiguring),
+	"DeleteFunction":               onQualified("DeleteFunction", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"Invoke":                       onQualified("Invoke", func(in *InvokeInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"PublishVersion":               onFunction("PublishVersion", func(in *PublishVersionInput) string { return in.FunctionName }),
+	"ListVersionsByFunction":       onFunction("ListVersionsByFunction", func(in *ListVersionsByFunctionInput) string { return in.FunctionName }),
+	"CreateAlias":                  onFunction("CreateAlias", func(in *CreateAliasInput) string { return in.FunctionName }),
+	"GetAlias":                     onFunction("GetAlias", func(in *AliasInput) string { return in.FunctionName }),
+	"ListAliases":                  onFunction("ListAliases", func(in *ListAliasesInput) string { return in.FunctionName }),
+	"UpdateAlias":                  onFunction("UpdateAlias", func(in *UpdateAliasInput) string { return in.FunctionName }),
+	"DeleteAlias":                  onFunction("DeleteAlias", func(in *AliasInput) string { return in.FunctionName }),
+	"AddPermission":                api.Needs(permitting),
+	"RemovePermission":             onQualified("RemovePermission", func(in *RemovePermissionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"GetPolicy":                    onQualified("GetPolicy", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"PutFunctionConcurrency":       onFunction("PutFunctionConcurrency", func(in *PutFunctionConcurrencyInput) string { return in.FunctionName }),
+	"GetFunctionConcurrency":       onFunction("GetFunctionConcurrency", func(in *NameInput) string { return in.FunctionName }),
+	"DeleteFunctionConcurrency":    onFunction("DeleteFunctionConcurrency", func(in *NameInput) string { return in.FunctionName }),
+	"GetFunctionCodeSigningConfig": onFunction("GetFunctionCodeSigningConfig", func(in *NameInput) string { return in.FunctionName }),
+	"GetAccountSettings":           all("GetAccountSettings"),
+
+	"PutFunctionEventInvokeConfig":    onQualified("PutFunctionEventInvokeConfig", eventInvoke),
+	"UpdateFunctionEventInvokeConfig": onQualified("UpdateFunctionEventInvokeConfig", eventInvoke),
+	"GetFunctionEventInvokeConfig":    onQualified("GetFunctionEventInvokeConfig", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"DeleteFunctionEventInvokeConfig": onQualified("DeleteFunctionEventInvokeConfig", func(in *FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctionEventInvokeConfigs":  onFunction("ListFunctionEventInvokeConfigs", func(in *ListFunctionEventInvokeConfigsInput) string { return in.FunctionName }),
+
+	"CreateEventSourceMapping": api.Needs(mappingTo),
+	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *MappingInput) string { return in.UUID }),
+	"ListEventSourceMappings":  all("ListEventSourceMappings"),
+	"UpdateEventSourceMapping": api.Needs(remapping),
+	"DeleteEventSourceMapping": onMapping("DeleteEventSourceMapping", func(in *MappingInput) string { return in.UUID }),
+
+	"TagResource":   api.Needs(tagging),
+	"UntagResource": api.Needs(untagging),
+	"ListTags": api.Needs(func(_ *api.Call, in *ListTagsInput) ([]authorize.Need, error) {
+		return onTagged("ListTags", in.Resource), nil
+	}),
+}
+
+// all needs an action that is about no function.
+func all(action string) api.Access {
+	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("lambda:" + action), nil }
+}
+
+// onFunction needs what an operation does to a function as a whole.
+func onFunction[In any](operation string, name func(*In) string) api.Access {
+	return onQualified(operation, func(in *In) (string, *string) { return name(in), nil })
+}
+
+// onQualified needs what an operation does to a function, a version or an alias.
+func onQualified[In any](operation string, name func(*In) (string, *string)) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		text, qualifier := name(in)
+		return onNamed(call, operation, text, qualifier)
+	})
+}
+
+func onNamed(call *api.Call, operation, text string, qualifier *string) ([]authorize.Need, error) {
+	n, err := read(call, text, qualifier, maxLongName)
+	if err != nil {
+		return nil, err
+	}
+	needs := api.One(actionOf(operation), n.ARN())
+	needs[0].Shared = slices.Contains(shared, operation)
+	return needs, nil
+}
+
+// passing needs that the caller may give Lambda a role.
+func passing(role string) authorize.Need {
+	a, _ := arn.Parse(role) // of none the account is the caller's, and nobody may pass it
+	return authorize.Need{
+		Action: "iam:PassRole", Resource: role, Account: a.Account,
+		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"lambda.amazonaws.com"}}},
+	}
+}
+
+func creating(call *api.Call, in *CreateFunctionInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "CreateFunction", in.FunctionName, nil)
+	if err != nil {
+		return nil, err
+	}
+	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	if len(in.Tags) > 0 {
+		tag := needs[0]
+		tag.Action = "lambda:TagResource"
+		needs = append(needs, tag)
+	}
+	return append(needs, passing(in.Role)), nil
+}
+
+func reconfiguring(call *api.Call, in *UpdateFunctionConfigurationInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "UpdateFunctionConfiguration", in.FunctionName, nil)
+	if err == nil && in.Role != nil {
+		needs = append(needs, passing(*in.Role))
+	}
+	return needs, err
+}
+
+func permitting(call *api.Call, in *AddPermissionInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "AddPermission", in.FunctionName, in.Qualifier)
+	if err == nil {
+		needs[0].Keys = []authorize.Key{{Name: "lambda:principal", Values: []string{in.Principal}}}
+	}
+	return needs, err
+}
+
+func eventInvoke(in *EventInvokeConfigInput) (string, *string) { return in.FunctionName, in.Qualifier }
+
+// onMapping needs an action on an event-source mapping.
+func onMapping[In any](action string, id func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		return api.One("lambda:"+action, mapping.ARN(call.Region, call.Account, id(in))), nil
+	})
+}
+
+func mappingTo(call *api.Call, in *CreateEventSourceMappingInput) ([]authorize.Need, error) {
+	needs := api.Any("lambda:CreateEventSourceMapping")
+	key, err := functionKey(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	needs[0].Keys, needs[0].Tags, needs[0].TagKeys = key, in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	return needs, nil
+}
+
+func remapping(call *api.Call, in *UpdateEventSourceMappingInput) ([]authorize.Need, error) {
+	needs := api.One("lambda:UpdateEventSourceMapping", mapping.ARN(call.Region, call.Account, in.UUID))
+	if in.FunctionName == nil {
+		return needs, nil
+	}
+	key, err := functionKey(call, *in.FunctionName)
+	needs[0].Keys = key
+	return needs, err
+}
+
+// functionKey is the condition key that tells which function a mapping is for.
+func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
+	n, err := read(call, text, nil, maxShortName)
+	if err != nil {
+		return nil, err
+	}
+	return []authorize.Key{{Name: "lambda:functionarn", Values: []string{n.ARN().String()}}}, nil
+}
+
+// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
+func onTagged(operation, resource string) []authorize.Need {
+	a, _ := arn.Parse(resource)
+	return []authorize.Need{{Action: "lambda:" + operation, Resource: resource, Account: a.Account, Shared: !mapping.Is(a) && slices.Contains(shared, operation)}}
+}
+
+func tagging(_ *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
+	needs := onTagged("TagResource", in.Resource)
+	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	return needs, nil
+}
+
+func untagging(_ *api.Call, in *UntagResourceInput) ([]authorize.Need, error) {
+	needs := onTagged("UntagResource", in.Resource)
+	needs[0].TagKeys = in.TagKeys
+	return needs, nil
+}

@@ -99,7 +99,7 @@ func setTags(n *authorize.Need, tags []Tag) {
 }
 
 func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
-	member, value, err := published(in)
+	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
 	}

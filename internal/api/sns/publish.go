@@ -63,15 +63,15 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 
 // publishTarget finds the topic that a publish is for.
 func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *PublishInput) (arn.ARN, error) {
-	member, value, err := published(in)
+	member, value, err := targetOf(in)
 	if err != nil {
 		return arn.ARN{}, err
 	}
 	return s.publishTopic(ctx, call, member, value)
 }
 
-// published is what a publish is for, and the member that says so.
-func published(in *PublishInput) (member, value string, err error) {
+// targetOf is what a publish is for, and the member that says so.
+func targetOf(in *PublishInput) (member, value string, err error) {
 	given := 0
 	for _, member := range []*string{in.TopicArn, in.TargetArn, in.PhoneNumber} {
 		if member != nil {

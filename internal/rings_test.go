@@ -23,6 +23,9 @@ var rings = [][]string{
 	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
+	{"seal"},
+	{"certs"},
+	{"bootstrap"},
 	{"authorize"},
 	{"store"},
 	{"journal"},
@@ -36,7 +39,7 @@ var rings = [][]string{
 }
 
 // pure are the directories of ring 1: command, now → new state, mutations, effects.
-var pure = []string{"alarm", "function", "key", "policy", "queue", "topic"}
+var pure = []string{"alarm", "function", "iam", "key", "kms", "policy", "queue", "topic"}
 
 // impure is what ring 1 must not import outside of its tests.
 var impure = []string{
@@ -54,7 +57,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"api/refusal", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "bootstrap", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

@@ -61,8 +61,13 @@ func Owned(call *Call, a arn.ARN, action string) error {
 	return Denied(authorize.RootOf(call.Account), &authorize.Need{Action: action, Resource: a.String()}, &policy.Result{Kind: policy.Resource})
 }
 
-// Denied is AWS's refusal of what a caller may not do.
+// Denied refuses what a caller may not do.
 func Denied(who *caller.Caller, need *authorize.Need, result *policy.Result) error {
+	return fault.New(fault.AccessDenied, Denial(who, need, result))
+}
+
+// Denial is AWS's sentence for what a caller may not do.
+func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) string {
 	service, name, _ := strings.Cut(need.Action, ":")
 	action := need.Action
 	switch service {
@@ -72,14 +77,17 @@ func Denied(who *caller.Caller, need *authorize.Need, result *policy.Result) err
 		action = "SNS:" + name
 	}
 	user := who.ARN
-	if who.Kind == caller.Anonymous {
+	switch who.Kind {
+	case caller.Anonymous:
 		user = "anonymous"
+	case caller.Service:
+		user = strings.Join(who.Services, ", ")
 	}
 	switch need.Action {
 	case "sts:AssumeRoleWithWebIdentity":
-		return fault.New(fault.AccessDenied, "Not authorized to perform sts:AssumeRoleWithWebIdentity")
+		return "Not authorized to perform sts:AssumeRoleWithWebIdentity"
 	case "sts:AssumeRole":
-		return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform: %s on resource: %s", user, action, need.Resource)
+		return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", user, action, need.Resource)
 	}
-	return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform: %s on resource: %s %s", user, action, need.Resource, result.Because(action))
+	return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", user, action, need.Resource, result.Because(action))
 }

@@ -44,21 +44,31 @@ type Authorizer struct {
 // the request; its Need, Account and tags are set here. An error means that nothing is
 // decided, and so nothing allowed.
 func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (policy.Result, error) {
+	var own *policy.Policy
+	if resource, err := arn.Parse(need.Resource); err == nil {
+		if need.Shared {
+			own = a.Resources.PolicyOf(ctx, resource)
+		}
+		known.TagsOf = func() map[string]string { return a.Resources.TagsOf(ctx, resource) }
+	}
+	return a.DecideBy(own, false, need, known)
+}
+
+// DecideBy is Decide for a resource whose policy the caller of this has; nil: it has
+// none. granted says that the resource allows it by other means, as by a grant of a key.
+func (a *Authorizer) DecideBy(own *policy.Policy, granted bool, need *Need, known *Context) (policy.Result, error) {
 	who := known.Caller
 	identity, boundary, session, err := a.Identities.PoliciesOf(who)
 	if err != nil {
 		return policy.Result{}, err
 	}
-	policies := policy.Policies{Identity: identity, Boundary: boundary, Session: session, Capped: who.Capped}
+	policies := policy.Policies{Identity: identity, Boundary: boundary, Session: session, Capped: who.Capped, Resource: own, Granted: granted}
+	if need.Must {
+		policies.Rule = policy.ResourceSide
+	}
 	known.Need, known.Account = need, need.Account
 	if known.Account == "" {
 		known.Account = who.Account
-	}
-	if resource, err := arn.Parse(need.Resource); err == nil {
-		if need.Shared {
-			policies.Resource = a.Resources.PolicyOf(ctx, resource)
-		}
-		known.TagsOf = func() map[string]string { return a.Resources.TagsOf(ctx, resource) }
 	}
 	return policy.Decide(&policy.Request{
 		Caller: who, Action: need.Action, Resource: need.Resource, Owner: known.Account, Context: known,

@@ -14,7 +14,10 @@ const (
 	CodeSpace   byte = 'C' // functions' zips, apart so that no walk through a shard reads one
 	LogSpace    byte = 'L'
 	AlarmSpace  byte = 'a'
+	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+
+	IdentitySpace byte = 'i'
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -26,6 +29,8 @@ const (
 	MetricStream uint16 = Shards + iota
 	AlarmStream
 	LogStream
+	IdentityStream
+	KeyStream
 	Streams // how many there are
 )
 
@@ -99,6 +104,22 @@ const (
 	AlarmIndex    byte = 'i'
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
+)
+
+// Tags behind IdentitySpace.
+const (
+	IdentityEntities byte = 'e'
+	IdentityKeys     byte = 'k'
+	IdentityTokens   byte = 't'
+	IdentityUses     byte = 'u'
+)
+
+// Tags behind KeySpace.
+const (
+	KeyAliases byte = 'a'
+	KeyGrants  byte = 'g'
+	KeyRecords byte = 'k'
+	KeySealing byte = 's'
 )
 
 // Tags behind MetricSpace.

@@ -9,15 +9,19 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	iamapi "godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/api/sts"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/policy"
 )
 
@@ -29,8 +33,16 @@ func tables() map[string][]api.Operation {
 		"lambda":     lambda.New(lambda.Options{}).Operations(),
 		"monitoring": cloudwatch.New(cloudwatch.Options{}).Operations(),
 		"logs":       logs.New(nil).Operations(),
+		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),
+		"sts":        sts.New(sts.Options{}).Operations(),
+		"kms":        kms.New(nil).Operations(),
 	}
 }
+
+// nobody are identities of which there are none.
+type nobody struct{ iamapi.Engine }
+
+func (nobody) Read(string, func(*iam.Account) error) error { return nil }
 
 const owner, stranger = "111122223333", "444455556666"
 
@@ -46,6 +58,8 @@ var samples = map[string]string{
 	"Resource": "arn:aws:lambda:us-east-1:" + owner + ":function:f", "UUID": "5be8f5b5-6a27-41a4-8c5a-3b1a3b1a3b1a",
 	"EventSourceArn": "arn:aws:sqs:us-east-1:" + owner + ":q", "AlarmName": "a", "AlarmNames": "a", "ResourceARN": "arn:aws:cloudwatch:us-east-1:" + owner + ":alarm:a",
 	"DashboardName": "d", "LogGroupName": "/g", "LogStreamName": "s", "logs.ResourceArn": "arn:aws:logs:us-east-1:" + owner + ":log-group:/g",
+	"UserName": "anna", "RoleName": "r", "GroupName": "g", "PolicyName": "p", "PolicyArn": "arn:aws:iam::" + owner + ":policy/p",
+	"RoleArn": "arn:aws:iam::" + owner + ":role/r", "AliasName": "alias/a",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 
@@ -175,6 +189,9 @@ func testOperation(t *testing.T, service string, op api.Operation) (cases int) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if needs[0].Must {
+		return testMust(t, needs, user, ask)
+	}
 	exactly := identityPolicy(t, statements("Allow", needs, ""))
 	if !op.Open {
 		denied("without credentials", "User: anonymous is not authorized", &caller.Caller{}, &world{identity: []*policy.Policy{exactly}})
@@ -196,6 +213,36 @@ func testOperation(t *testing.T, service string, op api.Operation) (cases int) {
 	}
 	testStranger(t, needs, allowed, denied)
 	return cases
+}
+
+// testMust: what the resource's policy has to allow, as assuming a role.
+func testMust(t *testing.T, needs []authorize.Need, user *caller.Caller, ask func(*caller.Caller, *world) error) int {
+	t.Helper()
+	all := []*policy.Policy{identityPolicy(t, allowAll)}
+	zoe := &caller.Caller{Kind: caller.User, Account: stranger, ARN: "arn:aws:iam::" + stranger + ":user/zoe", ID: "AIDAZOEZOEZOEZOEZOEZ2", Name: "zoe"}
+	for i, tt := range []struct {
+		who     *caller.Caller
+		w       world
+		allowed bool
+	}{
+		{&caller.Caller{}, world{}, false},
+		{authorize.RootOf(owner), world{}, false},
+		{user, world{identity: all}, false},
+		{user, world{resource: resourcePolicy(t, "Allow", needs, user.ARN)}, true},
+		{user, world{resource: resourcePolicy(t, "Allow", needs, owner)}, false},
+		{user, world{identity: all, resource: resourcePolicy(t, "Allow", needs, owner)}, true},
+		{user, world{identity: all, resource: resourcePolicy(t, "Deny", needs, owner)}, false},
+		{user, world{identity: all, resource: resourcePolicy(t, "Allow", needs, owner), boundary: identityPolicy(t, silent)}, false},
+		{user, world{identity: all, resource: resourcePolicy(t, "Allow", needs, owner), session: []*policy.Policy{identityPolicy(t, silent)}}, false},
+		{zoe, world{identity: all}, false},
+		{zoe, world{resource: resourcePolicy(t, "Allow", needs, stranger)}, false},
+		{zoe, world{identity: all, resource: resourcePolicy(t, "Allow", needs, stranger)}, true},
+	} {
+		if err := ask(tt.who, &tt.w); (err == nil) != tt.allowed {
+			t.Errorf("case %d, %s: %v", i, tt.who.ARN, err)
+		}
+	}
+	return 12
 }
 
 // testResource: what a resource's policy can give its own account.

@@ -550,7 +550,7 @@ func TestReachable(t *testing.T) {
 		"127.0.0.1:4566": "http://127.0.0.1:4566", "0.0.0.0:80": "http://127.0.0.1:80",
 		"[::]:80": "http://127.0.0.1:80", "[::1]:80": "http://[::1]:80", "192.0.2.7:1": "http://192.0.2.7:1",
 	} {
-		if got := reachable(address); got != want {
+		if got := reachable(false, address); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", address, got, want)
 		}
 	}

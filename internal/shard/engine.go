@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -81,9 +82,20 @@ type Options struct {
 	// Draw gives random numbers in [0, 1), which share invocations out between
 	// versions. Without it the first version gets all.
 	Draw func() float64
+	// Sealing are the keys that secrets on the disk are sealed with; nil: they are kept
+	// in clear, as tests may.
+	Sealing *seal.Keys
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)
+}
+
+// sealer is that of a purpose; nil without keys.
+func (o *Options) sealer(purpose string) *seal.Sealer {
+	if o.Sealing == nil {
+		return nil
+	}
+	return o.Sealing.Sealer(purpose)
 }
 
 // Engine is the state of a node: the shards, and the modules that they are made of.
@@ -110,7 +122,7 @@ func Open(o Options) (*Engine, error) {
 	if k == nil {
 		k = kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
 	}
-	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign})
+	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles")})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
@@ -119,7 +131,7 @@ func Open(o Options) (*Engine, error) {
 	})
 	e := &Engine{
 		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Topics: ofTopics,
-		Functions: ofFunctions, Keys: signing.New(k),
+		Functions: ofFunctions, Keys: signing.New(k, o.sealer("signing keys")),
 	}
 	topics.NewDeletedTopicGC(ofTopics)
 	if err := k.Load(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
+	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/transfer"
@@ -44,7 +45,9 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindReplay:
 		return sized(value, topics.ArchivePlaceSize)
 	case keyspace.KindHandleKey:
-		return sized(value, queues.HandleKeySize)
+		if !queues.CheckHandleKey(value) {
+			return errRecord(value)
+		}
 	case keyspace.KindTransfer:
 		if len(value) == 0 { // the main lane, as versions before have written it
 			return nil
@@ -52,6 +55,8 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		return sized(value, 8)
 	case keyspace.KindTopicSequence, keyspace.KindDeletedTopics:
 		return sized(value, 8)
+	case keyspace.KindKey, keyspace.KindKeyAlias, keyspace.KindKeyGrant, keyspace.KindSealing:
+		return keys.CheckRecord(id, value)
 	case keyspace.KindCode:
 		if len(value) == 0 || len(value) > functions.CodeChunk {
 			return errRecord(value)

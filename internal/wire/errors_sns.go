@@ -30,6 +30,10 @@ var snsErrors = with(map[fault.Kind]errorShape{
 	fault.ReplayLimitExceeded:       {Type: snsType + "ReplayLimitExceededException", Code: "ReplayLimitExceeded", Status: http.StatusForbidden, Text: "The topic has as many replays under way as it may have."},
 	fault.InvalidSecurity:           {Type: snsType + "InvalidSecurityException", Code: "InvalidSecurity", Status: http.StatusForbidden, Text: "The credential signature isn't valid."},
 	fault.KMSNotFound:               {Type: snsType + "KMSNotFoundException", Code: "KMSNotFound", Status: http.StatusBadRequest, Text: "The key does not exist."},
+	fault.KMSAccessDenied:           {Type: snsType + "KMSAccessDeniedException", Code: "KMSAccessDenied", Status: http.StatusBadRequest, Text: "The caller does not have the required KMS access."},
+	fault.KMSDisabled:               {Type: snsType + "KMSDisabledException", Code: "KMSDisabled", Status: http.StatusBadRequest, Text: "The key is disabled."},
+	fault.KMSInvalidState:           {Type: snsType + "KMSInvalidStateException", Code: "KMSInvalidState", Status: http.StatusBadRequest, Text: "The state of the key forbids it."},
+	fault.KMSInvalidKeyUsage:        {Type: snsType + "KMSInvalidStateException", Code: "KMSInvalidState", Status: http.StatusBadRequest, Text: "The key is for another use."},
 	fault.ResourceNotFound:          {Type: snsType + "ResourceNotFoundException", Code: "ResourceNotFound", Status: http.StatusNotFound, Text: "Resource does not exist"},
 
 	fault.EmptyBatchRequest: {Type: snsType + "EmptyBatchRequestException", Code: "EmptyBatchRequest", Status: http.StatusBadRequest, Text: "The batch request doesn't contain any entries."},

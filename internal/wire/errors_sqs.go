@@ -47,6 +47,10 @@ var sqsErrors = with(map[fault.Kind]errorShape{
 	fault.InvalidAddress:       {Type: sqsType + "InvalidAddress", Code: "InvalidAddress", Status: http.StatusBadRequest, Text: "The specified queue URL is not valid."},
 	fault.InvalidSecurity:      {Type: sqsType + "InvalidSecurity", Code: "InvalidSecurity", Status: http.StatusBadRequest, Text: "The request was not made over HTTPS or did not use SigV4 for signing."},
 	fault.KMSNotFound:          {Type: sqsType + "KmsNotFound", Code: "KMS.NotFoundException", Status: http.StatusBadRequest, Text: "The key does not exist."},
+	fault.KMSAccessDenied:      {Type: sqsType + "KmsAccessDenied", Code: "KMS.AccessDeniedException", Status: http.StatusBadRequest, Text: "The caller does not have the required KMS access."},
+	fault.KMSDisabled:          {Type: sqsType + "KmsDisabled", Code: "KMS.DisabledException", Status: http.StatusBadRequest, Text: "The key is disabled."},
+	fault.KMSInvalidState:      {Type: sqsType + "KmsInvalidState", Code: "KMS.InvalidStateException", Status: http.StatusBadRequest, Text: "The state of the key forbids it."},
+	fault.KMSInvalidKeyUsage:   {Type: sqsType + "KmsInvalidKeyUsage", Code: "KMS.InvalidKeyUsageException", Status: http.StatusBadRequest, Text: "The key is for another use."},
 	fault.ResourceNotFound:     {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},
 
 	fault.NotFound:                  {Type: sqsType + "ResourceNotFoundException", Code: "ResourceNotFoundException", Status: http.StatusNotFound, Text: "The specified resource does not exist."},

@@ -15,7 +15,7 @@ import (
 
 // Every kind of fault has an error in every service, complete and plausible.
 func TestEveryKindHasAnError(t *testing.T) {
-	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda()} {
+	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda(), KMS()} {
 		for _, kind := range fault.Kinds() {
 			shape, ok := s.errors[kind]
 			switch {
@@ -42,7 +42,7 @@ func TestAlertKnowsServerErrors(t *testing.T) {
 		t.Fatal("there is no such rule")
 	}
 	codes := regexp.MustCompile("^(?:" + string(found[1]) + ")$")
-	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda()} {
+	for _, s := range []*Service{SQS(), SNS(), CloudWatch(), Logs(), Lambda(), KMS()} {
 		for kind, shape := range s.errors {
 			// What Lambda answers with 502 is the function's.
 			if ours := shape.Server && shape.Status != http.StatusBadGateway; ours != codes.MatchString(shape.Code) {

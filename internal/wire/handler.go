@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -42,6 +43,9 @@ type Options struct {
 	// Authorize may refuse what a caller may not do. Nil: nobody asks, and a handler
 	// refuses other accounts by itself.
 	Authorize func(ctx context.Context, call *api.Call, op *api.Operation, in any) error
+	// Known is who an access key and the token that came with it stand for, where
+	// everybody is believed; nil for a key that nobody was given. May be nil.
+	Known func(accessKey, token string) *caller.Caller
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, what is told of its requests once they are

@@ -20,6 +20,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -31,6 +32,9 @@ const (
 	address  = "127.0.0.1:4566"
 	storeDir = "data"
 )
+
+// rootKey is what all machines seal with: it outlives those that crash, as a file would.
+var rootKey = seal.NewRoot()
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
@@ -100,6 +104,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 			Dial:    n.dialer(m.buried, m.virtual.Now),
 			Exit:    func(err error) { panic(fmt.Sprint("the server ended itself: ", err)) },
 			TwoStep: how.twoStep,
+			Root:    rootKey,
 		},
 	}
 	parts, err := server.Assemble(context.Background(), deps)

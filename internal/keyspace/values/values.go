@@ -18,6 +18,8 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
+	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -66,13 +68,15 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = errors.New("it cannot be read")
 		}
 	case keyspace.KindSigningKey:
-		err = signing.CheckRecord(value)
+		err = sealed.CheckRecord(value, signing.CheckRecord)
 	default:
 		switch k.Owner() {
 		case keyspace.OwnerMetrics:
 			err = metrics.CheckRecord(k.ID, value)
 		case keyspace.OwnerAlarms:
 			err = alarms.CheckRecord(k.ID, value)
+		case keyspace.OwnerIdentity:
+			err = identity.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		default:

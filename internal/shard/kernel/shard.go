@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 )
@@ -32,8 +31,7 @@ type Shard struct {
 	dirty []Touched
 	Emits []Emitter // what it has to tell
 
-	timer   clock.Timer
-	timerAt int64
+	timer timer
 }
 
 // Base implements shardPart.

@@ -25,7 +25,10 @@ const recordOverhead = 256
 
 // Send adds messages to a queue, all of them or none, and returns once they are
 // durable. Errors: QueueDoesNotExist, InsufficientStorage.
-func (e *Queues) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
@@ -462,7 +465,10 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
-func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	deleted, again := 0, 0
 	return e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
 		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
@@ -500,7 +506,10 @@ type VisibilityChange struct {
 // ChangeVisibility changes when received messages can be received again. Per
 // change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
 // way to another queue, OverLimit, or InvalidParameter with SQS's text.
-func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
 		c := changes[i]
 		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)

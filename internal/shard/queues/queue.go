@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/store"
@@ -32,6 +33,9 @@ type Options struct {
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
+	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
+	// in clear.
+	Sealer *seal.Sealer
 }
 
 // Queues is the module of queues: SQS's, and those that other modules have for

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -232,7 +233,10 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 
 // QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
 // QueueDoesNotExist.
-func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
+func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
+	if err := ctx.Err(); err != nil {
+		return queue.Config{}, err
+	}
 	sh := e.ShardOf(a)
 	var cfg queue.Config
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
@@ -294,7 +298,10 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 
 // ListQueues lists the names of an account's queues in a region that begin with
 // prefix, in ascending order, from the first one behind after.
-func (e *Queues) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	err = e.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
 		if len(names) == limit {
 			more = true
@@ -386,22 +393,45 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	return err
 }
 
-// loadSecret reads that key. An empty store gets one with shard 0's next
-// commit, so that the stream of its commits is complete.
+// loadSecret reads that key. An empty store gets one with shard 0's next commit, so that
+// the stream of its commits is complete; and so is one sealed that versions before have
+// written in clear.
 func (e *Queues) loadSecret() error {
-	key, ok, err := e.Store.Get(nil, secretKey)
+	value, ok, err := e.Store.Get(nil, secretKey)
 	if err != nil {
 		return err
 	}
-	if !ok {
+	key, sealed := value, false
+	switch {
+	case !ok:
 		key = make([]byte, HandleKeySize)
 		if _, err := rand.Read(key); err != nil {
 			return err
 		}
+	case len(value) != HandleKeySize:
+		if e.options.Sealer == nil {
+			return seal.ErrSealed
+		}
+		if key, err = e.options.Sealer.Open(value, secretKey); err != nil {
+			return fmt.Errorf("the key of receipt handles: %w", err)
+		}
+		sealed = true
+	}
+	if e.options.Sealer != nil && !sealed {
+		if value, err = e.options.Sealer.Seal(key, secretKey); err != nil {
+			return err
+		}
+		e.All[0].Batch.Set(secretKey, value)
+	} else if !ok {
 		e.All[0].Batch.Set(secretKey, key)
 	}
 	e.handles = newHandleSealer(key)
 	return nil
+}
+
+// CheckHandleKey reports whether the record of that key can be read, sealed or in clear.
+func CheckHandleKey(value []byte) bool {
+	return len(value) == HandleKeySize || len(value) == HandleKeySize+seal.Overhead && value[0] == seal.Form
 }
 
 // InOrder are queues by their incarnations: what goes on at a start goes on in the same

@@ -3,8 +3,10 @@ package signing
 
 import (
 	"bytes"
+	"fmt"
 
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -18,13 +20,55 @@ import (
 var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
 // Keys is the module of the keys that envelopes are signed with.
-type Keys struct{ kernel *kernel.Kernel }
+type Keys struct {
+	kernel *kernel.Kernel
+	sealer *seal.Sealer
+}
 
-// New makes the module; it has no state in memory.
-func New(k *kernel.Kernel) *Keys { return &Keys{k} }
+// New makes the module; it has no state in memory. A nil sealer leaves keys in clear.
+func New(k *kernel.Kernel, sealer *seal.Sealer) *Keys { return &Keys{k, sealer} }
 
-// SigningKeys are all keys that PutSigningKey was given, by their ids.
+// SigningKeys are all keys that PutSigningKey was given, by their ids. Those that
+// versions before have written in clear are sealed on return.
 func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
+	keys, err := e.read()
+	if err != nil {
+		return nil, err
+	}
+	for id, value := range keys {
+		switch {
+		case sealed(value) && e.sealer == nil:
+			return nil, seal.ErrSealed
+		case sealed(value):
+			if keys[id], err = e.sealer.Open(value, keyOf(id)); err != nil {
+				return nil, fmt.Errorf("a key that envelopes are signed with: %w", err)
+			}
+		case e.sealer != nil:
+			if err := e.PutSigningKey(id, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return keys, nil
+}
+
+// sealed tells a record that is sealed from one in clear, which begins with its version.
+func sealed(value []byte) bool { return len(value) > 0 && value[0] == seal.Form }
+
+// CheckRecord reports whether a record can be read; check does for one in clear.
+func CheckRecord(value []byte, check func([]byte) error) error {
+	if !sealed(value) {
+		return check(value)
+	}
+	if len(value) <= seal.Overhead {
+		return seal.ErrSealed
+	}
+	return nil
+}
+
+func keyOf(id [16]byte) []byte { return append(bytes.Clone(signingPrefix), id[:]...) }
+
+func (e *Keys) read() (map[[16]byte][]byte, error) {
 	keys := map[[16]byte][]byte{}
 	err := store.Each(e.kernel.Store, keyspace.Prefix(signingPrefix), func(key, value []byte) bool {
 		var id [16]byte
@@ -40,9 +84,15 @@ func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
 // PutSigningKey keeps a key that envelopes are signed with, whose form is the
 // caller's; it is durable on return.
 func (e *Keys) PutSigningKey(id [16]byte, key []byte) error {
+	if e.sealer != nil {
+		var err error
+		if key, err = e.sealer.Seal(key, keyOf(id)); err != nil {
+			return err
+		}
+	}
 	sh := e.kernel.All[0]
 	return sh.RunDurable(func(*kernel.Tx) error {
-		sh.Batch.Set(append(bytes.Clone(signingPrefix), id[:]...), key)
+		sh.Batch.Set(keyOf(id), key)
 		return nil
 	})
 }

@@ -1,0 +1,246 @@
+package kms
+
+import (
+	"context"
+	"regexp"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/shard/keys"
+)
+
+var aliasName = regexp.MustCompile(`^[a-zA-Z0-9:/_-]{1,256}$`)
+
+// target checks an alias's name and finds its key, which is given by its id or ARN.
+func (s *Service) target(call *api.Call, in *AliasInput) (*kms.Key, error) {
+	if err := checkAlias(in.AliasName); err != nil {
+		return nil, err
+	}
+	if isAlias(in.TargetKeyId) {
+		return nil, invalid("Aliases must refer to keys. Not aliases")
+	}
+	return s.own(call, in.TargetKeyId, call.Operation)
+}
+
+func checkAlias(name string) error {
+	if !aliasName.MatchString(name) {
+		return constraint("aliasName", name, "Member must satisfy regular expression pattern: ^[a-zA-Z0-9:/_-]+$")
+	}
+	return kms.CheckAliasName(name)
+}
+
+// createAlias answers CreateAlias.
+func (s *Service) createAlias(_ context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
+	k, err := s.target(call, in)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.CreateAlias(call.Account, call.Region, in.AliasName, k.ID)
+}
+
+// updateAlias answers UpdateAlias.
+func (s *Service) updateAlias(_ context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
+	k, err := s.target(call, in)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.store.UpdateAlias(call.Account, call.Region, in.AliasName, k.ID)
+}
+
+// deleteAlias answers DeleteAlias.
+func (s *Service) deleteAlias(_ context.Context, call *api.Call, in *DeleteAliasInput) (*Empty, error) {
+	if err := checkAlias(in.AliasName); err != nil {
+		return nil, err
+	}
+	if a := s.store.Alias(call.Account, call.Region, in.AliasName); a != nil {
+		if k, err := s.store.Find(call.Account, call.Region, a.Key); err == nil {
+			if err := s.store.Allow(k, &keys.Access{Operation: "DeleteAlias", Caller: who(call)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, s.store.DeleteAlias(call.Account, call.Region, in.AliasName)
+}
+
+// listAliases answers ListAliases.
+func (s *Service) listAliases(_ context.Context, call *api.Call, in *ListAliasesInput) (*ListAliasesOutput, error) {
+	most, err := limit(in.Limit, listedTags, listed)
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	if in.KeyId != nil {
+		k, err := s.own(call, *in.KeyId, "ListAliases")
+		if err != nil {
+			return nil, err
+		}
+		key = k.ID
+	}
+	list := "aliases " + key
+	after, err := from(list, in.Marker)
+	if err != nil {
+		return nil, err
+	}
+	found, more := s.store.Aliases(call.Account, call.Region, key, after, most)
+	out := &ListAliasesOutput{Aliases: []Alias{}, Truncated: more}
+	for _, a := range found {
+		created, updated := api.TimeOf(a.Created), api.TimeOf(a.Updated)
+		out.Aliases = append(out.Aliases, Alias{a.Name, a.ARN(), a.Key, &created, &updated})
+		out.NextMarker = next(list, a.Name, more)
+	}
+	return out, nil
+}
+
+var principal = regexp.MustCompile(`^[\w+=,.@:/-]{1,256}$`)
+
+// createGrant answers CreateGrant.
+func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrantInput) (*CreateGrantOutput, error) {
+	if !principal.MatchString(in.GranteePrincipal) || in.RetiringPrincipal != nil && !principal.MatchString(*in.RetiringPrincipal) {
+		return nil, fault.Newf(fault.InvalidARN, "%s is not a principal", shorten(in.GranteePrincipal))
+	}
+	if len(in.Operations) == 0 {
+		return nil, constraint("operations", "[]", "Member must have length greater than or equal to 1")
+	}
+	for _, o := range in.Operations {
+		if !contains(kms.GrantOperations, o) {
+			return nil, constraint("operations", o, "Member must satisfy enum value set")
+		}
+	}
+	if isAlias(in.KeyId) {
+		return nil, fault.Newf(fault.KMSNotFound, "Invalid keyId '%s'", shorten(in.KeyId))
+	}
+	k, err := s.key(call, in.KeyId, "CreateGrant", nil)
+	if err != nil {
+		return nil, err
+	}
+	g := kms.Grant{
+		Key: k.ID, Name: deref(in.Name), Grantee: in.GranteePrincipal, Retiring: deref(in.RetiringPrincipal),
+		Issuer: who(call).ARN, Operations: in.Operations,
+	}
+	if in.Constraints != nil {
+		g.Subset, g.Equals = in.Constraints.EncryptionContextSubset, in.Constraints.EncryptionContextEquals
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	made, err := s.store.CreateGrant(g)
+	if err != nil {
+		return nil, err
+	}
+	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
+}
+
+func contains(all []string, one string) bool {
+	for _, text := range all {
+		if text == one {
+			return true
+		}
+	}
+	return false
+}
+
+// listGrants answers ListGrants.
+func (s *Service) listGrants(_ context.Context, call *api.Call, in *ListGrantsInput) (*ListGrantsOutput, error) {
+	k, err := s.key(call, in.KeyId, "ListGrants", nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.grants("grants "+k.ID+" "+deref(in.GrantId)+" "+deref(in.GranteePrincipal), in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
+		return of.ID == k.ID && (in.GrantId == nil || *in.GrantId == g.ID) && (in.GranteePrincipal == nil || *in.GranteePrincipal == g.Grantee)
+	})
+}
+
+// listRetirableGrants answers ListRetirableGrants.
+func (s *Service) listRetirableGrants(_ context.Context, call *api.Call, in *ListRetirableGrantsInput) (*ListGrantsOutput, error) {
+	return s.grants("retirable "+in.RetiringPrincipal, in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
+		return of.Region == call.Region && of.Account == call.Account && g.Retiring == in.RetiringPrincipal
+	})
+}
+
+func (s *Service) grants(list string, count *int, marker *string, f func(k *kms.Key, g *kms.Grant) bool) (*ListGrantsOutput, error) {
+	most, err := limit(count, listedTags, listed)
+	if err != nil {
+		return nil, err
+	}
+	after, err := from(list, marker)
+	if err != nil {
+		return nil, err
+	}
+	arns := map[string]string{}
+	found, more := s.store.Grants(after, most, func(k *kms.Key, g *kms.Grant) bool {
+		if !f(k, g) {
+			return false
+		}
+		arns[k.ID] = k.ARN().String()
+		return true
+	})
+	out := &ListGrantsOutput{Grants: []Grant{}, Truncated: more}
+	for _, g := range found {
+		one := Grant{
+			KeyId: arns[g.Key], GrantId: g.ID, Name: g.Name, CreationDate: api.TimeOf(g.Created), GranteePrincipal: g.Grantee,
+			RetiringPrincipal: g.Retiring, IssuingAccount: g.Issuer, Operations: g.Operations,
+		}
+		if g.Subset != nil || g.Equals != nil {
+			one.Constraints = &GrantConstraints{g.Subset, g.Equals}
+		}
+		out.Grants = append(out.Grants, one)
+		out.NextMarker = next(list, g.Key+"/"+g.ID, more)
+	}
+	return out, nil
+}
+
+// retireGrant answers RetireGrant: who the grant names for that, who uses it if it says
+// so, and the key's account.
+func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInput) (*Empty, error) {
+	key, id := deref(in.KeyId), deref(in.GrantId)
+	switch {
+	case in.GrantToken != nil && (in.KeyId != nil || in.GrantId != nil):
+		return nil, invalid("A grant is named by its token, or by its key and its id.")
+	case in.GrantToken != nil:
+		var err error
+		if key, id, err = keys.ReadGrantToken(*in.GrantToken); err != nil {
+			return nil, err
+		}
+	case in.KeyId == nil || in.GrantId == nil:
+		return nil, invalid("A grant is named by its token, or by its key and its id.")
+	}
+	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
+		me := who(call)
+		if me.ARN == g.Retiring || me.Account == k.Account || me.ARN == g.Grantee && contains(g.Operations, "RetireGrant") {
+			return nil
+		}
+		return keys.ErrDenied.With(me.ARN, "kms:RetireGrant", k.ARN().String(), "kms:RetireGrant")
+	})
+}
+
+// revokeGrant answers RevokeGrant.
+func (s *Service) revokeGrant(_ context.Context, call *api.Call, in *EndGrantInput) (*Empty, error) {
+	if in.KeyId == nil {
+		return nil, missing("keyId")
+	}
+	if in.GrantId == nil {
+		return nil, missing("grantId")
+	}
+	k, err := s.key(call, *in.KeyId, "RevokeGrant", nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.endGrant(call, k.ID, *in.GrantId, in.DryRun, func(*kms.Key, *kms.Grant) error { return nil })
+}
+
+func (s *Service) endGrant(call *api.Call, key, id string, dry *bool, allowed func(k *kms.Key, g *kms.Grant) error) (*Empty, error) {
+	if !keyID.MatchString(key) {
+		k, err := s.store.Find(call.Account, call.Region, key)
+		if err != nil {
+			return nil, err
+		}
+		key = k.ID
+	}
+	return nil, s.store.EndGrant(key, id, func(k *kms.Key, g *kms.Grant) error {
+		if err := allowed(k, g); err != nil {
+			return err
+		}
+		return dryRun(dry)
+	})
+}

@@ -1,0 +1,404 @@
+package kms
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/shard/keys"
+)
+
+// usable finds the key of a cryptographic operation: what it is for, and in a state that
+// allows it.
+func (s *Service) usable(call *api.Call, name, operation, usage string, context map[string]string) (*kms.Key, error) {
+	if err := checkContext(context); err != nil {
+		return nil, err
+	}
+	k, err := s.key(call, name, operation, context)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Usable(operation, usage)
+}
+
+// algorithm is the one that a request names, or that of symmetric keys.
+func algorithm(k *kms.Key, named *string) (string, error) {
+	name := kms.SymmetricDefault
+	if named != nil {
+		name = *named
+	}
+	return name, k.CheckAlgorithm(name)
+}
+
+// encrypt answers Encrypt.
+func (s *Service) encrypt(_ context.Context, call *api.Call, in *EncryptInput) (*EncryptOutput, error) {
+	if n := len(in.Plaintext); n == 0 || n > kms.MaxPlaintext {
+		return nil, invalid("1 validation error detected: Value at 'plaintext' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
+	}
+	k, err := s.usable(call, in.KeyId, "Encrypt", kms.EncryptDecrypt, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	name, err := algorithm(k, in.EncryptionAlgorithm)
+	if err != nil {
+		return nil, err
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	blob, err := s.encryptWith(k, name, in.Plaintext, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	return &EncryptOutput{blob, k.ARN().String(), name}, nil
+}
+
+func (s *Service) encryptWith(k *kms.Key, algorithm string, plaintext []byte, context map[string]string) ([]byte, error) {
+	if k.Symmetric() {
+		return s.store.Encrypt(k, plaintext, context)
+	}
+	return s.store.EncryptRSA(k, algorithm, plaintext)
+}
+
+// opened is what decryption finds.
+type opened struct {
+	key                 *kms.Key
+	plaintext           []byte
+	algorithm, material string
+}
+
+// open decrypts for an operation that a caller needs the right to.
+func (s *Service) open(call *api.Call, operation string, blob []byte, name, algorithmName *string, context map[string]string, dry *bool) (o opened, err error) {
+	if n := len(blob); n == 0 || n > maxCiphertext {
+		return o, invalid("1 validation error detected: Value at 'ciphertextBlob' failed to satisfy constraint: Member must have length from 1 to %d", maxCiphertext)
+	}
+	if err := checkContext(context); err != nil {
+		return o, err
+	}
+	if algorithmName != nil && *algorithmName != kms.SymmetricDefault {
+		return s.openRSA(call, operation, blob, name, *algorithmName, context, dry)
+	}
+	o.algorithm = kms.SymmetricDefault
+	if o.key, err = s.store.KeyOf(call.Region, blob); err != nil {
+		return o, err
+	}
+	if name != nil {
+		named, err := s.store.Find(call.Account, call.Region, *name)
+		if err != nil {
+			return o, err
+		}
+		if named.ID != o.key.ID {
+			return o, fault.New(fault.IncorrectKey, "The key ID in the request does not identify a CMK that can perform this operation.")
+		}
+	}
+	if err := s.store.Allow(o.key, &keys.Access{Operation: operation, Caller: who(call), Context: context}); err != nil {
+		return o, keys.ErrForeign
+	}
+	if err := o.key.Usable(operation, kms.EncryptDecrypt); err != nil {
+		return o, err
+	}
+	o.plaintext, o.material, err = s.store.Decrypt(o.key, blob, context)
+	if err != nil {
+		return o, err
+	}
+	return o, dryRun(dry)
+}
+
+func (s *Service) openRSA(call *api.Call, operation string, blob []byte, name *string, algorithm string, context map[string]string, dry *bool) (o opened, err error) {
+	if name == nil {
+		return o, invalid("A ciphertext of an asymmetric key does not tell its key: KeyId is required.")
+	}
+	o.algorithm = algorithm
+	if o.key, err = s.usable(call, *name, operation, kms.EncryptDecrypt, context); err != nil {
+		return o, err
+	}
+	if err := o.key.CheckAlgorithm(algorithm); err != nil {
+		return o, err
+	}
+	if o.plaintext, err = s.store.DecryptRSA(o.key, algorithm, blob); err != nil {
+		return o, err
+	}
+	return o, dryRun(dry)
+}
+
+// decrypt answers Decrypt.
+func (s *Service) decrypt(_ context.Context, call *api.Call, in *DecryptInput) (*DecryptOutput, error) {
+	if in.Recipient != nil {
+		return nil, unsupported("Answers for enclaves are")
+	}
+	o, err := s.open(call, "Decrypt", in.CiphertextBlob, in.KeyId, in.EncryptionAlgorithm, in.EncryptionContext, in.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	return &DecryptOutput{o.key.ARN().String(), o.plaintext, o.algorithm, o.material}, nil
+}
+
+// reEncrypt answers ReEncrypt.
+func (s *Service) reEncrypt(_ context.Context, call *api.Call, in *ReEncryptInput) (*ReEncryptOutput, error) {
+	o, err := s.open(call, "ReEncryptFrom", in.CiphertextBlob, in.SourceKeyId, in.SourceEncryptionAlgorithm, in.SourceEncryptionContext, nil)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.usable(call, in.DestinationKeyId, "ReEncryptTo", kms.EncryptDecrypt, in.DestinationEncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	name, err := algorithm(to, in.DestinationEncryptionAlgorithm)
+	if err != nil {
+		return nil, err
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	blob, err := s.encryptWith(to, name, o.plaintext, in.DestinationEncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	return &ReEncryptOutput{
+		CiphertextBlob: blob, SourceKeyId: o.key.ARN().String(), KeyId: to.ARN().String(), SourceEncryptionAlgorithm: o.algorithm,
+		DestinationEncryptionAlgorithm: name, SourceKeyMaterialId: o.material, DestinationKeyMaterialId: current(to),
+	}, nil
+}
+
+// current is the id of a symmetric key's material; others show none.
+func current(k *kms.Key) string {
+	if !k.Symmetric() {
+		return ""
+	}
+	return k.Current().ID
+}
+
+// generateDataKey answers GenerateDataKey.
+func (s *Service) generateDataKey(_ context.Context, call *api.Call, in *GenerateDataKeyInput) (*GenerateDataKeyOutput, error) {
+	return s.dataKey(call, in)
+}
+
+// generateDataKeyWithoutPlaintext answers GenerateDataKeyWithoutPlaintext.
+func (s *Service) generateDataKeyWithoutPlaintext(_ context.Context, call *api.Call, in *GenerateDataKeyInput) (*GenerateDataKeyOutput, error) {
+	out, err := s.dataKey(call, in)
+	if err == nil {
+		out.Plaintext = nil
+	}
+	return out, err
+}
+
+func (s *Service) dataKey(call *api.Call, in *GenerateDataKeyInput) (*GenerateDataKeyOutput, error) {
+	if in.Recipient != nil {
+		return nil, unsupported("Answers for enclaves are")
+	}
+	size := 0
+	switch spec := deref(in.KeySpec); {
+	case in.KeySpec != nil && in.NumberOfBytes != nil, in.KeySpec == nil && in.NumberOfBytes == nil:
+		return nil, invalid("Please specify either number of bytes or key spec.")
+	case spec == "AES_256":
+		size = 32
+	case spec == "AES_128":
+		size = 16
+	case in.KeySpec != nil:
+		return nil, constraint("keySpec", spec, "Member must satisfy enum value set: [AES_256, AES_128]")
+	default:
+		if size = *in.NumberOfBytes; size < 1 || size > kms.MaxRandom {
+			return nil, invalid("1 validation error detected: Value '%d' at 'numberOfBytes' failed to satisfy constraint: Member must have a value from 1 to %d", size, kms.MaxRandom)
+		}
+	}
+	k, err := s.symmetric(call, in.KeyId, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	plaintext, err := keys.Random(size)
+	if err != nil {
+		return nil, err
+	}
+	blob, err := s.store.Encrypt(k, plaintext, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	return &GenerateDataKeyOutput{blob, plaintext, k.ARN().String(), k.Current().ID}, nil
+}
+
+// symmetric is usable for operations that symmetric keys alone do.
+func (s *Service) symmetric(call *api.Call, name string, context map[string]string) (*kms.Key, error) {
+	k, err := s.usable(call, name, call.Operation, kms.EncryptDecrypt, context)
+	if err != nil {
+		return nil, err
+	}
+	if !k.Symmetric() {
+		return nil, fault.Newf(fault.KMSInvalidKeyUsage, "%s key spec is %s which is not valid for %s.", k.ARN(), k.Spec, call.Operation)
+	}
+	return k, nil
+}
+
+// generateDataKeyPair answers GenerateDataKeyPair.
+func (s *Service) generateDataKeyPair(_ context.Context, call *api.Call, in *GenerateDataKeyPairInput) (*GenerateDataKeyPairOutput, error) {
+	return s.dataKeyPair(call, in)
+}
+
+// generateDataKeyPairWithoutPlaintext answers GenerateDataKeyPairWithoutPlaintext.
+func (s *Service) generateDataKeyPairWithoutPlaintext(_ context.Context, call *api.Call, in *GenerateDataKeyPairInput) (*GenerateDataKeyPairOutput, error) {
+	out, err := s.dataKeyPair(call, in)
+	if err == nil {
+		out.PrivateKeyPlaintext = nil
+	}
+	return out, err
+}
+
+func (s *Service) dataKeyPair(call *api.Call, in *GenerateDataKeyPairInput) (*GenerateDataKeyPairOutput, error) {
+	if in.Recipient != nil {
+		return nil, unsupported("Answers for enclaves are")
+	}
+	spec, err := kms.SpecOf(in.KeyPairSpec)
+	if err != nil {
+		return nil, err
+	}
+	if !spec.Pair {
+		return nil, constraint("keyPairSpec", in.KeyPairSpec, "Member must satisfy enum value set")
+	}
+	k, err := s.symmetric(call, in.KeyId, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	if err := dryRun(in.DryRun); err != nil {
+		return nil, err
+	}
+	private, public, err := keys.NewPair(in.KeyPairSpec)
+	if err != nil {
+		return nil, err
+	}
+	blob, err := s.store.Encrypt(k, private, in.EncryptionContext)
+	if err != nil {
+		return nil, err
+	}
+	return &GenerateDataKeyPairOutput{blob, private, public, k.ARN().String(), in.KeyPairSpec, k.Current().ID}, nil
+}
+
+// generateRandom answers GenerateRandom.
+func (s *Service) generateRandom(_ context.Context, _ *api.Call, in *GenerateRandomInput) (*GenerateRandomOutput, error) {
+	if in.CustomKeyStoreId != nil || in.Recipient != nil {
+		return nil, unsupported("Custom key stores and enclaves are")
+	}
+	if in.NumberOfBytes == nil {
+		return nil, invalid("NumberOfBytes is required.")
+	}
+	if n := *in.NumberOfBytes; n < 1 || n > kms.MaxRandom {
+		return nil, invalid("1 validation error detected: Value '%d' at 'numberOfBytes' failed to satisfy constraint: Member must have a value from 1 to %d", n, kms.MaxRandom)
+	}
+	drawn, err := keys.Random(*in.NumberOfBytes)
+	return &GenerateRandomOutput{drawn}, err
+}
+
+// getPublicKey answers GetPublicKey.
+func (s *Service) getPublicKey(_ context.Context, call *api.Call, in *KeyInput) (*GetPublicKeyOutput, error) {
+	k, err := s.key(call, in.KeyId, "GetPublicKey", nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.Usable("GetPublicKey", k.Usage); err != nil {
+		return nil, err
+	}
+	if k.Symmetric() || k.Usage == kms.GenerateVerifyMAC {
+		return nil, fault.Newf(fault.UnsupportedOperation, "%s is a key without a public part.", k.ARN())
+	}
+	public, err := s.store.PublicKey(k)
+	if err != nil {
+		return nil, err
+	}
+	out := &GetPublicKeyOutput{KeyId: k.ARN().String(), PublicKey: public, CustomerMasterKeySpec: k.Spec, KeySpec: k.Spec, KeyUsage: k.Usage}
+	out.EncryptionAlgorithms, out.SigningAlgorithms, _ = algorithms(k)
+	return out, nil
+}
+
+// signing finds the key of Sign and Verify; digested says that the message is a digest.
+func (s *Service) signing(call *api.Call, in *SignInput) (k *kms.Key, digested bool, err error) {
+	switch kind := deref(in.MessageType); {
+	case in.MessageType == nil, kind == "RAW":
+	case kind == "DIGEST":
+		digested = true
+	default:
+		return nil, false, constraint("messageType", kind, "Member must satisfy enum value set: [RAW, DIGEST]")
+	}
+	if n := len(in.Message); n == 0 || n > kms.MaxPlaintext {
+		return nil, false, invalid("1 validation error detected: Value at 'message' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
+	}
+	if k, err = s.usable(call, in.KeyId, call.Operation, kms.SignVerify, nil); err != nil {
+		return nil, false, err
+	}
+	if err := k.CheckAlgorithm(in.SigningAlgorithm); err != nil {
+		return nil, false, err
+	}
+	return k, digested, dryRun(in.DryRun)
+}
+
+// sign answers Sign.
+func (s *Service) sign(_ context.Context, call *api.Call, in *SignInput) (*SignOutput, error) {
+	k, digested, err := s.signing(call, in)
+	if err != nil {
+		return nil, err
+	}
+	signature, err := s.store.Sign(k, in.SigningAlgorithm, in.Message, digested)
+	if err != nil {
+		return nil, err
+	}
+	return &SignOutput{k.ARN().String(), signature, in.SigningAlgorithm}, nil
+}
+
+// verify answers Verify.
+func (s *Service) verify(_ context.Context, call *api.Call, in *SignInput) (*VerifyOutput, error) {
+	if len(in.Signature) == 0 {
+		return nil, missing("signature")
+	}
+	k, digested, err := s.signing(call, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.Verify(k, in.SigningAlgorithm, in.Message, digested, in.Signature); err != nil {
+		return nil, err
+	}
+	return &VerifyOutput{k.ARN().String(), true, in.SigningAlgorithm}, nil
+}
+
+// mac finds the key of GenerateMac and VerifyMac.
+func (s *Service) mac(call *api.Call, in *MacInput) (*kms.Key, error) {
+	if n := len(in.Message); n == 0 || n > kms.MaxPlaintext {
+		return nil, invalid("1 validation error detected: Value at 'message' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
+	}
+	k, err := s.usable(call, in.KeyId, call.Operation, kms.GenerateVerifyMAC, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.CheckAlgorithm(in.MacAlgorithm); err != nil {
+		return nil, err
+	}
+	return k, dryRun(in.DryRun)
+}
+
+// generateMac answers GenerateMac.
+func (s *Service) generateMac(_ context.Context, call *api.Call, in *MacInput) (*GenerateMacOutput, error) {
+	k, err := s.mac(call, in)
+	if err != nil {
+		return nil, err
+	}
+	code, err := s.store.MAC(k, in.MacAlgorithm, in.Message)
+	if err != nil {
+		return nil, err
+	}
+	return &GenerateMacOutput{code, in.MacAlgorithm, k.ARN().String()}, nil
+}
+
+// verifyMac answers VerifyMac.
+func (s *Service) verifyMac(_ context.Context, call *api.Call, in *MacInput) (*VerifyMacOutput, error) {
+	if len(in.Mac) == 0 {
+		return nil, missing("mac")
+	}
+	k, err := s.mac(call, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.VerifyMAC(k, in.MacAlgorithm, in.Message, in.Mac); err != nil {
+		return nil, err
+	}
+	return &VerifyMacOutput{k.ARN().String(), true, in.MacAlgorithm}, nil
+}

@@ -1,0 +1,180 @@
+package kms
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/policy"
+)
+
+// Limits of the model.
+const (
+	maxKeyID       = 2048
+	maxDescription = 8192
+	maxTagKey      = 128
+	maxTagValue    = 256
+	maxCiphertext  = 6144
+	maxShown       = 300 // of a value in an error
+	listed         = 100 // of a page that names no limit
+	mostListed     = 1000
+	listedTags     = 50
+)
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+func shorten(text string) string {
+	if len(text) > maxShown {
+		return strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text
+}
+
+// constraint refuses a member in the words of AWS's validation.
+func constraint(member, value, rule string) error {
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, rule)
+}
+
+func missing(member string) error {
+	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+func is(flag *bool) bool { return flag != nil && *flag }
+
+func isAlias(name string) bool {
+	return strings.HasPrefix(name, kms.AliasPrefix) || strings.HasPrefix(name, "arn:") && strings.Contains(name, ":"+kms.AliasPrefix)
+}
+
+var keyID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// checkKeyID refuses what names no key, whichever keys there are.
+func checkKeyID(name string) error {
+	switch {
+	case len(name) > maxKeyID:
+		return constraint("keyId", name, "Member must have length less than or equal to 2048")
+	case strings.HasPrefix(name, "arn:"):
+		if strings.Count(name, ":") < 5 || !strings.Contains(name, ":kms:") {
+			return fault.Newf(fault.InvalidARN, "%s is not a valid ARN of a key", shorten(name))
+		}
+	case !strings.HasPrefix(name, kms.AliasPrefix) && !keyID.MatchString(name):
+		return fault.Newf(fault.KMSNotFound, "Invalid keyId '%s'", shorten(name))
+	}
+	return nil
+}
+
+// limit is how many things a page holds at most.
+func limit(value *int, usual, most int) (int, error) {
+	switch {
+	case value == nil:
+		return usual, nil
+	case *value < 1 || *value > most:
+		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have a value from 1 to %d", *value, most)
+	}
+	return *value, nil
+}
+
+// from is the place where a page begins.
+func from(list string, marker *string) (string, error) {
+	after, ok := api.ReadToken(list, marker)
+	if !ok {
+		return "", fault.New(fault.InvalidMarker, "The marker is not one of this list.")
+	}
+	return after, nil
+}
+
+// next is the marker of the page behind one; empty without one.
+func next(list, last string, more bool) string {
+	if !more {
+		return ""
+	}
+	return api.NextToken(list, last)
+}
+
+func readTags(all []Tag) (map[string]string, error) {
+	tags := make(map[string]string, len(all))
+	for _, tag := range all {
+		key, value := deref(tag.TagKey), deref(tag.TagValue)
+		switch {
+		case tag.TagKey == nil || tag.TagValue == nil:
+			return nil, missing("tags")
+		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
+			return nil, constraint("tags", key, "Member must have length from 1 to 128")
+		case utf8.RuneCountInString(value) > maxTagValue:
+			return nil, constraint("tags", value, "Member must have length less than or equal to 256")
+		case strings.HasPrefix(strings.ToLower(key), "aws:"):
+			return nil, fault.New(fault.InvalidTag, "Tags beginning with aws: are reserved")
+		}
+		if _, twice := tags[key]; twice {
+			return nil, fault.New(fault.InvalidTag, "Duplicate tag keys")
+		}
+		tags[key] = value
+	}
+	return tags, nil
+}
+
+func checkDescription(text string) error {
+	if utf8.RuneCountInString(text) > maxDescription {
+		return constraint("description", text, "Member must have length less than or equal to 8192")
+	}
+	return nil
+}
+
+// checkPolicy refuses a key policy that cannot be read; and, unless that is waived, one
+// that lets nobody of the key's account change it again.
+func checkPolicy(call *api.Call, doc string, bypass bool) error {
+	if len(doc) > kms.MaxPolicy {
+		return fault.Newf(fault.LimitExceeded, "The policy is longer than %d bytes.", kms.MaxPolicy)
+	}
+	p, err := policy.ParseLoose(doc)
+	if err != nil {
+		return fault.New(fault.MalformedPolicyDocument, "The policy cannot be read: "+strings.TrimPrefix(err.Error(), "malformed policy: ")+".")
+	}
+	if bypass {
+		return nil
+	}
+	for _, s := range p.Statements() {
+		if s.Deny || s.NotAction != slices.ContainsFunc(s.Actions, func(a string) bool { return policy.MatchAction(a, "kms:PutKeyPolicy") }) {
+			if !s.Deny {
+				return nil
+			}
+		}
+	}
+	return fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
+}
+
+// checkContext refuses an encryption context that is too large.
+func checkContext(context map[string]string) error {
+	const most = 8192
+	size := 0
+	for key, value := range context {
+		size += len(key) + len(value)
+		if key == "" {
+			return invalid("An encryption context has a key without a name.")
+		}
+	}
+	if size > most {
+		return invalid("The encryption context is longer than %d bytes.", most)
+	}
+	return nil
+}
+
+// dryRun refuses what would have been done, where that is asked for.
+func dryRun(wanted *bool) error {
+	if is(wanted) {
+		return fault.New(fault.DryRun, "")
+	}
+	return nil
+}

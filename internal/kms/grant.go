@@ -1,0 +1,155 @@
+package kms
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Alias is another name of a key.
+type Alias struct {
+	Account string    `json:"account"`
+	Region  string    `json:"region"`
+	Name    string    `json:"name"` // with AliasPrefix
+	Key     string    `json:"key"`  // its id
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// ARN is the alias's ARN.
+func (a *Alias) ARN() string { return AliasARN(a.Region, a.Account, a.Name) }
+
+// AliasARN is the ARN of an alias by its name.
+func AliasARN(region, account, name string) string {
+	return "arn:aws:kms:" + region + ":" + account + ":" + name
+}
+
+// Grant lets a principal do some operations with a key.
+type Grant struct {
+	ID         string            `json:"id"` // 64 hexadecimal digits
+	Key        string            `json:"key"`
+	Name       string            `json:"name,omitempty"`
+	Created    time.Time         `json:"created"`
+	Grantee    string            `json:"grantee"`            // an ARN, or a service's name
+	Retiring   string            `json:"retiring,omitempty"` // who may retire it
+	Issuer     string            `json:"issuer"`             // the ARN of who made it
+	Operations []string          `json:"operations"`
+	Subset     map[string]string `json:"subset,omitempty"` // of the encryption context
+	Equals     map[string]string `json:"equals,omitempty"`
+}
+
+// GrantOperations are what grants can be about.
+var GrantOperations = []string{
+	"Decrypt", "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo", "Sign", "Verify",
+	"GetPublicKey", "CreateGrant", "RetireGrant", "DescribeKey", "GenerateDataKeyPair", "GenerateDataKeyPairWithoutPlaintext",
+	"GenerateMac", "VerifyMac", "DeriveSharedSecret",
+}
+
+// Refusals of aliases and grants.
+var (
+	ErrNoAlias        = fault.NewRule(fault.KMSNotFound, "kms: no such alias")                         // its ARN
+	ErrAliasTaken     = fault.NewRule(fault.ResourceAlreadyExists, "kms: the alias exists already")    // its ARN
+	ErrAliasName      = fault.NewRule(fault.InvalidAliasName, "kms: not a name of a customer's alias") // name
+	ErrTooManyAliases = fault.NewRule(fault.LimitExceeded, "kms: too many aliases")                    // the key's ARN, most
+	ErrAliasKey       = fault.NewRule(fault.KMSInvalidState, "kms: an alias of another kind of key")   // the key's ARN
+	ErrTooManyGrants  = fault.NewRule(fault.LimitExceeded, "kms: too many grants")                     // the key's ARN, most
+	ErrNoGrant        = fault.NewRule(fault.KMSNotFound, "kms: no such grant")                         // its id
+	ErrGrantOperation = fault.NewRule(fault.ValidationFailed, "kms: a grant of what the key cannot")   // operation, spec
+	ErrGrantContext   = fault.NewRule(fault.ValidationFailed, "kms: a constraint of what has no context")
+)
+
+// CheckAliasName refuses what is no name of a customer's alias.
+func CheckAliasName(name string) error {
+	rest, ok := strings.CutPrefix(name, AliasPrefix)
+	if !ok || rest == "" || strings.HasPrefix(name, ManagedPrefix) {
+		return ErrAliasName.With(name)
+	}
+	return nil
+}
+
+// CanBeAliased refuses a key that gets no alias from a customer.
+func (k *Key) CanBeAliased(aliases int) error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	if aliases >= MaxAliases {
+		return ErrTooManyAliases.With(k.ARN().String(), MaxAliases)
+	}
+	return nil
+}
+
+// Replaces refuses to have an alias name another key than one of its own kind.
+func (k *Key) Replaces(before *Key) error {
+	if before != nil && (before.Usage != k.Usage || before.Symmetric() != k.Symmetric()) {
+		return ErrAliasKey.With(k.ARN().String())
+	}
+	return nil
+}
+
+// usages are the uses of keys that operations of grants need; others any has.
+var usages = map[string]string{
+	"Decrypt": EncryptDecrypt, "Encrypt": EncryptDecrypt, "ReEncryptFrom": EncryptDecrypt, "ReEncryptTo": EncryptDecrypt,
+	"GenerateDataKey": SymmetricDefault, "GenerateDataKeyWithoutPlaintext": SymmetricDefault,
+	"GenerateDataKeyPair": SymmetricDefault, "GenerateDataKeyPairWithoutPlaintext": SymmetricDefault,
+	"Sign": SignVerify, "Verify": SignVerify, "GenerateMac": GenerateVerifyMAC, "VerifyMac": GenerateVerifyMAC,
+}
+
+// Accept refuses a grant that the key cannot have.
+func (k *Key) Accept(g *Grant, grants int) error {
+	switch k.State {
+	case PendingDeletion:
+		return ErrPendingDeletion.With(k.ARN().String())
+	case Disabled:
+		return ErrDisabled.With(k.ARN().String())
+	case Enabled:
+	}
+	for _, o := range g.Operations {
+		if need := usages[o]; need == SymmetricDefault && !k.Symmetric() || need != "" && need != SymmetricDefault && need != k.Usage {
+			return ErrGrantOperation.With(o, k.Spec)
+		}
+	}
+	if (g.Subset != nil || g.Equals != nil) && !k.Symmetric() {
+		return ErrGrantContext
+	}
+	if grants >= MaxGrants {
+		return ErrTooManyGrants.With(k.ARN().String(), MaxGrants)
+	}
+	return nil
+}
+
+// Same reports whether a request that gives its grant a name is for one that is there.
+func (g *Grant) Same(o *Grant) bool {
+	return g.Name != "" && g.Name == o.Name && g.Grantee == o.Grantee && g.Retiring == o.Retiring &&
+		slices.Equal(g.Operations, o.Operations) && equal(g.Subset, o.Subset) && equal(g.Equals, o.Equals)
+}
+
+// Allows reports whether the grant lets one of some principals, as a caller is known by,
+// do an operation with an encryption context.
+func (g *Grant) Allows(principals []string, operation string, context map[string]string) bool {
+	if !slices.Contains(g.Operations, operation) || !slices.Contains(principals, g.Grantee) {
+		return false
+	}
+	if cryptographic := usages[operation] == SymmetricDefault || usages[operation] == EncryptDecrypt; !cryptographic {
+		return true // constraints are about operations with an encryption context
+	}
+	for key, value := range g.Subset {
+		if got, ok := context[key]; !ok || got != value {
+			return false
+		}
+	}
+	return g.Equals == nil || equal(g.Equals, context)
+}
+
+func equal(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if got, ok := b[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,333 @@
+// Package kms holds the rules of KMS keys, their aliases and grants: what may be done
+// with a key in which state, and what a request may say. It is pure: the moment, new ids
+// and new key material come with each command, and material is sealed before it comes.
+package kms
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// State is a key's state, as DescribeKey shows it.
+type State string
+
+// The states.
+const (
+	Enabled         State = "Enabled"
+	Disabled        State = "Disabled"
+	PendingDeletion State = "PendingDeletion"
+)
+
+// The managers of keys.
+const (
+	ManagerAWS      = "AWS" // made for a service at its first use; its policy and state stay
+	ManagerCustomer = "CUSTOMER"
+)
+
+// Bounds. Source: KMS's documentation.
+const (
+	MaxAliases       = 50     // of a key
+	MaxGrants        = 50_000 // of a key
+	MaxTags          = 50     // of a key
+	MaxPolicy        = 32_768 // bytes
+	MinWindow        = 7      // days until a deletion
+	MaxWindow        = 30
+	MinRotation      = 90 // days of a rotation's period
+	MaxRotation      = 2560
+	DefaultRotation  = 365
+	MaxOnDemand      = 10   // rotations on demand of a key
+	MaxPlaintext     = 4096 // bytes that Encrypt takes
+	MaxRandom        = 1024 // bytes that GenerateRandom and GenerateDataKey give
+	managedRotation  = 365  // days, of keys of ManagerAWS
+	hoursInDay       = 24
+	formatOfMaterial = 64 // digits of a material's id
+)
+
+// Material is one of the secrets that a key has had; the last one is current, and the
+// others still decrypt.
+type Material struct {
+	ID      string    `json:"id"` // 64 hexadecimal digits
+	Created time.Time `json:"created"`
+	// How is AUTOMATIC or ON_DEMAND, of a rotation; empty of the first.
+	How    string `json:"how,omitempty"`
+	Sealed []byte `json:"sealed"` // the secret; whose form its sealer knows
+}
+
+// Rotation is whether and when a key gets new material by itself.
+type Rotation struct {
+	Days int       `json:"days,omitempty"` // the period; 0: it does not rotate
+	Next time.Time `json:"next,omitzero"`
+}
+
+// Key is a KMS key. A value that others may have is not changed: commands work on a
+// Clone.
+type Key struct {
+	Account     string            `json:"account"`
+	Region      string            `json:"region"`
+	ID          string            `json:"id"` // a UUID
+	Created     time.Time         `json:"created"`
+	Description string            `json:"description,omitempty"`
+	Spec        string            `json:"spec"`
+	Usage       string            `json:"usage"`
+	Manager     string            `json:"manager"`
+	State       State             `json:"state"`
+	Window      int               `json:"window,omitempty"`   // days, while a deletion is pending
+	Deletion    time.Time         `json:"deletion,omitzero"`  // when it is deleted
+	Policy      string            `json:"policy"`             // the key policy, as it was put
+	Tags        map[string]string `json:"tags,omitempty"`     // by their keys
+	Rotation    Rotation          `json:"rotation,omitzero"`  // of symmetric keys
+	Materials   []Material        `json:"materials"`          // at least one
+	OnDemand    int               `json:"onDemand,omitempty"` // rotations on demand so far
+}
+
+// Refusals of what is done with a key; each names the key's ARN first.
+var (
+	ErrNoKey           = fault.NewRule(fault.KMSNotFound, "kms: no such key")                       // ARN
+	ErrDisabled        = fault.NewRule(fault.KMSDisabled, "kms: the key is disabled")               // ARN
+	ErrPendingDeletion = fault.NewRule(fault.KMSInvalidState, "kms: the key is pending deletion")   // ARN
+	ErrNotPending      = fault.NewRule(fault.KMSInvalidState, "kms: no deletion is pending")        // ARN
+	ErrUsage           = fault.NewRule(fault.KMSInvalidKeyUsage, "kms: the key is for another use") // ARN, usage, operation
+	ErrManaged         = fault.NewRule(fault.KMSAccessDenied, "kms: the key is managed by AWS")     // ARN
+	ErrAsymmetric      = fault.NewRule(fault.UnsupportedOperation, "kms: only symmetric keys do so")
+	ErrWindow          = fault.NewRule(fault.ValidationFailed, "kms: a window of deletion out of range") // days, least, most
+	ErrRotationPeriod  = fault.NewRule(fault.ValidationFailed, "kms: a period of rotation out of range") // days, least, most
+	ErrTooManyRotated  = fault.NewRule(fault.LimitExceeded, "kms: rotated on demand too often")          // ARN, most
+	ErrTooManyTags     = fault.NewRule(fault.InvalidTag, "kms: too many tags")
+)
+
+// ARN is the key's ARN.
+func (k *Key) ARN() arn.ARN { return KeyARN(k.Region, k.Account, k.ID) }
+
+// KeyARN is the ARN of a key by its id.
+func KeyARN(region, account, id string) arn.ARN {
+	return arn.ARN{Service: "kms", Region: region, Account: account, Resource: "key/" + id}
+}
+
+// Clone is a copy that may be changed.
+func (k *Key) Clone() *Key {
+	c := *k
+	c.Tags = maps.Clone(k.Tags)
+	c.Materials = slices.Clone(k.Materials)
+	return &c
+}
+
+// Current is the material that encrypts.
+func (k *Key) Current() *Material { return &k.Materials[len(k.Materials)-1] }
+
+// Symmetric reports whether the key is one that encrypts and rotates.
+func (k *Key) Symmetric() bool { return k.Spec == SymmetricDefault }
+
+// alive refuses what needs a key that is not about to be deleted.
+func (k *Key) alive() error {
+	if k.State == PendingDeletion {
+		return ErrPendingDeletion.With(k.ARN().String())
+	}
+	return nil
+}
+
+// customer refuses to change a key of AWS's.
+func (k *Key) customer() error {
+	if k.Manager == ManagerAWS {
+		return ErrManaged.With(k.ARN().String())
+	}
+	return nil
+}
+
+// changeable refuses to change what of the key is its owner's.
+func (k *Key) changeable() error {
+	if err := k.customer(); err != nil {
+		return err
+	}
+	return k.alive()
+}
+
+// Usable refuses an operation with the key's material unless the key is enabled and for
+// such a use: ErrDisabled, ErrPendingDeletion, ErrUsage.
+func (k *Key) Usable(operation, usage string) error {
+	switch {
+	case k.State == PendingDeletion:
+		return ErrPendingDeletion.With(k.ARN().String())
+	case k.State == Disabled:
+		return ErrDisabled.With(k.ARN().String())
+	case k.Usage != usage:
+		return ErrUsage.With(k.ARN().String(), k.Usage, operation)
+	}
+	return nil
+}
+
+// Enable makes the key usable.
+func (k *Key) Enable() error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	k.State = Enabled
+	return nil
+}
+
+// Disable makes the key unusable until Enable.
+func (k *Key) Disable() error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	k.State = Disabled
+	return nil
+}
+
+// ScheduleDeletion has the key deleted in some days, 7 to 30. It is unusable from now on.
+func (k *Key) ScheduleDeletion(days int, now time.Time) error {
+	if days < MinWindow || days > MaxWindow {
+		return ErrWindow.With(days, MinWindow, MaxWindow)
+	}
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	k.State, k.Window, k.Deletion = PendingDeletion, days, now.Add(time.Duration(days)*hoursInDay*time.Hour)
+	return nil
+}
+
+// CancelDeletion ends a pending deletion. The key is disabled then.
+func (k *Key) CancelDeletion() error {
+	if k.State != PendingDeletion {
+		return ErrNotPending.With(k.ARN().String())
+	}
+	k.State, k.Window, k.Deletion = Disabled, 0, time.Time{}
+	return nil
+}
+
+// Describe gives the key another description.
+func (k *Key) Describe(text string) error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	k.Description = text
+	return nil
+}
+
+// PutPolicy gives the key another policy, which is valid.
+func (k *Key) PutPolicy(doc string) error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	k.Policy = doc
+	return nil
+}
+
+// Tag adds tags, or changes their values.
+func (k *Key) Tag(tags map[string]string) error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	if k.Tags == nil {
+		k.Tags = map[string]string{}
+	}
+	maps.Copy(k.Tags, tags)
+	if len(k.Tags) > MaxTags {
+		return ErrTooManyTags
+	}
+	return nil
+}
+
+// Untag takes tags off; those that are not there are passed over.
+func (k *Key) Untag(keys []string) error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		delete(k.Tags, key)
+	}
+	return nil
+}
+
+// rotates refuses what is about rotation on a key that cannot.
+func (k *Key) rotates() error {
+	if err := k.changeable(); err != nil {
+		return err
+	}
+	if !k.Symmetric() {
+		return ErrAsymmetric
+	}
+	if k.State == Disabled {
+		return ErrDisabled.With(k.ARN().String())
+	}
+	return nil
+}
+
+// EnableRotation has the key get new material every so many days, 90 to 2,560; 0 is the
+// period that it has, or 365. A period that changes counts from now.
+func (k *Key) EnableRotation(days int, now time.Time) error {
+	if days != 0 && (days < MinRotation || days > MaxRotation) {
+		return ErrRotationPeriod.With(days, MinRotation, MaxRotation)
+	}
+	if err := k.rotates(); err != nil {
+		return err
+	}
+	if days == 0 {
+		if days = k.Rotation.Days; days == 0 {
+			days = DefaultRotation
+		}
+	}
+	if days != k.Rotation.Days {
+		k.Rotation = Rotation{Days: days, Next: now.Add(time.Duration(days) * hoursInDay * time.Hour)}
+	}
+	return nil
+}
+
+// DisableRotation ends that the key rotates by itself.
+func (k *Key) DisableRotation() error {
+	if err := k.rotates(); err != nil {
+		return err
+	}
+	k.Rotation = Rotation{}
+	return nil
+}
+
+// RotateOnDemand gives the key new material now. The next rotation by itself stays when
+// it was.
+func (k *Key) RotateOnDemand(m Material) error {
+	if err := k.rotates(); err != nil {
+		return err
+	}
+	if k.OnDemand >= MaxOnDemand {
+		return ErrTooManyRotated.With(k.ARN().String(), MaxOnDemand)
+	}
+	k.OnDemand++
+	m.How = "ON_DEMAND"
+	k.Materials = append(k.Materials, m)
+	return nil
+}
+
+// DueRotation reports whether the key is to rotate by itself.
+func (k *Key) DueRotation(now time.Time) bool {
+	return k.Rotation.Days > 0 && k.State == Enabled && !now.Before(k.Rotation.Next)
+}
+
+// Rotate gives the key the material that was due. Periods that were missed are passed
+// over.
+func (k *Key) Rotate(m Material, now time.Time) {
+	m.How = "AUTOMATIC"
+	k.Materials = append(k.Materials, m)
+	period := time.Duration(k.Rotation.Days) * hoursInDay * time.Hour
+	for !k.Rotation.Next.After(now) {
+		k.Rotation.Next = k.Rotation.Next.Add(period)
+	}
+}
+
+// DueDeletion reports whether the key's last day is over.
+func (k *Key) DueDeletion(now time.Time) bool {
+	return k.State == PendingDeletion && !now.Before(k.Deletion)
+}
+
+// NextDue is when something happens to the key by itself; zero: never.
+func (k *Key) NextDue() time.Time {
+	switch {
+	case k.State == PendingDeletion:
+		return k.Deletion
+	case k.State == Enabled && k.Rotation.Days > 0:
+		return k.Rotation.Next
+	}
+	return time.Time{}
+}

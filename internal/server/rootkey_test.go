@@ -1,0 +1,97 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// A root key is made once where none is configured, for its owner's eyes only; and one
+// that is not the data's is named, and nothing is written.
+func TestRootKey(t *testing.T) {
+	dir := t.TempDir()
+	st := memory.New()
+	log := journal.Open(journal.Options{Store: st})
+	t.Cleanup(log.Close)
+	open := func(file string) (*seal.Keys, error) {
+		return openSealing(Deps{Config: config.Config{Data: dir, RootKey: file}, Clock: clock.System}, log)
+	}
+	first, err := open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(dir, devRootName)
+	info, err := os.Stat(made)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: %v", info.Mode(), err)
+	}
+	sealed, err := first.Sealer("x").Seal([]byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := again.Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {
+		t.Errorf("%q after another start: %v", got, err)
+	}
+	before := contents(t, st)
+	other := filepath.Join(t.TempDir(), "root.key")
+	if _, err := open(other); !errors.Is(err, keys.ErrNoRoot) || !strings.Contains(err.Error(), other) {
+		t.Errorf("no such file: %v", err)
+	}
+	if err := writeRoot(other, seal.NewRoot()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(other); !errors.Is(err, seal.ErrWrongRoot) {
+		t.Errorf("another root key: %v", err)
+	}
+	if err := writeRoot(other, seal.NewRoot()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a root key was overwritten: %v", err)
+	}
+	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(other); !errors.Is(err, seal.ErrRootFile) || !strings.Contains(err.Error(), other) {
+		t.Errorf("not a root key: %v", err)
+	}
+	if err := os.Remove(made); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(""); !errors.Is(err, keys.ErrNoRoot) {
+		t.Errorf("without the file: %v", err)
+	}
+	if _, err := os.Stat(made); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another root key was made: %v", err)
+	}
+	if !bytes.Equal(contents(t, st), before) {
+		t.Error("a refused start has written")
+	}
+}
+
+func contents(t *testing.T, st *memory.Store) (all []byte) {
+	t.Helper()
+	it, err := st.Iter(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it.Next() {
+		all = append(append(all, it.Key()...), it.Value()...)
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,197 @@
+package keys
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+)
+
+// ErrGrantToken refuses what is no token of a grant.
+var ErrGrantToken = fault.NewRule(fault.InvalidGrantToken, "keys: not a token of a grant")
+
+// CreateAlias gives a key an alias. Errors: kms.ErrAliasTaken, kms.ErrTooManyAliases, and
+// those of the key's state.
+func (m *Module) CreateAlias(account, region, name, key string) error {
+	return m.run(func() error {
+		id := aliasID{account, region, name}
+		if m.aliases[id] != nil {
+			return kms.ErrAliasTaken.With(kms.AliasARN(region, account, name))
+		}
+		k, err := m.find(account, region, key)
+		if err != nil {
+			return err
+		}
+		if err := k.CanBeAliased(m.countAliases(k)); err != nil {
+			return err
+		}
+		now := clock.Time(m.shard.Now())
+		m.putAlias(&kms.Alias{Account: account, Region: region, Name: name, Key: k.ID, Created: now, Updated: now})
+		return nil
+	})
+}
+
+func (m *Module) countAliases(k *kms.Key) (n int) {
+	for _, a := range m.aliases {
+		if a.Key == k.ID {
+			n++
+		}
+	}
+	return n
+}
+
+// UpdateAlias has an alias name another key.
+func (m *Module) UpdateAlias(account, region, name, key string) error {
+	return m.run(func() error {
+		a := m.aliases[aliasID{account, region, name}]
+		if a == nil {
+			return kms.ErrNoAlias.With(kms.AliasARN(region, account, name))
+		}
+		k, err := m.find(account, region, key)
+		if err != nil {
+			return err
+		}
+		if k.ID == a.Key {
+			return nil
+		}
+		if err := k.CanBeAliased(m.countAliases(k)); err != nil {
+			return err
+		}
+		if err := k.Replaces(m.keys[a.Key]); err != nil {
+			return err
+		}
+		changed := *a
+		changed.Key, changed.Updated = k.ID, clock.Time(m.shard.Now())
+		m.putAlias(&changed)
+		return nil
+	})
+}
+
+// DeleteAlias removes an alias.
+func (m *Module) DeleteAlias(account, region, name string) error {
+	return m.run(func() error {
+		id := aliasID{account, region, name}
+		if m.aliases[id] == nil {
+			return kms.ErrNoAlias.With(kms.AliasARN(region, account, name))
+		}
+		m.dropAlias(id)
+		return nil
+	})
+}
+
+// Alias is an alias of an account in a region; nil: there is none.
+func (m *Module) Alias(account, region, name string) (a *kms.Alias) {
+	_ = m.run(func() error {
+		a = m.aliases[aliasID{account, region, name}]
+		return nil
+	})
+	return a
+}
+
+// Aliases gives the aliases of an account in a region, of one key unless key is empty, in
+// the order of their names, from behind the one after.
+func (m *Module) Aliases(account, region, key, after string, limit int) (all []*kms.Alias, more bool) {
+	_ = m.run(func() error {
+		for id, a := range m.aliases {
+			if id.account == account && id.region == region && (key == "" || a.Key == key) && id.name > after {
+				all = append(all, a)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b *kms.Alias) int { return cmp.Compare(a.Name, b.Name) })
+	return page(all, limit)
+}
+
+// CreateGrant adds a grant to a key, which gets its id. A request that is repeated with
+// the same name finds the grant that is there.
+func (m *Module) CreateGrant(g kms.Grant) (made *kms.Grant, err error) {
+	var number [32]byte
+	if _, err := rand.Read(number[:]); err != nil {
+		return nil, err
+	}
+	err = m.run(func() error {
+		k := m.keys[g.Key]
+		if k == nil {
+			return kms.ErrNoKey.With(g.Key)
+		}
+		for _, id := range sortedIDs(m.grants[k.ID]) {
+			if there := m.grants[k.ID][id]; g.Same(there) {
+				made = there
+				return nil
+			}
+		}
+		if err := k.Accept(&g, len(m.grants[k.ID])); err != nil {
+			return err
+		}
+		g.ID, g.Created = hex.EncodeToString(number[:]), clock.Time(m.shard.Now())
+		made = &g
+		m.shard.Batch.Set(grantKey(k, g.ID), encode(made))
+		m.addGrant(made)
+		return nil
+	})
+	return made, err
+}
+
+// EndGrant removes a grant of a key, once allowed does not refuse it.
+func (m *Module) EndGrant(key, id string, allowed func(k *kms.Key, g *kms.Grant) error) error {
+	return m.run(func() error {
+		k, g := m.keys[key], m.grants[key][id]
+		if k == nil {
+			return kms.ErrNoKey.With(key)
+		}
+		if g == nil {
+			return kms.ErrNoGrant.With(id)
+		}
+		if err := allowed(k, g); err != nil {
+			return err
+		}
+		m.shard.Batch.Delete(grantKey(k, id))
+		delete(m.grants[key], id)
+		return nil
+	})
+}
+
+// Grants gives the grants that f lets through, in the order of their keys and ids, from
+// behind the place after, which is a key's id, a slash and a grant's.
+func (m *Module) Grants(after string, limit int, f func(k *kms.Key, g *kms.Grant) bool) (all []*kms.Grant, more bool) {
+	_ = m.run(func() error {
+		for key, grants := range m.grants {
+			for _, g := range grants {
+				if place(g) > after && f(m.keys[key], g) {
+					all = append(all, g)
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b *kms.Grant) int { return cmp.Compare(place(a), place(b)) })
+	return page(all, limit)
+}
+
+func place(g *kms.Grant) string { return g.Key + "/" + g.ID }
+
+// GrantToken is a grant's token, and ReadGrantToken gives the key and the grant of one.
+// Grants hold at once, so that a token says no more than the grant does.
+func GrantToken(g *kms.Grant) string {
+	return base64.StdEncoding.EncodeToString([]byte("grant/" + place(g)))
+}
+
+// ReadGrantToken reads a token. It fails with ErrGrantToken.
+func ReadGrantToken(token string) (key, id string, err error) {
+	plain, err := base64.StdEncoding.DecodeString(token)
+	rest, ok := strings.CutPrefix(string(plain), "grant/")
+	if err != nil || !ok {
+		return "", "", ErrGrantToken
+	}
+	if key, id, ok = strings.Cut(rest, "/"); !ok {
+		return "", "", ErrGrantToken
+	}
+	return key, id, nil
+}

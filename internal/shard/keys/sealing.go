@@ -1,0 +1,100 @@
+// Package keys keeps KMS keys, their aliases and grants, and the keys that everything
+// secret on the disk is sealed with. It is a module of the kernel, with a shard of its
+// own.
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// sealingKey is the key of the record that holds the keys of the store, wrapped with the
+// root key.
+var sealingKey = []byte{keyspace.KeySpace, keyspace.KeySealing}
+
+// ErrNoRoot refuses a store whose root key is not there.
+var ErrNoRoot = errors.New("the root key that the data is sealed with is not there")
+
+// OpenSealing opens the keys that a store is sealed with. root gives the root key; it is
+// told the id of the one that is needed, which is empty for a store that has none yet,
+// and which gets its keys now. A root key that is not the store's is refused before
+// anything is written: seal.ErrWrongRoot. It comes before the kernel opens its streams.
+func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (*seal.Root, error)) (*seal.Keys, error) {
+	text, ok, err := log.Reader().Get(nil, sealingKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading which root key the data is sealed with: %w", err)
+	}
+	if ok {
+		needed, err := seal.RootOf(text)
+		if err != nil {
+			return nil, err
+		}
+		found, err := root(needed)
+		if err != nil {
+			return nil, err
+		}
+		return seal.OpenKeys(found, text)
+	}
+	found, err := root("")
+	if err != nil {
+		return nil, err
+	}
+	keys, text, err := seal.NewKeys(found)
+	if err != nil {
+		return nil, err
+	}
+	stream, _, err := log.Stream(keyspace.KeyStream, nil)
+	if err != nil {
+		return nil, err
+	}
+	var b mutation.Batch
+	b.Set(sealingKey, text)
+	stream.Append(true, now.UnixMilli(), &b).Wait()
+	return keys, nil
+}
+
+// CheckRecord reports whether the value of a record of this package can be read. What is
+// sealed in it stays so.
+func CheckRecord(id keyspace.ID, value []byte) (err error) {
+	switch id {
+	case keyspace.KindSealing:
+		_, err = seal.RootOf(value)
+	case keyspace.KindKey:
+		_, err = decode[kms.Key](value)
+	case keyspace.KindKeyAlias:
+		_, err = decode[kms.Alias](value)
+	case keyspace.KindKeyGrant:
+		_, err = decode[kms.Grant](value)
+	default:
+	}
+	return err
+}
+
+// version begins each record of a key, an alias or a grant.
+const version = 1
+
+var errRecord = errors.New("keys: a record cannot be read")
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of package kms always can be written
+	}
+	return append([]byte{version}, text...)
+}
+
+func decode[T any](value []byte) (*T, error) {
+	v := new(T)
+	if len(value) == 0 || value[0] != version || json.Unmarshal(value[1:], v) != nil {
+		return nil, errRecord
+	}
+	return v, nil
+}

@@ -146,7 +146,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}
-	if held := x.body.Held(); held > limit.Free {
+	if held := x.body.Held(); held > limit.Free && x.kept.body == nil {
 		x.body.Shrink(held - held/decoded) // the body itself is gone
 	}
 	if err == nil && x.op.Answer > 0 {
@@ -189,12 +189,18 @@ type exchange struct {
 	payload [sha256.Size]byte // of the body as it was sent, where that is signed
 
 	headers [3]string          // the values of headers that differ from answer to answer
-	large   bool               // the body is large, and holds a token
+	kept    kept               // until the request is answered
 	body    *limit.Reservation // nil: it is small
 	memory  limit.Reservation  // of the answer
 	bytes   struct{ in, out int }
 	status  int // 0 until an answer is written
 	code    string
+}
+
+// kept is what a request keeps until it is answered.
+type kept struct {
+	large bool    // a token, as its body is large
+	body  *buffer // the body, where the input has parts of it; else nil
 }
 
 // identify finds out what is asked for, as far as the request's head tells.
@@ -203,8 +209,11 @@ func (x *exchange) identify() {
 		RequestID:  x.handler.NewRequestID(),
 		RemoteAddr: x.r.RemoteAddr,
 		Header:     x.r.Header,
-		Time:       x.handler.Clock.Now(),
+		Time:       x.started,
 		Memory:     &x.memory,
+	}
+	if x.handler.Clock != clock.System {
+		x.call.Time = x.handler.Clock.Now()
 	}
 	x.address()
 }
@@ -220,11 +229,21 @@ func (x *exchange) read() (in any, err error) {
 	}
 	body, err := x.readBody()
 	if body != nil {
-		defer body.release()
+		defer func() {
+			if _, inPlace := in.(awsjson.InPlace); inPlace {
+				x.kept.body = body
+			} else {
+				body.release()
+			}
+		}()
 	}
 	if err != nil {
 		return nil, err
 	}
+	return x.decode(body)
+}
+
+func (x *exchange) decode(body *buffer) (in any, err error) {
 	switch x.call.Protocol {
 	case protocolJSON:
 		return x.readRPC(body.b, awsjson.Decode)
@@ -345,11 +364,14 @@ func (x *exchange) refuse(err error) {
 
 // finish turns a panic into an answer and tells of the request.
 func (x *exchange) finish() {
-	if x.large {
+	if x.kept.large {
 		<-x.handler.large
 	}
 	defer x.body.Release()
 	defer x.memory.Release()
+	if x.kept.body != nil {
+		defer x.kept.body.release()
+	}
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
 			panic(cause)

@@ -77,10 +77,9 @@ func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) str
 		action = "SNS:" + name
 	}
 	user := who.ARN
-	switch who.Kind {
-	case caller.Anonymous:
+	if who.Kind == caller.Anonymous {
 		user = "anonymous"
-	case caller.Service:
+	} else if who.Kind == caller.Service {
 		user = strings.Join(who.Services, ", ")
 	}
 	switch need.Action {

@@ -95,8 +95,10 @@ func useOfKey(a *authorize.Authorizer, now int64, k *kms.Key, access *keys.Acces
 	need := authorize.Need{
 		Action: "kms:" + access.Operation, Resource: k.ARN().String(), Account: k.Account, Shared: true, Must: true,
 		Keys: []authorize.Key{
-			{Name: "kms:calleraccount", Values: given(access.Caller.Account)}, {Name: "kms:viaservice", Values: given(access.Via)},
-			{Name: "kms:keyspec", Values: given(k.Spec)}, {Name: "kms:keyusage", Values: given(k.Usage)},
+			{Name: "kms:calleraccount", Values: given(access.Caller.Account)},
+			{Name: "kms:viaservice", Values: given(access.Via)},
+			{Name: "kms:keyspec", Values: given(k.Spec)},
+			{Name: "kms:keyusage", Values: given(k.Usage)},
 			{Name: "kms:encryptioncontextkeys", Values: slices.Sorted(maps.Keys(access.Context))},
 		},
 	}

@@ -57,7 +57,7 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 		}
 	}
 	if keys := in.FieldByName("TagKeys"); keys.IsValid() {
-		n.TagKeys, _ = keys.Interface().([]string)
+		n.TagKeys, _ = reflect.TypeAssert[[]string](keys)
 	}
 	needs := []authorize.Need{n}
 	if len(n.Tags) > 0 && strings.HasPrefix(operation, "Create") {

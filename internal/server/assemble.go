@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/access"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -273,7 +274,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
-			wire.Lambda(functions.Operations()...),
+			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
 			wire.KMS(kms.New(kmsKeys).Operations()...),

@@ -12,6 +12,7 @@ import (
 	iamapi "godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/access"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/api/sns"
@@ -30,7 +31,7 @@ func tables() map[string][]api.Operation {
 	return map[string][]api.Operation{
 		"sqs":        sqs.New(sqs.Options{}).Operations(),
 		"sns":        sns.New(sns.Options{}).Operations(),
-		"lambda":     lambda.New(lambda.Options{}).Operations(),
+		"lambda":     access.Guarded(lambda.New(lambda.Options{}).Operations()),
 		"monitoring": cloudwatch.New(cloudwatch.Options{}).Operations(),
 		"logs":       logs.New(nil).Operations(),
 		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),

@@ -72,6 +72,15 @@ func read(call *api.Call, text string, qualifier *string, most int) (n named, er
 	return n, nil
 }
 
+// Named is the function, version or alias that a request names.
+func Named(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
+	n, err := read(call, text, qualifier, maxLongName)
+	return n.ARN(), err
+}
+
+// Shared reports whether a function's policy can let other accounts do an operation.
+func Shared(operation string) bool { return slices.Contains(shared, operation) }
+
 // parse is read, and AccessDenied for another account's function whose policy does
 // not let the caller do what it asks for.
 func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, most int) (named, error) {
@@ -138,10 +147,10 @@ var shared = []string{
 	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
 }
 
-func action(call *api.Call) string { return actionOf(call.Operation) }
+func action(call *api.Call) string { return ActionOf(call.Operation) }
 
-// actionOf is the action in policies of an operation.
-func actionOf(operation string) string {
+// ActionOf is the action in policies of an operation.
+func ActionOf(operation string) string {
 	if operation == "Invoke" {
 		operation = "InvokeFunction"
 	}
@@ -152,7 +161,7 @@ func actionOf(operation string) string {
 // AccessDenied.
 func (s *Service) admit(ctx context.Context, call *api.Call, fn arn.ARN) error {
 	err := owned(call, fn)
-	if err != nil && slices.Contains(shared, call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, action(call), call.RemoteAddr) {
+	if err != nil && Shared(call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, action(call), call.RemoteAddr) {
 		return nil
 	}
 	return err

@@ -89,10 +89,10 @@ func New(o Options) *Service { return &Service{Options: o, engine: o.Engine} }
 // base64, and a little. Source: AWS's refusal of a larger one.
 const maxCodeBody = 70167211
 
-// Operations declares the operations that are built.
+// Operations declares the operations that are built; package access says what they need.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
-	return api.Guarded(access, slices.Concat(s.mappingOperations(), s.eventInvokeOperations(), []api.Operation{
+	return slices.Concat(s.mappingOperations(), s.eventInvokeOperations(), []api.Operation{
 		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
 		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
 		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),
@@ -119,7 +119,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListTags", s.listTags).At("GET /2017-03-31/tags/{Resource}", 200),
 		api.Op("GetFunctionCodeSigningConfig", s.getFunctionCodeSigningConfig).At("GET /2020-06-30/functions/{FunctionName}/code-signing-config", 200),
 		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
-	}))
+	})
 }
 
 func deref[T any](p *T) (v T) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -45,11 +46,13 @@ const maxOperatorBody = 64 << 10
 var errNotRoot = errors.New("only the root user of this server's own account may ask for this")
 
 // asOperator refuses who may not use what is Godwit's own; nil where everybody may.
-func asOperator(verifier *sigv4.Verifier, account string) func(w http.ResponseWriter, r *http.Request) error {
+func asOperator(verifier *sigv4.Verifier, deps Deps, trail *audit.Trail) func(w http.ResponseWriter, r *http.Request) error {
 	if verifier == nil {
 		return nil
 	}
-	return func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) (err error) {
+		var who *caller.Caller
+		defer func() { trail.Operator(r, who, deps.Clock.Now(), deps.Config.Region, err) }()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOperatorBody))
 		if err != nil {
 			return fmt.Errorf("the body cannot be read: %w", err)
@@ -57,11 +60,11 @@ func asOperator(verifier *sigv4.Verifier, account string) func(w http.ResponseWr
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		request := sigv4.Of(r)
 		request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, operatorService
-		who, err := verifier.Verify(&request)
+		who, err = verifier.Verify(&request)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, operatorService)
-		case who.Kind != caller.Root || who.Account != account:
+		case who.Kind != caller.Root || who.Account != deps.Config.Account:
 			return errNotRoot
 		}
 		return nil

@@ -10,9 +10,10 @@ import (
 // condition keys for STS, in the service authorization reference, and the operations'
 // pages, which say what needs no permission.
 var access = map[string]api.Access{
-	"AssumeRole":        api.Needs(assuming),
-	"GetCallerIdentity": api.Free,
-	"GetSessionToken":   api.Free,
+	"AssumeRole":                api.Needs(assuming),
+	"AssumeRoleWithWebIdentity": api.Free, // the token is the operation's to judge
+	"GetCallerIdentity":         api.Free,
+	"GetSessionToken":           api.Free,
 	"GetFederationToken": api.Needs(func(call *api.Call, in *GetFederationTokenInput) ([]authorize.Need, error) {
 		return []authorize.Need{{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + deref(in.Name), Account: call.Account}}, nil
 	}),

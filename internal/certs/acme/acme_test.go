@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,6 +22,7 @@ import (
 	"github.com/miekg/dns"
 
 	"godwit.dev/godwit/internal/certs/acme"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/seal"
 )
 
@@ -62,7 +61,7 @@ func authority(t *testing.T, port, seconds int) (directory, trust string, roots 
 	t.Helper()
 	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
 	t.Setenv("PEBBLE_WFE_NONCEREJECT", "0")
-	quiet := log.New(io.Discard, "", 0)
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	store := db.NewMemoryStore()
 	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "short", ValidityPeriod: uint64(seconds)}})
 	front := wfe.New(quiet, store, va.New(quiet, 0, port, false, names(t), store), issuer, []string{"test.example"}, false, false, 1, 1)
@@ -80,7 +79,7 @@ func authority(t *testing.T, port, seconds int) (directory, trust string, roots 
 // serve accepts connections of TLS until the test ends.
 func serve(t *testing.T, l net.Listener, c *tls.Config) {
 	t.Helper()
-	server := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	go func() { _ = server.Serve(tls.NewListener(l, c)) }()
 	t.Cleanup(func() { _ = server.Close() })
 }
@@ -128,19 +127,18 @@ func TestCertificatesAreHadAndRenewed(t *testing.T) {
 	if err := m.Failing(t.Context()); err != nil {
 		t.Error(err)
 	}
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
+	began := clock.System.Now()
 	for renewed := false; !renewed; {
-		select {
-		case <-tick.C:
-			now := served(t, address, roots)
-			renewed = now != nil && now.SerialNumber.Cmp(first.SerialNumber) != 0
-			if renewed && now.NotBefore.After(first.NotAfter) {
-				t.Error("it came after the first had expired")
-			}
-		case <-deadline:
+		if clock.System.Now().Sub(began) > patience {
 			t.Fatal("the certificate was not renewed")
+		}
+		looked := make(chan struct{})
+		clock.System.AfterFunc(200*time.Millisecond, func() { close(looked) })
+		<-looked
+		now := served(t, address, roots)
+		renewed = now != nil && now.SerialNumber.Cmp(first.SerialNumber) != 0
+		if renewed && now.NotBefore.After(first.NotAfter) {
+			t.Error("it came after the first had expired")
 		}
 	}
 

@@ -74,7 +74,7 @@ type Deps struct {
 	Draining <-chan struct{}
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
-	// Keys gives access keys beside those of the server itself; nil: there are none.
+	// Keys gives access keys beside those of the server itself; nil: there are no others.
 	// It refuses with sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
 	// Committed sees every change of the store, sealed, in order and before it is
@@ -181,9 +181,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
-	if deps.Keys == nil {
-		deps.Keys = identities.Credential
-	}
+	deps.Keys = inTurn(identities.Credential, deps.Keys)
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}

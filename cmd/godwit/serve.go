@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
 )
 
 type serve struct {
@@ -51,10 +55,10 @@ func rootOfEnvironment() config.Root {
 }
 
 type initialise struct {
-	Dir     string `required:"" placeholder:"DIR" help:"Where to make godwit.yaml, root.key and root-access-key.json, none of which may be there."`
-	Data    string `placeholder:"DIR" help:"The data directory of the server; by default that of --dir with -data behind it."`
-	Account string `default:"000000000000" placeholder:"DIGITS" help:"Account of the root user: 12 digits (${default})."`
-	Output  string `short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
+	Dir     string `env:"-" required:"" placeholder:"DIR" help:"Where to make godwit.yaml, root.key and root-access-key.json, none of which may be there."`
+	Data    string `env:"-" placeholder:"DIR" help:"The data directory of the server; by default that of --dir with -data behind it."`
+	Account string `env:"-" default:"000000000000" placeholder:"DIGITS" help:"Account of the root user: 12 digits (${default})."`
+	Output  string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
 }
 
 // Validate is called by the parser.
@@ -74,12 +78,13 @@ func (i *initialise) Run(p *process) error {
 }
 
 type keys struct {
-	ResetRoot resetRoot `cmd:"" help:"Make another access key of the root user, in place of a lost one, while no server runs."`
+	ResetRoot  resetRoot  `cmd:"" help:"Make another access key of the root user, in place of a lost one, while no server runs."`
+	RotateRoot rotateRoot `cmd:"" help:"Put the data under another root key, also while a server with --admin-listen runs."`
 }
 
 type resetRoot struct {
-	Dir    string `required:"" placeholder:"DIR" help:"Where godwit init has made root.key and root-access-key.json."`
-	Output string `short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
+	Dir    string `env:"-" required:"" placeholder:"DIR" help:"Where godwit init has made root.key and root-access-key.json."`
+	Output string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
 }
 
 // Run replaces the access key, and prints the new one, once.
@@ -91,6 +96,55 @@ func (r *resetRoot) Run(p *process) error {
 	return printKey(p.stdout, r.Output, key, func(w io.Writer) {
 		fmt.Fprintf(w, "Replaced %s; it counts from the next start on.\n", filepath.Join(r.Dir, bootstrap.AccessKeyFile))
 	})
+}
+
+type rotateRoot struct {
+	Dir  string `env:"-" required:"" placeholder:"DIR" help:"Where godwit init has made root.key and godwit.yaml, which names the data directory."`
+	From string `env:"-" placeholder:"FILE" help:"The root key that the data is under now, such as development's, dev-root.key in the data directory: it is put under root.key. Without this root.key is replaced by a new one."`
+}
+
+// Run rotates. What is interrupted goes on when it is run again.
+func (r *rotateRoot) Run(p *process) error {
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	kept, err := server.RotateRootOf(r.Dir, r.From, log)
+	if server.IsOpen(err) && r.From == "" {
+		kept, err = r.online(err)
+	}
+	if err != nil {
+		return err
+	}
+	if kept != "" {
+		_, err = fmt.Fprintf(p.stdout, "The data is under a new %s. Keep a copy of it apart from the data; the old one, %s, opens copies of the data from before.\n",
+			bootstrap.RootKeyFile, kept)
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "The data is under %s; %s is of no use for it any more.\n", bootstrap.RootKeyFile, r.From)
+	return err
+}
+
+// online has the server rotate that has the data open.
+func (r *rotateRoot) online(open error) (kept string, err error) {
+	address, err := bootstrap.AdminAddress(r.Dir)
+	if err != nil {
+		return "", err
+	}
+	const path = "/_godwit/keys/rotate-root"
+	if address == "" {
+		return "", fmt.Errorf("%w; or have it rotate itself, by POST %s, signed by the root user for the service godwit", open, path)
+	}
+	answer, err := (&http.Client{Timeout: time.Minute}).Post("http://"+address+path, "", nil)
+	if err != nil {
+		return "", fmt.Errorf("%w; and it does not answer at --admin-listen: %w", open, err)
+	}
+	defer answer.Body.Close()
+	var said struct{ Kept, Error string }
+	if err := json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said); err != nil {
+		return "", fmt.Errorf("the server at %s: %s: %w", address, answer.Status, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the server at %s: %s", address, said.Error)
+	}
+	return said.Kept, nil
 }
 
 // printKey tells a new access key, with more for people.

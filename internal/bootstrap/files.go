@@ -39,6 +39,11 @@ func ReadRootKey(path string) (*seal.Root, error) {
 // WriteRootKey makes the file of a root key, which must not exist.
 func WriteRootKey(path string, root *seal.Root) error { return create(path, root.Encode()) }
 
+// WriteDevRootKey makes the file of development's root key, which must not exist.
+func WriteDevRootKey(path string, root *seal.Root) error {
+	return create(path, append([]byte("# Made by godwit dev. It protects nothing, since who has the data has it too.\n"), root.Encode()...))
+}
+
 // accessKey is the file of the root user's access key. The secret is sealed with the
 // root key, so that the file alone is of no use.
 type accessKey struct {

@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,7 +58,7 @@ func Init(dir, data, account string) (Set, error) {
 		return Set{}, err
 	}
 	set := Set{Dir: dir, Data: data, Settings: filepath.Join(dir, SettingsFile), Key: NewAccessKey(account)}
-	settings, err := set.settings(account)
+	text, err := set.text(account)
 	if err != nil {
 		return Set{}, err
 	}
@@ -68,42 +67,35 @@ func Init(dir, data, account string) (Set, error) {
 	return set, errors.Join(
 		WriteRootKey(filepath.Join(dir, RootKeyFile), root),
 		WriteAccessKey(filepath.Join(dir, AccessKeyFile), set.Key, root),
-		create(set.Settings, settings),
+		create(set.Settings, text),
 	)
 }
 
 // ResetAccessKey replaces the root user's access key in a directory that Init made. A
 // server that runs goes on with the old one.
 func ResetAccessKey(dir string) (config.Root, error) {
-	root, err := ReadRootKey(filepath.Join(dir, RootKeyFile))
+	file, err := settings(dir)
 	if err != nil {
 		return config.Root{}, err
 	}
-	file, err := os.ReadFile(filepath.Join(dir, SettingsFile))
-	if err != nil {
-		return config.Root{}, err
-	}
-	settings, err := config.ParseFile(bytes.NewReader(file))
-	if err != nil {
-		return config.Root{}, err
-	}
-	account, ok := settings.Value("account")
-	if !ok {
-		account = strings.Repeat("0", 12)
-	}
+	account := setting(file, "account", strings.Repeat("0", 12))
 	if err := config.CheckAccount(account); err != nil {
 		return config.Root{}, err
 	}
-	path, ok := settings.Value("root-access-key")
-	if !ok {
-		path = filepath.Join(dir, AccessKeyFile)
+	root, err := ReadRootKey(setting(file, "root-key", filepath.Join(dir, RootKeyFile)))
+	if err != nil {
+		return config.Root{}, err
+	}
+	path := setting(file, "root-access-key", filepath.Join(dir, AccessKeyFile))
+	if err := checkOwner(dir); err != nil {
+		return config.Root{}, err
 	}
 	key := NewAccessKey(account)
 	return key, ReplaceAccessKey(path, key, root)
 }
 
-// settings are the text of the settings' file.
-func (s *Set) settings(account string) ([]byte, error) {
+// text is that of the settings' file.
+func (s *Set) text(account string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# Settings of godwit serve --config FILE: the names of its flags, without their\n" +
 		"# dashes. godwit serve --help lists them all.\n")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -21,18 +22,24 @@ func authentic(deps Deps) *sigv4.Verifier {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	root := rootKey(deps.Config)
-	keys := root
-	if others := deps.Keys; others != nil {
-		keys = func(accessKey, sessionToken string) (sigv4.Credential, error) {
-			credential, err := root(accessKey, sessionToken)
-			if errors.Is(err, sigv4.ErrUnknownKey) {
-				return others(accessKey, sessionToken)
-			}
-			return credential, err
-		}
+	return sigv4.New(sigv4.Options{Keys: inTurn(rootKey(deps.Config), deps.Keys), System: clock.System.Now, Now: deps.Clock.Now})
+}
+
+// credentials gives the credential of an access key; see sigv4.Options.Keys.
+type credentials = func(accessKey, sessionToken string) (sigv4.Credential, error)
+
+// inTurn asks second for the keys that first does not know; second may be nil.
+func inTurn(first, second credentials) credentials {
+	if second == nil {
+		return first
 	}
-	return sigv4.New(sigv4.Options{Keys: keys, System: clock.System.Now, Now: deps.Clock.Now})
+	return func(accessKey, sessionToken string) (sigv4.Credential, error) {
+		credential, err := first(accessKey, sessionToken)
+		if errors.Is(err, sigv4.ErrUnknownKey) {
+			return second(accessKey, sessionToken)
+		}
+		return credential, err
+	}
 }
 
 // operatorService is what a request of an operator is signed for.
@@ -45,11 +52,13 @@ const maxOperatorBody = 64 << 10
 var errNotRoot = errors.New("only the root user of this server's own account may ask for this")
 
 // asOperator refuses who may not use what is Godwit's own; nil where everybody may.
-func asOperator(verifier *sigv4.Verifier, account string) func(w http.ResponseWriter, r *http.Request) error {
+func asOperator(verifier *sigv4.Verifier, deps Deps, trail *audit.Trail) func(w http.ResponseWriter, r *http.Request) error {
 	if verifier == nil {
 		return nil
 	}
-	return func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) (err error) {
+		var who *caller.Caller
+		defer func() { trail.Operator(r, who, deps.Clock.Now(), deps.Config.Region, err) }()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOperatorBody))
 		if err != nil {
 			return fmt.Errorf("the body cannot be read: %w", err)
@@ -57,11 +66,11 @@ func asOperator(verifier *sigv4.Verifier, account string) func(w http.ResponseWr
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		request := sigv4.Of(r)
 		request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, operatorService
-		who, err := verifier.Verify(&request)
+		who, err = verifier.Verify(&request)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, operatorService)
-		case who.Kind != caller.Root || who.Account != account:
+		case who.Kind != caller.Root || who.Account != deps.Config.Account:
 			return errNotRoot
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 )
 
@@ -60,10 +61,14 @@ func dataPlace(cfg config.Config) string {
 	if cfg.Store == config.MemoryStore {
 		return "in memory, gone when the server ends"
 	}
-	if abs, err := filepath.Abs(cfg.Data); err == nil {
-		return abs
+	place := cfg.Data
+	if abs, err := filepath.Abs(place); err == nil {
+		place = abs
 	}
-	return cfg.Data
+	if cfg.RootKey == "" {
+		place += " (sealed with " + bootstrap.DevRootKey + " in it, which protects nothing)"
+	}
+	return place
 }
 
 // reachable is the URL of a listening address, as a client on this machine

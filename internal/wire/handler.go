@@ -40,6 +40,9 @@ type Options struct {
 	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
 	// the account's root.
 	Authentic *sigv4.Verifier
+	// Authorize may refuse what a caller may not do. Nil: nobody asks, and a handler
+	// refuses other accounts by itself.
+	Authorize func(ctx context.Context, call *api.Call, op *api.Operation, in any) error
 	// Known is who an access key and the token that came with it stand for, where
 	// everybody is believed; nil for a key that nobody was given. May be nil.
 	Known func(accessKey, token string) *caller.Caller
@@ -49,6 +52,9 @@ type Options struct {
 	// answered, on their goroutines. The operation's name, or both names, are empty
 	// where they could not be told. May be nil.
 	Observe func(service, operation string) Observer
+	// Audit is told of each call once it is answered, with its input as far as it could be
+	// read. What it is given is valid until it returns. May be nil.
+	Audit func(call *api.Call, in any, outcome Outcome)
 	// Pace is how fast bodies must come; nothing set is DefaultPace. Requests and
 	// Answers bound the memory that large requests and large answers hold at once; nil:
 	// nothing does.
@@ -70,6 +76,13 @@ type Observation struct {
 	Code     string        // of the error in Query's words; empty on success
 	Duration time.Duration // real time, long polls included
 	In, Out  int           // the bodies' sizes, in bytes
+}
+
+// Outcome is what an audit may know of an answer.
+type Outcome struct {
+	Status  int    // HTTP
+	Code    string // of the error in Query's words; empty on success
+	Message string // the refusal's text
 }
 
 // Handler answers the AWS APIs of its services.
@@ -130,12 +143,22 @@ func NewHandler(options Options) *Handler {
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
+	var in any
+	if h.Audit != nil {
+		defer func() {
+			h.Audit(&x.call, in, Outcome{Status: x.status, Code: x.code, Message: x.refusal.Message})
+		}()
+	}
 	defer x.finish()
 	if h.Answers != nil {
 		x.memory.Of(h.Answers)
 	}
-	in, err := x.read()
 	var out any
+	in, err := x.read()
+	if err == nil && h.Authorize != nil {
+		err = h.Authorize(r.Context(), &x.call, &x.op.Operation, in)
+		x.call.Authorized = err == nil
+	}
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}

@@ -18,15 +18,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
 
 // production is what godwit init has made.
@@ -229,6 +233,43 @@ func TestServeVerifies(t *testing.T) {
 	}
 }
 
+// A certificate is had by ACME, and another one in its place before it expires.
+func TestServeByACME(t *testing.T) {
+	p := initialise(t)
+	addr := freeAddress(t)
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, ca, roots := acmetest.Authority(t, number, 12)
+	const domain = "godwit.example.com"
+	trust := &tls.Config{RootCAs: roots, ServerName: domain, MinVersion: tls.VersionTLS12}
+	s := p.serve(t, host+":"+port, trust, "--acme-domains", domain, "--acme-directory", directory, "--acme-ca", ca)
+	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	first := ""
+	eventually(t, "the certificate is renewed", func() (bool, error) {
+		conn, err := tls.Dial("tcp", addr, trust)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Close()
+		serial := conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+		if first == "" {
+			first = serial
+		}
+		return serial != first, nil
+	})
+	if r, err := s.call(t.Context(), http.MethodGet, "/_godwit/health", nil, nil); err != nil || r.status != http.StatusOK {
+		t.Errorf("health: %d %s %v", r.status, r.body, err)
+	}
+}
+
 func TestServeClientCertificates(t *testing.T) {
 	p, a := initialise(t), newAuthority(t)
 	dir := t.TempDir()
@@ -359,5 +400,194 @@ func TestResetRoot(t *testing.T) {
 	}
 	if _, err := old.sqs(s, old.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err == nil {
 		t.Error("the old key still counts")
+	}
+}
+
+// What development has sealed is not served before it is under a root key that protects.
+func TestServeRefusesDevelopmentsKey(t *testing.T) {
+	p := initialise(t)
+	s := startAt(t, freeAddress(t), p.data)
+	s.createQueue(t, "kept")
+	eventually(t, "the banner tells of the key", func() (bool, error) {
+		return strings.Contains(s.stdout.String(), "dev-root.key in it, which protects nothing"), nil
+	})
+	s.terminate(t)
+	s.exit(t)
+
+	dev := filepath.Join(p.data, "dev-root.key")
+	out, err := exec.Command(binary, "serve", "--config", p.settings, "--listen", freeAddress(t)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "godwit keys rotate-root --dir DIR --from "+dev) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir, "--from", dev).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s = p.serve(t, freeAddress(t), nil)
+	queues, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{})
+	if err != nil || len(queues.QueueUrls) != 1 {
+		t.Errorf("%v %v", queues, err)
+	}
+}
+
+// A server that runs goes on with another root key, and starts with it.
+func TestRotationOnline(t *testing.T) {
+	p := initialise(t)
+	operators := freeAddress(t)
+	settings, err := os.OpenFile(p.settings, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = settings.WriteString("admin-listen: " + operators + "\n")
+		err = errors.Join(err, settings.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.serve(t, freeAddress(t), nil)
+	old, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "root.key.") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if now, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || string(now) == string(old) {
+		t.Fatalf("%v: the root key is the old one", err)
+	}
+	for range 2 {
+		if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+			t.Error(err)
+		}
+		s.kill()
+		s = p.serve(t, freeAddress(t), nil)
+	}
+	own := newClient(operators)
+	if r, err := own.call(t.Context(), http.MethodPost, "/_godwit/faults", nil, []byte("{}")); err != nil || r.status != http.StatusForbidden {
+		t.Errorf("faults: %d %s %v", r.status, r.body, err)
+	}
+}
+
+func TestDevEnforces(t *testing.T) {
+	p := &production{AccessKeyID: "AKIAQAAAAAAAAAAAAAAA", SecretAccessKey: strings.Repeat("s", 40)}
+	addr := freeAddress(t)
+	cmd := exec.Command(binary, arguments(addr, filepath.Join(t.TempDir(), "data"), "--enforce")...)
+	cmd.Env = append(os.Environ(), "GODWIT_ROOT_ACCESS_KEY_ID="+p.AccessKeyID, "GODWIT_ROOT_SECRET_ACCESS_KEY="+p.SecretAccessKey)
+	given := launch(t, addr, cmd)
+	given.awaitReady(t)
+	drawn := start(t, "--enforce")
+	eventually(t, "the banner has a key", func() (bool, error) {
+		found := regexp.MustCompile(`AWS_ACCESS_KEY_ID=(\S+) AWS_SECRET_ACCESS_KEY=(\S+)`).FindStringSubmatch(drawn.stdout.String())
+		if found == nil {
+			return false, nil
+		}
+		other := &production{AccessKeyID: found[1], SecretAccessKey: found[2]}
+		_, err := other.sqs(drawn, other.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{})
+		return err == nil, err
+	})
+	if _, err := p.sqs(given, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []*process{given, drawn} {
+		if _, err := p.sqs(s, "wrong").ListQueues(t.Context(), &sqs.ListQueuesInput{}); err == nil {
+			t.Error("a wrong secret was believed")
+		}
+	}
+	if strings.Contains(given.stdout.String()+given.stderr.String(), p.SecretAccessKey) {
+		t.Error("the secret that was given is printed")
+	}
+}
+
+// A signature over Host stands in for the list of hosts, and over a GET for its origin.
+func TestServeBelievesSignedHosts(t *testing.T) {
+	p := initialise(t)
+	addr := freeAddress(t)
+	_, port, _ := net.SplitHostPort(addr)
+	s := p.serve(t, addr, nil, "--listen", "0.0.0.0:"+port, "--allow-plain-http")
+	ask := func(method, host, path string, sign bool) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.Host, r.Host = host+":"+port, "evil.example"
+		if sign {
+			err = v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey}, r,
+				"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "sqs", region, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer, err := s.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	const list = "/?Action=ListQueues&Version=2012-11-05"
+	hosts := []string{"127.0.0.1"}
+	if other := ownAddress(); other != "" {
+		hosts = append(hosts, other)
+	} else {
+		t.Log("the machine has no address but loopback")
+	}
+	for _, host := range hosts {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if status := ask(method, host, list, true); status != http.StatusOK {
+				t.Errorf("signed %s at %s: %d", method, host, status)
+			}
+			if status := ask(method, host, list, false); status != http.StatusForbidden {
+				t.Errorf("unsigned %s at %s: %d", method, host, status)
+			}
+		}
+		if status := ask(http.MethodGet, host, "/_godwit/queue", true); status != http.StatusForbidden {
+			t.Errorf("the operator API at %s: %d", host, status)
+		}
+	}
+}
+
+// ownAddress is one of the machine that is not loopback; empty if there is none.
+func ownAddress() string {
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			return n.IP.String()
+		}
+	}
+	return ""
+}
+
+func TestServeAudits(t *testing.T) {
+	p := initialise(t)
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := p.serve(t, freeAddress(t), nil, "--audit-log", path)
+	c := p.sqs(s, p.SecretAccessKey)
+	queue, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("canary")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.sqs(s, strings.Repeat("x", 40)).DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: queue.QueueUrl}); err == nil {
+		t.Fatal("a wrong secret was believed")
+	}
+	var text []byte
+	eventually(t, "there are two records", func() (bool, error) {
+		text, err = os.ReadFile(path)
+		return strings.Count(string(text), "\n") == 2, err
+	})
+	for _, want := range []string{
+		`"eventName":"CreateQueue"`, `"type":"Root"`, `"queueName":"q"`, `"accessKeyId":"` + p.AccessKeyID, `"eventName":"DeleteQueue"`, `"errorCode":"`, `"type":"Unknown"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	for _, secret := range []string{"canary", p.SecretAccessKey, "Signature="} {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%q in\n%s", secret, text)
+		}
 	}
 }

@@ -45,8 +45,9 @@ func TestDefaults(t *testing.T) {
 		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
 		FunctionNetwork: "private", FunctionConnections: 4096,
 		FunctionIsolation:   config.IsolationNamespaces,
-		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog, ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
-		Clock: config.SystemClock, Store: config.PebbleStore,
+		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
+		ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
+		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {
 		flags, err := parse(t, args...)
@@ -143,7 +144,11 @@ func TestRefusedStarts(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"production is not built", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\n")}, "signature verification is not built yet"},
+		{"production without a root key", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\n")}, "--root-key: there is no root key"},
+		{"production with zeros", []string{"serve", "--config", settingsFile(t, "min-transfer-rate: 0\n")}, "--min-transfer-rate: want 1 or more"},
+		{"a certificate without a key", []string{"dev", "--tls-cert", "x"}, "--tls-key: want the file"},
+		{"certificates for an address", []string{"dev", "--acme-domains", "10.0.0.1"}, "--acme-domains: want names"},
+		{"an account with letters", []string{"init", "--dir", "x", "--account", "x"}, "--account: want 12 digits"},
 		{"production without a file", []string{"serve"}, "--config"},
 		{"missing file", []string{"serve", "--config", "/nonexistent/x.yaml"}, "/nonexistent/x.yaml"},
 		{"unknown setting", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\nlissen: x\n")}, `line 2: there is no setting "lissen"`},

@@ -228,9 +228,13 @@ func (sh *Shard) close() bool {
 // ErrFull refuses what would take space on a disk that is short of it.
 var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
-// Now is the present in epoch milliseconds. It never goes back.
+// Now is the present in epoch milliseconds, which is one moment for as long as a command
+// has the lock. It never goes back.
 func (sh *Shard) Now() int64 {
-	sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+	if !sh.timed {
+		sh.timed = true
+		sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+	}
 	return sh.Meta.Now
 }
 

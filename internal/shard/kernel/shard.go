@@ -27,6 +27,7 @@ type Shard struct {
 	Generation atomic.Uint64
 
 	// Of the command under way.
+	timed bool // it has asked for the time
 	Batch mutation.Batch
 	dirty []Touched
 	Emits []Emitter // what it has to tell

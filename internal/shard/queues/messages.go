@@ -19,9 +19,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// recordOverhead is what a record usually has besides what counts as its size, in
-// bytes.
-const recordOverhead = 256
+// maxRecordKept bounds the buffer that a shard keeps to encode records in, in bytes.
+const maxRecordKept = 16 << 10
 
 // Send adds messages to a queue, all of them or none, and returns once they are
 // durable. Errors: QueueDoesNotExist, InsufficientStorage.
@@ -50,12 +49,8 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	results := make([]SendResult, len(msgs))
 	now := sh.Now()
 	original := sh.originals(qs, now, msgs)
-	most := 0
-	for i := range msgs {
-		most = max(most, msgs[i].Message.Size())
-	}
-	record := make([]byte, 0, most+recordOverhead)
 	duplicates := 0
+	record := sh.record
 	sh.sizes = sh.sizes[:0]
 	for i, out := range msgs {
 		if results[i] = original(i); results[i].Duplicate {
@@ -74,6 +69,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		})
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
+	}
+	if cap(record) <= maxRecordKept {
+		sh.record = record[:0]
 	}
 	for i := range results {
 		results[i].Origin = qs.Record.Origin

@@ -55,7 +55,7 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	for service := range walked {
+	for _, service := range walked {
 		if err := generateShapes(service, *models, *to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
 
 // production is what godwit init has made.
@@ -230,6 +233,43 @@ func TestServeVerifies(t *testing.T) {
 	}
 }
 
+// A certificate is had by ACME, and another one in its place before it expires.
+func TestServeByACME(t *testing.T) {
+	p := initialise(t)
+	addr := freeAddress(t)
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, ca, roots := acmetest.Authority(t, number, 12)
+	const domain = "godwit.example.com"
+	trust := &tls.Config{RootCAs: roots, ServerName: domain, MinVersion: tls.VersionTLS12}
+	s := p.serve(t, host+":"+port, trust, "--acme-domains", domain, "--acme-directory", directory, "--acme-ca", ca)
+	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	first := ""
+	eventually(t, "the certificate is renewed", func() (bool, error) {
+		conn, err := tls.Dial("tcp", addr, trust)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Close()
+		serial := conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+		if first == "" {
+			first = serial
+		}
+		return serial != first, nil
+	})
+	if r, err := s.call(t.Context(), http.MethodGet, "/_godwit/health", nil, nil); err != nil || r.status != http.StatusOK {
+		t.Errorf("health: %d %s %v", r.status, r.body, err)
+	}
+}
+
 func TestServeClientCertificates(t *testing.T) {
 	p, a := initialise(t), newAuthority(t)
 	dir := t.TempDir()
@@ -389,6 +429,72 @@ func TestServeRefusesDevelopmentsKey(t *testing.T) {
 	queues, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{})
 	if err != nil || len(queues.QueueUrls) != 1 {
 		t.Errorf("%v %v", queues, err)
+	}
+}
+
+// A server that runs goes on with another root key, and starts with it.
+func TestRotationOnline(t *testing.T) {
+	p := initialise(t)
+	operators := freeAddress(t)
+	settings, err := os.OpenFile(p.settings, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = settings.WriteString("admin-listen: " + operators + "\n")
+		err = errors.Join(err, settings.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.serve(t, freeAddress(t), nil)
+	old, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "root.key.") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if now, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || string(now) == string(old) {
+		t.Fatalf("%v: the root key is the old one", err)
+	}
+	for range 2 {
+		if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+			t.Error(err)
+		}
+		s.kill()
+		s = p.serve(t, freeAddress(t), nil)
+	}
+	own := newClient(operators)
+	if r, err := own.call(t.Context(), http.MethodPost, "/_godwit/faults", nil, []byte("{}")); err != nil || r.status != http.StatusForbidden {
+		t.Errorf("faults: %d %s %v", r.status, r.body, err)
+	}
+}
+
+func TestDevEnforces(t *testing.T) {
+	p := &production{AccessKeyID: "AKIAQAAAAAAAAAAAAAAA", SecretAccessKey: strings.Repeat("s", 40)}
+	addr := freeAddress(t)
+	cmd := exec.Command(binary, arguments(addr, filepath.Join(t.TempDir(), "data"), "--enforce")...)
+	cmd.Env = append(os.Environ(), "GODWIT_ROOT_ACCESS_KEY_ID="+p.AccessKeyID, "GODWIT_ROOT_SECRET_ACCESS_KEY="+p.SecretAccessKey)
+	given := launch(t, addr, cmd)
+	given.awaitReady(t)
+	drawn := start(t, "--enforce")
+	eventually(t, "the banner has a key", func() (bool, error) {
+		found := regexp.MustCompile(`AWS_ACCESS_KEY_ID=(\S+) AWS_SECRET_ACCESS_KEY=(\S+)`).FindStringSubmatch(drawn.stdout.String())
+		if found == nil {
+			return false, nil
+		}
+		other := &production{AccessKeyID: found[1], SecretAccessKey: found[2]}
+		_, err := other.sqs(drawn, other.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{})
+		return err == nil, err
+	})
+	if _, err := p.sqs(given, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []*process{given, drawn} {
+		if _, err := p.sqs(s, "wrong").ListQueues(t.Context(), &sqs.ListQueuesInput{}); err == nil {
+			t.Error("a wrong secret was believed")
+		}
+	}
+	if strings.Contains(given.stdout.String()+given.stderr.String(), p.SecretAccessKey) {
+		t.Error("the secret that was given is printed")
 	}
 }
 

@@ -40,7 +40,7 @@ type policyWorld struct {
 
 func newPolicyWorld(t *testing.T) *policyWorld {
 	t.Helper()
-	w := &policyWorld{endpoint: start(t)}
+	w := &policyWorld{endpoint: startOpen(t)}
 	w.topics, w.queues = topicsClient(w.endpoint), client(w.endpoint)
 	w.one, w.other = createTopic(t, w.topics, "one"), createTopic(t, w.topics, "other")
 	w.queue, w.dead = createQueue(t, w.queues, "q"), createQueue(t, w.queues, "dead")

@@ -31,6 +31,7 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -293,7 +294,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
-		Operator: asOperator(verifier, deps, trail),
+		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),

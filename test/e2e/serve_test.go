@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,9 +27,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
+
+// emptyHash is the SHA-256 of nothing.
+const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // production is what godwit init has made.
 type production struct {
@@ -230,6 +237,43 @@ func TestServeVerifies(t *testing.T) {
 	}
 }
 
+// A certificate is had by ACME, and another one in its place before it expires.
+func TestServeByACME(t *testing.T) {
+	p := initialise(t)
+	addr := freeAddress(t)
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, ca, roots := acmetest.Authority(t, number, 12)
+	const domain = "godwit.example.com"
+	trust := &tls.Config{RootCAs: roots, ServerName: domain, MinVersion: tls.VersionTLS12}
+	s := p.serve(t, host+":"+port, trust, "--acme-domains", domain, "--acme-directory", directory, "--acme-ca", ca)
+	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	first := ""
+	eventually(t, "the certificate is renewed", func() (bool, error) {
+		conn, err := tls.Dial("tcp", addr, trust)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Close()
+		serial := conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+		if first == "" {
+			first = serial
+		}
+		return serial != first, nil
+	})
+	if r, err := s.call(t.Context(), http.MethodGet, "/_godwit/health", nil, nil); err != nil || r.status != http.StatusOK {
+		t.Errorf("health: %d %s %v", r.status, r.body, err)
+	}
+}
+
 func TestServeClientCertificates(t *testing.T) {
 	p, a := initialise(t), newAuthority(t)
 	dir := t.TempDir()
@@ -272,6 +316,59 @@ func TestServeOperators(t *testing.T) {
 		if r, err := s.call(t.Context(), http.MethodGet, path, nil, nil); err != nil || r.status != want {
 			t.Errorf("%s at the main port: %d %s %v", path, r.status, r.body, err)
 		}
+	}
+}
+
+// A user is an operator if a policy says so, and only as far as it does.
+func TestOperatorsByPolicy(t *testing.T) {
+	p := initialise(t)
+	s := p.serve(t, freeAddress(t), nil)
+	root := iam.New(iam.Options{
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
+	})
+	name := aws.String("ops")
+	if _, err := root.CreateUser(t.Context(), &iam.CreateUserInput{UserName: name}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := root.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, path string, key aws.Credentials) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v4.NewSigner().SignHTTP(t.Context(), key, r, emptyHash, "godwit", region, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	user := aws.Credentials{AccessKeyID: *made.AccessKey.AccessKeyId, SecretAccessKey: *made.AccessKey.SecretAccessKey}
+	if status := ask(http.MethodGet, "/metrics", aws.Credentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey}); status != http.StatusOK {
+		t.Errorf("root: %d", status)
+	}
+	if status := ask(http.MethodGet, "/metrics", user); status != http.StatusForbidden {
+		t.Errorf("a user without a policy: %d", status)
+	}
+	if _, err := root.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: name, PolicyName: aws.String("read"), PolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"godwit:Read","Resource":"*"}]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/_godwit/clock": http.StatusOK} {
+		if status := ask(http.MethodGet, path, user); status != want {
+			t.Errorf("%s with a policy: %d", path, status)
+		}
+	}
+	if status := ask(http.MethodPost, "/_godwit/keys/rotate-root", user); status != http.StatusForbidden {
+		t.Errorf("what the policy does not allow: %d", status)
 	}
 }
 
@@ -473,7 +570,7 @@ func TestServeBelievesSignedHosts(t *testing.T) {
 		r.URL.Host, r.Host = host+":"+port, "evil.example"
 		if sign {
 			err = v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey}, r,
-				"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "sqs", region, time.Now())
+				emptyHash, "sqs", region, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

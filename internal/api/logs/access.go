@@ -24,8 +24,8 @@ var access = map[string]api.Access{
 	"ListTagsLogGroup":              onGroup("ListTagsLogGroup", func(in *GroupInput) string { return in.LogGroupName }),
 	"TagResource":                   api.Needs(tagging),
 	"UntagResource":                 api.Needs(untagging),
-	"ListTagsForResource": api.Needs(func(call *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) { return onTagged(call, "ListTagsForResource", in.ResourceArn) }),
-		return onTagged("ListTagsForResource", in.ResourceArn), nil
+	"ListTagsForResource": api.Needs(func(call *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
+		return onTagged(call, "ListTagsForResource", in.ResourceArn)
 	}),
 	"CreateLogStream":    onStream("CreateLogStream", func(in *StreamInput) (string, string) { return in.LogGroupName, in.LogStreamName }),
 	"DeleteLogStream":    onStream("DeleteLogStream", func(in *StreamInput) (string, string) { return in.LogGroupName, in.LogStreamName }),

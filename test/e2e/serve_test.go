@@ -618,7 +618,14 @@ func ownAddress() string {
 func TestServeAudits(t *testing.T) {
 	p := initialise(t)
 	path := filepath.Join(t.TempDir(), "audit.log")
-	s := p.serve(t, freeAddress(t), nil, "--audit-log", path)
+	operators := freeAddress(t)
+	s := p.serve(t, freeAddress(t), nil, "--audit-log", path, "--admin-listen", operators)
+	own := newClient(operators)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, err := own.call(t.Context(), method, "/_godwit/clock", nil, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c := p.sqs(s, p.SecretAccessKey)
 	queue, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
 	if err != nil {
@@ -631,12 +638,12 @@ func TestServeAudits(t *testing.T) {
 		t.Fatal("a wrong secret was believed")
 	}
 	var text []byte
-	eventually(t, "there are two records", func() (bool, error) {
+	eventually(t, "there are three records", func() (bool, error) {
 		text, err = os.ReadFile(path)
-		return strings.Count(string(text), "\n") == 2, err
+		return strings.Count(string(text), "\n") == 3, err
 	})
 	for _, want := range []string{
-		`"eventName":"CreateQueue"`, `"type":"Root"`, `"queueName":"q"`, `"accessKeyId":"` + p.AccessKeyID, `"eventName":"DeleteQueue"`, `"errorCode":"`, `"type":"Unknown"`,
+		`"eventName":"POST /_godwit/clock"`, `"eventName":"CreateQueue"`, `"type":"Root"`, `"queueName":"q"`, `"accessKeyId":"` + p.AccessKeyID, `"eventName":"DeleteQueue"`, `"errorCode":"`, `"type":"Unknown"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)

@@ -24,6 +24,8 @@ var rings = [][]string{
 	{"limit"},
 	pure, // 1
 	{"seal"},
+	{"certs"},
+	{"bootstrap"},
 	{"authorize"},
 	{"store"},
 	{"journal"},
@@ -31,13 +33,14 @@ var rings = [][]string{
 	{"consume"}, // 3
 	{"deliver", "invoke", "monitor"},
 	{"keyspace/values"},
-	{"api"},    // 4
+	{"api"}, // 4
+	{"audit"},
 	{"wire"},   // 5
 	{"server"}, // 6
 }
 
 // pure are the directories of ring 1: command, now → new state, mutations, effects.
-var pure = []string{"alarm", "function", "key", "kms", "policy", "queue", "topic"}
+var pure = []string{"alarm", "function", "iam", "key", "kms", "policy", "queue", "topic"}
 
 // impure is what ring 1 must not import outside of its tests.
 var impure = []string{
@@ -55,7 +58,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"api/refusal", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "bootstrap", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

@@ -16,26 +16,25 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 )
 
-// errServe is why production does not start yet.
-var errServe = errors.New("signature verification is not built yet, so this version has no production mode: " +
-	"anyone who reaches its port may do anything. Use godwit dev, on a network that you trust")
-
 // exitUsage is the status of a start that cannot work however often it is
-// tried: bad flags, or a mode that is not built.
+// tried: bad flags, or files that are missing or unsafe.
 const exitUsage = 2
 
 type cli struct {
-	Dev     dev     `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
-	Serve   serve   `cmd:"" help:"Serve for production: credentials required. Not built yet."`
-	Check   check   `cmd:"" help:"Look for damage in a data directory that no server has open."`
-	Salvage salvage `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
-	Policy  policy  `cmd:"" help:"Look at delivery policies."`
-	Version version `cmd:"" help:"Print the version."`
-	Help    help    `cmd:"" help:"Print the help of a command."`
+	Dev     dev        `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
+	Serve   serve      `cmd:"" help:"Serve for production: every request signed, and allowed by policies."`
+	Init    initialise `cmd:"" help:"Make what godwit serve starts from: settings, root key, access key of the root user."`
+	Keys    keys       `cmd:"" help:"Change the keys that a server starts from."`
+	Check   check      `cmd:"" help:"Look for damage in a data directory that no server has open."`
+	Salvage salvage    `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
+	Policy  policy     `cmd:"" help:"Look at delivery policies."`
+	Version version    `cmd:"" help:"Print the version."`
+	Help    help       `cmd:"" help:"Print the help of a command."`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
@@ -47,12 +46,8 @@ type dev struct {
 
 	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
-}
 
-type serve struct {
-	Config config.Config `kong:"embed,set='private_endpoints=false',set='function_network=public',set='cooldowns=true',set='log_level=info'"`
-
-	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are. Flags and GODWIT_* go before it."`
+	Enforce bool `help:"Verify signatures and authorise callers as production does. GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY are the root user's access key, else one is made and printed."`
 }
 
 func main() {
@@ -89,7 +84,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
 	}
-	if errors.Is(err, errServe) {
+	if bootstrap.IsUnsafe(err) {
 		return exitUsage
 	}
 	return 1
@@ -105,7 +100,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 		kong.NamedMapper("bytes", parseBytes),
 		kong.DefaultEnvars("GODWIT"),
 		kong.PostBuild(func(k *kong.Kong) error {
-			flags.Variables = variables(k.Model)
+			flags.Variables = append(variables(k.Model), config.RootKeyVariable, config.RootSecretVariable)
 			return nil
 		}),
 		kong.PostBuild(dropEmptyBooleans),
@@ -122,7 +117,7 @@ type process struct {
 
 func (d *dev) config() config.Config {
 	cfg := d.Config
-	cfg.Clock, cfg.Store = d.Clock, d.Store
+	cfg.Clock, cfg.Store, cfg.Enforce = d.Clock, d.Store, d.Enforce
 	return cfg
 }
 
@@ -134,14 +129,24 @@ func (d *dev) Validate() error {
 
 func (d *dev) Run(p *process) error {
 	cfg := d.config()
+	cfg.Root = rootOfEnvironment()
+	if err := cfg.Check(); err != nil { // with that
+		return err
+	}
+	if cfg.Enforce && cfg.Root.AccessKeyID == "" {
+		cfg.Root, cfg.Drawn = bootstrap.NewAccessKey(cfg.Account), true
+	}
+	return p.serve(cfg)
+}
+
+// serve runs a server until it is told to end.
+func (p *process) serve(cfg config.Config) error {
 	warn(p.stderr, cfg.Warnings())
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
 	return server.Run(ctx, cfg, newLogger(cfg, p.stderr), p.stdout, p.began)
 }
-
-func (*serve) Run(*process) error { return errServe }
 
 func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{}

@@ -45,8 +45,9 @@ func TestDefaults(t *testing.T) {
 		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
 		FunctionNetwork: "private", FunctionConnections: 4096,
 		FunctionIsolation:   config.IsolationNamespaces,
-		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog, ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
-		Clock: config.SystemClock, Store: config.PebbleStore,
+		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
+		ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
+		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {
 		flags, err := parse(t, args...)
@@ -143,7 +144,11 @@ func TestRefusedStarts(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"production is not built", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\n")}, "signature verification is not built yet"},
+		{"production without a root key", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\n")}, "--root-key: there is no root key"},
+		{"production with zeros", []string{"serve", "--config", settingsFile(t, "min-transfer-rate: 0\n")}, "--min-transfer-rate: want 1 or more"},
+		{"a certificate without a key", []string{"dev", "--tls-cert", "x"}, "--tls-key: want the file"},
+		{"certificates for an address", []string{"dev", "--acme-domains", "10.0.0.1"}, "--acme-domains: want names"},
+		{"an account with letters", []string{"init", "--dir", "x", "--account", "x"}, "--account: want 12 digits"},
 		{"production without a file", []string{"serve"}, "--config"},
 		{"missing file", []string{"serve", "--config", "/nonexistent/x.yaml"}, "/nonexistent/x.yaml"},
 		{"unknown setting", []string{"serve", "--config", settingsFile(t, "listen: 127.0.0.1:1\nlissen: x\n")}, `line 2: there is no setting "lissen"`},
@@ -159,7 +164,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"less than no storage", []string{"dev", "--function-storage=-1"}, "--function-storage: want 0 or more"},
 		{"a metadata service for functions", []string{"dev", "--function-allow", "169.254.169.254:80"}, "--function-allow: 169.254.169.254 is never reached"},
 		{"a bad port for functions", []string{"dev", "--function-allow", "localhost:http"}, "--function-allow: want HOST:PORT"},
-		{"no region", []string{"dev", "--region", "US-East-1"}, `--region: want the name of a region, such as us-east-1, have "US-East-1", did you mean us-east-1?`},
+		{"no region", []string{"dev", "--region", "US-East-1"}, `--region: want the name of a region, such as us-east-1, have "US-East-1" (did you mean us-east-1?)`},
 		{"unknown clock", []string{"dev", "--clock", "sundial"}, "--clock"},
 		{"unknown level", []string{"dev", "--log-level", "loud"}, "--log-level"},
 		{"unknown command", []string{"bake"}, "bake"},
@@ -199,10 +204,10 @@ func TestHelpAndVersion(t *testing.T) {
 func TestMistypedCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"bake":               `there is no command "bake"; godwit help lists the commands`,
-		"chekc":              `there is no command "chekc", did you mean check?; godwit help lists the commands`,
-		"--listen :0 salvag": `there is no command "salvag", did you mean salvage?; godwit help lists the commands`,
-		"policy plam":        `there is no command "plam", did you mean plan?; godwit help policy lists the commands`,
-		"help chekc":         `there is no command "chekc", did you mean check?; godwit help lists the commands`,
+		"chekc":              `there is no command "chekc" (did you mean check?); godwit help lists the commands`,
+		"--listen :0 salvag": `there is no command "salvag" (did you mean salvage?); godwit help lists the commands`,
+		"policy plam":        `there is no command "plam" (did you mean plan?); godwit help policy lists the commands`,
+		"help chekc":         `there is no command "chekc" (did you mean check?); godwit help lists the commands`,
 		"dev now":            "unexpected argument now; godwit dev --help lists the flags",
 		"--lissen x":         `unknown flag --lissen, did you mean "--listen"?; godwit dev --help lists the flags`,
 		"check --dato x":     `unknown flag --dato, did you mean "--data"?; godwit check --help lists the flags`,
@@ -300,7 +305,7 @@ func TestUnknownVariables(t *testing.T) {
 	slices.Sort(lines)
 	want := []string{
 		"godwit: warning: GODWIT_FLUX is not a setting",
-		"godwit: warning: GODWIT_LISSEN is not a setting, did you mean GODWIT_LISTEN?",
+		"godwit: warning: GODWIT_LISSEN is not a setting (did you mean GODWIT_LISTEN?)",
 	}
 	if d := cmp.Diff(want, lines); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)

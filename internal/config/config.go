@@ -107,6 +107,10 @@ type Config struct {
 
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
+	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
+	AuditLogGroup   string `name:"audit-log-group" placeholder:"NAME" help:"Have these lines in a log group of --account, too."`
+	AuditDataEvents bool   `name:"audit-data-events" help:"Have lines for what is done to messages, invocations, log events and metrics, too."`
+
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
 	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`

@@ -120,7 +120,7 @@ func TestFunctionAllowWithoutAPortIsOneProblem(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for region, want := range map[string]string{
 		"us-east-1": "", "eu-central-2": "", "us-gov-west-1": "",
-		"us-est-1":    `--region: AWS has no region "us-est-1", did you mean us-east-1?; requests`,
+		"us-est-1":    `--region: AWS has no region "us-est-1" (did you mean us-east-1?); requests`,
 		"us-east-1a":  "did you mean us-east-1?",
 		"eu-cental-1": "did you mean eu-central-1?",
 		"local":       `--region: AWS has no region "local"; requests`,

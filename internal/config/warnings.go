@@ -29,11 +29,11 @@ func (c *Config) Warnings() []string {
 	return []string{fmt.Sprintf("--region: AWS has no region %q%s; requests that name none belong to it all the same", c.Region, DidYouMean(c.Region, regions))}
 }
 
-// DidYouMean names the nearest of the known names, as the end of a sentence; it is
-// empty if none is near.
+// DidYouMean names the nearest of the known names, in parentheses; it is empty if none
+// is near.
 func DidYouMean(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
-		return fmt.Sprintf(", did you mean %s?", near)
+		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // ErrUnusual reports input that the Scanner leaves to a complete decoder. It
@@ -14,7 +15,8 @@ var ErrUnusual = errors.New("fastjson: unusual input")
 
 // Scanner walks over one JSON value. Its methods each consume a value of the
 // kind that they are named after. After a failure they all return zero values
-// and End reports it. Nothing that they return aliases the input, except keys.
+// and End reports it. Nothing that they return aliases the input, except keys and
+// what Text returns.
 //
 //	for key, ok := s.Object(); ok; key, ok = s.Key() {
 //		switch string(key) {
@@ -147,6 +149,16 @@ func (s *Scanner) String() string {
 	raw, escaped := s.raw()
 	if !escaped {
 		return string(raw)
+	}
+	return s.unescape(raw)
+}
+
+// Text is String without a copy: what it returns is valid as long as the input is
+// not changed.
+func (s *Scanner) Text() string {
+	raw, escaped := s.raw()
+	if !escaped {
+		return unsafe.String(unsafe.SliceData(raw), len(raw)) //nolint:gosec // see above
 	}
 	return s.unescape(raw)
 }

@@ -95,6 +95,18 @@ const (
 	ResourceAlreadyExists
 	TooManyTags
 
+	// IAM and STS.
+	NoSuchEntity
+	EntityAlreadyExists
+	DeleteConflict          // something depends on what is to be deleted
+	MalformedPolicyDocument // that cannot be read, or locks everyone out
+	InvalidInput            // a member's value does not go with what there is
+	PolicyNotAttachable     // to what it should be attached to
+	PackedPolicyTooLarge    // a session's policies and tags
+	InvalidIdentityToken    // an identity provider's token
+	IDPRejectedClaim        // and what it says
+	IDPCommunicationError   // the identity provider does not answer
+
 	// KMS, and what SQS and SNS tell of it.
 	KMSAccessDenied    // no policy or grant lets the caller use the key
 	KMSDisabled        // the key is disabled
@@ -102,17 +114,16 @@ const (
 	KMSInvalidKeyUsage // the key is for something else
 
 	// KMS alone.
-	IncorrectKey            // the ciphertext is another key's
-	InvalidCiphertext       // not a ciphertext, or not for the context
-	InvalidGrantToken       // not a token of a grant
-	InvalidAliasName        // a name that no alias of a customer has
-	InvalidARN              // not an ARN of a key
-	InvalidMarker           // not a marker of the list
-	InvalidTag              // a tag, or how many there are
-	MalformedPolicyDocument // a policy that cannot be read, or locks everyone out
-	InvalidSignature        // the signature is not the message's
-	InvalidMAC              // nor is the authentication code
-	DryRun                  // it would have been done
+	IncorrectKey      // the ciphertext is another key's
+	InvalidCiphertext // not a ciphertext, or not for the context
+	InvalidGrantToken // not a token of a grant
+	InvalidAliasName  // a name that no alias of a customer has
+	InvalidARN        // not an ARN of a key
+	InvalidMarker     // not a marker of the list
+	InvalidTag        // a tag, or how many there are
+	InvalidSignature  // the signature is not the message's
+	InvalidMAC        // nor is the authentication code
+	DryRun            // it would have been done
 
 	kinds // keep last: the number of kinds
 )

@@ -16,6 +16,8 @@ const (
 	AlarmSpace  byte = 'a'
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+
+	IdentitySpace byte = 'i'
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -27,6 +29,7 @@ const (
 	MetricStream uint16 = Shards + iota
 	AlarmStream
 	LogStream
+	IdentityStream
 	KeyStream
 	Streams // how many there are
 )
@@ -101,6 +104,14 @@ const (
 	AlarmIndex    byte = 'i'
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
+)
+
+// Tags behind IdentitySpace.
+const (
+	IdentityEntities byte = 'e'
+	IdentityKeys     byte = 'k'
+	IdentityTokens   byte = 't'
+	IdentityUses     byte = 'u'
 )
 
 // Tags behind KeySpace.

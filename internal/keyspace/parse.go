@@ -105,6 +105,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = AlarmStream
 	case len(key) >= 2 && key[0] == LogSpace:
 		stream = LogStream
+	case len(key) >= 2 && key[0] == IdentitySpace:
+		stream = IdentityStream
 	case len(key) >= 2 && key[0] == KeySpace:
 		stream = KeyStream
 	default:

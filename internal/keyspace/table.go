@@ -16,6 +16,7 @@ const (
 	OwnerMetrics   Owner = "metrics"
 	OwnerAlarms    Owner = "alarms"
 	OwnerLogs      Owner = "logs"
+	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
 )
 
@@ -78,6 +79,10 @@ func alarm(kind byte, p ...Part) []Part {
 	return append(key(tag(AlarmSpace), tag(kind)), p...)
 }
 
+func identity(kind byte, p ...Part) []Part {
+	return append(key(tag(IdentitySpace), tag(kind)), p...)
+}
+
 func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
@@ -96,7 +101,8 @@ const (
 	PartSource      = "source incarnation"
 	PartSequence    = "sequence"
 	PartGroup       = "group" // of logs: its number
-	PartID          = "id"    // of a subscription: the end of its ARN
+	PartKind        = "kind"
+	PartID          = "id" // of a subscription: the end of its ARN
 )
 
 // The forms of values that several kinds have.
@@ -166,6 +172,10 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindIdentity
+	KindAccessKey
+	KindTokenKey
+	KindIdentityUse
 	KindKeyAlias
 	KindKeyGrant
 	KindKey
@@ -242,10 +252,14 @@ var Table = [...]Kind{
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
 
-	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
-	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
-	KindKey:      {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
-	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
+	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
+	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
+	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
+	KindIdentityUse: {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
+	KindKeyAlias:    {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
+	KindKeyGrant:    {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
+	KindKey:         {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindSealing:     {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
 	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},

@@ -65,7 +65,7 @@ func (t *Ticker) Wake() {
 	}
 	end := t.kernel.Clock.Now().Truncate(t.every).Add(t.every)
 	if t.due.CompareAndSwap(0, end.UnixMilli()) {
-		t.kernel.GoBackground(func() { t.shard.View(t.shard.Arm) })
+		t.shard.CallBy(end.UnixMilli())
 	}
 }
 

@@ -80,7 +80,7 @@ type TopicFinder interface {
 
 // Tick tells of the active topics to which nothing happened in the minute that is
 // over. A topic that is gone, or has been idle for long, is active no more.
-func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool, err error) {
+func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	minute := metrics.Minute(at) - 1
 	t.active.Range(func(_, value any) bool {
 		s := value.(*topicSeries)
@@ -99,5 +99,5 @@ func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool, err error) {
 			s.resource.Store(t.resource(s.name))
 		}
 	})
-	return more, nil
+	return more
 }

@@ -10,10 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,11 +23,13 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/api/sts"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -40,6 +42,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/sigv4"
@@ -87,8 +90,12 @@ type Deps struct {
 // ownPorts are the ports that the server listens at.
 func (d *Deps) ownPorts() []uint16 {
 	ports := []uint16{d.Port}
-	if a, err := netip.ParseAddrPort(d.Config.Pprof); err == nil {
-		ports = append(ports, a.Port())
+	for _, address := range [...]string{d.Config.Pprof, d.Config.AdminListen, d.Config.ACMEHTTP} {
+		if _, text, err := net.SplitHostPort(address); err == nil {
+			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
+				ports = append(ports, uint16(port))
+			}
+		}
 	}
 	return ports
 }
@@ -122,6 +129,10 @@ type Parts struct {
 	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
+	// Operator refuses who may not ask for what is under /_godwit/, or for metrics; nil:
+	// where signatures are verified, everybody. It has read the body, and puts another
+	// one in its place.
+	Operator func(w http.ResponseWriter, r *http.Request) error
 	// Metrics answers GET /metrics; nil: nothing does.
 	Metrics http.Handler
 	// Functions gives the connections of functions, which are answered by Wire alone;
@@ -164,10 +175,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
+	if deps.Keys == nil {
+		deps.Keys = identities.Credential
+	}
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -251,6 +266,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	functions := newLambda(engine, pool, processes, limits)
 
+	verifier := authentic(deps)
+	trail, err := newTrail(deps, groups)
+	if err != nil {
+		return Parts{}, err
+	}
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
@@ -258,19 +278,22 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
+			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
+			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
 			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: authentic(deps),
-		Pace:      deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail),
+		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
+		Operator: asOperator(verifier, deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
@@ -289,7 +312,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		},
 		Metrics:   counting.handler(),
 		Functions: sockets.API(),
-		Checks:    guard.checks(),
+		Checks:    append(guard.checks(), auditChecks(trail)...),
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }
@@ -379,7 +402,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	if err != nil {
 		return nil, freeSpace{}, err
 	}
-	deps.OnStop("space guard", func(context.Context) error { return guard.Close() })
+	deps.OnStop("space guard", func(context.Context) error {
+		guard.Close()
+		return nil
+	})
 	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
 		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
 		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,

@@ -1,10 +1,16 @@
 package server
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -28,6 +34,41 @@ func authentic(deps Deps) *sigv4.Verifier {
 		}
 	}
 	return sigv4.New(sigv4.Options{Keys: keys, System: clock.System.Now, Now: deps.Clock.Now})
+}
+
+// operatorService is what a request of an operator is signed for.
+const operatorService = "godwit"
+
+// maxOperatorBody bounds the body of an operator's request, in bytes.
+const maxOperatorBody = 64 << 10
+
+// errNotRoot refuses who is known and no operator.
+var errNotRoot = errors.New("only the root user of this server's own account may ask for this")
+
+// asOperator refuses who may not use what is Godwit's own; nil where everybody may.
+func asOperator(verifier *sigv4.Verifier, deps Deps, trail *audit.Trail) func(w http.ResponseWriter, r *http.Request) error {
+	if verifier == nil {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request) (err error) {
+		var who *caller.Caller
+		defer func() { trail.Operator(r, who, deps.Clock.Now(), deps.Config.Region, err) }()
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOperatorBody))
+		if err != nil {
+			return fmt.Errorf("the body cannot be read: %w", err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		request := sigv4.Of(r)
+		request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, operatorService
+		who, err = verifier.Verify(&request)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, operatorService)
+		case who.Kind != caller.Root || who.Account != deps.Config.Account:
+			return errNotRoot
+		}
+		return nil
+	}
 }
 
 // rootKey knows the access key of the account's root, if there is one.

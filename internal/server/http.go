@@ -2,20 +2,17 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"godwit.dev/godwit/internal/api/admin"
-	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -79,6 +76,9 @@ func (s *Server) serve(parts Parts) {
 	s.limits.watch(other)
 	srv := http1.New(other)
 	clients := s.limits.listen(s.listener)
+	if s.secure != nil {
+		clients = tls.NewListener(clients, s.secure.Config())
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -159,25 +159,12 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 // handler sends /_godwit/ to the admin handlers and all else to the wire, once the
 // guard has let it through.
 func (s *Server) handler(parts Parts) http.Handler {
-	all := map[string]http.Handler{
-		"GET " + healthPath: admin.Health(config.Version, parts.Checks...),
-		"GET " + readyPath:  admin.Ready(s.draining.Done()),
-	}
-	maps.Copy(all, parts.Admin)
-	if parts.Metrics != nil {
-		all["GET "+metricsPath] = parts.Metrics
-	}
-	mux := http.NewServeMux()
-	for pattern, h := range all {
-		mux.Handle(pattern, h)
-	}
-	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, append(slices.Collect(maps.Keys(all)), "GET "+adminPrefix)))
-	mux.Handle(adminPrefix, admin.NotFound())
+	own := s.operators(parts)
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path+"/", adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
-			mux.ServeHTTP(w, r)
+			own.ServeHTTP(w, r)
 			return
 		}
 		parts.Wire.ServeHTTP(w, r)

@@ -82,7 +82,7 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 	}
 	m.minutes.Start(
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
-		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at) }),
+		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at), nil }),
 		m.functions,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
 		monitor.TickFunc(m.alarms.EvaluateMinutes),

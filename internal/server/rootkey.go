@@ -4,35 +4,37 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store/pebble"
 )
-
-// devRootName is the file of the root key that is made where none is configured. It
-// stands beside the data, and so protects nothing.
-const devRootName = "dev-root.key"
 
 // openSealing opens the keys that the store is sealed with.
 func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 	return keys.OpenSealing(log, deps.Clock.Now(), func(needed string) (*seal.Root, error) {
 		switch {
 		case deps.Config.RootKey != "":
-			return readRoot(deps.Config.RootKey, needed)
+			return readProductionRoot(deps.Config, needed)
 		case deps.World.Root != nil:
 			return deps.World.Root, nil
 		case deps.World.Store != nil || deps.Config.Store == config.MemoryStore:
 			return seal.NewRoot(), nil // it ends with what it seals
 		}
-		path := filepath.Join(deps.Config.Data, devRootName)
+		path := filepath.Join(deps.Config.Data, bootstrap.DevRootKey)
 		root, err := readRoot(path, needed)
 		if errors.Is(err, fs.ErrNotExist) && needed == "" {
 			root = seal.NewRoot()
-			err = writeRoot(path, root)
+			if err = bootstrap.WriteDevRootKey(path, root); err != nil {
+				err = fmt.Errorf("the root key cannot be kept: %w", err)
+			}
 		}
 		return root, err
 	})
@@ -41,39 +43,51 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 // readRoot reads the file of a root key; needed is the id of the one that the data is
 // sealed with, if it is.
 func readRoot(path, needed string) (*seal.Root, error) {
-	text, err := os.ReadFile(path)
+	root, err := bootstrap.ReadRootKey(path)
 	if errors.Is(err, fs.ErrNotExist) && needed != "" {
 		return nil, fmt.Errorf("%w: it has the id %s, and was looked for in %s", keys.ErrNoRoot, needed, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the root key cannot be read: %w", err)
 	}
-	root, err := seal.ParseRoot(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	return root, nil
 }
 
-// writeRoot makes the file of a root key, which must not be there. It is durable before
-// anything is sealed with it.
-func writeRoot(path string, root *seal.Root) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("the root key cannot be kept: %w", err)
-		}
-	}()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// readProductionRoot is readRoot of a key that is not in the data. Where the data is sealed
+// with the one that is, it says what to do.
+func readProductionRoot(c config.Config, needed string) (*seal.Root, error) {
+	root, err := readRoot(c.RootKey, needed)
+	if err != nil || needed == "" || root.ID() == needed {
+		return root, err
+	}
+	path := filepath.Join(c.Data, bootstrap.DevRootKey)
+	if dev, err := bootstrap.ReadRootKey(path); err == nil && dev.ID() == needed {
+		return nil, fmt.Errorf("%w: the data in %s is sealed with development's key %s, which protects nothing; "+
+			"godwit keys rotate-root --dir DIR --from %s has it under %s", seal.ErrWrongRoot, c.Data, path, path, c.RootKey)
+	}
+	return root, nil // what follows names both
+}
+
+// RotateRootOf rotates the root key of a directory that bootstrap.Init has made, as
+// bootstrap.RotateRootKey says.
+func RotateRootOf(dir, from string, log *slog.Logger) (kept string, err error) {
+	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotateRoot(data, from, to, log) })
+}
+
+// rotateRoot has what a data directory is sealed with under another root key, while no
+// server has it open. It is durable when it returns. Errors: seal.ErrWrongRoot, if the
+// data is sealed with neither; it may be repeated.
+func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
+	path := filepath.Join(data, storeName)
+	if _, err := os.Stat(path); err != nil { // it would be made
+		return fmt.Errorf("there is no data in %s: %w", data, err)
+	}
+	st, err := pebble.Open(path, pebble.Options{Logger: log, Describe: describe})
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(root.Encode())
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	j := journal.Open(journal.Options{Store: st, Logger: log})
+	err = keys.RewrapSealing(j, clock.System.Now(), from, to)
+	j.Close()
+	return errors.Join(err, st.Close())
 }

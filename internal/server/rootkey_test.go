@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
@@ -31,7 +32,7 @@ func TestRootKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := filepath.Join(dir, devRootName)
+	made := filepath.Join(dir, bootstrap.DevRootKey)
 	info, err := os.Stat(made)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v: %v", info.Mode(), err)
@@ -52,13 +53,13 @@ func TestRootKey(t *testing.T) {
 	if _, err := open(other); !errors.Is(err, keys.ErrNoRoot) || !strings.Contains(err.Error(), other) {
 		t.Errorf("no such file: %v", err)
 	}
-	if err := writeRoot(other, seal.NewRoot()); err != nil {
+	if err := bootstrap.WriteRootKey(other, seal.NewRoot()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(other); !errors.Is(err, seal.ErrWrongRoot) {
 		t.Errorf("another root key: %v", err)
 	}
-	if err := writeRoot(other, seal.NewRoot()); !errors.Is(err, fs.ErrExist) {
+	if err := bootstrap.WriteRootKey(other, seal.NewRoot()); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a root key was overwritten: %v", err)
 	}
 	if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {

@@ -44,6 +44,7 @@ type Server struct {
 	listener net.Listener // guarded by turn
 	limits   *Limits      // guarded by turn
 	notices  func() []string
+	secure   certificates // nil: there is no TLS
 }
 
 // New makes a server that build, Assemble if nil, fills with its parts.
@@ -128,6 +129,13 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.cfg.Check(); err != nil {
 		return err
 	}
+	root, err := s.readRootKey()
+	if err != nil {
+		return err
+	}
+	if err := s.openCertificates(root); err != nil {
+		return err
+	}
 	// First the port: one who starts a second server by mistake should read
 	// about the port, not about a locked store. It answers nothing yet.
 	if err := s.listen(ctx); err != nil {
@@ -142,9 +150,12 @@ func (s *Server) start(ctx context.Context) error {
 		return err
 	}
 	s.notices = parts.Notices
+	if err := s.serveOperators(ctx, parts); err != nil {
+		return err
+	}
 	s.serveFunctions(parts)
 	s.serve(parts)
-	return nil
+	return s.watchCertificates(ctx)
 }
 
 func (s *Server) deps() Deps {
@@ -156,7 +167,7 @@ func (s *Server) deps() Deps {
 		Fail:     func(err error) { s.fail(err) },
 		OnStop:   s.stack.push,
 		Limits:   s.limits,
-		URL:      reachable(s.listener.Addr().String()),
+		URL:      reachable(s.cfg.TLS(), s.listener.Addr().String()),
 		Port:     portOf(s.listener.Addr()),
 	}
 	if s.cfg.Clock == config.VirtualClock {

@@ -532,7 +532,7 @@ func TestBanner(t *testing.T) {
 	s.banner(&b, 12*time.Millisecond+345)
 	url := "http://" + s.Addr().String()
 	for _, part := range []string{
-		"ready on " + url + " (12ms)", "/internal/server/godwit-data\n",
+		"ready on " + url + " (12ms)", "/internal/server/godwit-data (sealed with dev-root.key in it, which protects nothing)\n",
 		"export AWS_ENDPOINT_URL=" + url + " AWS_DEFAULT_REGION=eu-west-1 AWS_ACCESS_KEY_ID=",
 		"aws --endpoint-url " + url + " sqs create-queue --queue-name hello\n", "--queue-url " + url + "/123456789012/hello",
 	} {
@@ -550,7 +550,7 @@ func TestReachable(t *testing.T) {
 		"127.0.0.1:4566": "http://127.0.0.1:4566", "0.0.0.0:80": "http://127.0.0.1:80",
 		"[::]:80": "http://127.0.0.1:80", "[::1]:80": "http://[::1]:80", "192.0.2.7:1": "http://192.0.2.7:1",
 	} {
-		if got := reachable(address); got != want {
+		if got := reachable(false, address); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", address, got, want)
 		}
 	}

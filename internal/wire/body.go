@@ -253,12 +253,12 @@ func (b *buffer) grow(x *exchange, expected int) error {
 
 // holdLarge waits until the request may work on a large body.
 func (x *exchange) holdLarge() error {
-	if x.large {
+	if x.kept.large {
 		return nil
 	}
 	select {
 	case x.handler.large <- struct{}{}:
-		x.large = true
+		x.kept.large = true
 		return nil
 	case <-x.r.Context().Done():
 		return x.r.Context().Err()
@@ -269,7 +269,11 @@ func (x *exchange) holdLarge() error {
 // limit bytes.
 func (b *buffer) unzip(x *exchange) error {
 	most := x.bodyLimit()
-	switch encoding := x.r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
+	encodings := x.r.Header["Content-Encoding"]
+	if len(encodings) == 0 {
+		return nil
+	}
+	switch encoding := encodings[0]; strings.ToLower(encoding) {
 	case "", "identity":
 		return nil
 	case "gzip":

@@ -25,11 +25,9 @@ const (
 func (x *exchange) address() {
 	h, r := x.handler, x.r
 	scope, signed := sigv4.FromRequest(r)
-	hostService, hostRegion := api.HostParts(r.Host)
-
 	region := scope.Region
 	if !signed {
-		region = hostRegion
+		_, region = api.HostParts(r.Host)
 	}
 	// What is created keeps its region and account, and must not keep the
 	// request's whole head with them.
@@ -46,7 +44,7 @@ func (x *exchange) address() {
 		x.call.Host = "https://" + r.Host
 	}
 
-	if x.addressAbsent(scope) || x.addressREST(scope.Service) {
+	if x.addressTarget() || x.addressAbsent(scope) || x.addressREST(scope.Service) {
 		return
 	}
 	x.call.Protocol = protocolQuery
@@ -58,10 +56,7 @@ func (x *exchange) address() {
 	}
 	if target := r.Header["X-Amz-Target"]; len(target) > 0 {
 		x.call.Protocol = protocolJSON
-		prefix, name, _ := strings.Cut(target[0], ".")
-		if s := h.byTarget[prefix]; s != nil {
-			x.serve(s)
-			x.operate(name)
+		if x.operateTarget(target[0]) {
 			return
 		}
 	} else {
@@ -71,11 +66,35 @@ func (x *exchange) address() {
 		x.serve(s)
 		return
 	}
+	hostService, _ := api.HostParts(r.Host)
 	if s := h.byName[hostService]; s != nil {
 		x.serve(s)
 		return
 	}
 	x.service = h.Services[0] // its errors; which service is meant is not known yet
+}
+
+// addressTarget is address for what most requests are: JSON at the root, of a service
+// that is here.
+func (x *exchange) addressTarget() bool {
+	target := x.r.Header["X-Amz-Target"]
+	if len(target) == 0 || x.r.URL.Path != "/" || !x.operateTarget(target[0]) {
+		return false
+	}
+	x.call.Protocol = protocolJSON
+	return true
+}
+
+// operateTarget finds the operation that a header X-Amz-Target names, if its service is
+// here.
+func (x *exchange) operateTarget(target string) bool {
+	prefix, name, _ := strings.Cut(target, ".")
+	s := x.handler.byTarget[prefix]
+	if s != nil {
+		x.serve(s)
+		x.operate(name)
+	}
+	return s != nil
 }
 
 // cborPath takes the path of a request in CBOR apart: /service/<prefix>/operation/<name>.

@@ -64,9 +64,12 @@ var elsewhere = []fault.Kind{
 	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
+	fault.NoSuchEntity, fault.EntityAlreadyExists, fault.DeleteConflict, fault.MalformedPolicyDocument, fault.InvalidInput,
+	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
+	fault.IDPCommunicationError,
 	fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
 	fault.IncorrectKey, fault.InvalidCiphertext, fault.InvalidGrantToken, fault.InvalidAliasName, fault.InvalidARN, fault.InvalidMarker,
-	fault.InvalidTag, fault.MalformedPolicyDocument, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun,
+	fault.InvalidTag, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun,
 }
 
 // with returns the common faults and those of own.

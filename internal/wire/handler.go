@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
@@ -39,12 +40,18 @@ type Options struct {
 	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
 	// the account's root.
 	Authentic *sigv4.Verifier
+	// Known is who an access key and the token that came with it stand for, where
+	// everybody is believed; nil for a key that nobody was given. May be nil.
+	Known func(accessKey, token string) *caller.Caller
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, what is told of its requests once they are
 	// answered, on their goroutines. The operation's name, or both names, are empty
 	// where they could not be told. May be nil.
 	Observe func(service, operation string) Observer
+	// Audit is told of each call once it is answered, with its input as far as it could be
+	// read. What it is given is valid until it returns. May be nil.
+	Audit func(call *api.Call, in any, outcome Outcome)
 	// Pace is how fast bodies must come; nothing set is DefaultPace. Requests and
 	// Answers bound the memory that large requests and large answers hold at once; nil:
 	// nothing does.
@@ -66,6 +73,13 @@ type Observation struct {
 	Code     string        // of the error in Query's words; empty on success
 	Duration time.Duration // real time, long polls included
 	In, Out  int           // the bodies' sizes, in bytes
+}
+
+// Outcome is what an audit may know of an answer.
+type Outcome struct {
+	Status  int    // HTTP
+	Code    string // of the error in Query's words; empty on success
+	Message string // the refusal's text
 }
 
 // Handler answers the AWS APIs of its services.
@@ -126,16 +140,22 @@ func NewHandler(options Options) *Handler {
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
+	var in any
+	if h.Audit != nil {
+		defer func() {
+			h.Audit(&x.call, in, Outcome{Status: x.status, Code: x.code, Message: x.refusal.Message})
+		}()
+	}
 	defer x.finish()
 	if h.Answers != nil {
 		x.memory.Of(h.Answers)
 	}
-	in, err := x.read()
 	var out any
+	in, err := x.read()
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)
 	}
-	if held := x.body.Held(); held > limit.Free {
+	if held := x.body.Held(); held > limit.Free && x.kept.body == nil {
 		x.body.Shrink(held - held/decoded) // the body itself is gone
 	}
 	if err == nil && x.op.Answer > 0 {
@@ -178,12 +198,18 @@ type exchange struct {
 	payload [sha256.Size]byte // of the body as it was sent, where that is signed
 
 	headers [3]string          // the values of headers that differ from answer to answer
-	large   bool               // the body is large, and holds a token
+	kept    kept               // until the request is answered
 	body    *limit.Reservation // nil: it is small
 	memory  limit.Reservation  // of the answer
 	bytes   struct{ in, out int }
 	status  int // 0 until an answer is written
 	code    string
+}
+
+// kept is what a request keeps until it is answered.
+type kept struct {
+	large bool    // a token, as its body is large
+	body  *buffer // the body, where the input has parts of it; else nil
 }
 
 // identify finds out what is asked for, as far as the request's head tells.
@@ -192,8 +218,11 @@ func (x *exchange) identify() {
 		RequestID:  x.handler.NewRequestID(),
 		RemoteAddr: x.r.RemoteAddr,
 		Header:     x.r.Header,
-		Time:       x.handler.Clock.Now(),
+		Time:       x.started,
 		Memory:     &x.memory,
+	}
+	if x.handler.Clock != clock.System {
+		x.call.Time = x.handler.Clock.Now()
 	}
 	x.address()
 }
@@ -209,11 +238,21 @@ func (x *exchange) read() (in any, err error) {
 	}
 	body, err := x.readBody()
 	if body != nil {
-		defer body.release()
+		defer func() {
+			if _, inPlace := in.(awsjson.InPlace); inPlace {
+				x.kept.body = body
+			} else {
+				body.release()
+			}
+		}()
 	}
 	if err != nil {
 		return nil, err
 	}
+	return x.decode(body)
+}
+
+func (x *exchange) decode(body *buffer) (in any, err error) {
 	switch x.call.Protocol {
 	case protocolJSON:
 		return x.readRPC(body.b, awsjson.Decode)
@@ -334,11 +373,14 @@ func (x *exchange) refuse(err error) {
 
 // finish turns a panic into an answer and tells of the request.
 func (x *exchange) finish() {
-	if x.large {
+	if x.kept.large {
 		<-x.handler.large
 	}
 	defer x.body.Release()
 	defer x.memory.Release()
+	if x.kept.body != nil {
+		defer x.kept.body.release()
+	}
 	if cause := recover(); cause != nil {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // the very value that net/http asks for
 			panic(cause)

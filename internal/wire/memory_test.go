@@ -149,3 +149,27 @@ func TestAnswersAreReserved(t *testing.T) {
 		t.Error("a small one is refused", w.Code)
 	}
 }
+
+// TestBodyStaysInPlace: an input may hold parts of the request's body until its operation
+// has run, whatever other requests come meanwhile.
+func TestBodyStaysInPlace(t *testing.T) {
+	var h *wire.Handler
+	nested, got := true, ""
+	h = newHandler(func(o *wire.Options) {
+		o.Services = []*wire.Service{wire.SQS(
+			api.Op("SendMessage", func(_ context.Context, _ *api.Call, in *sqs.SendMessageInput) (*sqs.SendMessageOutput, error) {
+				if nested {
+					nested = false
+					for range 4 { // which would find the body's buffer in the pool
+						ask(h, "SendMessage", strings.NewReader(`{"QueueUrl":"q","MessageBody":"`+strings.Repeat("y", 512)+`"}`))
+					}
+					got = strings.Clone(in.MessageBody)
+				}
+				return &sqs.SendMessageOutput{}, nil
+			}),
+		)}
+	})
+	if w := ask(h, "SendMessage", strings.NewReader(message(512))); w.Code != http.StatusOK || got != strings.Repeat("x", 512) {
+		t.Errorf("status %d, the operation sees %.20q of %d bytes", w.Code, got, len(got))
+	}
+}

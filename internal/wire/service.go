@@ -13,7 +13,7 @@ import (
 
 // Service is how one of AWS's services looks on the wire: what its requests are
 // known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Logs, Lambda or KMS, for one Handler.
+// Logs, Lambda, KMS, IAM or STS, for one Handler.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -137,6 +137,32 @@ func Lambda(operations ...api.Operation) *Service {
 		missing:   mustNotBeNull,
 		rest:      true,
 		errors:    lambdaErrors,
+	}, operations)
+}
+
+// IAM is AWS Identity and Access Management, which answers Query.
+func IAM(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "iam",
+		Version:   "2010-05-08",
+		Namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
+		badMethod: fault.InvalidAction,
+		absent:    fault.ValidationFailed,
+		missing:   mustNotBeNull,
+		errors:    iamErrors,
+	}, operations)
+}
+
+// STS is AWS Security Token Service, which answers Query.
+func STS(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "sts",
+		Version:   "2011-06-15",
+		Namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
+		badMethod: fault.InvalidAction,
+		absent:    fault.ValidationFailed,
+		missing:   mustNotBeNull,
+		errors:    stsErrors,
 	}, operations)
 }
 

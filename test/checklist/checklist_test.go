@@ -1,6 +1,7 @@
 package checklist
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -151,6 +152,43 @@ func TestRecorder(t *testing.T) {
 		}
 		if d := cmp.Diff(want, r.seen); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+}
+
+// TestShapes: what is not of a shape is told, by its path; what is, is seen.
+func TestShapes(t *testing.T) {
+	var shape Shape
+	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"members":{"name":"string"}}},"tags":{"map":"string"}}}`
+	if err := json.Unmarshal([]byte(text), &shape); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := json.Marshal(shape); err != nil || !strings.Contains(string(again), `{"list":{"members":{"name":"string"}}}`) {
+		t.Errorf("%s, %v", again, err)
+	}
+	if d := cmp.Diff([]string{"x.all", "x.all.name", "x.at", "x.kind", "x.n", "x.on", "x.tags"}, shape.Paths("x")); d != "" {
+		t.Errorf("paths (-want +got):\n%s", d)
+	}
+	for _, tt := range []struct{ answer, wrong string }{
+		{`{"n":1,"on":true,"at":1.5,"kind":"B","all":[{"name":"a"},{}],"tags":{"k":"v"}}`, ""},
+		{`{}`, ""},
+		{`{"n":1.5}`, "x.n is 1.5, want a whole number"},
+		{`{"n":"1"}`, `x.n is "1", want a whole number`},
+		{`{"on":"true"}`, `x.on is "true", want true or false`},
+		{`{"kind":"b"}`, `x.kind is "b", want a string [A B]`},
+		{`{"at":"now"}`, `x.at is "now", want a number`},
+		{`{"all":[{"nom":"a"}]}`, "x.all.nom is no member"},
+		{`{"all":{}}`, "want a list"},
+		{`{"tags":{"k":1}}`, "x.tags is 1, want a string []"},
+		{`[]`, "want an object"},
+	} {
+		var answer any
+		if err := json.Unmarshal([]byte(tt.answer), &answer); err != nil {
+			t.Fatal(err)
+		}
+		wrong := strings.Join(shape.Walk("x", answer, func(string) {}), "; ")
+		if (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) {
+			t.Errorf("%s: %q, want %q", tt.answer, wrong, tt.wrong)
 		}
 	}
 }

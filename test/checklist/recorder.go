@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -23,14 +24,24 @@ type Recorder struct {
 
 	routes restjson.Routes[Item] // of the services that have some
 
-	mu   sync.Mutex
-	seen map[Item]bool
+	shapes map[string]map[string]Exchange // by service and action
+
+	mu       sync.Mutex
+	seen     map[Item]bool
+	answered map[string]bool // members of answers, by their paths
+	wrong    map[string]bool // what is not as the shapes say
 }
 
 // NewRecorder returns a recorder in front of next.
 func NewRecorder(next http.RoundTripper, models ...Model) *Recorder {
-	r := &Recorder{next: next, models: models, seen: make(map[Item]bool)}
+	r := &Recorder{
+		next: next, models: models, shapes: map[string]map[string]Exchange{},
+		seen: map[Item]bool{}, answered: map[string]bool{}, wrong: map[string]bool{},
+	}
 	for _, m := range models {
+		if shapes, err := Shapes(m.Service); err == nil { // not every service's are there
+			r.shapes[m.Service] = shapes
+		}
 		for action, route := range m.Routes {
 			method, path, _ := strings.Cut(route, " ")
 			r.routes.Add(method, path, Item{Service: m.Service, Action: action, Protocol: JSON})
@@ -65,12 +76,21 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		item.Protocol, item.Error = "", cmp.Or(resp.Header.Get("X-Amzn-Errortype"), model.errorName(body))
+	} else if r.shapes[item.Service] != nil {
+		body, err := r.walk(item, resp.Header.Get("Content-Type"), resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen[item] = true
 	return resp, nil
 }
+
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
 // formOf reads the parameters of a request in Query, from its URL and its
 // body, which it puts back.

@@ -225,10 +225,15 @@ func installed(t *testing.T) {
 // skip gives a client up.
 func (s *skipList) skip(t *testing.T, client, why string) {
 	t.Helper()
-	s.mu.Lock()
-	s.lines = append(s.lines, client+": "+why)
-	s.mu.Unlock()
+	s.note(client, why)
 	t.Skipf("%s: %s", client, why)
+}
+
+// note is skip for a part of a test.
+func (s *skipList) note(client, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, client+": "+why)
 }
 
 func (s *skipList) print() {

@@ -19,7 +19,7 @@ import (
 // A service that is not here is told by its name, in the form of its protocol.
 func TestServicesThatAreNotHere(t *testing.T) {
 	endpoint := start(t)
-	const speaks = "; it speaks SQS, SNS, CloudWatch, CloudWatch Logs and Lambda."
+	const speaks = "; it speaks SQS, SNS, CloudWatch, CloudWatch Logs, Lambda, IAM, STS and KMS."
 	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
 	cbor := func(message string) string {
 		return string(rpccbor.AppendTexts(nil, "__type", "com.amazon.coral.service#UnknownOperationException", "message", message))
@@ -46,8 +46,8 @@ func TestServicesThatAreNotHere(t *testing.T) {
 			`<?xml version="1.0"?><ErrorResponse><Error><Type>Sender</Type><Code>NotImplemented</Code><Message>Godwit has no Route 53` + speaks + `</Message></Error><RequestId>ID</RequestId></ErrorResponse>`,
 		},
 		{
-			"STS", "POST", "/", "sts", form, "Action=GetCallerIdentity&Version=2011-06-15", 400, "text/xml",
-			`<?xml version="1.0"?><ErrorResponse><Error><Type>Sender</Type><Code>InvalidAction</Code><Message>Godwit has no STS` + speaks + `</Message></Error><RequestId>ID</RequestId></ErrorResponse>`,
+			"ELB", "POST", "/", "elasticloadbalancing", form, "Action=DescribeLoadBalancers&Version=2015-12-01", 400, "text/xml",
+			`<?xml version="1.0"?><ErrorResponse><Error><Type>Sender</Type><Code>InvalidAction</Code><Message>Godwit has no Elastic Load Balancing` + speaks + `</Message></Error><RequestId>ID</RequestId></ErrorResponse>`,
 		},
 		{
 			"an action that SNS has, of RDS", "POST", "/", "rds", form, "Action=ListTagsForResource&Version=2014-10-31", 400, "text/xml",
@@ -58,8 +58,8 @@ func TestServicesThatAreNotHere(t *testing.T) {
 			`<?xml version="1.0"?><Response><Errors><Error><Code>InvalidAction</Code><Message>Godwit has no EC2` + speaks + `</Message></Error></Errors><RequestID>ID</RequestID></Response>`,
 		},
 		{
-			"unsigned STS", "POST", "/", "", form, "Action=GetCallerIdentity&Version=2011-06-15", 400, "text/xml",
-			`<?xml version="1.0"?><ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type><Code>InvalidAction</Code><Message>Godwit has no action GetCallerIdentity` + speaks +
+			"unsigned ELB", "POST", "/", "", form, "Action=DescribeLoadBalancers&Version=2015-12-01", 400, "text/xml",
+			`<?xml version="1.0"?><ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type><Code>InvalidAction</Code><Message>Godwit has no action DescribeLoadBalancers` + speaks +
 				`</Message><Detail/></Error><RequestId>ID</RequestId></ErrorResponse>`,
 		},
 		{

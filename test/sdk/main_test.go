@@ -28,6 +28,15 @@ func TestMain(m *testing.M) {
 	recorder := checklist.NewRecorder(http.DefaultTransport, models["cloudwatch"], models["lambda"], models["logs"], models["sns"], models["sqs"])
 	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
 	code := m.Run()
+	for _, line := range recorder.Wrong() {
+		fmt.Println("checklist: not as AWS's model says:", line)
+		code = 1
+	}
+	if *show {
+		for _, path := range recorder.Unanswered() {
+			fmt.Println("checklist: no answer has", path)
+		}
+	}
 	if code == 0 && (*show || wholeRun()) {
 		for service, protocols := range map[string][]string{
 			"cloudwatch": {checklist.SDK, checklist.JSON, checklist.Query},

@@ -26,9 +26,18 @@ type ResourcePoliciesOutput struct {
 	ResourcePolicies []None `json:"resourcePolicies"`
 }
 
+// DescribeResourcePoliciesInput is the request of DescribeResourcePolicies.
+type DescribeResourcePoliciesInput struct {
+	NextToken   *string `json:"nextToken"`
+	Limit       *int    `json:"limit"`
+	PolicyScope *string `json:"policyScope"`
+}
+
 // DescribeQueriesInput is the request of DescribeQueries.
 type DescribeQueriesInput struct {
-	LogGroupName *string `json:"logGroupName"`
+	LogGroupName  *string `json:"logGroupName"`
+	Status        *string `json:"status"`
+	QueryLanguage *string `json:"queryLanguage"`
 }
 
 // QueriesOutput is the answer of DescribeQueries.

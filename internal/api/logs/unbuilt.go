@@ -71,12 +71,21 @@ func (s *Service) describeDestinations(_ context.Context, _ *api.Call, in *Liste
 }
 
 // describeResourcePolicies answers DescribeResourcePolicies.
-func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *ListedInput) (*ResourcePoliciesOutput, error) {
-	return &ResourcePoliciesOutput{ResourcePolicies: []None{}}, checkPage(in)
+func (s *Service) describeResourcePolicies(_ context.Context, _ *api.Call, in *DescribeResourcePoliciesInput) (*ResourcePoliciesOutput, error) {
+	if err := oneOf("policyScope", in.PolicyScope, "ACCOUNT", "RESOURCE"); err != nil {
+		return nil, err
+	}
+	return &ResourcePoliciesOutput{ResourcePolicies: []None{}}, checkPage(&ListedInput{NextToken: in.NextToken, Limit: in.Limit})
 }
 
 // describeQueries answers DescribeQueries.
 func (s *Service) describeQueries(_ context.Context, call *api.Call, in *DescribeQueriesInput) (*QueriesOutput, error) {
+	if err := oneOf("status", in.Status, "Scheduled", "Running", "Complete", "Failed", "Cancelled", "Timeout", "Unknown"); err != nil {
+		return nil, err
+	}
+	if err := oneOf("queryLanguage", in.QueryLanguage, "CWLI", "SQL", "PPL"); err != nil {
+		return nil, err
+	}
 	if in.LogGroupName != nil {
 		if err := s.there(call, *in.LogGroupName); err != nil {
 			return nil, err

@@ -10,6 +10,13 @@ import (
 // leave the rest (unknown members, null, wrong types, repeated lists) to the
 // generic decoder, which they must agree with on everything they take.
 
+// InPlace implements awsjson.InPlace: MessageBody is a part of the request's body, as
+// what is stored is a record that is encoded from it.
+func (*SendMessageInput) InPlace() {}
+
+// InPlace implements awsjson.InPlace, as it is for SendMessageInput.
+func (*SendMessageBatchInput) InPlace() {}
+
 // FastDecode implements awsjson.FastDecoder.
 func (in *SendMessageInput) FastDecode(body []byte) error {
 	s := fastjson.Scan(body)
@@ -18,7 +25,7 @@ func (in *SendMessageInput) FastDecode(body []byte) error {
 		case "QueueUrl":
 			in.QueueUrl = s.String()
 		case "MessageBody":
-			in.MessageBody = s.String()
+			in.MessageBody = s.Text()
 		case "DelaySeconds":
 			in.DelaySeconds = scanInt(&s)
 		case "MessageAttributes":
@@ -68,7 +75,7 @@ func (e *SendMessageBatchRequestEntry) scan(s *fastjson.Scanner) {
 		case "Id":
 			e.Id = s.String()
 		case "MessageBody":
-			e.MessageBody = s.String()
+			e.MessageBody = s.Text()
 		case "DelaySeconds":
 			e.DelaySeconds = scanInt(s)
 		case "MessageAttributes":

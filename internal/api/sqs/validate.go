@@ -91,14 +91,29 @@ func checkLength(entries []SendMessageBatchRequestEntry) error {
 // validText reports whether s is UTF-8 of the characters that SQS allows in
 // bodies and in text attributes.
 func validText(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' && c != '\n' && c != '\r' {
-			return false
-		} else if c >= utf8.RuneSelf {
-			return validWide(s[i:])
+	for i := 0; i < len(s); {
+		if i+8 <= len(s) && printable8(s[i:i+8]) {
+			i += 8
+			continue
+		}
+		for end := min(i+8, len(s)); i < end; i++ {
+			if c := s[i]; c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+				return false
+			} else if c >= utf8.RuneSelf {
+				return validWide(s[i:])
+			}
 		}
 	}
 	return true
+}
+
+// printable8 reports that none of 8 bytes is a control character or beyond ASCII.
+func printable8(s string) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	_ = s[7]
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return ((w-ones*' ')&^w|w)&highs == 0
 }
 
 // validWide is validText for what is not ASCII alone.

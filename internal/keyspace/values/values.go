@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
 	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -74,6 +75,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = metrics.CheckRecord(k.ID, value)
 		case keyspace.OwnerAlarms:
 			err = alarms.CheckRecord(k.ID, value)
+		case keyspace.OwnerIdentity:
+			err = identity.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		default:

@@ -92,19 +92,25 @@ func (c *Conn) forgetHead() {
 
 // Write writes. Of every piece of it something must go out within the window.
 func (c *Conn) Write(p []byte) (n int, err error) {
+	return c.WriteNow(clock.System.Now(), p)
+}
+
+// WriteNow is Write for who has just looked at the clock.
+func (c *Conn) WriteNow(now time.Time, p []byte) (n int, err error) {
 	for {
 		part := p[n:min(len(p), n+writeSize)]
-		m, err := c.write(part)
+		m, err := c.write(now, part)
 		n += m
 		if err != nil || n == len(p) {
 			return n, err
 		}
+		now = clock.System.Now()
 	}
 }
 
-func (c *Conn) write(p []byte) (n int, err error) {
-	for {
-		now := c.limitWrite()
+func (c *Conn) write(now time.Time, p []byte) (n int, err error) {
+	for ; ; now = clock.System.Now() {
+		c.limitWrite(now)
 		m, err := c.tcp.Write(p[n:])
 		n += m
 		c.moved.Add(int64(m))
@@ -125,7 +131,7 @@ func (c *Conn) WriteBuffers(parts *net.Buffers) (n int64, err error) {
 		size += len(p)
 	}
 	if size <= writeSize {
-		c.limitWrite()
+		c.limitWrite(clock.System.Now())
 		n, err = parts.WriteTo(c.tcp)
 		c.moved.Add(n)
 		return n, err
@@ -142,8 +148,7 @@ func (c *Conn) WriteBuffers(parts *net.Buffers) (n int64, err error) {
 
 // limitWrite moves the socket's deadline to a window from now, or before, unless it is
 // about there.
-func (c *Conn) limitWrite() (now time.Time) {
-	now = clock.System.Now()
+func (c *Conn) limitWrite(now time.Time) {
 	window := c.listener.options.Window
 	until := now.Add(window).UnixNano()
 	if given := c.writeUntil.Load(); given != 0 && given < until {
@@ -153,7 +158,6 @@ func (c *Conn) limitWrite() (now time.Time) {
 		c.deadline.Store(until)
 		_ = c.tcp.SetWriteDeadline(time.Unix(0, until)) // a closed connection says so when it is written to
 	}
-	return now
 }
 
 // SetWriteDeadline bounds writes, beside the window.

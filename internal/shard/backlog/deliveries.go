@@ -68,6 +68,9 @@ type DeliveryInfo struct {
 // Deliveries lists what waits in a subscription's backlog, next due first, and
 // then what was finished of late, latest first: at most limit in all. Errors: NotFound.
 func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var infos []DeliveryInfo
 	ok := false
 	sh := e.shardOfSubscription(sub)
@@ -88,7 +91,7 @@ func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]De
 	if !ok && len(infos) == 0 {
 		return nil, transfer.ErrNoSubscription
 	}
-	return infos, ctx.Err()
+	return infos, nil
 }
 
 func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]DeliveryInfo, error) {

@@ -205,7 +205,10 @@ func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscr
 
 // RetryNow makes a delivery that waits for its next attempt due now; changed is
 // false if it is due already or under way. Errors: NotFound.
-func (e *Backlogs) RetryNow(_ context.Context, sub arn.ARN, id string) (changed bool, err error) {
+func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (changed bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return false, err
@@ -368,7 +371,10 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 
 // Peek reads a delivery that waits, without taking it: Attempt is how many were
 // made. Errors: NotFound, ErrUnderWay.
-func (e *Backlogs) Peek(_ context.Context, sub arn.ARN, id string) (*Delivery, error) {
+func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	name, err := parseDeliveryID(id)
 	if err != nil {
 		return nil, err
@@ -417,7 +423,10 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 // it leaves its backlog and m, if that is not nil, enters the queue dest. It is
 // durable once wait, which is never nil, returns. Errors: those of Transfer,
 // which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
-func (e *Backlogs) Remove(_ context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return func() {}, err
+	}
 	from := d.Shard
 	var c *journal.Commit
 	if m != nil {

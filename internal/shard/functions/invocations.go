@@ -81,7 +81,10 @@ func (sh *Shard) loadEvents() error {
 // InvokeAsync puts an event into a function's queue; it is durable on return.
 // Errors: ResourceNotFound for a function or qualifier that is not there,
 // ResourceConflict for one that cannot be invoked yet, InsufficientStorage.
-func (e *Functions) InvokeAsync(_ context.Context, fn arn.ARN, ev function.Event) error {
+func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if e.Full() {
 		return kernel.ErrFull
 	}

@@ -175,15 +175,15 @@ func (e *Functions) TagMapping(ctx context.Context, a arn.ARN, set map[string]st
 // Mappings are all event-source mappings in the order of their UUIDs.
 func (e *Functions) Mappings(ctx context.Context) (all []mapping.Mapping, err error) {
 	for _, sh := range e.Shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		sh.View(func() {
 			for m := range sh.mappings.All {
 				all = append(all, *m)
 			}
 		})
 		sh.AwaitCatalog()
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 	}
 	slices.SortFunc(all, func(a, b mapping.Mapping) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) })
 	return all, nil

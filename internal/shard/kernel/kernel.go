@@ -11,7 +11,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -104,8 +103,9 @@ func (e *Kernel) Latest() time.Time {
 }
 
 // Close lets no further command in, makes everything durable and ends what runs
-// in the background. Waiting receivers get an empty answer.
-func (e *Kernel) Close() error {
+// in the background. Waiting receivers get an empty answer. It fails with
+// poison.ErrPoisoned where a command has panicked: what only memory had is not written.
+func (e *Kernel) Close() (err error) {
 	e.Drain()
 	e.stopOnce.Do(func() {
 		e.beginning.Lock()
@@ -113,11 +113,13 @@ func (e *Kernel) Close() error {
 		e.beginning.Unlock()
 		e.Background.Wait()
 		for _, sh := range e.every() {
-			sh.close()
+			if !sh.close() {
+				err = poison.ErrPoisoned
+			}
 		}
 		e.Journal.Sync()
 	})
-	return nil
+	return err
 }
 
 // Fatal logs a failure of the store and ends the process.
@@ -183,7 +185,10 @@ func (e *Kernel) InSteps(step func() bool) {
 // change runs f for commands that read or change which queues, topics and functions
 // there are. It returns once all that f saw and did is durable.
 func (sh *Shard) change(ctx context.Context, f func() error) error {
-	err := sh.RunDurable(func(tx *Tx) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return sh.RunDurable(func(tx *Tx) error {
 		err := f()
 		changed := sh.Batch.Len() > 0
 		if c := tx.Commit(); c != nil && changed {
@@ -192,7 +197,6 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
-	return cmp.Or(err, ctx.Err())
 }
 
 // CatalogChanged notes that the catalog has changed with a commit.
@@ -202,51 +206,49 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 }
 
 // close lets no further command change anything, once the modules have written what only
-// memory has.
-func (sh *Shard) close() {
+// memory has; false: memory may be ahead of the disk.
+func (sh *Shard) close() bool {
 	sh.Mu.Lock()
 	poisoned := sh.poisoned
 	sh.Mu.Unlock()
-	if poisoned { // memory may be ahead of the disk
-		return
+	if poisoned {
+		return false
 	}
 	_, _ = sh.Run(false, func(*Tx) error {
 		for _, m := range sh.modules {
 			m.Close()
 		}
 		sh.Closed = true
-		if sh.timer != nil {
-			sh.timer.Stop()
-		}
+		sh.timer.stop()
 		return nil
 	})
+	return true
 }
 
 // ErrFull refuses what would take space on a disk that is short of it.
 var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
-// Now is the present in epoch milliseconds. It never goes back.
+// Now is the present in epoch milliseconds, which is one moment for as long as a command
+// has the lock. It never goes back.
 func (sh *Shard) Now() int64 {
-	sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+	if !sh.timed {
+		sh.timed = true
+		sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+	}
 	return sh.Meta.Now
 }
 
 // Arm sets the shard's one timer to the earliest moment.
 func (sh *Shard) Arm() {
-	at := sh.nextTimer()
-	if sh.Closed || at == 0 {
-		return
+	if at := sh.nextTimer(); at != 0 {
+		sh.CallBy(at)
 	}
-	if sh.timer != nil {
-		if sh.timerAt <= at {
-			return
-		}
-		sh.timer.Stop()
-	}
-	sh.timerAt = at
-	d := time.UnixMilli(at).Sub(sh.engine.Clock.Now()) // to the very moment, not to within a millisecond
-	sh.timer = sh.engine.Clock.AfterFunc(max(d, 0), sh.Tick)
 }
+
+// CallBy has the modules' Tick called at a moment, in epoch milliseconds, if none is to be
+// called before: for a module that has something to do since. It may be called under any
+// lock, also the shard's.
+func (sh *Shard) CallBy(at int64) { sh.timer.set(sh.engine.Clock, at, sh.Tick) }
 
 // Tick runs what has become due.
 func (sh *Shard) Tick() {
@@ -259,12 +261,55 @@ func (sh *Shard) Tick() {
 }
 
 func (sh *Shard) runDue() {
-	sh.timer = nil
+	sh.timer.fired()
 	now := sh.Now()
 	for _, m := range sh.modules {
 		m.Tick(now)
 	}
 	sh.Arm()
+}
+
+// timer is the one of a shard. Its lock is a leaf.
+type timer struct {
+	mu      sync.Mutex
+	pending clock.Timer // nil: not set
+	at      int64
+	stopped bool
+}
+
+// set has f called at a moment, unless it is set to an earlier one.
+func (t *timer) set(c clock.Clock, at int64, f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return
+	}
+	if t.pending != nil {
+		if t.at <= at {
+			return
+		}
+		t.pending.Stop()
+	}
+	t.at = at
+	d := time.UnixMilli(at).Sub(c.Now()) // to the very moment, not to within a millisecond
+	t.pending = c.AfterFunc(max(d, 0), f)
+}
+
+// fired notes that what was set has been called.
+func (t *timer) fired() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = nil
+}
+
+// stop lets nothing be called any more.
+func (t *timer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	if t.pending != nil {
+		t.pending.Stop()
+	}
 }
 
 // nextTimer is when the shard has something to do, in epoch milliseconds; 0 is never.
@@ -282,6 +327,9 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 	var all []T
 	more := false
 	for _, s := range shards {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
 		sh := s.Base()
 		sh.View(func() {
 			items, rest := page(s)
@@ -294,7 +342,7 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 	if len(all) > limit {
 		all, more = all[:limit], true
 	}
-	return all, more, ctx.Err()
+	return all, more, nil
 }
 
 // Full reports that the disk is short of space.

@@ -77,7 +77,7 @@ func (p *Parts[S]) ShardOf(a arn.ARN) S { return p.Shards[ShardNumber(a)] }
 
 // WithCatalog runs f under the lock of a's shard, for commands that read or
 // change which queues, topics and functions there are. It returns once all
-// that f saw and did is durable.
+// that f saw and did is durable. Nothing is done once ctx has ended.
 func (p *Parts[S]) WithCatalog(ctx context.Context, a arn.ARN, f func(sh S) error) error {
 	s := p.ShardOf(a)
 	return s.Base().change(ctx, func() error { return f(s) })

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/mutation"
 )
@@ -28,12 +27,12 @@ type Shard struct {
 	Generation atomic.Uint64
 
 	// Of the command under way.
+	timed bool // it has asked for the time
 	Batch mutation.Batch
 	dirty []Touched
 	Emits []Emitter // what it has to tell
 
-	timer   clock.Timer
-	timerAt int64
+	timer timer
 }
 
 // Base implements shardPart.

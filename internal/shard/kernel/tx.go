@@ -197,6 +197,7 @@ func (sh *Shard) lock() {
 		sh.Mu.Unlock()
 		panic(poison.ErrPoisoned)
 	}
+	sh.timed = false
 }
 
 // lockAll locks shards, which are in the order of their ids.
@@ -209,6 +210,7 @@ func lockAll(shards []*Shard) {
 			}
 			panic(poison.ErrPoisoned)
 		}
+		sh.timed = false
 	}
 }
 

@@ -29,7 +29,10 @@ type QueueGauges struct {
 
 // QueueGauges measures a queue, at a cost that does not depend on how much is in
 // it. Errors: QueueDoesNotExist.
-func (e *Queues) QueueGauges(_ context.Context, a arn.ARN) (QueueGauges, error) {
+func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error) {
+	if err := ctx.Err(); err != nil {
+		return QueueGauges{}, err
+	}
 	g, rest, err := e.measure(a)
 	rest.Wait()
 	return g, err

@@ -18,13 +18,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// recordOverhead is what a record usually has besides what counts as its size, in
-// bytes.
-const recordOverhead = 256
+// maxRecordKept bounds the buffer that a shard keeps to encode records in, in bytes.
+const maxRecordKept = 16 << 10
 
 // Send adds messages to a queue, all of them or none, and returns once they are
 // durable. Errors: QueueDoesNotExist, InsufficientStorage.
-func (e *Queues) Send(_ context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
@@ -46,12 +48,8 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	results := make([]SendResult, len(msgs))
 	now := sh.Now()
 	original := sh.originals(qs, now, msgs)
-	most := 0
-	for i := range msgs {
-		most = max(most, msgs[i].Message.Size())
-	}
-	record := make([]byte, 0, most+recordOverhead)
 	duplicates := 0
+	record := sh.record
 	sh.sizes = sh.sizes[:0]
 	for i, out := range msgs {
 		if results[i] = original(i); results[i].Duplicate {
@@ -70,6 +68,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		})
 		sh.Remember(qs, now, out.Message, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
+	}
+	if cap(record) <= maxRecordKept {
+		sh.record = record[:0]
 	}
 	for i := range results {
 		results[i].Origin = qs.Record.Origin
@@ -468,7 +469,10 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
-func (e *Queues) DeleteMessages(_ context.Context, a arn.ARN, handles []string) ([]error, error) {
+func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	deleted, again := 0, 0
 	return e.byHandle(a, len(handles), func(sh *Shard, qs *Queue, i int) error {
 		h, ok := e.handles.Open(handles[i], sh.ID, qs.Incarnation)
@@ -506,7 +510,10 @@ type VisibilityChange struct {
 // ChangeVisibility changes when received messages can be received again. Per
 // change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
 // way to another queue, OverLimit, or InvalidParameter with SQS's text.
-func (e *Queues) ChangeVisibility(_ context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
 		c := changes[i]
 		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)

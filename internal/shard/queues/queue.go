@@ -83,6 +83,7 @@ type Shard struct {
 	running   *Queue // whose machine runs a command
 	dedupFrom int64  // deduplication buckets before this minute have been dropped
 	sizes     []int  // room for those of the messages of a send
+	record    []byte // room for the record of a message of a send
 }
 
 // New adds the module to the shards.

@@ -233,7 +233,10 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 
 // QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
 // QueueDoesNotExist.
-func (e *Queues) QueueConfig(_ context.Context, a arn.ARN) (queue.Config, error) {
+func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
+	if err := ctx.Err(); err != nil {
+		return queue.Config{}, err
+	}
 	sh := e.ShardOf(a)
 	var cfg queue.Config
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
@@ -295,7 +298,10 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 
 // ListQueues lists the names of an account's queues in a region that begin with
 // prefix, in ascending order, from the first one behind after.
-func (e *Queues) ListQueues(_ context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	err = e.MergeNames(func(id uint16) []byte { return catalogPrefix(id, account, region) }, prefix, after, func(name string, _ []byte) bool {
 		if len(names) == limit {
 			more = true

@@ -65,7 +65,10 @@ type Fanout struct {
 // each. A duplicate of a message that a FIFO topic has accepted is spread no
 // further. Errors: NotFound, InvalidParameter for a message without a
 // deduplication id where the topic needs one, KMSNotFound, InsufficientStorage.
-func (e *Topics) Publish(_ context.Context, t arn.ARN, publications ...Publication) ([]queues.SendResult, error) {
+func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...Publication) ([]queues.SendResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}

@@ -42,12 +42,13 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if s.closed {
 		return dst, false, store.ErrClosed
 	}
-	return get(s.tree, dst, key)
+	value, ok = get(s.tree, dst, key)
+	return value, ok, nil
 }
 
-func get(t *tree, dst, key []byte) ([]byte, bool, error) {
+func get(t *tree, dst, key []byte) (value []byte, ok bool) {
 	i, ok := t.Get(item{key: key})
-	return append(dst, i.value...), ok, nil
+	return append(dst, i.value...), ok
 }
 
 // Iter implements store.Reader.
@@ -216,7 +217,8 @@ func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if err != nil {
 		return dst, false, err
 	}
-	return get(t, dst, key)
+	value, ok = get(t, dst, key)
+	return value, ok, nil
 }
 
 func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {

@@ -169,7 +169,7 @@ func (g *Guard) Release() {
 }
 
 // Close ends the checks. The reserve file stays.
-func (g *Guard) Close() error {
+func (g *Guard) Close() {
 	g.mu.Lock()
 	g.closed = true
 	stopped := g.timer.Stop()
@@ -178,7 +178,6 @@ func (g *Guard) Close() error {
 		g.checking.Done()
 	}
 	g.checking.Wait()
-	return nil
 }
 
 // schedule sets the timer for the next check; g.mu is held.

@@ -20,10 +20,14 @@ import (
 
 // FastDecoder is an input with a decoder of its own. The error
 // fastjson.ErrUnusual hands the body over to the generic decoder; there is no
-// other. What it decodes must not alias the body.
+// other. What it decodes must not alias the body, unless it is InPlace.
 type FastDecoder interface {
 	FastDecode(body []byte) error
 }
+
+// InPlace is an input that may hold parts of the body that it was decoded from: the
+// body must stay as it is while the input is in use, and nothing may keep these longer.
+type InPlace interface{ InPlace() }
 
 // FastEncoder is an output with an encoder of its own, which appends what the
 // generic encoder would.
@@ -33,7 +37,7 @@ type FastEncoder interface {
 
 // Decode reads body into the struct that in points to, which is empty before.
 // An empty body is an empty object. Errors are fault.MalformedInput. Nothing in
-// the struct aliases body.
+// the struct aliases body, unless it is InPlace.
 func Decode(body []byte, in any) error {
 	if err := checkStructures(body); err != nil {
 		return err

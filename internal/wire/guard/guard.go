@@ -24,6 +24,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Settings are what Rules are made of. What has not the form that is asked for
@@ -98,10 +99,11 @@ type Verdict struct {
 
 // Rules decide. They never change, and may be used from many goroutines.
 type Rules struct {
-	hosts    []string // names that Host may have
-	domains  []string // names that Host may have with those below; with a dot before it, only those
-	public   origin   // its zero value is nobody's
-	cors     []string // origins as browsers write them
+	known    atomic.Pointer[string] // the Host that was last found to be this server's
+	hosts    []string               // names that Host may have
+	domains  []string               // names that Host may have with those below; with a dot before it, only those
+	public   origin                 // its zero value is nobody's
+	cors     []string               // origins as browsers write them
 	unsigned bool
 }
 

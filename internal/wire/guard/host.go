@@ -20,8 +20,16 @@ func (r *Rules) knows(f *Facts) bool {
 	if f.Host == "" { // no browser leaves it out
 		return f.Surface == Probe
 	}
+	if known := r.known.Load(); known != nil && *known == f.Host {
+		return true
+	}
 	host, _, ok := splitHost(f.Host)
-	return ok && (isAddress(host) || r.allows(host))
+	if !ok || !isAddress(host) && !r.allows(host) {
+		return false
+	}
+	known := strings.Clone(f.Host)
+	r.known.Store(&known)
+	return true
 }
 
 // splitHost takes the value of Host, or what an origin has in its place, apart.

@@ -53,6 +53,7 @@ type conn struct {
 
 	// The deadlines that are set; zero means none.
 	readUntil, writeUntil time.Time
+	sentAt                time.Time // when the latest answer was sent, if that took no time; zero: not known
 }
 
 var (
@@ -142,7 +143,11 @@ func (c *conn) await() error {
 	if len(c.buf) > readSize {
 		c.buf = make([]byte, readSize)
 	}
-	if t := c.server.idleTimeout(); t <= 0 || late(c.readUntil, clock.System.Now(), t) {
+	now := c.sentAt
+	if now.IsZero() {
+		now = clock.System.Now()
+	}
+	if t := c.server.idleTimeout(); t <= 0 || late(c.readUntil, now, t) {
 		c.limitRead(t)
 	}
 	c.idle.Store(true)

@@ -21,6 +21,11 @@ const (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
 
+// timedWriter is a connection that goes by the time when it writes, and can be told it.
+type timedWriter interface {
+	WriteNow(now time.Time, p []byte) (int, error)
+}
+
 // buffersWriter is a connection that is not net's own, and can write several buffers
 // at once as that can.
 type buffersWriter interface {
@@ -124,9 +129,15 @@ func (w *response) send(body []byte) (err error) {
 	buffer := buffers.Get().(*[]byte)
 	defer release(buffer)
 	*buffer = w.appendHead((*buffer)[:0], len(body), now)
+	c.sentAt = time.Time{}
 	if len(body) < largeAnswer {
 		*buffer = append(*buffer, body...)
-		_, err = c.tcp.Write(*buffer)
+		if timed, ok := c.tcp.(timedWriter); ok {
+			_, err = timed.WriteNow(now, *buffer)
+		} else {
+			_, err = c.tcp.Write(*buffer)
+		}
+		c.sentAt = now
 	} else {
 		parts := net.Buffers{*buffer, body}
 		if all, ok := c.tcp.(buffersWriter); ok {

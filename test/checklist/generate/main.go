@@ -55,6 +55,12 @@ func main() {
 			os.Exit(1)
 		}
 	}
+	for _, service := range walked {
+		if err := generateShapes(service, *models, *to); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 }
 
 // queryCodes are codes of SQS in Query that are not the name with a prefix;

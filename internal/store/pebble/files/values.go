@@ -164,8 +164,8 @@ func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, er
 	}
 	defer guard(&err)
 	at.Damaged = !whole
-	at.Index, err = valuesIndex(list, uint64(offset))
-	return at, err
+	at.Index = valuesIndex(list, uint64(offset))
+	return at, nil
 }
 
 // valuesList is what a file of values says of where its blocks are. It fails with
@@ -226,7 +226,7 @@ func CheckAllValues(fs vfs.FS, path string) (err error) {
 // valuesIndex reads the list of a file's blocks: how many virtual ones there are (4),
 // a column that says of each in which block it is and how many values are before it,
 // and one of where blocks begin.
-func valuesIndex(list []byte, offset uint64) (func(block, value uint32) (int, bool), error) {
+func valuesIndex(list []byte, offset uint64) func(block, value uint32) (int, bool) {
 	count := int(binary.LittleEndian.Uint32(list))
 	var d colblk.BlockDecoder
 	d.Init(list, 4)
@@ -239,7 +239,7 @@ func valuesIndex(list []byte, offset uint64) (func(block, value uint32) (int, bo
 		}
 	}
 	if own < 0 {
-		return nil, nil // it is no block of values
+		return nil // it is no block of values
 	}
 	return func(block, value uint32) (int, bool) {
 		if count == 0 {
@@ -250,7 +250,7 @@ func valuesIndex(list []byte, offset uint64) (func(block, value uint32) (int, bo
 		}
 		v := virtual.At(int(block))
 		return int(uint32(v>>32)) + int(value), int(uint32(v)) == own
-	}, nil
+	}
 }
 
 // FindValues finds the files of values of a table that no manifest names, by what

@@ -1,0 +1,197 @@
+package iam
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+func (s *Service) roles() []api.Operation {
+	return []api.Operation{
+		api.Op("CreateRole", s.createRole),
+		api.Op("GetRole", s.getRole),
+		api.Op("UpdateRole", s.updateRole).WithResult(),
+		api.Op("UpdateRoleDescription", s.updateRoleDescription),
+		api.Op("UpdateAssumeRolePolicy", s.updateAssumeRolePolicy),
+		api.Op("DeleteRole", s.deleteRole),
+		api.Op("ListRoles", s.listRoles),
+		api.Op("TagRole", s.tagRole),
+		api.Op("UntagRole", s.untagRole),
+		api.Op("ListRoleTags", s.listRoleTags),
+	}
+}
+
+const (
+	maxRoleName    = 64
+	maxDescription = 1000
+	// minSession, maxSession and defaultSession bound how long sessions of a role last,
+	// in seconds.
+	minSession, maxSession, defaultSession = 3_600, 43_200, 3_600
+)
+
+func (s *Service) shownRole(e *iam.Entity) *Role {
+	r := s.listedRole(e)
+	r.PermissionsBoundary = shownBoundary(e)
+	if len(e.Tags) > 0 {
+		r.Tags = shownTags(e.Tags)
+	}
+	r.RoleLastUsed = &RoleLastUsed{}
+	if use, ok := s.engine.LastUse(e.ID); ok {
+		at := api.TimeOf(use.At)
+		r.RoleLastUsed.LastUsedDate, r.RoleLastUsed.Region = &at, use.Region
+	}
+	return &r
+}
+
+func (s *Service) listedRole(e *iam.Entity) Role {
+	most := e.Role.MaxSession
+	return Role{
+		Path: e.Path, RoleName: e.Name, RoleId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created),
+		AssumeRolePolicyDocument: encoded(s.engine.ShownTrust(e)), Description: e.Description, MaxSessionDuration: &most,
+	}
+}
+
+// checkDocument refuses what no policy document can be.
+func checkDocument(member string, form iam.Form, document string) error {
+	const most = 131_072
+	if err := checkLength(member, document, 1, most); err != nil {
+		return err
+	}
+	for _, c := range document {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c > 0xff {
+			return invalid("The specified value for %s is invalid. It must contain only printable ASCII characters.", member)
+		}
+	}
+	if err := iam.CheckDocument(form, document); err != nil {
+		return err
+	}
+	return identity.CheckPolicy(form, document)
+}
+
+// readTrust checks a trust policy, and finds whom it names.
+func (s *Service) readTrust(member, document string) (bound map[string]string, err error) {
+	if err := checkDocument(member, iam.Trust, document); err != nil {
+		return nil, err
+	}
+	return s.engine.Bind(document)
+}
+
+func checkSession(seconds *int) error {
+	switch {
+	case seconds == nil:
+	case *seconds < minSession:
+		return constraint(itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+itoa(minSession))
+	case *seconds > maxSession:
+		return constraint(itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+itoa(maxSession))
+	}
+	return nil
+}
+
+func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleInput) (*RoleOutput, error) {
+	if err := checkName("roleName", *in.RoleName, maxRoleName); err != nil {
+		return nil, err
+	}
+	path, err := readPath("path", in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLength("description", deref(in.Description), 0, maxDescription); err != nil {
+		return nil, err
+	}
+	if err := checkSession(in.MaxSessionDuration); err != nil {
+		return nil, err
+	}
+	tags, err := readTags(in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := s.readTrust("assumeRolePolicyDocument", *in.AssumeRolePolicyDocument)
+	if err != nil {
+		return nil, err
+	}
+	part := &iam.RolePart{Trust: *in.AssumeRolePolicyDocument, Bound: bound, MaxSession: defaultSession}
+	if in.MaxSessionDuration != nil {
+		part.MaxSession = *in.MaxSessionDuration
+	}
+	id := iam.NewID(iam.PrefixRole, call.Account, identity.NewRandom())
+	e, err := s.create(call.Account, &iam.Entity{
+		Kind: iam.Role, Path: path, Name: *in.RoleName, ID: id, Description: deref(in.Description), Tags: tags,
+		Boundary: deref(in.PermissionsBoundary), Role: part,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := s.shownRole(e)
+	r.RoleLastUsed = nil // it cannot have been
+	return &RoleOutput{r}, nil
+}
+
+func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*RoleOutput, error) {
+	e, err := s.find(call.Account, iam.Role, *in.RoleName)
+	if err != nil {
+		return nil, err
+	}
+	return &RoleOutput{s.shownRole(e)}, nil
+}
+
+func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleInput) (*Empty, error) {
+	if err := checkLength("description", deref(in.Description), 0, maxDescription); err != nil {
+		return nil, err
+	}
+	if err := checkSession(in.MaxSessionDuration); err != nil {
+		return nil, err
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+		return a.Describe(*in.RoleName, in.Description, in.MaxSessionDuration)
+	})
+}
+
+func (s *Service) updateRoleDescription(_ context.Context, call *api.Call, in *UpdateRoleDescriptionInput) (*RoleOutput, error) {
+	if _, err := s.updateRole(context.Background(), call, &UpdateRoleInput{in.RoleName, in.Description, nil}); err != nil {
+		return nil, err
+	}
+	return s.getRole(context.Background(), call, &RoleInput{in.RoleName})
+}
+
+func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *UpdateAssumeRolePolicyInput) (*Empty, error) {
+	bound, err := s.readTrust("policyDocument", *in.PolicyDocument)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, *in.PolicyDocument, bound) })
+}
+
+func (s *Service) deleteRole(_ context.Context, call *api.Call, in *RoleInput) (*Empty, error) {
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Role, *in.RoleName) })
+}
+
+func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*ListRolesOutput, error) {
+	all, err := s.list(call, iam.Role, in.PathPrefix)
+	if err != nil {
+		return nil, err
+	}
+	cut, truncated, next, err := page("roles", all, nameOf, in.Marker, in.MaxItems)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListRolesOutput{Roles: make([]Role, 0, len(cut)), IsTruncated: truncated, Marker: next}
+	for _, e := range cut {
+		out.Roles = append(out.Roles, s.listedRole(e))
+	}
+	return out, nil
+}
+
+func (s *Service) tagRole(_ context.Context, call *api.Call, in *TagRoleInput) (*Empty, error) {
+	return s.tag(call, iam.Role, *in.RoleName, in.Tags)
+}
+
+func (s *Service) untagRole(_ context.Context, call *api.Call, in *UntagRoleInput) (*Empty, error) {
+	return s.untag(call, iam.Role, *in.RoleName, in.TagKeys)
+}
+
+func (s *Service) listRoleTags(_ context.Context, call *api.Call, in *RoleListInput) (*TagsOutput, error) {
+	return s.listTags(call, iam.Role, *in.RoleName, in.Marker, in.MaxItems)
+}

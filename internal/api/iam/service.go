@@ -1,0 +1,194 @@
+package iam
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+// Engine is what the handlers need of the owner of identities, which is
+// *identity.Module. Refusals are of package fault.
+type Engine interface {
+	// Run runs a command on an account's identities, and returns once all that it has
+	// seen and done is durable. What fails has changed nothing.
+	Run(account string, command func(a *iam.Account, now time.Time) error) error
+	Read(account string, look func(a *iam.Account) error) error
+	// Seal makes what a record has of a secret.
+	Seal(name string, secret identity.Secret) ([]byte, error)
+	// Bind finds the unique ids of those whom a trust policy names.
+	Bind(document string) (map[string]string, error)
+	// ShownTrust is a role's trust policy as it stands: with the unique ids of those
+	// who were deleted.
+	ShownTrust(role *iam.Entity) string
+	LastUse(id string) (identity.Use, bool)
+	AccountOfKey(id string) (string, bool)
+}
+
+// Options are what a Service is made of.
+type Options struct{ Engine Engine }
+
+// Service answers the operations of IAM.
+type Service struct{ engine Engine }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{engine: o.Engine} }
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	return slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies())
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// invalid refuses a member that breaks its shape's constraint.
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+// constraint refuses a value as the shapes' validation does.
+func constraint(value, member, rule string) error {
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", value, member, rule)
+}
+
+// checkLength refuses a text that is too short or too long, in characters.
+func checkLength(member, value string, least, most int) error {
+	switch n := len([]rune(value)); {
+	case n < least:
+		return constraint(value, member, "Member must have length greater than or equal to "+itoa(least))
+	case n > most:
+		return constraint(value, member, "Member must have length less than or equal to "+itoa(most))
+	}
+	return nil
+}
+
+// checkName refuses what cannot be the name of anything.
+func checkName(member, name string, most int) error {
+	if err := checkLength(member, name, 1, most); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return !isWord(c) && !strings.ContainsRune("+=,.@-", c) }) {
+		return invalid("The specified value for %s is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-", member)
+	}
+	return nil
+}
+
+func isWord(c rune) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
+}
+
+const maxPath = 512
+
+// readPath reads a path; absent is the root.
+func readPath(member string, path *string) (string, error) {
+	if path == nil {
+		return "/", nil
+	}
+	p := *path
+	if err := checkLength(member, p, 1, maxPath); err != nil {
+		return "", err
+	}
+	if p != "/" && (len(p) < 3 || p[0] != '/' || p[len(p)-1] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c < '!' || c > '~' })) {
+		return "", invalid("The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.", member)
+	}
+	return p, nil
+}
+
+// The limits of tags, in characters.
+const (
+	maxTagKey   = 128
+	maxTagValue = 256
+)
+
+func readTags(tags []Tag) ([]iam.Tag, error) {
+	all := make([]iam.Tag, 0, len(tags))
+	if len(tags) > iam.MaxTags {
+		return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", iam.MaxTags)
+	}
+	for i, t := range tags {
+		at := "tags." + itoa(i+1) + ".member."
+		if t.Key == nil || t.Value == nil {
+			lacks := "value"
+			if t.Key == nil {
+				lacks = "key"
+			}
+			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at+lacks)
+		}
+		if err := checkTag(at, *t.Key, *t.Value); err != nil {
+			return nil, err
+		}
+		all = append(all, iam.Tag{Key: *t.Key, Value: *t.Value})
+	}
+	return all, nil
+}
+
+func checkTag(at, name, value string) error {
+	if err := cmp.Or(checkLength(at+"key", name, 1, maxTagKey), checkLength(at+"value", value, 0, maxTagValue)); err != nil {
+		return err
+	}
+	for member, text := range map[string]string{"key": name, "value": value} {
+		if !isTagText(text) {
+			return constraint(text, at+member, `Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]+`)
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(name), "aws:") {
+		return fault.New(fault.InvalidInput, "Tag keys beginning with aws: are reserved for system use")
+	}
+	return nil
+}
+
+func shownTags(tags []iam.Tag) []Tag {
+	all := make([]Tag, 0, len(tags))
+	for _, t := range tags {
+		all = append(all, Tag{&t.Key, &t.Value})
+	}
+	return all
+}
+
+// encoded is a document as answers have it.
+func encoded(document string) string {
+	return strings.ReplaceAll(url.QueryEscape(document), "+", "%20")
+}
+
+const defaultPage, maxPage = 100, 1000
+
+// page cuts a list, which is in the order of its keys, into pages.
+func page[T any](list string, items []T, key func(item *T) string, marker *string, most *int) (cut []T, truncated bool, next string, err error) {
+	limit := defaultPage
+	if most != nil {
+		limit = *most
+		if limit < 1 || limit > maxPage {
+			rule := "Member must have value greater than or equal to 1"
+			if limit > maxPage {
+				rule = "Member must have value less than or equal to " + itoa(maxPage)
+			}
+			return nil, false, "", constraint(itoa(limit), "maxItems", rule)
+		}
+	}
+	after, ok := api.ReadToken(list, marker)
+	if !ok {
+		return nil, false, "", invalid("Invalid Marker.")
+	}
+	if after != "" {
+		items = slices.DeleteFunc(slices.Clone(items), func(item T) bool { return key(&item) <= after })
+	}
+	if items == nil {
+		items = []T{}
+	}
+	if len(items) > limit {
+		items = items[:limit:limit]
+		return items, true, api.NextToken(list, key(&items[limit-1])), nil
+	}
+	return items, false, "", nil
+}

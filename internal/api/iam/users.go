@@ -1,0 +1,322 @@
+package iam
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+func (s *Service) users() []api.Operation {
+	return []api.Operation{
+		api.Op("CreateUser", s.createUser),
+		api.Op("GetUser", s.getUser),
+		api.Op("UpdateUser", s.updateUser),
+		api.Op("DeleteUser", s.deleteUser),
+		api.Op("ListUsers", s.listUsers),
+		api.Op("TagUser", s.tagUser),
+		api.Op("UntagUser", s.untagUser),
+		api.Op("ListUserTags", s.listUserTags),
+		api.Op("CreateAccessKey", s.createAccessKey),
+		api.Op("ListAccessKeys", s.listAccessKeys),
+		api.Op("UpdateAccessKey", s.updateAccessKey),
+		api.Op("DeleteAccessKey", s.deleteAccessKey),
+		api.Op("GetAccessKeyLastUsed", s.getAccessKeyLastUsed),
+	}
+}
+
+const (
+	maxNewName = 64 // of a user
+	maxName    = 128
+)
+
+func shownBoundary(e *iam.Entity) *AttachedBoundary {
+	if e.Boundary == "" {
+		return nil
+	}
+	return &AttachedBoundary{"Policy", e.Boundary}
+}
+
+func shownUser(e *iam.Entity) *User {
+	u := listedUser(e)
+	u.PermissionsBoundary = shownBoundary(e)
+	if len(e.Tags) > 0 {
+		u.Tags = shownTags(e.Tags)
+	}
+	return &u
+}
+
+func listedUser(e *iam.Entity) User {
+	return User{Path: e.Path, UserName: e.Name, UserId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created)}
+}
+
+func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserInput) (*UserOutput, error) {
+	if err := checkName("userName", *in.UserName, maxNewName); err != nil {
+		return nil, err
+	}
+	path, err := readPath("path", in.Path)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := readTags(in.Tags)
+	if err != nil {
+		return nil, err
+	}
+	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
+	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: deref(in.PermissionsBoundary)})
+	if err != nil {
+		return nil, err
+	}
+	return &UserOutput{shownUser(e)}, nil
+}
+
+// create adds an entity, which is made now, and gives it as it is stored.
+func (s *Service) create(account string, e *iam.Entity) (made *iam.Entity, err error) {
+	err = s.engine.Run(account, func(a *iam.Account, now time.Time) error {
+		e.Created = now.Truncate(time.Second)
+		if e.Policy != nil {
+			e.Policy.Updated, e.Policy.Versions[0].Created = e.Created, e.Created
+		}
+		if err := a.Create(e); err != nil {
+			return err
+		}
+		made, err = a.Find(e.Kind, e.Name)
+		return err
+	})
+	return made, err
+}
+
+// find reads an entity.
+func (s *Service) find(account string, kind iam.Kind, name string) (e *iam.Entity, err error) {
+	err = s.engine.Read(account, func(a *iam.Account) error {
+		e, err = a.Find(kind, name)
+		return err
+	})
+	return e, err
+}
+
+// change runs a command that answers nothing.
+func (s *Service) change(account string, command func(a *iam.Account, now time.Time) error) (*Empty, error) {
+	return nil, s.engine.Run(account, command)
+}
+
+// userName is the name of a user that a request names or, if it names none, of the
+// caller.
+func (s *Service) userName(call *api.Call, name *string) (string, error) {
+	if name != nil {
+		return *name, checkName("userName", *name, maxName)
+	}
+	if c := call.Caller; c.Kind == caller.User {
+		return c.Name, nil
+	}
+	return "", invalid("Must specify userName when calling with non-User credentials")
+}
+
+func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput) (*UserOutput, error) {
+	if c := call.Caller; in.UserName == nil && c.Kind == caller.Root {
+		return &UserOutput{&User{Path: "/", UserName: "root", UserId: call.Account, Arn: c.ARN, CreateDate: api.TimeOf(call.Time)}}, nil
+	}
+	name, err := s.userName(call, in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.find(call.Account, iam.User, name)
+	if err != nil {
+		return nil, err
+	}
+	return &UserOutput{shownUser(e)}, nil
+}
+
+func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserInput) (*Empty, error) {
+	path := ""
+	if in.NewPath != nil {
+		var err error
+		if path, err = readPath("newPath", in.NewPath); err != nil {
+			return nil, err
+		}
+	}
+	if in.NewUserName != nil {
+		if err := checkName("newUserName", *in.NewUserName, maxNewName); err != nil {
+			return nil, err
+		}
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+		return a.Rename(iam.User, *in.UserName, deref(in.NewUserName), path)
+	})
+}
+
+func (s *Service) deleteUser(_ context.Context, call *api.Call, in *UserInput) (*Empty, error) {
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.User, *in.UserName) })
+}
+
+// list gives the entities of a kind under a path.
+func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
+	if prefix != nil {
+		if err := checkLength("pathPrefix", *prefix, 1, maxPath); err != nil {
+			return nil, err
+		}
+	}
+	err = s.engine.Read(call.Account, func(a *iam.Account) error {
+		all = a.List(kind, deref(prefix))
+		return nil
+	})
+	return all, err
+}
+
+func nameOf(e **iam.Entity) string { return (*e).Name }
+
+func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*ListUsersOutput, error) {
+	all, err := s.list(call, iam.User, in.PathPrefix)
+	if err != nil {
+		return nil, err
+	}
+	cut, truncated, next, err := page("users", all, nameOf, in.Marker, in.MaxItems)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListUsersOutput{Users: make([]User, 0, len(cut)), IsTruncated: truncated, Marker: next}
+	for _, e := range cut {
+		out.Users = append(out.Users, listedUser(e))
+	}
+	return out, nil
+}
+
+// tag, untag and listTags are of all kinds of entities.
+func (s *Service) tag(call *api.Call, kind iam.Kind, name string, tags []Tag) (*Empty, error) {
+	all, err := readTags(tags)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Tag(kind, name, all) })
+}
+
+func (s *Service) untag(call *api.Call, kind iam.Kind, name string, keys []string) (*Empty, error) {
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Untag(kind, name, keys) })
+}
+
+func (s *Service) listTags(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*TagsOutput, error) {
+	e, err := s.find(call.Account, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return tagsOf(e, marker, most)
+}
+
+func tagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
+	tags := shownTags(e.Tags)
+	sortTags(tags)
+	cut, truncated, next, err := page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
+	if err != nil {
+		return nil, err
+	}
+	return &TagsOutput{cut, truncated, next}, nil
+}
+
+func (s *Service) tagUser(_ context.Context, call *api.Call, in *TagUserInput) (*Empty, error) {
+	return s.tag(call, iam.User, *in.UserName, in.Tags)
+}
+
+func (s *Service) untagUser(_ context.Context, call *api.Call, in *UntagUserInput) (*Empty, error) {
+	return s.untag(call, iam.User, *in.UserName, in.TagKeys)
+}
+
+func (s *Service) listUserTags(_ context.Context, call *api.Call, in *UserListInput) (*TagsOutput, error) {
+	return s.listTags(call, iam.User, *in.UserName, in.Marker, in.MaxItems)
+}
+
+const active, inactive = "Active", "Inactive"
+
+func status(k *iam.AccessKey) string {
+	if k.Active {
+		return active
+	}
+	return inactive
+}
+
+func (s *Service) createAccessKey(_ context.Context, call *api.Call, in *MaybeUserInput) (*CreateAccessKeyOutput, error) {
+	name, err := s.userName(call, in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	id, secret := iam.NewID(iam.PrefixKey, call.Account, identity.NewRandom()), identity.NewSecret()
+	sealed, err := s.engine.Seal(id, secret)
+	if err != nil {
+		return nil, err
+	}
+	out := &AccessKey{UserName: name, AccessKeyId: id, Status: active, SecretAccessKey: string(secret)}
+	err = s.engine.Run(call.Account, func(a *iam.Account, now time.Time) error {
+		now = now.Truncate(time.Second)
+		out.CreateDate = api.TimeOf(now)
+		return a.CreateKey(name, &iam.AccessKey{ID: id, Active: true, Created: now, Secret: sealed})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &CreateAccessKeyOutput{out}, nil
+}
+
+func (s *Service) listAccessKeys(_ context.Context, call *api.Call, in *MaybeUserListInput) (*ListAccessKeysOutput, error) {
+	name, err := s.userName(call, in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListAccessKeysOutput{AccessKeyMetadata: []AccessKeyMetadata{}}
+	err = s.engine.Read(call.Account, func(a *iam.Account) error {
+		u, err := a.Find(iam.User, name)
+		if err != nil {
+			return err
+		}
+		for _, k := range a.Keys(u) {
+			out.AccessKeyMetadata = append(out.AccessKeyMetadata, AccessKeyMetadata{u.Name, k.ID, status(k), api.TimeOf(k.Created)})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateAccessKeyInput) (*Empty, error) {
+	if *in.Status != active && *in.Status != inactive {
+		return nil, constraint(*in.Status, "status", "Member must satisfy enum value set: [Active, Inactive]")
+	}
+	name, err := s.userName(call, in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetKey(name, *in.AccessKeyId, *in.Status == active) })
+}
+
+func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessKeyInput) (*Empty, error) {
+	name, err := s.userName(call, in.UserName)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
+}
+
+// getAccessKeyLastUsed answers GetAccessKeyLastUsed. A key of another account is as one
+// that is not there.
+func (s *Service) getAccessKeyLastUsed(_ context.Context, call *api.Call, in *AccessKeyIDInput) (*GetAccessKeyLastUsedOutput, error) {
+	out := &GetAccessKeyLastUsedOutput{AccessKeyLastUsed: &AccessKeyLastUsed{ServiceName: "N/A", Region: "N/A"}}
+	err := s.engine.Read(call.Account, func(a *iam.Account) error {
+		k := a.Key(*in.AccessKeyId)
+		if k == nil {
+			return fault.New(fault.AccessDenied, "")
+		}
+		if u := a.ByID(k.User); u != nil {
+			out.UserName = u.Name
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if use, ok := s.engine.LastUse(*in.AccessKeyId); ok {
+		at := api.TimeOf(use.At)
+		out.AccessKeyLastUsed = &AccessKeyLastUsed{&at, use.Service, use.Region}
+	}
+	return out, nil
+}

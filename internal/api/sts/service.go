@@ -1,0 +1,189 @@
+package sts
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+// Engine is what the handlers need of the owner of identities, which is
+// *identity.Module.
+type Engine interface {
+	// RoleOf is the role that an ARN names; nil if there is none.
+	RoleOf(arn string) *iam.Entity
+	NewSession(s *identity.Session) (token string, err error)
+	// SessionOf is what a token holds; nil if it is none.
+	SessionOf(accessKey, token string) *identity.Session
+	Read(account string, look func(a *iam.Account) error) error
+	Used(id, service, region string)
+}
+
+// Options are what a Service is made of. Every field is needed.
+type Options struct {
+	Engine Engine
+	// Clock is what sessions begin by.
+	Clock clock.Clock
+}
+
+// Service answers the operations of STS.
+type Service struct {
+	engine Engine
+	clock  clock.Clock
+}
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{engine: o.Engine, clock: o.Clock} }
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	return []api.Operation{
+		api.Op("AssumeRole", s.assumeRole),
+		api.Op("GetCallerIdentity", s.getCallerIdentity),
+		api.Op("GetSessionToken", s.getSessionToken),
+		api.Op("GetFederationToken", s.getFederationToken),
+		api.Op("GetAccessKeyInfo", s.getAccessKeyInfo),
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+func constraint(value, member, rule string) error {
+	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", value, member, rule)
+}
+
+func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCallerIdentityInput) (*GetCallerIdentityOutput, error) {
+	c := call.Caller
+	return &GetCallerIdentityOutput{UserId: c.ID, Account: c.Account, Arn: c.ARN}, nil
+}
+
+func (s *Service) getAccessKeyInfo(_ context.Context, _ *api.Call, in *GetAccessKeyInfoInput) (*GetAccessKeyInfoOutput, error) {
+	const least, most = 16, 128
+	if n := len(*in.AccessKeyId); n < least || n > most {
+		return nil, constraint(*in.AccessKeyId, "accessKeyId", "Member must have length between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
+	}
+	account, ok := iam.AccountOf(*in.AccessKeyId)
+	if !ok {
+		return nil, invalid("Invalid AccessKeyId: %s", *in.AccessKeyId)
+	}
+	return &GetAccessKeyInfoOutput{account}, nil
+}
+
+// duration reads how long a session is to last, in seconds.
+func duration(asked *int, standard, least, most int) (time.Duration, error) {
+	seconds := standard
+	if asked != nil {
+		seconds = *asked
+	}
+	switch {
+	case seconds < least:
+		return 0, constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value greater than or equal to "+strconv.Itoa(least))
+	case seconds > most:
+		return 0, constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value less than or equal to "+strconv.Itoa(most))
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// issue makes the credentials of a session.
+func (s *Service) issue(session *identity.Session, lasts time.Duration) (*Credentials, error) {
+	session.Issued = s.clock.Now().UTC().Truncate(time.Second)
+	session.Expires = session.Issued.Add(lasts)
+	token, err := s.engine.NewSession(session)
+	if err != nil {
+		return nil, err
+	}
+	return &Credentials{session.AccessKey, string(session.Secret), token, api.TimeOf(session.Expires)}, nil
+}
+
+// noMFA refuses a code of a device, of which there are none.
+func noMFA(serial, code *string) error {
+	if serial != nil || code != nil {
+		return fault.New(fault.AccessDenied, "MultiFactorAuthentication failed with invalid MFA one time pass code.")
+	}
+	return nil
+}
+
+func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSessionTokenInput) (*GetSessionTokenOutput, error) {
+	const least, standard, most, ofRoot = 900, 43_200, 129_600, 3_600
+	lasts, err := duration(in.DurationSeconds, standard, least, most)
+	if err != nil {
+		return nil, err
+	}
+	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {
+		return nil, err
+	}
+	c := call.Caller
+	session := &identity.Session{Kind: c.Kind, Account: c.Account}
+	switch {
+	case c.Kind == caller.Root:
+		lasts = min(lasts, ofRoot*time.Second)
+	case c.Kind == caller.User && c.Issued.IsZero():
+		session.Of = s.idOf(c)
+	default:
+		return nil, fault.New(fault.AccessDenied, "Cannot call GetSessionToken with session credentials")
+	}
+	credentials, err := s.issue(session, lasts)
+	if err != nil {
+		return nil, err
+	}
+	return &GetSessionTokenOutput{credentials}, nil
+}
+
+// idOf is the unique id of a user; empty for one whom nobody knows, as a server that
+// verifies nothing admits.
+func (s *Service) idOf(c *caller.Caller) (id string) {
+	_ = s.engine.Read(c.Account, func(a *iam.Account) error {
+		if e := a.ByID(c.ID); e != nil {
+			id = e.ID
+		}
+		return nil
+	})
+	return id
+}
+
+func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetFederationTokenInput) (*GetFederationTokenOutput, error) {
+	const least, standard, most, ofRoot = 900, 43_200, 129_600, 3_600
+	if err := checkText("name", *in.Name, 2, 32, ""); err != nil {
+		return nil, err
+	}
+	lasts, err := duration(in.DurationSeconds, standard, least, most)
+	if err != nil {
+		return nil, err
+	}
+	c := call.Caller
+	if !c.Issued.IsZero() {
+		return nil, fault.New(fault.AccessDenied, "Cannot call GetFederationToken with session credentials")
+	}
+	session := &identity.Session{Kind: caller.Federated, Account: c.Account, Name: *in.Name}
+	if c.Kind == caller.Root {
+		lasts = min(lasts, ofRoot*time.Second)
+	} else {
+		session.Of = s.idOf(c)
+	}
+	packed, err := s.limit(session, in.Policy, in.PolicyArns, in.Tags, nil)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := s.issue(session, lasts)
+	if err != nil {
+		return nil, err
+	}
+	return &GetFederationTokenOutput{
+		credentials, &FederatedUser{c.Account + ":" + *in.Name, "arn:aws:sts::" + c.Account + ":federated-user/" + *in.Name}, packed,
+	}, nil
+}

@@ -1,0 +1,218 @@
+// Package audit writes who asked for what, and what came of it, as lines of JSON that
+// have the shape of CloudTrail's records.
+//
+// A record never holds a body, a secret or a signature: of what was asked for it has the
+// names of resources alone, by a list of members that hold such (names.go).
+package audit
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/caller"
+)
+
+// Sink takes records, one line each, without its end. It may be called from several
+// goroutines.
+type Sink interface {
+	Write(at time.Time, line []byte) error
+}
+
+// Options are what a Trail is made of. Sinks, Logger and NewID are required.
+type Options struct {
+	Sinks []Sink
+	// Data has what is done to messages, invocations, events and metrics recorded, too.
+	Data   bool
+	Logger *slog.Logger
+	NewID  func() string // makes UUIDs
+}
+
+// Trail writes records. It may be used from several goroutines.
+type Trail struct {
+	Options
+	failure atomic.Pointer[error] // of the latest record; nil: none
+}
+
+// New makes a trail.
+func New(o Options) *Trail { return &Trail{Options: o} }
+
+// Outcome is what came of a call.
+type Outcome struct {
+	Status int    // HTTP
+	Code   string // of the error in Query's words; empty on success
+	// Message is the error's text, if it was refused for who the caller is.
+	Message string
+}
+
+// version is that of the records' form.
+const version = "1.11"
+
+type record struct {
+	EventVersion  string   `json:"eventVersion"`
+	UserIdentity  identity `json:"userIdentity"`
+	EventTime     string   `json:"eventTime"`
+	EventSource   string   `json:"eventSource"`
+	EventName     string   `json:"eventName"`
+	Region        string   `json:"awsRegion"`
+	SourceAddress string   `json:"sourceIPAddress"`
+	UserAgent     string   `json:"userAgent,omitempty"`
+	ErrorCode     string   `json:"errorCode,omitempty"`
+	ErrorMessage  string   `json:"errorMessage,omitempty"`
+	Parameters    any      `json:"requestParameters"`
+	Response      any      `json:"responseElements"` // null: it may hold secrets
+	RequestID     string   `json:"requestID,omitempty"`
+	EventID       string   `json:"eventID"`
+	ReadOnly      bool     `json:"readOnly"`
+	EventType     string   `json:"eventType"`
+	Management    bool     `json:"managementEvent"`
+	Recipient     string   `json:"recipientAccountId,omitempty"`
+	Category      string   `json:"eventCategory"`
+}
+
+type identity struct {
+	Type      string   `json:"type"`
+	Principal string   `json:"principalId,omitempty"`
+	ARN       string   `json:"arn,omitempty"`
+	Account   string   `json:"accountId,omitempty"`
+	AccessKey string   `json:"accessKeyId,omitempty"`
+	UserName  string   `json:"userName,omitempty"`
+	Session   *session `json:"sessionContext,omitempty"`
+	InvokedBy string   `json:"invokedBy,omitempty"`
+}
+
+type session struct {
+	Issuer struct {
+		Type      string `json:"type"`
+		Principal string `json:"principalId,omitempty"`
+		ARN       string `json:"arn,omitempty"`
+		Account   string `json:"accountId,omitempty"`
+	} `json:"sessionIssuer"`
+	Attributes struct {
+		Created string `json:"creationDate,omitempty"`
+	} `json:"attributes"`
+}
+
+var kinds = map[caller.Kind]string{
+	caller.Anonymous: "Unknown", caller.Root: "Root", caller.User: "IAMUser", caller.Session: "AssumedRole",
+	caller.Federated: "FederatedUser", caller.Service: "AWSService",
+}
+
+// identityOf is who calls; of a call that was not verified only what it claims to be.
+func identityOf(who *caller.Caller, accessKey string) identity {
+	if who == nil {
+		return identity{Type: "Unknown", AccessKey: bounded(accessKey)}
+	}
+	i := identity{Type: kinds[who.Kind], Principal: who.ID, ARN: who.ARN, Account: who.Account, AccessKey: who.AccessKey}
+	switch who.Kind {
+	case caller.User:
+		i.UserName = who.Name
+	case caller.Session:
+		s := &session{}
+		s.Issuer.Type, s.Issuer.Principal, s.Issuer.ARN, s.Issuer.Account = "Role", who.RoleID, who.Role, who.Account
+		if !who.Issued.IsZero() {
+			s.Attributes.Created = stamp(who.Issued)
+		}
+		i.Session = s
+	case caller.Service:
+		if len(who.Services) > 0 {
+			i.InvokedBy = who.Services[0]
+		}
+	default:
+	}
+	return i
+}
+
+// Call records a call of the AWS APIs. in is its input as far as it could be read, nil if
+// it could not.
+func (t *Trail) Call(c *api.Call, in any, o Outcome) {
+	if t == nil || c.Operation == "" && c.Service == "" {
+		return
+	}
+	data := isData(c.Service, c.Operation)
+	if data && !t.Data {
+		return
+	}
+	r := record{
+		UserIdentity: identityOf(c.Caller, c.AccessKey),
+		EventSource:  c.Service + ".amazonaws.com", EventName: c.Operation, Region: c.Region,
+		SourceAddress: host(c.RemoteAddr), UserAgent: bounded(c.Header.Get("User-Agent")),
+		ErrorCode: o.Code, Parameters: parameters(in), RequestID: c.RequestID, ReadOnly: isReading(c.Operation),
+		EventType: "AwsApiCall", Recipient: c.Account,
+	}
+	if o.Status == http.StatusForbidden || o.Status == http.StatusUnauthorized {
+		r.ErrorMessage = bounded(o.Message)
+	}
+	t.write(c.Time, &r, data)
+}
+
+// Operator records a request of an operator under /_godwit/, or for metrics.
+func (t *Trail) Operator(r *http.Request, who *caller.Caller, at time.Time, region string, refusal error) {
+	if t == nil {
+		return
+	}
+	record := record{
+		UserIdentity: identityOf(who, ""), EventSource: "godwit", EventName: r.Method + " " + bounded(r.URL.Path), Region: region,
+		SourceAddress: host(r.RemoteAddr), UserAgent: bounded(r.UserAgent()), ReadOnly: r.Method == http.MethodGet, EventType: "AwsApiCall",
+	}
+	if refusal != nil {
+		record.ErrorCode, record.ErrorMessage = "AccessDenied", bounded(refusal.Error())
+	}
+	t.write(at, &record, false)
+}
+
+func (t *Trail) write(at time.Time, r *record, data bool) {
+	r.EventVersion, r.EventTime, r.EventID, r.Management, r.Category = version, stamp(at), t.NewID(), !data, "Management"
+	if data {
+		r.Category = "Data"
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // the types can be written
+	}
+	for _, sink := range t.Sinks {
+		if failed := sink.Write(at, line); failed != nil {
+			err = failed
+		}
+	}
+	if err == nil {
+		t.failure.Store(nil)
+	} else if t.failure.Swap(&err) == nil {
+		t.Logger.Error("the audit log cannot be written", "error", err)
+	}
+}
+
+// Failing says why the latest record was not written; nil if it was.
+func (t *Trail) Failing() error {
+	if t == nil {
+		return nil
+	}
+	if err := t.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func host(address string) string {
+	if h, _, err := net.SplitHostPort(address); err == nil {
+		return h
+	}
+	return address
+}
+
+// longest is the most of what a stranger sent that a record holds, in bytes.
+const longest = 512
+
+func bounded(s string) string {
+	if len(s) > longest {
+		s = s[:longest]
+	}
+	return strings.ToValidUTF8(s, "")
+}

@@ -1,0 +1,181 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/caller"
+)
+
+// lines is a sink that keeps what it is given.
+type lines struct {
+	all []string
+	err error
+}
+
+func (l *lines) Write(_ time.Time, line []byte) error {
+	l.all = append(l.all, string(line))
+	return l.err
+}
+
+func (l *lines) last(t *testing.T) (record map[string]any) {
+	t.Helper()
+	if len(l.all) == 0 {
+		t.Fatal("nothing was written")
+	}
+	if err := json.Unmarshal([]byte(l.all[len(l.all)-1]), &record); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+func newTrail(sink audit.Sink, data bool) *audit.Trail {
+	return audit.New(audit.Options{Sinks: []audit.Sink{sink}, Data: data, Logger: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }})
+}
+
+var at = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+func call(operation string, who *caller.Caller) *api.Call {
+	return &api.Call{
+		RequestID: "r", Service: "sqs", Operation: operation, Region: "eu-west-1", Account: "123456789012", AccessKey: "AKIAX",
+		Caller: who, RemoteAddr: "192.0.2.1:55", Time: at,
+		Header: http.Header{"User-Agent": {"sdk"}, "Authorization": {"AWS4-HMAC-SHA256 Signature=canary"}, "X-Amz-Security-Token": {"canary"}},
+	}
+}
+
+// input has what must be told and what must not.
+type input struct {
+	QueueUrl    string
+	MessageBody string
+	Attributes  map[string]string
+	Environment *struct{ Variables map[string]string }
+	MaxResults  *int
+	AlarmNames  []string
+}
+
+func TestRecord(t *testing.T) {
+	sink := &lines{}
+	trail := newTrail(sink, false)
+	role := &caller.Caller{
+		Kind: caller.Session, Account: "123456789012", ARN: "arn:aws:sts::123456789012:assumed-role/r/s", ID: "AROAX:s", Name: "s",
+		Role: "arn:aws:iam::123456789012:role/r", RoleID: "AROAX", AccessKey: "ASIAX", Issued: at,
+	}
+	trail.Call(call("GetQueueAttributes", role), &input{QueueUrl: "https://h/1/q", MessageBody: "canary", Attributes: map[string]string{"a": "canary"}, AlarmNames: []string{"a"}}, audit.Outcome{Status: 200})
+	want := map[string]any{
+		"eventVersion": "1.11", "eventTime": "2026-05-04T03:02:01Z", "eventSource": "sqs.amazonaws.com", "eventName": "GetQueueAttributes",
+		"awsRegion": "eu-west-1", "sourceIPAddress": "192.0.2.1", "userAgent": "sdk", "requestID": "r", "eventID": "id",
+		"readOnly": true, "eventType": "AwsApiCall", "managementEvent": true, "recipientAccountId": "123456789012", "eventCategory": "Management",
+		"requestParameters": map[string]any{"queueUrl": "https://h/1/q", "alarmNames": []any{"a"}}, "responseElements": nil,
+		"userIdentity": map[string]any{
+			"type": "AssumedRole", "principalId": "AROAX:s", "arn": "arn:aws:sts::123456789012:assumed-role/r/s", "accountId": "123456789012", "accessKeyId": "ASIAX",
+			"sessionContext": map[string]any{
+				"sessionIssuer": map[string]any{"type": "Role", "principalId": "AROAX", "arn": "arn:aws:iam::123456789012:role/r", "accountId": "123456789012"},
+				"attributes":    map[string]any{"creationDate": "2026-05-04T03:02:01Z"},
+			},
+		},
+	}
+	if d := cmp.Diff(want, sink.last(t)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+
+	trail.Call(call("DeleteQueue", nil), nil, audit.Outcome{Status: http.StatusForbidden, Code: "SignatureDoesNotMatch", Message: "why"})
+	r := sink.last(t)
+	if r["errorCode"] != "SignatureDoesNotMatch" || r["errorMessage"] != "why" || r["readOnly"] != false ||
+		r["userIdentity"].(map[string]any)["type"] != "Unknown" || r["userIdentity"].(map[string]any)["accessKeyId"] != "AKIAX" {
+		t.Errorf("refused: %v", r)
+	}
+	trail.Call(call("SetQueueAttributes", role), nil, audit.Outcome{Status: http.StatusBadRequest, Code: "InvalidParameterValue", Message: "canary"})
+	if strings.Contains(strings.Join(sink.all, ""), "canary") {
+		t.Errorf("a secret was written: %s", sink.all)
+	}
+}
+
+func TestDataEventsOnRequest(t *testing.T) {
+	sink := &lines{}
+	newTrail(sink, false).Call(call("SendMessage", &caller.Caller{Kind: caller.Root}), nil, audit.Outcome{Status: 200})
+	if len(sink.all) != 0 {
+		t.Error("a data event was written")
+	}
+	newTrail(sink, true).Call(call("SendMessage", &caller.Caller{Kind: caller.Root}), &input{QueueUrl: "q", MessageBody: "canary"}, audit.Outcome{Status: 200})
+	if r := sink.last(t); r["eventCategory"] != "Data" || r["managementEvent"] != false || strings.Contains(sink.all[0], "canary") {
+		t.Errorf("%v", r)
+	}
+}
+
+func TestOperators(t *testing.T) {
+	sink := &lines{}
+	r, err := http.NewRequest(http.MethodPost, "http://h/_godwit/faults?secret=canary", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newTrail(sink, false).Operator(r, nil, at, "eu-west-1", errors.New("no"))
+	if got := sink.last(t); got["eventName"] != "POST /_godwit/faults" || got["errorCode"] != "AccessDenied" || strings.Contains(sink.all[0], "canary") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestFailureIsTold(t *testing.T) {
+	sink := &lines{err: errors.New("disk full")}
+	trail := newTrail(sink, false)
+	trail.Call(call("DeleteQueue", nil), nil, audit.Outcome{Status: 200})
+	if err := trail.Failing(); err == nil {
+		t.Error("nothing is told")
+	}
+	sink.err = nil
+	trail.Call(call("DeleteQueue", nil), nil, audit.Outcome{Status: 200})
+	if err := trail.Failing(); err != nil {
+		t.Error(err)
+	}
+	var none *audit.Trail
+	none.Call(call("DeleteQueue", nil), nil, audit.Outcome{})
+	if none.Failing() != nil {
+		t.Error("no trail fails")
+	}
+}
+
+// A file that was moved away is made anew, and is its owner's alone.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f, err := audit.OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(line string) {
+		t.Helper()
+		if err := f.Write(at, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write("b")
+	write("c")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{path: "b\nc\n", path + ".1": "a\n"} {
+		text, err := os.ReadFile(name)
+		if err != nil || string(text) != want {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	if err := f.Write(at, []byte("d")); err == nil {
+		t.Error("a closed file was written")
+	}
+}

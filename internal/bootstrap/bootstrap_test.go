@@ -1,0 +1,162 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+)
+
+func initialise(t *testing.T) bootstrap.Set {
+	t.Helper()
+	made, err := bootstrap.Init(filepath.Join(t.TempDir(), "prod"), "", "123456789012")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func file(set bootstrap.Set, name string) string { return filepath.Join(set.Dir, name) }
+
+func readKey(t *testing.T, set bootstrap.Set) (config.Root, *seal.Root) {
+	t.Helper()
+	root, err := bootstrap.ReadRootKey(file(set, bootstrap.RootKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := bootstrap.ReadAccessKey(file(set, bootstrap.AccessKeyFile), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, root
+}
+
+func TestAccessKeyHoldsItsAccount(t *testing.T) {
+	// The second is that of a key of AWS's that was published with its account.
+	for account, want := range map[string]string{"000000000000": "AKIAQAAAAAAA", "029608264753": "AKIAQNZGKIQY"} {
+		key := bootstrap.NewAccessKey(account)
+		if !strings.HasPrefix(key.AccessKeyID, want) || len(key.AccessKeyID) != 20 || len(key.Secret) != 40 {
+			t.Errorf("%s: %s, want %s…, and a secret of %d", account, key.AccessKeyID, want, len(key.Secret))
+		}
+		if other := bootstrap.NewAccessKey(account); other.AccessKeyID == key.AccessKeyID || other.Secret == key.Secret {
+			t.Error("two keys are the same")
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	key := bootstrap.NewAccessKey("000000000000")
+	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
+		if strings.Contains(fmt.Sprintf(form, key), key.Secret) {
+			t.Errorf("%s shows the secret", form)
+		}
+	}
+}
+
+func TestInit(t *testing.T) {
+	set := initialise(t)
+	key, root := readKey(t, set)
+	if d := cmp.Diff(set.Key.Secret, key.Secret); d != "" || key.AccessKeyID != set.Key.AccessKeyID {
+		t.Error("another key was kept")
+	}
+	if _, err := bootstrap.ReadAccessKey(file(set, bootstrap.AccessKeyFile), seal.NewRoot()); err == nil || strings.Contains(err.Error(), key.Secret) {
+		t.Errorf("with another root key: %v", err)
+	}
+	text, err := os.ReadFile(set.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, err := config.ParseFile(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"data": set.Dir + "-data", "account": "123456789012", "root-key": file(set, bootstrap.RootKeyFile), "root-access-key": file(set, bootstrap.AccessKeyFile),
+	} {
+		if got, _ := settings.Value(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if _, err := bootstrap.Init(set.Dir, "", "123456789012"); err == nil {
+		t.Error("a second time it has worked")
+	}
+	if _, again := readKey(t, set); again.ID() != root.ID() {
+		t.Error("the root key is another one")
+	}
+	if _, err := bootstrap.Init(filepath.Join(t.TempDir(), "a", "b"), filepath.Dir(t.TempDir()), "123456789012"); err == nil {
+		t.Error("a root key in the data directory was made")
+	}
+}
+
+func TestResetAccessKey(t *testing.T) {
+	set := initialise(t)
+	made, err := bootstrap.ResetAccessKey(set.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key, _ := readKey(t, set); key.Secret != made.Secret || key.AccessKeyID == set.Key.AccessKeyID {
+		t.Error("the key is not the new one")
+	}
+	if _, err := bootstrap.ResetAccessKey(t.TempDir()); err == nil {
+		t.Error("where nothing was made it has worked")
+	}
+}
+
+// A rotation that ends between any two steps goes on when it is done again.
+func TestRotationGoesOn(t *testing.T) {
+	set := initialise(t)
+	before, old := readKey(t, set)
+	under := old.ID() // what the data is sealed with
+	cut := errors.New("cut off")
+	fails := true
+	rewrap := func(data string, from, to *seal.Root) error {
+		if data != set.Data {
+			t.Errorf("the data in %s", data)
+		}
+		if under != to.ID() && under != from.ID() {
+			return seal.ErrWrongRoot
+		}
+		under = to.ID()
+		if fails {
+			return cut
+		}
+		return nil
+	}
+	if _, err := bootstrap.RotateRootKey(set.Dir, "", rewrap); !errors.Is(err, cut) {
+		t.Fatal(err)
+	}
+	if _, root := readKey(t, set); root.ID() != old.ID() {
+		t.Error("the root key was replaced before the data was under the new one")
+	}
+	fails = false
+	kept, err := bootstrap.RotateRootKey(set.Dir, "", rewrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, root := readKey(t, set)
+	if root.ID() != under || root.ID() == old.ID() || after.Secret != before.Secret || after.AccessKeyID != before.AccessKeyID {
+		t.Error("the data, the root key and the access key do not belong together")
+	}
+	if was, err := bootstrap.ReadRootKey(kept); err != nil || was.ID() != old.ID() {
+		t.Errorf("%s: %v", kept, err)
+	}
+
+	dev := filepath.Join(t.TempDir(), bootstrap.DevRootKey)
+	from := seal.NewRoot()
+	under = from.ID()
+	if err := bootstrap.WriteDevRootKey(dev, from); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bootstrap.RotateRootKey(set.Dir, dev, rewrap); err != nil || under != root.ID() {
+		t.Errorf("from development's: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+// Package bootstrap has the files that a server starts from and that are not in its data:
+// the root key, which all that is sealed in the data needs, and the access key of the
+// root user. It makes them, reads them, and says what is unsafe about them.
+package bootstrap
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// DevRootKey is the name of development's root key, in the data directory: it protects
+// nothing, since who has the data has it too.
+const DevRootKey = "dev-root.key"
+
+// onlyOwner is the mode of files that hold secrets.
+const onlyOwner fs.FileMode = 0o600
+
+// ReadRootKey reads the file of a root key. Errors name the file, and nothing of what is
+// in it.
+func ReadRootKey(path string) (*seal.Root, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := seal.ParseRoot(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return root, nil
+}
+
+// WriteRootKey makes the file of a root key, which must not exist.
+func WriteRootKey(path string, root *seal.Root) error { return create(path, root.Encode()) }
+
+// WriteDevRootKey makes the file of development's root key, which must not exist.
+func WriteDevRootKey(path string, root *seal.Root) error {
+	return create(path, append([]byte("# Made by godwit dev. It protects nothing, since who has the data has it too.\n"), root.Encode()...))
+}
+
+// accessKey is the file of the root user's access key. The secret is sealed with the
+// root key, so that the file alone is of no use.
+type accessKey struct {
+	Version     int    `json:"version"` // 1
+	AccessKeyID string `json:"accessKeyId"`
+	RootKey     string `json:"rootKey"` // the id of the root key
+	Secret      []byte `json:"sealedSecretAccessKey"`
+}
+
+func (a *accessKey) context() []byte { return seal.Context("root access key", a.AccessKeyID) }
+
+// ReadAccessKey reads the file of the root user's access key.
+func ReadAccessKey(path string, root *seal.Root) (config.Root, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return config.Root{}, err
+	}
+	var a accessKey
+	if err := json.Unmarshal(text, &a); err != nil || a.Version != 1 || a.AccessKeyID == "" {
+		return config.Root{}, fmt.Errorf("%s is no root access key", path)
+	}
+	if a.RootKey != root.ID() {
+		return config.Root{}, fmt.Errorf("%s is sealed with the root key of the id %s, and the one at hand has the id %s", path, a.RootKey, root.ID())
+	}
+	secret, err := root.Sealer(accessKeyPurpose).Open(a.Secret, a.context())
+	if err != nil {
+		return config.Root{}, fmt.Errorf("%s is damaged", path)
+	}
+	return config.Root{AccessKeyID: a.AccessKeyID, Secret: string(secret)}, nil
+}
+
+const accessKeyPurpose = "root access key"
+
+func encodeAccessKey(c config.Root, root *seal.Root) ([]byte, error) {
+	a := accessKey{Version: 1, AccessKeyID: c.AccessKeyID, RootKey: root.ID()}
+	var err error
+	if a.Secret, err = root.Sealer(accessKeyPurpose).Seal([]byte(c.Secret), a.context()); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(a, "", "  ")
+	return append(text, '\n'), err
+}
+
+// WriteAccessKey makes the file of the root user's access key, which must not exist.
+func WriteAccessKey(path string, c config.Root, root *seal.Root) error {
+	text, err := encodeAccessKey(c, root)
+	if err != nil {
+		return err
+	}
+	return create(path, text)
+}
+
+// ReplaceAccessKey is WriteAccessKey in place of a file that may exist: whoever reads it
+// sees the old key or the new one.
+func ReplaceAccessKey(path string, c config.Root, root *seal.Root) error {
+	text, err := encodeAccessKey(c, root)
+	if err != nil {
+		return err
+	}
+	return replace(path, text)
+}
+
+// create writes a file that did not exist, and is durable when it is there.
+func create(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, onlyOwner)
+	if err != nil {
+		return err
+	}
+	if err := write(f, text); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // its mode is onlyOwner
+	if err != nil {
+		return err
+	}
+	err = write(f, text)
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDirectory(filepath.Dir(path))
+}
+
+func write(f *os.File, text []byte) error {
+	_, err := f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDirectory(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

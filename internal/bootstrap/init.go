@@ -1,0 +1,125 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// The names of the files that Init makes.
+const (
+	SettingsFile  = "godwit.yaml"
+	RootKeyFile   = "root.key"
+	AccessKeyFile = "root-access-key.json"
+)
+
+// Set is what Init makes.
+type Set struct {
+	Dir      string // absolute
+	Data     string // the data directory, absolute; it is made by the first start
+	Settings string // the file's path
+	Key      config.Root
+}
+
+// Init makes in dir, which it makes too, what a server of production starts from: its
+// settings, its root key and the access key of the root user. data is the data
+// directory; empty: dir with "-data" behind it. It fails if one of the files exists, and
+// then makes none.
+func Init(dir, data, account string) (Set, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Set{}, err
+	}
+	if data == "" {
+		data = dir + "-data"
+	} else if data, err = filepath.Abs(data); err != nil {
+		return Set{}, err
+	}
+	if within(dir, data) {
+		return Set{}, fmt.Errorf("the data directory %s holds %s: a copy of the data would have the root key; choose another with --data", data, dir)
+	}
+	for _, name := range []string{SettingsFile, RootKeyFile, AccessKeyFile} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			return Set{}, fmt.Errorf("%s exists, and is left as it is: choose another directory with --dir", path)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return Set{}, err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Set{}, err
+	}
+	set := Set{Dir: dir, Data: data, Settings: filepath.Join(dir, SettingsFile), Key: NewAccessKey(account)}
+	text, err := set.text(account)
+	if err != nil {
+		return Set{}, err
+	}
+	root := seal.NewRoot()
+	// The settings come last: who has them has the rest.
+	return set, errors.Join(
+		WriteRootKey(filepath.Join(dir, RootKeyFile), root),
+		WriteAccessKey(filepath.Join(dir, AccessKeyFile), set.Key, root),
+		create(set.Settings, text),
+	)
+}
+
+// ResetAccessKey replaces the root user's access key in a directory that Init made. A
+// server that runs goes on with the old one.
+func ResetAccessKey(dir string) (config.Root, error) {
+	file, err := settings(dir)
+	if err != nil {
+		return config.Root{}, err
+	}
+	account := setting(file, "account", strings.Repeat("0", 12))
+	if err := config.CheckAccount(account); err != nil {
+		return config.Root{}, err
+	}
+	root, err := ReadRootKey(setting(file, "root-key", filepath.Join(dir, RootKeyFile)))
+	if err != nil {
+		return config.Root{}, err
+	}
+	path := setting(file, "root-access-key", filepath.Join(dir, AccessKeyFile))
+	key := NewAccessKey(account)
+	return key, ReplaceAccessKey(path, key, root)
+}
+
+// text is that of the settings' file.
+func (s *Set) text(account string) ([]byte, error) {
+	var b strings.Builder
+	b.WriteString("# Settings of godwit serve --config FILE: the names of its flags, without their\n" +
+		"# dashes. godwit serve --help lists them all.\n")
+	for _, setting := range [][3]string{
+		{"listen", "127.0.0.1:4566", "To be reached from elsewhere: another address, and the two below."},
+		{"data", s.Data, ""},
+		{"account", account, ""},
+		{"root-key", filepath.Join(s.Dir, RootKeyFile), "Without this file nothing that is sealed can be read: keep a copy, apart from the data."},
+		{"root-access-key", filepath.Join(s.Dir, AccessKeyFile), "Sealed with the root key. godwit keys reset-root makes another one."},
+	} {
+		if setting[2] != "" {
+			b.WriteString("\n# " + setting[2] + "\n")
+		}
+		value, err := yaml.Marshal(map[string]string{setting[0]: setting[1]})
+		if err != nil {
+			return nil, err
+		}
+		b.Write(value)
+		if setting[0] == "listen" {
+			b.WriteString("# tls-cert: " + filepath.Join(s.Dir, "tls.crt") + "\n# tls-key: " + filepath.Join(s.Dir, "tls.key") + "\n\n")
+		}
+	}
+	return []byte(b.String()), nil
+}
+
+// within reports that a path is dir or below it. Both are absolute.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}

@@ -1,0 +1,202 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/certs"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/publicnet"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// Unsafe refuses to start a server of production. It lists all that is missing or
+// unsafe, each with the flag and what to do.
+type Unsafe struct{ Problems []string }
+
+func (u *Unsafe) Error() string {
+	return "godwit serve does not start like this:\n  " + strings.Join(u.Problems, "\n  ")
+}
+
+// Files are what a server of production is told to start from, beside its settings.
+type Files struct {
+	Settings  string // the file of the settings
+	AccessKey string // the file of the root user's access key; not looked at where Config.Root has one
+	// Environ are the variables of the process, as os.Environ gives them.
+	Environ []string
+}
+
+// shortestSecret is the least that a secret access key of production has, in characters.
+const shortestSecret = 32
+
+// Load checks what a server of production is to start from, and adds the root user's
+// access key to its settings. Nothing is written. Errors: *Unsafe.
+func Load(c *config.Config, files Files) error {
+	l := &loading{config: c}
+	if err := c.CheckFlags(); err != nil {
+		l.problems = append(l.problems, lines(err)...)
+	}
+	l.environment(files.Environ)
+	l.mode("config", files.Settings, 0o022, "others can change it", "chmod go-w")
+	root := l.rootKey()
+	l.accessKey(files.AccessKey, root)
+	l.data()
+	l.network()
+	l.check(c.FunctionIsolation != config.IsolationNone, "function-isolation",
+		"without isolation a function can read the root key; leave it out, and functions that need the machine run elsewhere (docs/functions.md)")
+	if len(l.problems) > 0 {
+		return &Unsafe{l.problems}
+	}
+	return nil
+}
+
+// lines takes errors that were joined apart.
+func lines(err error) (texts []string) {
+	for line := range strings.Lines(err.Error()) {
+		texts = append(texts, strings.TrimSpace(line))
+	}
+	return texts
+}
+
+type loading struct {
+	config   *config.Config
+	problems []string
+}
+
+func (l *loading) check(ok bool, flag, format string, args ...any) bool {
+	if !ok {
+		l.problems = append(l.problems, "--"+flag+": "+fmt.Sprintf(format, args...))
+	}
+	return ok
+}
+
+// mode refuses a file that others may do to what they must not. It reports that the file
+// is there.
+func (l *loading) mode(flag, path string, forbidden fs.FileMode, what, remedy string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return l.check(false, flag, "%v", err)
+	}
+	l.check(info.Mode().Perm()&forbidden == 0, flag, "%s has mode %04o, so that %s: %s %s", path, info.Mode().Perm(), what, remedy, path)
+	return true
+}
+
+// environment refuses variables of what only development has: whoever set them expects
+// something else than production.
+func (l *loading) environment(environ []string) {
+	for _, flag := range []string{"clock", "store", "enforce"} {
+		name := "GODWIT_" + strings.ToUpper(flag)
+		l.check(!slices.ContainsFunc(environ, func(pair string) bool { return strings.HasPrefix(pair, name+"=") && pair != name+"=" }), flag,
+			"%s is set, which only godwit dev has: unset it", name)
+	}
+}
+
+// rootKey reads the root key, nil if it cannot be used.
+func (l *loading) rootKey() *seal.Root {
+	path := l.config.RootKey
+	if !l.check(path != "", "root-key", "there is no root key: godwit init --dir DIR makes one, with settings that name it") {
+		return nil
+	}
+	if !l.mode("root-key", path, 0o077, "others can use it", "chmod 600") {
+		return nil
+	}
+	if key, data := whole(path), whole(l.config.Data); l.config.Data != "" {
+		l.check(!within(key, data), "root-key", "%s is in the data directory %s, so that a copy of the data has it too: move it elsewhere", path, l.config.Data)
+	}
+	root, err := ReadRootKey(path)
+	if err != nil {
+		l.check(false, "root-key", "%v", err)
+		return nil
+	}
+	if dev, err := ReadRootKey(filepath.Join(l.config.Data, DevRootKey)); err == nil && dev.ID() == root.ID() {
+		l.check(false, "root-key", "it is development's, which is in the data directory as %s and protects nothing: "+
+			"godwit keys rotate-root has the data under another one", DevRootKey)
+	}
+	return root
+}
+
+// whole is where a path leads, as far as it is there.
+func whole(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Join(whole(filepath.Dir(path)), filepath.Base(path))
+}
+
+func (l *loading) accessKey(path string, root *seal.Root) {
+	c := l.config
+	if c.Root.AccessKeyID == "" {
+		if !l.check(path != "", "root-access-key", "there is no access key of the root user: godwit init --dir DIR makes one, "+
+			"and so does godwit keys reset-root; or set GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY") ||
+			!l.mode("root-access-key", path, 0o077, "others can read it", "chmod 600") || root == nil {
+			return
+		}
+		key, err := ReadAccessKey(path, root)
+		if err != nil {
+			l.check(false, "root-access-key", "%v", err)
+			return
+		}
+		c.Root = key
+	}
+	secret := c.Root.Secret
+	l.check(len(secret) >= shortestSecret && !strings.Contains(secret, "EXAMPLE"), "root-access-key",
+		"the secret can be guessed: want %d characters or more at random", shortestSecret)
+}
+
+func (l *loading) data() {
+	if _, err := os.Stat(l.config.Data); err == nil {
+		l.mode("data", l.config.Data, 0o077, "others can look into it", "chmod 700")
+	}
+}
+
+// network refuses to let strangers listen, or in.
+func (l *loading) network() {
+	c := l.config
+	l.check(c.TLS() || c.AllowPlainHTTP || config.IsLocal(c.Listen), "listen",
+		"%s is reached from other machines, and there is no TLS: set --tls-cert and --tls-key, or --acme-domains; "+
+			"or --allow-plain-http where a proxy in front ends TLS", c.Listen)
+	for _, at := range [...]struct{ flag, address string }{{"admin-listen", c.AdminListen}, {"pprof", c.Pprof}} {
+		l.check(at.address == "" || isPrivate(at.address), at.flag, "%s may be reached by strangers, and nobody is asked for a signature there: "+
+			"want an address of loopback or of a private network", at.address)
+	}
+	if c.TLSCert == "" || c.TLSKey == "" {
+		return
+	}
+	if l.mode("tls-key", c.TLSKey, 0o027, "others can use it", "chmod 600") {
+		if _, err := certs.Open(certs.Options{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+			l.problems = append(l.problems, err.Error())
+		}
+	}
+}
+
+// isPrivate reports that the address HOST:PORT is of this machine alone or of a private
+// network.
+func isPrivate(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // config.Check refuses it
+	}
+	if config.IsLocal(address) {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && !a.IsUnspecified() && publicnet.Of(a) == publicnet.Private
+}
+
+// IsUnsafe reports whether err lists what is unsafe about a start.
+func IsUnsafe(err error) bool {
+	_, ok := errors.AsType[*Unsafe](err)
+	return ok
+}

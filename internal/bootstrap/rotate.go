@@ -1,0 +1,94 @@
+package bootstrap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// settings reads the settings of a directory that Init has made.
+func settings(dir string) (*config.File, error) {
+	text, err := os.ReadFile(filepath.Join(dir, SettingsFile))
+	if err != nil {
+		return nil, err
+	}
+	return config.ParseFile(bytes.NewReader(text))
+}
+
+// setting is a setting, as a path in dir if it is none of its own; or else by its name.
+func setting(file *config.File, name, otherwise string) string {
+	if value, ok := file.Value(name); ok {
+		return value
+	}
+	return otherwise
+}
+
+// RotateRootKey puts the data of a directory that Init has made under another root key.
+// With from, the file of the key that it is under now, that is the directory's; else the
+// directory's is replaced by a new one, and kept is where the old one stays. rewrap does
+// it to the data. The steps are such that what was interrupted goes on when it is done
+// again: a new key is durable before the data is under it, and in its place after.
+func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Root) error) (kept string, err error) {
+	file, err := settings(dir)
+	if err != nil {
+		return "", err
+	}
+	path := setting(file, "root-key", filepath.Join(dir, RootKeyFile))
+	accessPath := setting(file, "root-access-key", filepath.Join(dir, AccessKeyFile))
+	data, ok := file.Value("data")
+	if !ok {
+		return "", fmt.Errorf("%s names no data directory", SettingsFile)
+	}
+	root, err := ReadRootKey(path)
+	if err != nil {
+		return "", err
+	}
+	if from != "" {
+		old, err := ReadRootKey(from)
+		if err != nil {
+			return "", err
+		}
+		return "", rewrap(data, old, root)
+	}
+	next := path + ".new"
+	fresh, err := ReadRootKey(next)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh = seal.NewRoot()
+		err = WriteRootKey(next, fresh)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := rewrap(data, root, fresh); err != nil {
+		return "", err
+	}
+	if err := reseal(accessPath, root, fresh); err != nil {
+		return "", err
+	}
+	kept = path + "." + root.ID()
+	if err := os.Link(path, kept); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return "", err
+	}
+	return kept, syncDirectory(filepath.Dir(path))
+}
+
+// reseal has the root user's access key under another root key; there may be none.
+func reseal(path string, from, to *seal.Root) error {
+	if _, err := ReadAccessKey(path, to); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	key, err := ReadAccessKey(path, from)
+	if err != nil {
+		return err
+	}
+	return ReplaceAccessKey(path, key, to)
+}

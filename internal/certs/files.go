@@ -1,0 +1,172 @@
+// Package certs has the server's certificates, from files that may change while it runs.
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// look is how often the files are looked at.
+const look = 5 * time.Second
+
+// Protocols are what is spoken over TLS, the first that both sides know.
+var Protocols = []string{"h2", "http/1.1"}
+
+// Options are what Files are made of. ClientCA may be empty: clients need no
+// certificate.
+type Options struct {
+	Cert, Key string // files in PEM form, the certificate with those that it leads to
+	ClientCA  string // file in PEM form
+	Logger    *slog.Logger
+}
+
+// Files are a certificate and what goes with it, as the files last had them in order.
+type Files struct {
+	Options
+	current atomic.Pointer[tls.Config]
+	problem atomic.Pointer[string] // with the files as they are now; nil: none
+
+	mu   sync.Mutex
+	seen [3]stamp // of the files when they were last read
+}
+
+// stamp tells a file from what it was before.
+type stamp struct {
+	changed time.Time
+	size    int64
+	missing bool
+}
+
+// Open reads the files. It fails if they cannot be used.
+func Open(o Options) (*Files, error) {
+	f := &Files{Options: o}
+	f.seen = f.stamps()
+	read, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	f.current.Store(read)
+	return f, nil
+}
+
+// Config is for a listener: each connection takes what the files have then.
+func (f *Files) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: Protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.current.Load(), nil },
+	}
+}
+
+// Failing says what is wrong with the files, or that the certificate has expired; nil if
+// nothing is. What they had before is used meanwhile.
+func (f *Files) Failing(context.Context) error {
+	if problem := f.problem.Load(); problem != nil {
+		return errors.New(*problem)
+	}
+	if leaf := f.current.Load().Certificates[0].Leaf; clock.System.Now().After(leaf.NotAfter) {
+		return fmt.Errorf("the certificate (--tls-cert) has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Watch looks for changes of the files until it is stopped.
+func (f *Files) Watch() (stop func()) {
+	var mu sync.Mutex
+	var timer clock.Timer
+	stopped := false
+	var again func()
+	again = func() {
+		f.Reload()
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			timer = clock.System.AfterFunc(look, again)
+		}
+	}
+	mu.Lock()
+	timer = clock.System.AfterFunc(look, again)
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
+
+// Reload reads the files if they have changed. What cannot be used is logged, and
+// changes nothing.
+func (f *Files) Reload() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.stamps()
+	if now == f.seen {
+		return
+	}
+	f.seen = now
+	read, err := f.read()
+	if err != nil {
+		text := "the new certificate cannot be used, the old one still is: " + err.Error()
+		f.problem.Store(&text)
+		f.Logger.Error("the certificate has changed and cannot be used; the old one still is", "error", err)
+		return
+	}
+	f.current.Store(read)
+	f.problem.Store(nil)
+	f.Logger.Info("the certificate was read anew", "expires", read.Certificates[0].Leaf.NotAfter)
+}
+
+func (f *Files) stamps() (all [3]stamp) {
+	for i, name := range [...]string{f.Cert, f.Key, f.ClientCA} {
+		if name == "" {
+			continue
+		}
+		if info, err := os.Stat(name); err == nil {
+			all[i] = stamp{changed: info.ModTime(), size: info.Size()}
+		} else {
+			all[i] = stamp{missing: true}
+		}
+	}
+	return all
+}
+
+func (f *Files) read() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	if pair.Leaf == nil { // only by GODEBUG=x509keypairleaf=0
+		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: Protocols, Certificates: []tls.Certificate{pair}}
+	return c, RequireClients(c, f.ClientCA)
+}
+
+// RequireClients has c take only clients whose certificate one of those in a file, in PEM
+// form, has signed. Without a file it does nothing.
+func RequireClients(c *tls.Config, file string) error {
+	if file == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--tls-client-ca: %w", err)
+	}
+	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("--tls-client-ca: %s has no certificate in PEM form", file)
+	}
+	return nil
+}

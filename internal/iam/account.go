@@ -1,0 +1,375 @@
+package iam
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Account is the identities of an account.
+type Account struct {
+	ID       string // 12 digits
+	entities map[Kind]map[string]*Entity
+	byID     map[string]*Entity
+	keys     map[string]*AccessKey
+	ofUser   map[string][]string // ids of access keys by their user's unique id, in the order of creation
+	attached map[string]int      // entities that a managed policy of the account is attached to, by its ARN
+	capped   map[string]int      // and those that it is the boundary of
+	changes  []Change
+}
+
+// Change is what a command has put in the place of what was there before; nil is nothing.
+type Change struct {
+	Before, After       *Entity
+	BeforeKey, AfterKey *AccessKey
+}
+
+// NewAccount is an account without identities.
+func NewAccount(id string) *Account {
+	a := &Account{
+		ID: id, entities: map[Kind]map[string]*Entity{}, byID: map[string]*Entity{}, keys: map[string]*AccessKey{},
+		ofUser: map[string][]string{}, attached: map[string]int{}, capped: map[string]int{},
+	}
+	for _, k := range Kinds {
+		a.entities[k] = map[string]*Entity{}
+	}
+	return a
+}
+
+// Load takes what a record has. All that an account has is loaded before its first command.
+func (a *Account) Load(e *Entity) {
+	e.Account = a.ID
+	a.swap(nil, e)
+}
+
+// LoadKey is Load for an access key.
+func (a *Account) LoadKey(k *AccessKey) { a.swapKey(nil, k) }
+
+// Changes are what was put since the last call of Changes or Revert, in its order.
+func (a *Account) Changes() []Change {
+	changes := a.changes
+	a.changes = nil
+	return changes
+}
+
+// Grows reports whether something new was put since the last call of Changes or Revert.
+func (a *Account) Grows() bool {
+	return slices.ContainsFunc(a.changes, func(c Change) bool {
+		return c.Before == nil && c.After != nil || c.BeforeKey == nil && c.AfterKey != nil
+	})
+}
+
+// Revert takes back what was put since the last call of Changes or Revert.
+func (a *Account) Revert() {
+	for _, c := range slices.Backward(a.changes) {
+		a.swap(c.After, c.Before)
+		a.swapKey(c.AfterKey, c.BeforeKey)
+	}
+	a.changes = nil
+}
+
+// Empty reports whether the account has nothing.
+func (a *Account) Empty() bool {
+	for _, all := range a.entities {
+		if len(all) > 0 {
+			return false
+		}
+	}
+	return len(a.keys) == 0
+}
+
+// put replaces an entity, or makes or removes one.
+func (a *Account) put(before, after *Entity) {
+	a.changes = append(a.changes, Change{Before: before, After: after})
+	a.swap(before, after)
+}
+
+func (a *Account) putKey(before, after *AccessKey) {
+	a.changes = append(a.changes, Change{BeforeKey: before, AfterKey: after})
+	a.swapKey(before, after)
+}
+
+func (a *Account) swap(before, after *Entity) {
+	if before != nil {
+		delete(a.entities[before.Kind], key(before.Name))
+		delete(a.byID, before.ID)
+		a.count(before, -1)
+	}
+	if after != nil {
+		a.entities[after.Kind][key(after.Name)] = after
+		if after.ID != "" {
+			a.byID[after.ID] = after
+		}
+		a.count(after, 1)
+	}
+}
+
+func (a *Account) count(e *Entity, n int) {
+	for _, arn := range e.Attached {
+		if a.attached[arn] += n; a.attached[arn] == 0 {
+			delete(a.attached, arn)
+		}
+	}
+	if e.Boundary != "" {
+		if a.capped[e.Boundary] += n; a.capped[e.Boundary] == 0 {
+			delete(a.capped, e.Boundary)
+		}
+	}
+}
+
+// Attachments is how many entities of the account a managed policy is attached to, and of
+// how many it is the boundary.
+func (a *Account) Attachments(arn string) (attached, boundaries int) {
+	return a.attached[arn], a.capped[arn]
+}
+
+func (a *Account) swapKey(before, after *AccessKey) {
+	if before != nil {
+		delete(a.keys, before.ID)
+		if after == nil || after.ID != before.ID {
+			a.ofUser[before.User] = slices.DeleteFunc(slices.Clone(a.ofUser[before.User]), func(id string) bool { return id == before.ID })
+			if len(a.ofUser[before.User]) == 0 {
+				delete(a.ofUser, before.User)
+			}
+		}
+	}
+	if after != nil {
+		a.keys[after.ID] = after
+		if ids := a.ofUser[after.User]; !slices.Contains(ids, after.ID) {
+			ids = append(slices.Clone(ids), after.ID)
+			slices.SortFunc(ids, func(x, y string) int { return a.keys[x].Created.Compare(a.keys[y].Created) })
+			a.ofUser[after.User] = ids
+		}
+	}
+}
+
+// Find is the entity of a name; it fails by the kind's rule of what is not there.
+func (a *Account) Find(kind Kind, name string) (*Entity, error) {
+	if e := a.entities[kind][key(name)]; e != nil {
+		return e, nil
+	}
+	return nil, missing[kind].With(name)
+}
+
+// ByID is the entity of a unique id; nil if there is none any more.
+func (a *Account) ByID(id string) *Entity { return a.byID[id] }
+
+// ByARN is the entity of the account that an ARN names; nil if there is none.
+func (a *Account) ByARN(arn string) *Entity {
+	_, kind, name, ok := ParseARN(arn)
+	if !ok {
+		return nil
+	}
+	if e := a.entities[kind][key(name)]; e != nil && e.ARN() == arn {
+		return e
+	}
+	return nil
+}
+
+// List are the entities of a kind under a path, in the order of their names. The empty
+// prefix is all paths.
+func (a *Account) List(kind Kind, pathPrefix string) []*Entity {
+	var all []*Entity
+	for _, e := range a.entities[kind] {
+		if pathPrefix == "" || strings.HasPrefix(e.Path, pathPrefix) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(x, y *Entity) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+// Count is how many entities of a kind there are.
+func (a *Account) Count(kind Kind) int { return len(a.entities[kind]) }
+
+// Quotas of an account. Source: IAM and AWS STS quotas.
+var quotas = map[Kind]int{User: 5000, Group: 300, Role: 1000, Policy: 1500, Provider: 100, Profile: 1000, Alias: 1}
+
+var quotaNames = map[Kind]string{
+	User: "UsersPerAccount", Group: "GroupsPerAccount", Role: "RolesPerAccount", Policy: "PoliciesPerAccount",
+	Provider: "OpenIDConnectProvidersPerAccount", Profile: "InstanceProfilesPerAccount", Alias: "AliasesPerAccount",
+}
+
+// Quota is how many entities of a kind an account may have.
+func Quota(kind Kind) int { return quotas[kind] }
+
+// Create adds an entity, whose Account is set by it. Errors: ErrTaken…, ErrQuota, those of
+// tags and documents' sizes.
+func (a *Account) Create(e *Entity) error {
+	e = e.clone()
+	e.Account = a.ID
+	if a.entities[e.Kind][key(e.Name)] != nil {
+		return taken[e.Kind].With(e.Name)
+	}
+	if len(a.entities[e.Kind]) >= quotas[e.Kind] {
+		return ErrQuota.With(quotaNames[e.Kind], quotas[e.Kind])
+	}
+	if err := checkTags(e.Kind, e.Tags); err != nil {
+		return err
+	}
+	if e.Role != nil {
+		if err := checkTrustSize(e.Role.Trust); err != nil {
+			return err
+		}
+	}
+	if e.Policy != nil {
+		if err := checkManagedSize(e.Policy.Versions[0].Document); err != nil {
+			return err
+		}
+	}
+	if e.Boundary != "" {
+		if _, err := a.managed(e.Boundary); err != nil {
+			return err
+		}
+	}
+	a.put(nil, e)
+	return nil
+}
+
+// edit puts a changed copy of an entity in its place.
+func (a *Account) edit(kind Kind, name string, f func(e *Entity) error) error {
+	before, err := a.Find(kind, name)
+	if err != nil {
+		return err
+	}
+	after := before.clone()
+	if err := f(after); err != nil {
+		return err
+	}
+	a.put(before, after)
+	return nil
+}
+
+// Rename gives a user or group another name, path, or both; empty keeps what is.
+func (a *Account) Rename(kind Kind, name, newName, newPath string) error {
+	return a.edit(kind, name, func(e *Entity) error {
+		if newName != "" && newName != e.Name {
+			if other := a.entities[kind][key(newName)]; other != nil && other.ID != e.ID {
+				return taken[kind].With(newName)
+			}
+			e.Name = newName
+		}
+		if newPath != "" {
+			e.Path = newPath
+		}
+		return nil
+	})
+}
+
+// Delete removes an entity on which nothing depends. Errors: the rules of what is in the
+// way.
+func (a *Account) Delete(kind Kind, name string) error {
+	e, err := a.Find(kind, name)
+	if err != nil {
+		return err
+	}
+	if err := a.inTheWay(e); err != nil {
+		return err
+	}
+	a.put(e, nil)
+	return nil
+}
+
+func (a *Account) inTheWay(e *Entity) error {
+	switch {
+	case e.Kind == User && len(a.ofUser[e.ID]) > 0:
+		return ErrHasKeys
+	case e.Kind == Role && len(a.ProfilesOf(e.ID)) > 0, e.Kind == Profile && e.Profile != "":
+		return ErrHasProfiles
+	case len(e.Attached) > 0:
+		return ErrHasAttached
+	case len(e.Inline) > 0:
+		return ErrHasInline
+	case len(e.Groups) > 0, e.Kind == Group && len(a.Members(e.ID)) > 0:
+		return ErrHasMembers
+	case e.Kind == Policy && (a.attached[e.ARN()] > 0 || a.capped[e.ARN()] > 0):
+		return ErrIsAttached
+	case e.Policy != nil && len(e.Policy.Versions) > 1:
+		return ErrHasVersions
+	}
+	return nil
+}
+
+// Describe changes a role: nil keeps what is.
+func (a *Account) Describe(name string, description *string, maxSession *int) error {
+	return a.edit(Role, name, func(e *Entity) error {
+		if description != nil {
+			e.Description = *description
+		}
+		if maxSession != nil {
+			e.Role.MaxSession = *maxSession
+		}
+		return nil
+	})
+}
+
+// SetTrust gives a role another trust policy.
+func (a *Account) SetTrust(name, document string, bound map[string]string) error {
+	if err := checkTrustSize(document); err != nil {
+		return err
+	}
+	return a.edit(Role, name, func(e *Entity) error {
+		e.Role.Trust, e.Role.Bound = document, bound
+		return nil
+	})
+}
+
+// MaxTags is how many tags an entity may have.
+const MaxTags = 50
+
+// Tag adds tags to an entity, or changes those whose keys it has.
+func (a *Account) Tag(kind Kind, name string, tags []Tag) error {
+	return a.edit(kind, name, func(e *Entity) error {
+		if err := checkTags(kind, tags); err != nil {
+			return err
+		}
+		for _, t := range tags {
+			// Keys differ by more than case; the latest spelling stays.
+			if i := slices.IndexFunc(e.Tags, func(old Tag) bool { return strings.EqualFold(old.Key, t.Key) }); i >= 0 {
+				e.Tags[i] = t
+			} else {
+				e.Tags = append(e.Tags, t)
+			}
+		}
+		if len(e.Tags) > MaxTags {
+			return ErrQuota.With("TagsPer"+titles[kind], MaxTags)
+		}
+		return nil
+	})
+}
+
+// Untag removes tags; keys that the entity has not are passed over.
+func (a *Account) Untag(kind Kind, name string, keys []string) error {
+	return a.edit(kind, name, func(e *Entity) error {
+		e.Tags = slices.DeleteFunc(e.Tags, func(t Tag) bool {
+			return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, t.Key) })
+		})
+		return nil
+	})
+}
+
+var titles = map[Kind]string{User: "User", Group: "Group", Role: "Role", Policy: "Policy", Provider: "OpenIDConnectProvider", Profile: "InstanceProfile"}
+
+func checkTags(kind Kind, tags []Tag) error {
+	if len(tags) > MaxTags {
+		return ErrQuota.With("TagsPer"+titles[kind], MaxTags)
+	}
+	for i, t := range tags {
+		for _, other := range tags[:i] {
+			if strings.EqualFold(t.Key, other.Key) {
+				return ErrTagTwice
+			}
+		}
+	}
+	return nil
+}
+
+// Latest is when anything of the account was made last.
+func (a *Account) Latest() (latest time.Time) {
+	for _, e := range a.byID {
+		if e.Created.After(latest) {
+			latest = e.Created
+		}
+	}
+	return latest
+}

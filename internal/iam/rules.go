@@ -1,0 +1,59 @@
+package iam
+
+import "godwit.dev/godwit/internal/fault"
+
+// The ways in which commands are refused. The fields are in the order of the sentence.
+var (
+	ErrQuota      = fault.NewRule(fault.LimitExceeded, "iam: as many as there may be") // the quota's name, the quota
+	ErrVersions   = fault.NewRule(fault.LimitExceeded, "iam: as many versions as there may be")
+	ErrInlineSize = fault.NewRule(fault.LimitExceeded, "iam: inline policies are too long") // most, what, its name
+
+	ErrTagTwice = fault.NewRule(fault.InvalidInput, "iam: a tag is given twice")
+
+	ErrNoUser     = fault.NewRule(fault.NoSuchEntity, "iam: no such user")
+	ErrNoGroup    = fault.NewRule(fault.NoSuchEntity, "iam: no such group")
+	ErrNoRole     = fault.NewRule(fault.NoSuchEntity, "iam: no such role")
+	ErrNoPolicy   = fault.NewRule(fault.NoSuchEntity, "iam: no such policy")
+	ErrNoProvider = fault.NewRule(fault.NoSuchEntity, "iam: no such OpenID Connect provider")
+	ErrNoProfile  = fault.NewRule(fault.NoSuchEntity, "iam: no such instance profile")
+	ErrNoAlias    = fault.NewRule(fault.NoSuchEntity, "iam: no such account alias")
+	ErrNoKey      = fault.NewRule(fault.NoSuchEntity, "iam: no such access key")
+	ErrNoInline   = fault.NewRule(fault.NoSuchEntity, "iam: no such inline policy") // of what, its name
+	ErrNoVersion  = fault.NewRule(fault.NoSuchEntity, "iam: no such version")       // the policy's ARN, the version
+	ErrNoBoundary = fault.NewRule(fault.NoSuchEntity, "iam: no permissions boundary")
+	// ErrNotAttachable refuses to attach what is not there.
+	ErrNotAttachable = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to attach")
+
+	ErrUserTaken     = fault.NewRule(fault.EntityAlreadyExists, "iam: the user exists")
+	ErrGroupTaken    = fault.NewRule(fault.EntityAlreadyExists, "iam: the group exists")
+	ErrRoleTaken     = fault.NewRule(fault.EntityAlreadyExists, "iam: the role exists")
+	ErrPolicyTaken   = fault.NewRule(fault.EntityAlreadyExists, "iam: the policy exists")
+	ErrProviderTaken = fault.NewRule(fault.EntityAlreadyExists, "iam: the OpenID Connect provider exists")
+	ErrProfileTaken  = fault.NewRule(fault.EntityAlreadyExists, "iam: the instance profile exists")
+	ErrAliasTaken    = fault.NewRule(fault.EntityAlreadyExists, "iam: the account alias exists")
+
+	ErrHasKeys        = fault.NewRule(fault.DeleteConflict, "iam: the user has access keys")
+	ErrHasProfiles    = fault.NewRule(fault.DeleteConflict, "iam: the role is in an instance profile")
+	ErrHasAttached    = fault.NewRule(fault.DeleteConflict, "iam: policies are attached")
+	ErrHasInline      = fault.NewRule(fault.DeleteConflict, "iam: there are inline policies")
+	ErrHasMembers     = fault.NewRule(fault.DeleteConflict, "iam: the group has members, or the user groups")
+	ErrIsAttached     = fault.NewRule(fault.DeleteConflict, "iam: the policy is attached")
+	ErrHasVersions    = fault.NewRule(fault.DeleteConflict, "iam: the policy has further versions")
+	ErrDefaultVersion = fault.NewRule(fault.DeleteConflict, "iam: it is the default version")
+
+	// ErrAWSManaged refuses to change what is not the account's.
+	ErrAWSManaged = fault.NewRule(fault.AccessDenied, "iam: the policy is AWS's")
+
+	// ErrDocument refuses a policy document; the field is why, in AWS's words.
+	ErrDocument = fault.NewRule(fault.MalformedPolicyDocument, "iam: a malformed policy document")
+)
+
+// missing and taken are the rules of a kind.
+var (
+	missing = map[Kind]*fault.Rule{
+		User: ErrNoUser, Group: ErrNoGroup, Role: ErrNoRole, Policy: ErrNoPolicy, Provider: ErrNoProvider, Profile: ErrNoProfile, Alias: ErrNoAlias,
+	}
+	taken = map[Kind]*fault.Rule{
+		User: ErrUserTaken, Group: ErrGroupTaken, Role: ErrRoleTaken, Policy: ErrPolicyTaken, Provider: ErrProviderTaken, Profile: ErrProfileTaken, Alias: ErrAliasTaken,
+	}
+)

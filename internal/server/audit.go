@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/wire"
+)
+
+// auditStream is the stream of the log group that the audit log is written to.
+const auditStream = "audit"
+
+// newTrail makes the audit log; nil where there is none.
+func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
+	var sinks []audit.Sink
+	if path := deps.Config.AuditLog; path != "" {
+		file, err := audit.OpenFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("the audit log cannot be opened (--audit-log): %w", err)
+		}
+		deps.OnStop("audit log", func(context.Context) error { return file.Close() })
+		sinks = append(sinks, file)
+	}
+	if name := deps.Config.AuditLogGroup; name != "" {
+		sinks = append(sinks, auditGroup{groups, arn.LogGroup(deps.Config.Region, deps.Config.Account, name)})
+	}
+	if len(sinks) == 0 {
+		return nil, nil
+	}
+	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: func() string { return newID().String() }}), nil
+}
+
+// auditGroup has records in a log group.
+type auditGroup struct {
+	groups *logs.Logs
+	group  arn.ARN
+}
+
+func (a auditGroup) Write(at time.Time, line []byte) error {
+	a.groups.Log(a.group, auditStream, at, line)
+	return nil
+}
+
+// audited tells a trail of the wire's calls; nil where there is none.
+func audited(trail *audit.Trail) func(call *api.Call, in any, outcome wire.Outcome) {
+	if trail == nil {
+		return nil
+	}
+	return func(call *api.Call, in any, outcome wire.Outcome) { trail.Call(call, in, audit.Outcome(outcome)) }
+}
+
+// auditChecks are what health says of the audit log.
+func auditChecks(trail *audit.Trail) []admin.Check {
+	if trail == nil {
+		return nil
+	}
+	return []admin.Check{{Name: "audit", Failing: func(context.Context) error { return trail.Failing() }}}
+}

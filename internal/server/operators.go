@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/config"
+)
+
+// everything is the mux of what is Godwit's own.
+func (s *Server) everything(parts Parts) *http.ServeMux {
+	all := s.probes(parts)
+	maps.Copy(all, parts.Admin)
+	if parts.Metrics != nil {
+		all["GET "+metricsPath] = parts.Metrics
+	}
+	mux := muxOf(all)
+	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, append(slices.Collect(maps.Keys(all)), "GET "+adminPrefix)))
+	mux.Handle(adminPrefix, admin.NotFound())
+	return mux
+}
+
+func muxOf(all map[string]http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	for pattern, h := range all {
+		mux.Handle(pattern, h)
+	}
+	return mux
+}
+
+// probes are what anybody may ask for.
+func (s *Server) probes(parts Parts) map[string]http.Handler {
+	checks := parts.Checks
+	if s.secure != nil {
+		checks = append(slices.Clip(checks), admin.Check{Name: "certificate", Failing: s.secure.Failing})
+	}
+	return map[string]http.Handler{
+		"GET " + healthPath: admin.Health(config.Version, checks...),
+		"GET " + readyPath:  admin.Ready(s.draining.Done()),
+	}
+}
+
+// operators answers what is Godwit's own at the main port: everything, where nobody is
+// asked who he is; else what anybody may ask for, what a link with a token of its own
+// leads to, and the rest to operators, if they have no listener of their own.
+func (s *Server) operators(parts Parts) http.Handler {
+	if !s.cfg.Enforce && s.cfg.AdminListen == "" {
+		return s.everything(parts)
+	}
+	mux := muxOf(s.probes(parts))
+	if download := "GET " + lambda.DownloadPath; parts.Admin[download] != nil {
+		mux.Handle(download, parts.Admin[download])
+	}
+	switch {
+	case s.cfg.AdminListen != "":
+		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			admin.Forbid(w, "This is answered at the address of --admin-listen only.")
+		}))
+	case parts.Operator == nil:
+		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			admin.Forbid(w, "This is for operators: start the server with --admin-listen, and ask there.")
+		}))
+	default:
+		all := s.everything(parts)
+		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := parts.Operator(w, r); err != nil {
+				admin.Forbid(w, err.Error())
+				return
+			}
+			all.ServeHTTP(w, r)
+		}))
+	}
+	return mux
+}
+
+// serveOperators answers operators at an address of their own, if one is set.
+func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
+	if s.cfg.AdminListen == "" {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.AdminListen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (--admin-listen): %w", s.cfg.AdminListen, err)
+	}
+	mux := s.everything(parts)
+	mux.Handle("/", admin.NotFound())
+	srv := s.httpServer(s.guarded(parts, mux))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serving operators: %w", err))
+		}
+	}()
+	s.stack.push("operators' HTTP server", func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, srv.Close())
+		}
+		<-done
+		return err
+	})
+	s.log.Info("operators", "listen", l.Addr().String())
+	return nil
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/certs"
+	"godwit.dev/godwit/internal/certs/acme"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// certificates are what TLS is served with.
+type certificates interface {
+	Config() *tls.Config
+	// Failing says what is wrong with them; nil if nothing is.
+	Failing(ctx context.Context) error
+	// Watch keeps them up to date until it is stopped.
+	Watch() (stop func())
+}
+
+// readRootKey reads the key that is not in the data, before anything is written. Without
+// one of its own the server is one of development: nil.
+func (s *Server) readRootKey() (*seal.Root, error) {
+	if s.cfg.RootKey == "" {
+		return nil, nil
+	}
+	root, err := bootstrap.ReadRootKey(s.cfg.RootKey)
+	if err != nil {
+		return nil, fmt.Errorf("the root key cannot be read (--root-key): %w", err)
+	}
+	return root, nil
+}
+
+// openCertificates reads the server's certificates, or prepares to ask for them; secure
+// stays nil where there is no TLS.
+func (s *Server) openCertificates(root *seal.Root) error {
+	c := &s.cfg
+	switch {
+	case c.TLSCert != "":
+		files, err := certs.Open(certs.Options{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Logger: s.log})
+		if err != nil {
+			return err
+		}
+		s.secure = files
+	case len(c.ACMEDomains) > 0:
+		cache := c.ACMECache
+		if cache == "" {
+			cache = filepath.Join(c.Data, "acme")
+		}
+		if root == nil {
+			return errors.New("--acme-domains: certificates are kept sealed with the root key, which there is none of here")
+		}
+		manager, err := acme.Open(acme.Options{
+			Domains: c.ACMEDomains, Directory: c.ACMEDirectory, Email: c.ACMEEmail, CA: c.ACMECA, ClientCA: c.TLSClientCA,
+			Cache: cache, Sealer: root.Sealer("certificates"), Logger: s.log,
+		})
+		if err != nil {
+			return err
+		}
+		s.secure = manager
+	}
+	return nil
+}
+
+// watchCertificates keeps certificates up to date, once the server answers.
+func (s *Server) watchCertificates(ctx context.Context) error {
+	if s.secure == nil {
+		return nil
+	}
+	if manager, ok := s.secure.(*acme.Manager); ok && s.cfg.ACMEHTTP != "" {
+		if err := s.serveProofs(ctx, manager.Handler()); err != nil {
+			return err
+		}
+	}
+	stop := s.secure.Watch()
+	s.stack.push("certificates", func(context.Context) error {
+		stop()
+		return nil
+	})
+	return nil
+}
+
+// serveProofs answers at an address without TLS who gives certificates.
+func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.ACMEHTTP)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (--acme-http): %w", s.cfg.ACMEHTTP, err)
+	}
+	srv := s.httpServer(h)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("serving proofs of names", "error", err)
+		}
+	}()
+	s.stack.push("proofs of names", func(context.Context) error {
+		err := srv.Close()
+		<-done
+		return err
+	})
+	return nil
+}

@@ -1,0 +1,172 @@
+package identity
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"maps"
+	"strings"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/sigv4"
+)
+
+// maxCredentials is how many credentials are kept as they are asked for.
+const maxCredentials = 65_536
+
+// Credential finds what an access key stands for, with the token that came with it. It
+// fails with sigv4.ErrUnknownKey for a key that nobody has or that is not active, also
+// since its user or role was deleted, and with sigv4.ErrToken for a token that is not the
+// key's; it is the caller who looks at Expires.
+func (m *Module) Credential(accessKey, token string) (sigv4.Credential, error) {
+	if token != "" {
+		s, err := m.openToken(accessKey, token)
+		if err != nil {
+			return sigv4.Credential{}, err
+		}
+		return sigv4.Credential{Secret: string(s.Secret), Caller: s.caller, Expires: s.Expires}, nil
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if c, ok := m.credentials.Load(accessKey); ok {
+		return c.(sigv4.Credential), nil
+	}
+	a := m.accounts[m.owners[accessKey]]
+	if a == nil {
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
+	}
+	k := a.Key(accessKey)
+	if k == nil || !k.Active {
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
+	}
+	u := a.ByID(k.User)
+	if u == nil {
+		return sigv4.Credential{}, sigv4.ErrUnknownKey
+	}
+	secret, err := m.open(k.ID, k.Secret)
+	if err != nil {
+		return sigv4.Credential{}, err
+	}
+	c := sigv4.Credential{Secret: string(secret), Caller: userCaller(u, k.ID)}
+	if m.kept.Add(1) > maxCredentials {
+		m.forgetCredentials()
+	}
+	m.credentials.Store(k.ID, c) // a change of identities waits for the lock, and drops it
+	return c, nil
+}
+
+// forgetCredentials drops the credentials that are kept.
+func (m *Module) forgetCredentials() {
+	m.credentials.Clear()
+	m.kept.Store(0)
+}
+
+// Known is who an access key and its token stand for, as far as anybody was given them;
+// nil if nobody was. It does not look at a session's end.
+func (m *Module) Known(accessKey, token string) *caller.Caller {
+	if len(accessKey) != 20 || accessKey[0] != 'A' { // which is none of ours
+		return nil
+	}
+	c, err := m.Credential(accessKey, token)
+	if err != nil {
+		return nil
+	}
+	return c.Caller
+}
+
+// Revision counts the changes of identities.
+func (m *Module) Revision() uint64 { return m.revision.Load() }
+
+func userCaller(u *iam.Entity, accessKey string) *caller.Caller {
+	return &caller.Caller{
+		Kind: caller.User, Account: u.Account, ARN: u.ARN(), ID: u.ID, Name: u.Name, AccessKey: accessKey, Tags: u.TagMap(),
+	}
+}
+
+// RootCaller is the root of an account.
+func RootCaller(account, accessKey string) *caller.Caller {
+	return &caller.Caller{Kind: caller.Root, Account: account, ARN: "arn:aws:iam::" + account + ":root", ID: account, AccessKey: accessKey}
+}
+
+// RoleSessionARN is the ARN of a role's session, which has the role's name without its
+// path.
+func RoleSessionARN(account, role, session string) string {
+	return "arn:aws:sts::" + account + ":assumed-role/" + role + "/" + session
+}
+
+// callerOf is who a session's requests come from. It fails with sigv4.ErrUnknownKey once its role or
+// user is gone.
+func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
+	var of *iam.Entity
+	if s.Of != "" {
+		m.peek(s.Account, func(a *iam.Account) { of = a.ByID(s.Of) })
+		if of == nil {
+			return nil, sigv4.ErrUnknownKey
+		}
+	}
+	var c *caller.Caller
+	switch {
+	case s.Kind == caller.Session:
+		if of == nil || of.Kind != iam.Role {
+			return nil, sigv4.ErrUnknownKey
+		}
+		c = &caller.Caller{
+			Account: s.Account, ARN: RoleSessionARN(s.Account, of.Name, s.Name), ID: of.ID + ":" + s.Name, Name: s.Name,
+			Role: of.ARN(), RoleID: of.ID, Tags: of.TagMap(), Provider: s.Provider,
+		}
+	case s.Kind == caller.Federated:
+		c = &caller.Caller{
+			Account: s.Account, ARN: "arn:aws:sts::" + s.Account + ":federated-user/" + s.Name, ID: s.Account + ":" + s.Name, Name: s.Name,
+		}
+	case of != nil:
+		c = userCaller(of, "")
+	default:
+		c = RootCaller(s.Account, "")
+	}
+	c.Kind, c.AccessKey, c.Issued = s.Kind, s.AccessKey, s.Issued
+	if len(s.Tags) > 0 {
+		tags := map[string]string{}
+		maps.Copy(tags, c.Tags)
+		for k, v := range s.Tags { // a session's tag stands in the place of its role's
+			for old := range tags {
+				if strings.EqualFold(old, k) {
+					delete(tags, old)
+				}
+			}
+			tags[k] = v
+		}
+		c.Tags = tags
+	}
+	c.Policies = m.sessionDocuments(s)
+	c.Capped = len(s.Policies)+len(s.Managed) > 0 || s.Kind == caller.Federated
+	return c, nil
+}
+
+// sessionDocuments are the documents that cap a session, as managed policies are now.
+func (m *Module) sessionDocuments(s *Session) []string {
+	if len(s.Managed) == 0 {
+		return s.Policies
+	}
+	documents := append([]string(nil), s.Policies...)
+	m.peek(s.Account, func(a *iam.Account) {
+		for _, arn := range s.Managed {
+			if e, err := a.Managed(arn); err == nil {
+				documents = append(documents, e.DefaultVersion().Document)
+			}
+		}
+	})
+	return documents
+}
+
+// NewRandom draws what a unique id has that its account does not tell.
+func NewRandom() (r iam.Random) {
+	_, _ = rand.Read(r[:]) // it gives no error
+	return r
+}
+
+// NewSecret draws a secret of 40 characters, as AWS's have.
+func NewSecret() Secret {
+	var raw [30]byte
+	_, _ = rand.Read(raw[:]) // it gives no error
+	return Secret(base64.StdEncoding.EncodeToString(raw[:]))
+}

@@ -1,0 +1,363 @@
+// Package identity keeps the identities of accounts: it is the module over the pure rules
+// of package iam. An account's entities are in one place, with one lock and one stream of
+// the journal; what a command has changed is one commit.
+//
+// It also finds the credentials of requests, long-term keys and the tokens of sessions,
+// and the policies of who made them. Those ways are hot, and look at memory alone.
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Sealer keeps secrets: what it has sealed it opens in the same context only.
+type Sealer interface {
+	Seal(plaintext, context []byte) ([]byte, error)
+	Open(sealed, context []byte) ([]byte, error)
+}
+
+// Options are what a Module is made of.
+type Options struct {
+	// Sealer seals the secrets that the store has. Nil: they are there in clear.
+	Sealer Sealer
+	// Clock is what the latest use of anything is noted by. Nil: clock.System.
+	Clock clock.Clock
+}
+
+// Module keeps identities. It is a module of the kernel, with a shard of its own.
+type Module struct {
+	kernel.NopModule
+	kernel *kernel.Kernel
+	shard  *kernel.Shard
+	sealer Sealer
+	clock  clock.Clock
+	log    *slog.Logger
+
+	mu       sync.RWMutex // written with the shard's lock held
+	accounts map[string]*iam.Account
+	owners   map[string]string // accounts by their access keys
+	used     map[string]Use    // by access keys and by roles' unique ids
+	revision atomic.Uint64     // counts changes of identities
+	unsealed []string          // access keys whose secrets the store has in clear
+
+	tokens   *tokenKey // nil until it is loaded or made
+	sessions *lru.Cache[string, *session]
+
+	credentials sync.Map     // sigv4.Credential by access keys, of the present revision
+	kept        atomic.Int64 // how many, about
+	policies    policyCache
+}
+
+// Use is the latest use of an access key or a role.
+type Use struct {
+	At              time.Time
+	Service, Region string
+}
+
+// New adds the module to a kernel.
+func New(k *kernel.Kernel, o Options) *Module {
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	sessions, _ := lru.New[string, *session](maxSessions) // it fails for no other size than 0
+	m := &Module{
+		kernel: k, shard: k.Beside(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock, log: k.Logger,
+		accounts: map[string]*iam.Account{}, owners: map[string]string{}, used: map[string]Use{}, sessions: sessions, policies: newPolicyCache(),
+	}
+	m.shard.Add(m)
+	return m
+}
+
+// key is that of a record.
+func key(tag byte, parts ...string) []byte {
+	return append([]byte{keyspace.IdentitySpace, tag}, strings.Join(parts, "\x00")...)
+}
+
+func entityKey(e *iam.Entity) []byte {
+	return key(keyspace.IdentityEntities, e.Account, string(rune(e.Kind))+strings.ToLower(e.Name))
+}
+
+func accessKey(account, id string) []byte { return key(keyspace.IdentityKeys, account, id) }
+
+// version begins the values of entities and access keys.
+const version = 1
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of records can always be written
+	}
+	return append([]byte{version}, text...)
+}
+
+func decode(value []byte, v any) error {
+	if len(value) == 0 || value[0] != version {
+		return errRecord
+	}
+	return json.Unmarshal(value[1:], v)
+}
+
+var errRecord = errors.New("identity: a record cannot be read")
+
+// Load implements kernel.Module. A record that cannot be read is an error: to go on
+// without it would be to take an identity, and what it is denied, for deleted.
+func (m *Module) Load() error {
+	reader := m.shard.Log.Reader()
+	var bad error
+	err := store.Each(reader, keyspace.Prefix([]byte{keyspace.IdentitySpace}), func(k, value []byte) bool {
+		if bad = m.load(k, value); bad != nil {
+			bad = fmt.Errorf("%q: %w", k, bad)
+		}
+		return bad == nil
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return fmt.Errorf("identities cannot be read: %w", err)
+	}
+	return nil
+}
+
+func (m *Module) load(k, value []byte) error {
+	record, err := keyspace.Parse(k)
+	if err != nil {
+		return err
+	}
+	account, _ := record.Text(keyspace.PartAccount)
+	name, _ := record.Text(keyspace.PartName)
+	switch record.ID {
+	case keyspace.KindIdentity:
+		e := &iam.Entity{}
+		if err := decode(value, e); err != nil || name == "" {
+			return errRecord
+		}
+		kind, _ := record.Number(keyspace.PartKind)
+		e.Kind = iam.Kind(kind)
+		m.account(account).Load(e)
+	case keyspace.KindAccessKey:
+		a := &iam.AccessKey{}
+		if err := decode(value, a); err != nil {
+			return err
+		}
+		a.ID = name
+		m.account(account).LoadKey(a)
+		m.owners[a.ID] = account
+		if m.sealer != nil && isClear(a.Secret) {
+			m.unsealed = append(m.unsealed, a.ID)
+		}
+	case keyspace.KindIdentityUse:
+		var u Use
+		if err := decode(value, &u); err != nil {
+			return err
+		}
+		m.used[name] = u
+	case keyspace.KindTokenKey:
+		if m.tokens, err = m.openTokenKey(value); err != nil {
+			return err
+		}
+	default:
+	}
+	return nil
+}
+
+// Resume implements kernel.Module: the first start makes the key of tokens, and one that
+// has a sealer for the first time seals what is in clear.
+func (m *Module) Resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tokens == nil {
+		m.tokens = newTokenKey()
+		m.writeTokenKey()
+	} else if m.sealer != nil && m.tokens.clear {
+		m.writeTokenKey()
+	}
+	for _, id := range m.unsealed {
+		account := m.accounts[m.owners[id]]
+		secret, err := m.open(id, account.Key(id).Secret)
+		if err == nil {
+			var sealed []byte
+			if sealed, err = m.seal(id, secret); err == nil {
+				account.Reseal(id, sealed)
+			}
+		}
+		if err != nil {
+			m.log.Error("the secret of an access key cannot be sealed", "accessKey", id, "error", err)
+		}
+		m.write(account)
+	}
+	m.unsealed = nil
+}
+
+// account finds or makes the identities of an account.
+func (m *Module) account(id string) *iam.Account {
+	a := m.accounts[id]
+	if a == nil {
+		a = iam.NewAccount(id)
+		m.accounts[id] = a
+	}
+	return a
+}
+
+// write puts into the transaction what commands have changed.
+func (m *Module) write(a *iam.Account) {
+	changes := a.Changes()
+	for _, c := range changes {
+		if c.Before != nil {
+			m.shard.Batch.Delete(entityKey(c.Before))
+			if c.After == nil && c.Before.ID != "" {
+				m.forget(c.Before.ID)
+			}
+		}
+		if c.After != nil {
+			m.shard.Batch.Set(entityKey(c.After), encode(c.After))
+		}
+		if c.BeforeKey != nil && c.AfterKey == nil {
+			m.shard.Batch.Delete(accessKey(a.ID, c.BeforeKey.ID))
+			delete(m.owners, c.BeforeKey.ID)
+			m.forget(c.BeforeKey.ID)
+		}
+		if c.AfterKey != nil {
+			m.shard.Batch.Set(accessKey(a.ID, c.AfterKey.ID), encode(c.AfterKey))
+			m.owners[c.AfterKey.ID] = a.ID
+		}
+	}
+	if len(changes) > 0 {
+		m.revision.Add(1)
+		m.forgetCredentials()
+	}
+}
+
+// forget drops what is known of the use of an access key or a role.
+func (m *Module) forget(id string) {
+	if _, ok := m.used[id]; ok {
+		delete(m.used, id)
+		m.shard.Batch.Delete(key(keyspace.IdentityUses, id))
+	}
+}
+
+// errFull refuses what makes something on a disk that is short of space.
+var errFull = kernel.ErrFull
+
+// Run runs a command on an account's identities, and returns once all that it has seen
+// and done is durable. What fails has changed nothing. now is the account's time.
+func (m *Module) Run(account string, command func(a *iam.Account, now time.Time) error) error {
+	err := m.run(account, command)
+	m.shard.Log.Sync()
+	return err
+}
+
+func (m *Module) run(account string, command func(a *iam.Account, now time.Time) error) error {
+	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		a := m.account(account)
+		if err := command(a, clock.Time(m.shard.Now())); err != nil {
+			a.Revert()
+			return err
+		}
+		if m.kernel.Full() && a.Grows() {
+			a.Revert()
+			return errFull
+		}
+		m.write(a)
+		return nil
+	})
+	return err
+}
+
+// Read looks at an account's identities. What it sees is durable when it returns.
+func (m *Module) Read(account string, look func(a *iam.Account) error) error {
+	m.mu.RLock()
+	a := m.accounts[account]
+	if a == nil {
+		a = iam.NewAccount(account)
+	}
+	err := look(a)
+	m.mu.RUnlock()
+	m.shard.Log.Sync()
+	return err
+}
+
+// peek is Read for what tells nobody: it does not wait for the disk.
+func (m *Module) peek(account string, look func(a *iam.Account)) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if a := m.accounts[account]; a != nil {
+		look(a)
+	}
+}
+
+// AccountOfKey is the account of a long-term access key.
+func (m *Module) AccountOfKey(id string) (account string, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	account, ok = m.owners[id]
+	return account, ok
+}
+
+// useEvery is how exact the latest use of an access key or role is.
+const useEvery = 15 * time.Minute
+
+// Used notes the use of an access key or of a role, by its unique id.
+func (m *Module) Used(id, service, region string) {
+	now := m.clock.Now().UTC().Truncate(time.Second)
+	m.mu.RLock()
+	before := m.used[id]
+	m.mu.RUnlock()
+	if now.Sub(before.At) < useEvery {
+		return
+	}
+	u := Use{At: now, Service: strings.Clone(service), Region: strings.Clone(region)}
+	m.mu.Lock()
+	m.used[id] = u
+	m.mu.Unlock()
+	m.kernel.GoBackground(func() {
+		_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+			m.mu.RLock()
+			defer m.mu.RUnlock()
+			if _, ok := m.used[id]; ok && !m.shard.Closed {
+				m.shard.Batch.Set(key(keyspace.IdentityUses, id), encode(u))
+			}
+			return nil
+		})
+	})
+}
+
+// LastUse is the latest use of an access key or role; ok is false if none is known.
+func (m *Module) LastUse(id string) (u Use, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	u, ok = m.used[id]
+	return u, ok
+}
+
+// CheckRecord reports whether the value of one of this package's records can be read.
+func CheckRecord(id keyspace.ID, value []byte) error {
+	switch id {
+	case keyspace.KindIdentity:
+		return decode(value, &iam.Entity{})
+	case keyspace.KindAccessKey:
+		return decode(value, &iam.AccessKey{})
+	case keyspace.KindIdentityUse:
+		return decode(value, &Use{})
+	case keyspace.KindTokenKey:
+		if len(value) == 0 {
+			return errRecord
+		}
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package identity
+
+import (
+	"fmt"
+	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/policy"
+)
+
+// policyCache keeps compiled policies: by their documents, and those of an identity by the
+// revision that they are of.
+type policyCache struct {
+	documents  *lru.Cache[string, *policy.Policy]
+	mu         sync.RWMutex
+	identities map[string]compiled // by unique id
+}
+
+type compiled struct {
+	revision uint64
+	identity []*policy.Policy
+	boundary *policy.Policy
+}
+
+const (
+	maxDocuments  = 16_384
+	maxIdentities = 16_384
+)
+
+func newPolicyCache() policyCache {
+	documents, _ := lru.New[string, *policy.Policy](maxDocuments) // it fails for no other size than 0
+	return policyCache{documents: documents, identities: map[string]compiled{}}
+}
+
+// compile parses a document of an identity or a session.
+func (m *Module) compile(document string) (*policy.Policy, error) {
+	if p, ok := m.policies.documents.Get(document); ok {
+		return p, nil
+	}
+	p, err := policy.ParseIdentity(document)
+	if err != nil {
+		return nil, err
+	}
+	m.policies.documents.Add(document, p)
+	return p, nil
+}
+
+// PoliciesOf are the policies of who calls, compiled: those of the user with its groups or
+// of the role, the boundary, and those that cap a session. A document that cannot be
+// compiled is an error: what it denies is not known.
+func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, boundary *policy.Policy, session []*policy.Policy, err error) {
+	id := c.ID
+	switch c.Kind {
+	case caller.User:
+	case caller.Session:
+		id = c.RoleID
+	case caller.Federated:
+		id = "" // by the documents of the session, and of the user that has made it
+	default:
+		return nil, nil, nil, nil
+	}
+	for _, document := range c.Policies {
+		p, err := m.compile(document)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		session = append(session, p)
+	}
+	if id == "" {
+		return nil, nil, session, nil
+	}
+	of, err := m.policiesOf(c.Account, id)
+	return of.identity, of.boundary, session, err
+}
+
+func (m *Module) policiesOf(account, id string) (compiled, error) {
+	revision := m.revision.Load()
+	cache := &m.policies
+	cache.mu.RLock()
+	of, ok := cache.identities[id]
+	cache.mu.RUnlock()
+	if ok && of.revision == revision {
+		return of, nil
+	}
+	of = compiled{revision: revision}
+	documents, boundary := m.Documents(account, id)
+	for _, document := range documents {
+		p, err := m.compile(document)
+		if err != nil {
+			return compiled{}, fmt.Errorf("identity: a policy of %s: %w", id, err)
+		}
+		of.identity = append(of.identity, p)
+	}
+	if boundary != "" {
+		p, err := m.compile(boundary)
+		if err != nil {
+			return compiled{}, fmt.Errorf("identity: the boundary of %s: %w", id, err)
+		}
+		of.boundary = p
+	}
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if len(cache.identities) >= maxIdentities {
+		clear(cache.identities)
+	}
+	cache.identities[id] = of
+	return of, nil
+}
+
+// Documents are the policy documents of a user, with those of its groups, or of a role,
+// by its unique id, and that of its boundary, empty if it has none. A boundary that is not
+// there any more allows nothing.
+func (m *Module) Documents(account, id string) (documents []string, boundary string) {
+	m.peek(account, func(a *iam.Account) {
+		e := a.ByID(id)
+		if e == nil {
+			return
+		}
+		for _, s := range Sources(a, e) {
+			documents = append(documents, s.Document)
+		}
+		if e.Boundary != "" {
+			boundary = denyAll
+			if p, err := a.Managed(e.Boundary); err == nil {
+				boundary = p.DefaultVersion().Document
+			}
+		}
+	})
+	return documents, boundary
+}
+
+const denyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
+
+// Source is a policy of an identity, and where it is from.
+type Source struct {
+	Document string
+	Name     string // of the policy
+	Type     string // "user", "group", "role", or "aws-managed", "user-managed"
+	Holder   *iam.Entity
+}
+
+// Sources are the policies of a user, with those of its groups, of a group, or of a role.
+func Sources(a *iam.Account, e *iam.Entity) (all []Source) {
+	add := func(h *iam.Entity) {
+		kind := map[iam.Kind]string{iam.User: "user", iam.Group: "group", iam.Role: "role"}[h.Kind]
+		for _, p := range h.Inline {
+			all = append(all, Source{p.Document, p.Name, kind, h})
+		}
+		for _, arn := range h.Attached {
+			if p, err := a.Managed(arn); err == nil {
+				kind := "user-managed"
+				if p.Account != a.ID {
+					kind = "aws-managed"
+				}
+				all = append(all, Source{p.DefaultVersion().Document, p.Name, kind, h})
+			}
+		}
+	}
+	add(e)
+	if e.Kind == iam.User {
+		for _, g := range a.GroupsOf(e) {
+			add(g)
+		}
+	}
+	return all
+}

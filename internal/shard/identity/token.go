@@ -1,0 +1,169 @@
+package identity
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/sigv4"
+)
+
+// The token of a session holds all that there is of it, sealed: the store knows nothing
+// of sessions, and yet they survive a restart. What is deleted meanwhile (the user, the
+// role) is looked up when a token is used.
+
+// tokenKey seals tokens.
+type tokenKey struct {
+	raw   []byte
+	clear bool // the store has it in clear
+	aead  cipher.AEAD
+}
+
+const (
+	tokenKeySize = 32
+	tokenVersion = 1
+	tokenKeyName = "session tokens"
+	// maxSessions is how many opened tokens are kept.
+	maxSessions = 8192
+	// maxToken is the longest token that is looked at, in bytes.
+	maxToken = 32 << 10
+)
+
+func newTokenKey() *tokenKey {
+	raw := make([]byte, tokenKeySize)
+	_, _ = rand.Read(raw) // it gives no error
+	return makeTokenKey(raw)
+}
+
+func makeTokenKey(raw []byte) *tokenKey {
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		panic(err) // the size is right
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return &tokenKey{raw: raw, aead: aead}
+}
+
+func (m *Module) openTokenKey(value []byte) (*tokenKey, error) {
+	raw, err := m.open(tokenKeyName, value)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) != tokenKeySize {
+		return nil, errRecord
+	}
+	k := makeTokenKey(append([]byte(nil), raw...))
+	k.clear = isClear(value)
+	return k, nil
+}
+
+func (m *Module) writeTokenKey() {
+	kept, err := m.seal(tokenKeyName, m.tokens.raw)
+	if err != nil {
+		m.log.Error("the key of session tokens cannot be sealed", "error", err)
+		return
+	}
+	m.tokens.clear = isClear(kept)
+	m.shard.Batch.Set(key(keyspace.IdentityTokens), kept)
+}
+
+// Session is what a session's token holds.
+type Session struct {
+	AccessKey string    `json:"k"`
+	Secret    Secret    `json:"s"`
+	Issued    time.Time `json:"i"`
+	Expires   time.Time `json:"e"`
+
+	Kind    caller.Kind `json:"p"`
+	Account string      `json:"a"`
+	// Of is the unique id of the role or user that the session is of; empty: the
+	// account's root.
+	Of   string `json:"o,omitempty"`
+	Name string `json:"n,omitempty"` // of a role's or a federated user's session
+
+	Tags       map[string]string `json:"t,omitempty"` // of the session, beside the role's
+	Transitive []string          `json:"x,omitempty"` // keys of those that a further role takes over
+	Policies   []string          `json:"d,omitempty"` // documents that cap it
+	Managed    []string          `json:"m,omitempty"` // ARNs of managed policies that cap it
+	Provider   string            `json:"w,omitempty"` // of a session by web identity
+	Source     string            `json:"c,omitempty"` // aws:SourceIdentity
+	MFA        bool              `json:"f,omitempty"`
+}
+
+// session is an opened token with what was made of it.
+type session struct {
+	Session
+	caller   *caller.Caller
+	revision uint64
+}
+
+// NewSession gives a session its access key, its secret and a token.
+func (m *Module) NewSession(s *Session) (token string, err error) {
+	s.AccessKey = iam.NewID(iam.PrefixTemporaryKey, s.Account, NewRandom())
+	s.Secret = NewSecret()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	m.mu.RLock()
+	aead := m.tokens.aead
+	m.mu.RUnlock()
+	sealed := aead.Seal(nil, nil, text, []byte{tokenVersion})
+	return base64.StdEncoding.EncodeToString(append([]byte{tokenVersion}, sealed...)), nil
+}
+
+// openToken opens a token that is the access key's. It does not look at its end.
+func (m *Module) openToken(accessKey, token string) (*session, error) {
+	s, ok := m.sessions.Get(token)
+	if !ok {
+		if len(token) > maxToken {
+			return nil, sigv4.ErrToken
+		}
+		raw, err := base64.StdEncoding.DecodeString(token)
+		if err != nil || len(raw) < 1 || raw[0] != tokenVersion {
+			return nil, sigv4.ErrToken
+		}
+		m.mu.RLock()
+		aead := m.tokens.aead
+		m.mu.RUnlock()
+		text, err := aead.Open(nil, nil, raw[1:], raw[:1])
+		if err != nil {
+			return nil, sigv4.ErrToken
+		}
+		s = &session{}
+		if json.Unmarshal(text, &s.Session) != nil {
+			return nil, sigv4.ErrToken
+		}
+	}
+	if subtle.ConstantTimeCompare([]byte(s.AccessKey), []byte(accessKey)) == 0 {
+		return nil, sigv4.ErrToken
+	}
+	if revision := m.revision.Load(); !ok || s.revision != revision {
+		c, err := m.callerOf(&s.Session)
+		if err != nil {
+			return nil, err
+		}
+		s = &session{Session: s.Session, caller: c, revision: revision}
+		m.sessions.Add(token, s)
+	}
+	return s, nil
+}
+
+// SessionOf is what the token of a caller's session holds; nil if it is none.
+func (m *Module) SessionOf(accessKey, token string) *Session {
+	s, err := m.openToken(accessKey, token)
+	if err != nil {
+		return nil
+	}
+	return &s.Session
+}

@@ -1,0 +1,56 @@
+package kernel
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// TestCallBy: a module is called at the moment that it asks for, whichever locks are held
+// when it asks.
+func TestCallBy(t *testing.T) {
+	now := clock.NewVirtual(time.Unix(0, 0))
+	var m *ticking
+	k := openKernel(t, memory.New(), now, func(k *Kernel) {
+		m = &ticking{}
+		k.All[0].Add(m)
+	})
+	sh := k.All[0]
+	m.due = 5000
+	sh.View(func() { sh.CallBy(5000) })
+	sh.View(func() { // beside the lock of another
+		m.due = 2000
+		sh.CallBy(2000)
+		sh.CallBy(3000)
+	})
+	if _, err := now.Advance(context.Background(), 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.called) != 1 || m.called[0] != 2000 {
+		t.Errorf("called at %v", m.called)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.due = 20_000
+	sh.CallBy(20_000)
+	if r, err := now.Advance(context.Background(), time.Minute); err != nil || r.Ran != 0 {
+		t.Errorf("%d timers of a closed shard ran, %v", r.Ran, err)
+	}
+}
+
+type ticking struct {
+	NopModule
+	due    int64
+	called []int64
+}
+
+func (m *ticking) NextDue() int64 { return m.due }
+
+func (m *ticking) Tick(now int64) {
+	m.called = append(m.called, now)
+	m.due = 0
+}

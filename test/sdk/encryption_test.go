@@ -184,3 +184,70 @@ func TestNothingInClear(t *testing.T) {
 		t.Errorf("%d files: %v", files, err)
 	}
 }
+
+// TestSealedSurvivesRestart: what is sealed is read again by the next process, and no
+// password of an endpoint is in the files.
+func TestSealedSurvivesRestart(t *testing.T) {
+	besideOthers(t)
+	dir := t.TempDir()
+	run := func(f func(endpoint string)) {
+		t.Helper()
+		settings := config.Config{
+			Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.SystemClock, Data: dir, Region: region, Account: account,
+			AllowPrivateEndpoints: true, JitterSeed: 1, EndpointConcurrency: 5, DeliveryConcurrency: 5, FunctionIsolation: config.IsolationNone,
+		}
+		s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f("http://" + s.Addr().String())
+		if err := s.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var key, rsa, blob, signature, q, arn string
+	const address = "https://user:canary-password@127.0.0.1:1/hook"
+	run(func(endpoint string) {
+		c, topics, k := client(endpoint), topicsClient(endpoint), newKMS(t, endpoint, account)
+		key = *makeKey(t, k, &kms.CreateKeyInput{}).KeyId
+		rsa = *makeKey(t, k, &kms.CreateKeyInput{KeySpec: "ECC_NIST_P384", KeyUsage: "SIGN_VERIFY"}).KeyId
+		blob = string(ask(t, k.Encrypt, &kms.EncryptInput{KeyId: &key, Plaintext: []byte("x")}).CiphertextBlob)
+		signature = string(ask(t, k.Sign, &kms.SignInput{KeyId: &rsa, Message: []byte("x"), SigningAlgorithm: "ECDSA_SHA_384"}).Signature)
+		ask(t, k.RotateKeyOnDemand, &kms.RotateKeyOnDemandInput{KeyId: &key})
+		ask(t, k.CreateAlias, &kms.CreateAliasInput{AliasName: aws.String("alias/a"), TargetKeyId: &key})
+		q = createQueue(t, c, "q", "KmsMasterKeyId", "alias/a")
+		must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: aws.String("canary-body")}))(t)
+		topic := createTopic(t, topics, "t")
+		arn = *must(topics.Subscribe(t.Context(), &sns.SubscribeInput{
+			TopicArn: &topic, Protocol: aws.String("https"), Endpoint: aws.String(address), ReturnSubscriptionArn: true,
+		}))(t).SubscriptionArn
+	})
+	run(func(endpoint string) {
+		c, k := client(endpoint), newKMS(t, endpoint, account)
+		if out := ask(t, k.Decrypt, &kms.DecryptInput{CiphertextBlob: []byte(blob)}); string(out.Plaintext) != "x" {
+			t.Errorf("%q", out.Plaintext)
+		}
+		ask(t, k.Verify, &kms.VerifyInput{KeyId: &rsa, Message: []byte("x"), Signature: []byte(signature), SigningAlgorithm: "ECDSA_SHA_384"})
+		url := endpoint + "/" + account + "/q"
+		got := must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, WaitTimeSeconds: 1}))(t)
+		if len(got.Messages) != 1 || *got.Messages[0].Body != "canary-body" {
+			t.Errorf("%+v", got.Messages)
+		}
+		if arn == "" {
+			t.Error("no subscription")
+		}
+	})
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("canary-")) {
+			t.Errorf("%s has a canary", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -64,7 +64,7 @@ func (qs *Queue) loadPolicy(e *Queues) {
 // policy, or any if they were to be encrypted under a key that does not exist.
 // Errors: AccessDenied, KMSNotFound.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
-	if qs.Shard.engine.options.Encryption == nil { // else it is encrypted before
+	if qs.Shard == nil || qs.Shard.engine.options.Encryption == nil { // else it is encrypted before
 		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
 			return err
 		}

@@ -103,6 +103,7 @@ const (
 	InvalidInput            // a member's value does not go with what there is
 	PolicyNotAttachable     // to what it should be attached to
 	PackedPolicyTooLarge    // a session's policies and tags
+	ExpiredIdentityToken    // an identity provider's token, whose time is over
 	InvalidIdentityToken    // an identity provider's token
 	IDPRejectedClaim        // and what it says
 	IDPCommunicationError   // the identity provider does not answer

@@ -212,11 +212,19 @@ func (a *Account) SetDefault(arn, name string, number int, now time.Time) error 
 	})
 }
 
+// FindProvider is an OpenID Connect provider by its ARN.
+func (a *Account) FindProvider(arn string) (*Entity, error) {
+	if e := a.ByARN(arn); e != nil && e.Kind == Provider {
+		return e, nil
+	}
+	return nil, ErrNoProvider.With(arn)
+}
+
 // EditProvider changes what an OpenID Connect provider has.
 func (a *Account) EditProvider(arn string, f func(p *ProviderPart) error) error {
-	e := a.ByARN(arn)
-	if e == nil || e.Kind != Provider {
-		return ErrNoProvider.With(arn)
+	e, err := a.FindProvider(arn)
+	if err != nil {
+		return err
 	}
 	return a.edit(Provider, e.Name, func(e *Entity) error { return f(e.Provider) })
 }

@@ -244,10 +244,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	counting.watch(engine, pool, sockets)
 	runEvents(deps, engine, limits, pool, ofFunctions.add)
-	senders, err := senders(deps, engine)
+	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
 	}
+	senders := senders(deps, engine, trust)
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
@@ -279,7 +280,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(functions.Operations()...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
-			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock}).Operations()...),
+			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
 			wire.KMS(kms.New(kmsKeys).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
@@ -295,13 +296,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Operator: asOperator(verifier, deps, trail),
 		Admin: map[string]http.Handler{
-			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
-			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
-			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
-			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
-			"GET " + adminPrefix + "faults":     admin.ListFaults(engine),
-			"POST " + adminPrefix + "faults":    admin.Faults(engine),
-			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
+			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
+			"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+			"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+			"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
+			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
+
+			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
+			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
@@ -317,19 +320,25 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}, nil
 }
 
-func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender, error) {
-	var trust *tls.Config // nil: the system's roots
-	if file := deps.Config.EndpointCA; file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
-		}
-		roots, err := httpsender.Roots(pem)
-		if err != nil {
-			return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
-		}
-		trust = &tls.Config{RootCAs: roots}
+// endpointTrust is whom the server believes to be the host that it has asked for; nil: as
+// the system does.
+func endpointTrust(cfg config.Config) (*tls.Config, error) {
+	file := cfg.EndpointCA
+	if file == "" {
+		return nil, nil //nolint:nilnil // as package tls has it
 	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
+	}
+	roots, err := httpsender.Roots(pem)
+	if err != nil {
+		return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
+	}
+	return &tls.Config{RootCAs: roots}, nil
+}
+
+func senders(deps Deps, engine *shard.Engine, trust *tls.Config) map[topic.Protocol]deliver.Sender {
 	web := httpsender.New(httpsender.Options{
 		AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Retry429: deps.Config.Retry429,
 		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
@@ -341,7 +350,7 @@ func senders(deps Deps, engine *shard.Engine) (map[topic.Protocol]deliver.Sender
 	})
 	return map[topic.Protocol]deliver.Sender{
 		topic.SQS: sqssender.New(engine), topic.Lambda: lambdasender.New(engine), topic.HTTP: web, topic.HTTPS: web,
-	}, nil
+	}
 }
 
 // exit ends the process after the store has failed: what is in memory may be

@@ -65,7 +65,7 @@ var elsewhere = []fault.Kind{
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
 	fault.InvalidRuntime, fault.InvalidZipFile, fault.FunctionNotReady,
 	fault.NoSuchEntity, fault.EntityAlreadyExists, fault.DeleteConflict, fault.MalformedPolicyDocument, fault.InvalidInput,
-	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
+	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.ExpiredIdentityToken, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
 	fault.IDPCommunicationError,
 	fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
 	fault.IncorrectKey, fault.InvalidCiphertext, fault.InvalidGrantToken, fault.InvalidAliasName, fault.InvalidARN, fault.InvalidMarker,

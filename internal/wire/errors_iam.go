@@ -30,6 +30,7 @@ func identityErrors(own map[fault.Kind]errorShape) map[fault.Kind]errorShape {
 		fault.PolicyNotAttachable:     iamError("PolicyNotAttachable", http.StatusBadRequest, "The policy cannot be attached."),
 		fault.PackedPolicyTooLarge:    iamError("PackedPolicyTooLarge", http.StatusBadRequest, "The session policies and tags are too large."),
 		fault.ExpiredToken:            iamError("ExpiredToken", http.StatusForbidden, "The security token included in the request is expired"),
+		fault.ExpiredIdentityToken:    iamError("ExpiredTokenException", http.StatusBadRequest, "The web identity token has expired."),
 		fault.InvalidIdentityToken:    iamError("InvalidIdentityToken", http.StatusBadRequest, "The identity token is not valid."),
 		fault.IDPRejectedClaim:        iamError("IDPRejectedClaim", http.StatusForbidden, "The identity provider has rejected the claim."),
 		fault.IDPCommunicationError:   iamError("IDPCommunicationError", http.StatusBadRequest, "The identity provider does not answer."),

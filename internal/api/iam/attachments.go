@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/iam"
 )
 
@@ -57,11 +58,11 @@ func (s *Service) attachments() []api.Operation {
 // checkPolicyARN refuses what has not the form of a managed policy's ARN.
 func checkPolicyARN(arn string) error {
 	const least, most = 20, 2048
-	if err := checkLength("policyArn", arn, least, most); err != nil {
+	if err := check.Length("policyArn", arn, least, most); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(arn, "arn:") {
-		return invalid("ARN %s is not valid.", arn)
+		return check.Invalid("ARN %s is not valid.", arn)
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func (s *Service) listAttached(call *api.Call, kind iam.Kind, name string, in Li
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := page("attached", all, func(p *AttachedPolicy) string { return p.PolicyArn }, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("attached", all, func(p *AttachedPolicy) string { return p.PolicyArn }, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -61,7 +62,7 @@ func (s *Service) getGroup(_ context.Context, call *api.Call, in *GroupListInput
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := page("members", members, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("members", members, nameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (s *Service) deleteGroup(_ context.Context, call *api.Call, in *GroupInput)
 }
 
 func groupsOutput(all []*iam.Entity, marker *string, most *int) (*GroupsOutput, error) {
-	cut, truncated, next, err := page("groups", all, nameOf, marker, most)
+	cut, truncated, next, err := check.Page("groups", all, nameOf, marker, most)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/iam"
 )
 
@@ -84,7 +85,7 @@ func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker 
 	for _, p := range e.Inline {
 		names = append(names, p.Name)
 	}
-	cut, truncated, next, err := page("policies", names, func(name *string) string { return *name }, marker, most)
+	cut, truncated, next, err := check.Page("policies", names, func(name *string) string { return *name }, marker, most)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -37,7 +38,7 @@ func readVersion(name string) (int, error) {
 	digits, ok := strings.CutPrefix(name, "v")
 	number, err := strconv.Atoi(digits)
 	if !ok || err != nil || number < 1 || digits[0] == '0' {
-		return 0, constraint(name, "versionId", `Member must satisfy regular expression pattern: v[1-9][0-9]*(\.[A-Za-z0-9-]*)?`)
+		return 0, check.Constraint(name, "versionId", `Member must satisfy regular expression pattern: v[1-9][0-9]*(\.[A-Za-z0-9-]*)?`)
 	}
 	return number, nil
 }
@@ -68,7 +69,7 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLength("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	tags, err := readTags(in.Tags)
@@ -132,7 +133,7 @@ func (s *Service) deletePolicy(_ context.Context, call *api.Call, in *PolicyInpu
 func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPoliciesInput) (*ListPoliciesOutput, error) {
 	scope, usage := deref(in.Scope), deref(in.PolicyUsageFilter)
 	if scope != "" && !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
-		return nil, constraint(scope, "scope", "Member must satisfy enum value set: [All, AWS, Local]")
+		return nil, check.Constraint(scope, "scope", "Member must satisfy enum value set: [All, AWS, Local]")
 	}
 	if err := checkUsage(usage); err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPolici
 		return nil, err
 	}
 	slices.SortFunc(all, func(x, y Policy) int { return strings.Compare(x.Arn, y.Arn) })
-	cut, truncated, next, err := page("policies", all, func(p *Policy) string { return p.Arn }, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("policies", all, func(p *Policy) string { return p.Arn }, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ const usageBoundary, usagePermissions = "PermissionsBoundary", "PermissionsPolic
 
 func checkUsage(usage string) error {
 	if usage != "" && usage != usageBoundary && usage != usagePermissions {
-		return constraint(usage, "policyUsageFilter", "Member must satisfy enum value set: [PermissionsBoundary, PermissionsPolicy]")
+		return check.Constraint(usage, "policyUsageFilter", "Member must satisfy enum value set: [PermissionsBoundary, PermissionsPolicy]")
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *Poli
 		return nil, err
 	}
 	const widest = 1 << 30
-	cut, truncated, next, err := page("versions", all, func(v *PolicyVersion) string {
+	cut, truncated, next, err := check.Page("versions", all, func(v *PolicyVersion) string {
 		number, _ := strconv.Atoi(v.VersionId[1:])
 		return itoa(widest - number)
 	}, in.Marker, in.MaxItems)
@@ -291,7 +292,7 @@ func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *L
 	}
 	byARN := func(e **iam.Entity) string { return (*e).ARN() }
 	slices.SortFunc(all, func(x, y *iam.Entity) int { return strings.Compare(byARN(&x), byARN(&y)) })
-	cut, truncated, next, err := page("entities", all, byARN, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("entities", all, byARN, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}

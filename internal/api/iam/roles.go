@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -57,12 +58,12 @@ func (s *Service) listedRole(e *iam.Entity) Role {
 // checkDocument refuses what no policy document can be.
 func checkDocument(member string, form iam.Form, document string) error {
 	const most = 131_072
-	if err := checkLength(member, document, 1, most); err != nil {
+	if err := check.Length(member, document, 1, most); err != nil {
 		return err
 	}
 	for _, c := range document {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c > 0xff {
-			return invalid("The specified value for %s is invalid. It must contain only printable ASCII characters.", member)
+			return check.Invalid("The specified value for %s is invalid. It must contain only printable ASCII characters.", member)
 		}
 	}
 	if err := iam.CheckDocument(form, document); err != nil {
@@ -83,9 +84,9 @@ func checkSession(seconds *int) error {
 	switch {
 	case seconds == nil:
 	case *seconds < minSession:
-		return constraint(itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+itoa(minSession))
+		return check.Constraint(itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+itoa(minSession))
 	case *seconds > maxSession:
-		return constraint(itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+itoa(maxSession))
+		return check.Constraint(itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+itoa(maxSession))
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLength("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	if err := checkSession(in.MaxSessionDuration); err != nil {
@@ -138,7 +139,7 @@ func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*Ro
 }
 
 func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleInput) (*Empty, error) {
-	if err := checkLength("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	if err := checkSession(in.MaxSessionDuration); err != nil {
@@ -173,7 +174,7 @@ func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := page("roles", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("roles", all, nameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/simulate"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
@@ -42,7 +44,7 @@ func New(o Options) *Service { return &Service{engine: o.Engine} }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies())
+	return slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), s.providers(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations())
 }
 
 func deref(s *string) string {
@@ -52,34 +54,13 @@ func deref(s *string) string {
 	return *s
 }
 
-// invalid refuses a member that breaks its shape's constraint.
-func invalid(format string, args ...any) error {
-	return fault.Newf(fault.ValidationFailed, format, args...)
-}
-
-// constraint refuses a value as the shapes' validation does.
-func constraint(value, member, rule string) error {
-	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", value, member, rule)
-}
-
-// checkLength refuses a text that is too short or too long, in characters.
-func checkLength(member, value string, least, most int) error {
-	switch n := len([]rune(value)); {
-	case n < least:
-		return constraint(value, member, "Member must have length greater than or equal to "+itoa(least))
-	case n > most:
-		return constraint(value, member, "Member must have length less than or equal to "+itoa(most))
-	}
-	return nil
-}
-
 // checkName refuses what cannot be the name of anything.
 func checkName(member, name string, most int) error {
-	if err := checkLength(member, name, 1, most); err != nil {
+	if err := check.Length(member, name, 1, most); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(name, func(c rune) bool { return !isWord(c) && !strings.ContainsRune("+=,.@-", c) }) {
-		return invalid("The specified value for %s is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-", member)
+		return check.Invalid("The specified value for %s is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-", member)
 	}
 	return nil
 }
@@ -96,11 +77,11 @@ func readPath(member string, path *string) (string, error) {
 		return "/", nil
 	}
 	p := *path
-	if err := checkLength(member, p, 1, maxPath); err != nil {
+	if err := check.Length(member, p, 1, maxPath); err != nil {
 		return "", err
 	}
 	if p != "/" && (len(p) < 3 || p[0] != '/' || p[len(p)-1] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c < '!' || c > '~' })) {
-		return "", invalid("The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.", member)
+		return "", check.Invalid("The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.", member)
 	}
 	return p, nil
 }
@@ -114,7 +95,7 @@ const (
 func readTags(tags []Tag) ([]iam.Tag, error) {
 	all := make([]iam.Tag, 0, len(tags))
 	if len(tags) > iam.MaxTags {
-		return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", iam.MaxTags)
+		return nil, check.Invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", iam.MaxTags)
 	}
 	for i, t := range tags {
 		at := "tags." + itoa(i+1) + ".member."
@@ -123,7 +104,7 @@ func readTags(tags []Tag) ([]iam.Tag, error) {
 			if t.Key == nil {
 				lacks = "key"
 			}
-			return nil, invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at+lacks)
+			return nil, check.Invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at+lacks)
 		}
 		if err := checkTag(at, *t.Key, *t.Value); err != nil {
 			return nil, err
@@ -134,12 +115,12 @@ func readTags(tags []Tag) ([]iam.Tag, error) {
 }
 
 func checkTag(at, name, value string) error {
-	if err := cmp.Or(checkLength(at+"key", name, 1, maxTagKey), checkLength(at+"value", value, 0, maxTagValue)); err != nil {
+	if err := cmp.Or(check.Length(at+"key", name, 1, maxTagKey), check.Length(at+"value", value, 0, maxTagValue)); err != nil {
 		return err
 	}
 	for member, text := range map[string]string{"key": name, "value": value} {
 		if !isTagText(text) {
-			return constraint(text, at+member, `Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]+`)
+			return check.Constraint(text, at+member, `Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]+`)
 		}
 	}
 	if strings.HasPrefix(strings.ToLower(name), "aws:") {
@@ -159,36 +140,4 @@ func shownTags(tags []iam.Tag) []Tag {
 // encoded is a document as answers have it.
 func encoded(document string) string {
 	return strings.ReplaceAll(url.QueryEscape(document), "+", "%20")
-}
-
-const defaultPage, maxPage = 100, 1000
-
-// page cuts a list, which is in the order of its keys, into pages.
-func page[T any](list string, items []T, key func(item *T) string, marker *string, most *int) (cut []T, truncated bool, next string, err error) {
-	limit := defaultPage
-	if most != nil {
-		limit = *most
-		if limit < 1 || limit > maxPage {
-			rule := "Member must have value greater than or equal to 1"
-			if limit > maxPage {
-				rule = "Member must have value less than or equal to " + itoa(maxPage)
-			}
-			return nil, false, "", constraint(itoa(limit), "maxItems", rule)
-		}
-	}
-	after, ok := api.ReadToken(list, marker)
-	if !ok {
-		return nil, false, "", invalid("Invalid Marker.")
-	}
-	if after != "" {
-		items = slices.DeleteFunc(slices.Clone(items), func(item T) bool { return key(&item) <= after })
-	}
-	if items == nil {
-		items = []T{}
-	}
-	if len(items) > limit {
-		items = items[:limit:limit]
-		return items, true, api.NextToken(list, key(&items[limit-1])), nil
-	}
-	return items, false, "", nil
 }

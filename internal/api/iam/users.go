@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
@@ -113,7 +114,7 @@ func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if c := call.Caller; c.Kind == caller.User {
 		return c.Name, nil
 	}
-	return "", invalid("Must specify userName when calling with non-User credentials")
+	return "", check.Invalid("Must specify userName when calling with non-User credentials")
 }
 
 func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput) (*UserOutput, error) {
@@ -156,7 +157,7 @@ func (s *Service) deleteUser(_ context.Context, call *api.Call, in *UserInput) (
 // list gives the entities of a kind under a path.
 func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
 	if prefix != nil {
-		if err := checkLength("pathPrefix", *prefix, 1, maxPath); err != nil {
+		if err := check.Length("pathPrefix", *prefix, 1, maxPath); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := page("users", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("users", all, nameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (s *Service) listTags(call *api.Call, kind iam.Kind, name string, marker *s
 func tagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
 	tags := shownTags(e.Tags)
 	sortTags(tags)
-	cut, truncated, next, err := page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
+	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ func (s *Service) listAccessKeys(_ context.Context, call *api.Call, in *MaybeUse
 
 func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateAccessKeyInput) (*Empty, error) {
 	if *in.Status != active && *in.Status != inactive {
-		return nil, constraint(*in.Status, "status", "Member must satisfy enum value set: [Active, Inactive]")
+		return nil, check.Constraint(*in.Status, "status", "Member must satisfy enum value set: [Active, Inactive]")
 	}
 	name, err := s.userName(call, in.UserName)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
@@ -33,14 +34,14 @@ const (
 func checkText(member, value string, least, most int, also string) error {
 	switch n := len([]rune(value)); {
 	case n < least:
-		return constraint(value, member, "Member must have length greater than or equal to "+strconv.Itoa(least))
+		return check.Constraint(value, member, "Member must have length greater than or equal to "+strconv.Itoa(least))
 	case n > most:
-		return constraint(value, member, "Member must have length less than or equal to "+strconv.Itoa(most))
+		return check.Constraint(value, member, "Member must have length less than or equal to "+strconv.Itoa(most))
 	}
 	if strings.ContainsFunc(value, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("_+=,.@-"+also, c)
 	}) {
-		return constraint(value, member, `Member must satisfy regular expression pattern: [\w+=,.@`+also+`-]*`)
+		return check.Constraint(value, member, `Member must satisfy regular expression pattern: [\w+=,.@`+also+`-]*`)
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ func checkText(member, value string, least, most int, also string) error {
 func (s *Service) limit(session *identity.Session, policy *string, managed []PolicyARN, tags []Tag, transitive []string) (packed *int, err error) {
 	if policy != nil {
 		if n := len([]rune(*policy)); n < 1 || n > maxPolicy {
-			return nil, constraint(*policy, "policy", "Member must have length between 1 and "+strconv.Itoa(maxPolicy))
+			return nil, check.Constraint(*policy, "policy", "Member must have length between 1 and "+strconv.Itoa(maxPolicy))
 		}
 		if err := iam.CheckDocument(iam.Identity, *policy); err != nil {
 			return nil, err
@@ -85,7 +86,7 @@ func (s *Service) limit(session *identity.Session, policy *string, managed []Pol
 
 func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) error {
 	if len(managed) > maxPolicies {
-		return constraint("", "policyArns", "Member must have length less than or equal to "+strconv.Itoa(maxPolicies))
+		return check.Constraint("", "policyArns", "Member must have length less than or equal to "+strconv.Itoa(maxPolicies))
 	}
 	return s.engine.Read(session.Account, func(a *iam.Account) error {
 		for _, p := range managed {
@@ -100,7 +101,7 @@ func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) e
 
 func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	if len(tags) > maxTags {
-		return constraint("", "tags", "Member must have length less than or equal to "+strconv.Itoa(maxTags))
+		return check.Constraint("", "tags", "Member must have length less than or equal to "+strconv.Itoa(maxTags))
 	}
 	given := map[string]bool{}
 	for i, t := range tags {
@@ -108,11 +109,11 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 		at := "tags." + strconv.Itoa(i+1) + ".member."
 		switch {
 		case name == "" || len([]rune(name)) > 128:
-			return constraint(name, at+"key", "Member must have length between 1 and 128")
+			return check.Constraint(name, at+"key", "Member must have length between 1 and 128")
 		case len([]rune(value)) > 256:
-			return constraint(value, at+"value", "Member must have length less than or equal to 256")
+			return check.Constraint(value, at+"value", "Member must have length less than or equal to 256")
 		case given[strings.ToLower(name)]:
-			return invalid("Duplicate tag keys found. Please note that Tag keys are case insensitive.")
+			return check.Invalid("Duplicate tag keys found. Please note that Tag keys are case insensitive.")
 		}
 		given[strings.ToLower(name)] = true
 		for inherited := range session.Tags {
@@ -127,7 +128,7 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	}
 	for _, name := range transitive {
 		if !given[strings.ToLower(name)] {
-			return invalid("The specified transitive tag key must be included in the requested tags.")
+			return check.Invalid("The specified transitive tag key must be included in the requested tags.")
 		}
 		session.Transitive = append(session.Transitive, name)
 	}
@@ -146,9 +147,9 @@ func lasting(asked *int, role *iam.Entity, chained bool) (time.Duration, error) 
 	case err != nil:
 		return 0, err
 	case lasts > time.Duration(role.Role.MaxSession)*time.Second:
-		return 0, invalid("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
+		return 0, check.Invalid("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	case chained && lasts > chainedDuration*time.Second:
-		return 0, invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
+		return 0, check.Invalid("The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining.")
 	}
 	return lasts, nil
 }
@@ -171,7 +172,7 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 		}
 	}
 	if !strings.HasPrefix(*in.RoleArn, "arn:") {
-		return nil, invalid("%s is invalid", *in.RoleArn)
+		return nil, check.Invalid("%s is invalid", *in.RoleArn)
 	}
 	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {
 		return nil, err

@@ -2,14 +2,17 @@ package sts
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/identity"
 )
 
@@ -23,6 +26,8 @@ type Engine interface {
 	SessionOf(accessKey, token string) *identity.Session
 	Read(account string, look func(a *iam.Account) error) error
 	Used(id, service, region string)
+	// TrustOf is a role's trust policy, compiled.
+	TrustOf(role *iam.Entity) (*policy.Policy, error)
 }
 
 // Options are what a Service is made of. Every field is needed.
@@ -30,21 +35,28 @@ type Options struct {
 	Engine Engine
 	// Clock is what sessions begin by.
 	Clock clock.Clock
+	// Web asks identity providers for their keys, of whom clients choose the addresses.
+	Web *http.Client
 }
 
 // Service answers the operations of STS.
 type Service struct {
 	engine Engine
 	clock  clock.Clock
+
+	issuers issuers
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{engine: o.Engine, clock: o.Clock} }
+func New(o Options) *Service {
+	return &Service{engine: o.Engine, clock: o.Clock, issuers: issuers{client: o.Web}}
+}
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("AssumeRole", s.assumeRole),
+		api.Op("AssumeRoleWithWebIdentity", s.assumeRoleWithWebIdentity).Opened(),
 		api.Op("GetCallerIdentity", s.getCallerIdentity),
 		api.Op("GetSessionToken", s.getSessionToken),
 		api.Op("GetFederationToken", s.getFederationToken),
@@ -59,14 +71,6 @@ func deref(s *string) string {
 	return *s
 }
 
-func invalid(format string, args ...any) error {
-	return fault.Newf(fault.ValidationFailed, format, args...)
-}
-
-func constraint(value, member, rule string) error {
-	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", value, member, rule)
-}
-
 func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCallerIdentityInput) (*GetCallerIdentityOutput, error) {
 	c := call.Caller
 	return &GetCallerIdentityOutput{UserId: c.ID, Account: c.Account, Arn: c.ARN}, nil
@@ -75,11 +79,11 @@ func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCal
 func (s *Service) getAccessKeyInfo(_ context.Context, _ *api.Call, in *GetAccessKeyInfoInput) (*GetAccessKeyInfoOutput, error) {
 	const least, most = 16, 128
 	if n := len(*in.AccessKeyId); n < least || n > most {
-		return nil, constraint(*in.AccessKeyId, "accessKeyId", "Member must have length between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
+		return nil, check.Constraint(*in.AccessKeyId, "accessKeyId", "Member must have length between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
 	}
 	account, ok := iam.AccountOf(*in.AccessKeyId)
 	if !ok {
-		return nil, invalid("Invalid AccessKeyId: %s", *in.AccessKeyId)
+		return nil, check.Invalid("Invalid AccessKeyId: %s", *in.AccessKeyId)
 	}
 	return &GetAccessKeyInfoOutput{account}, nil
 }
@@ -92,9 +96,9 @@ func duration(asked *int, standard, least, most int) (time.Duration, error) {
 	}
 	switch {
 	case seconds < least:
-		return 0, constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value greater than or equal to "+strconv.Itoa(least))
+		return 0, check.Constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value greater than or equal to "+strconv.Itoa(least))
 	case seconds > most:
-		return 0, constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value less than or equal to "+strconv.Itoa(most))
+		return 0, check.Constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value less than or equal to "+strconv.Itoa(most))
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

@@ -1,0 +1,383 @@
+// Package simulate answers the policy simulator's operations of IAM.
+package simulate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+// ContextEntry is a condition key of a simulated request, with its values.
+type ContextEntry struct {
+	ContextKeyName   *string
+	ContextKeyValues []string
+	ContextKeyType   *string
+}
+
+// SimulateCustomPolicyInput is the request of SimulateCustomPolicy.
+type SimulateCustomPolicyInput struct {
+	PolicyInputList                    []string `wire:"required"`
+	PermissionsBoundaryPolicyInputList []string
+	ActionNames                        []string `wire:"required"`
+	ResourceArns                       []string
+	ResourcePolicy                     *string
+	ResourceOwner                      *string
+	CallerArn                          *string
+	ContextEntries                     []ContextEntry
+	ResourceHandlingOption             *string
+	MaxItems                           *int
+	Marker                             *string
+}
+
+// SimulatePrincipalPolicyInput is the request of SimulatePrincipalPolicy.
+type SimulatePrincipalPolicyInput struct {
+	PolicySourceArn                    *string `wire:"required"`
+	PolicyInputList                    []string
+	PermissionsBoundaryPolicyInputList []string
+	ActionNames                        []string `wire:"required"`
+	ResourceArns                       []string
+	ResourcePolicy                     *string
+	ResourceOwner                      *string
+	CallerArn                          *string
+	ContextEntries                     []ContextEntry
+	ResourceHandlingOption             *string
+	MaxItems                           *int
+	Marker                             *string
+}
+
+// SimulationOutput is the answer of both.
+type SimulationOutput struct {
+	EvaluationResults []EvaluationResult
+	IsTruncated       bool
+	Marker            string
+}
+
+// EvaluationResult is what policies say of an action on a resource.
+type EvaluationResult struct {
+	EvalActionName, EvalResourceName, EvalDecision string
+	MatchedStatements                              []MatchedStatement
+	MissingContextValues                           []string
+	PermissionsBoundaryDecisionDetail              *BoundaryDecision
+	EvalDecisionDetails                            map[string]string
+}
+
+// BoundaryDecision is what the permissions boundary says.
+type BoundaryDecision struct{ AllowedByPermissionsBoundary bool }
+
+// MatchedStatement is a statement that applies.
+type MatchedStatement struct {
+	SourcePolicyId, SourcePolicyType string
+	StartPosition, EndPosition       *Position
+}
+
+// Position is a place in a document, from 1.
+type Position struct{ Line, Column int }
+
+// ContextKeysInput is the request of GetContextKeysForCustomPolicy.
+type ContextKeysInput struct {
+	PolicyInputList []string `wire:"required"`
+}
+
+// PrincipalContextKeysInput is the request of GetContextKeysForPrincipalPolicy.
+type PrincipalContextKeysInput struct {
+	PolicySourceArn *string `wire:"required"`
+	PolicyInputList []string
+}
+
+// ContextKeysOutput is the answer of both.
+type ContextKeysOutput struct{ ContextKeyNames []string }
+
+// Engine is what the handlers need of the owner of identities.
+type Engine interface {
+	Read(account string, look func(a *iam.Account) error) error
+}
+
+// Service answers the operations.
+type Service struct{ engine Engine }
+
+// New makes a Service.
+func New(engine Engine) *Service { return &Service{engine} }
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Operations declares the operations.
+func (s *Service) Operations() []api.Operation {
+	return []api.Operation{
+		api.Op("SimulateCustomPolicy", s.simulateCustomPolicy),
+		api.Op("SimulatePrincipalPolicy", s.simulatePrincipalPolicy),
+		api.Op("GetContextKeysForCustomPolicy", s.getContextKeysForCustomPolicy),
+		api.Op("GetContextKeysForPrincipalPolicy", s.getContextKeysForPrincipalPolicy),
+	}
+}
+
+// simulated is a policy of a simulation.
+type simulated struct {
+	id, kind string
+	document string
+	policy   *policy.Policy
+}
+
+// simulation is what a simulated request is decided by.
+type simulation struct {
+	identity, boundary, resource []simulated
+	who                          caller.Caller
+	owner                        string
+	context                      entries
+}
+
+// entries are the condition keys of a simulated request, in lower case.
+type entries map[string][]string
+
+// Values implements policy.Context.
+func (e entries) Values(key string) []string { return e[key] }
+
+func readSimulated(id, kind, document string, parse func(string) (*policy.Policy, error)) (simulated, error) {
+	p, err := parse(document)
+	if err != nil {
+		return simulated{}, fault.New(fault.InvalidInput, "Invalid Input "+id+": Syntax errors in policy.")
+	}
+	return simulated{id, kind, document, p}, nil
+}
+
+const (
+	ofIdentity = "IAM Policy"
+	ofBoundary = "PermissionsBoundary"
+	ofResource = "Resource Policy"
+)
+
+// add reads the documents of a request.
+func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
+	for i, document := range in.PolicyInputList {
+		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), ofIdentity, document, policy.ParseIdentity)
+		if err != nil {
+			return err
+		}
+		sim.identity = append(sim.identity, p)
+	}
+	if len(in.PermissionsBoundaryPolicyInputList) > 0 {
+		sim.boundary = nil // in the place of the principal's own
+	}
+	for i, document := range in.PermissionsBoundaryPolicyInputList {
+		p, err := readSimulated("PermissionsBoundaryPolicyInputList."+strconv.Itoa(i+1), ofBoundary, document, policy.ParseIdentity)
+		if err != nil {
+			return err
+		}
+		sim.boundary = append(sim.boundary, p)
+	}
+	if in.ResourcePolicy != nil {
+		if in.CallerArn == nil && sim.who.ARN == "" {
+			return fault.New(fault.InvalidInput, "CallerArn is required when ResourcePolicy is given.")
+		}
+		p, err := readSimulated("ResourcePolicy", ofResource, *in.ResourcePolicy, policy.ParseLoose)
+		if err != nil {
+			return err
+		}
+		sim.resource = append(sim.resource, p)
+	}
+	for _, e := range in.ContextEntries {
+		sim.context[strings.ToLower(deref(e.ContextKeyName))] = e.ContextKeyValues
+	}
+	return nil
+}
+
+// callerOfARN is who an ARN names, as far as the ARN tells.
+func callerOfARN(call *api.Call, arn string) caller.Caller {
+	account, kind, name, ok := iam.ParseARN(arn)
+	switch {
+	case ok && kind == iam.Role:
+		return caller.Caller{Kind: caller.Session, Account: account, ARN: identity.RoleSessionARN(account, name, "simulation"), Role: arn}
+	case ok:
+		return caller.Caller{Kind: caller.User, Account: account, ARN: arn, Name: name}
+	case strings.HasSuffix(arn, ":root"):
+		return caller.Caller{Kind: caller.Root, Account: call.Account, ARN: arn, ID: call.Account}
+	default:
+		return caller.Caller{Kind: caller.User, Account: call.Account, ARN: arn}
+	}
+}
+
+func (s *Service) simulateCustomPolicy(_ context.Context, call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
+	sim := &simulation{context: entries{}, who: caller.Caller{Kind: caller.User, Account: call.Account}}
+	return sim.run(call, in)
+}
+
+func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in *SimulatePrincipalPolicyInput) (*SimulationOutput, error) {
+	sim := &simulation{context: entries{}, who: callerOfARN(call, *in.PolicySourceArn)}
+	sources, boundary, err := s.sourcesOf(call, *in.PolicySourceArn)
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range sources {
+		p, err := readSimulated(from.Name, ofIdentity, from.Document, policy.ParseIdentity)
+		if err != nil {
+			return nil, err
+		}
+		sim.identity = append(sim.identity, p)
+	}
+	if boundary != "" {
+		p, err := readSimulated("PermissionsBoundary", ofBoundary, boundary, policy.ParseIdentity)
+		if err != nil {
+			return nil, err
+		}
+		sim.boundary = append(sim.boundary, p)
+	}
+	custom := SimulateCustomPolicyInput{
+		in.PolicyInputList, in.PermissionsBoundaryPolicyInputList, in.ActionNames, in.ResourceArns, in.ResourcePolicy, in.ResourceOwner, in.CallerArn,
+		in.ContextEntries, in.ResourceHandlingOption, in.MaxItems, in.Marker,
+	}
+	return sim.run(call, &custom)
+}
+
+// sourcesOf are the policies of a user, group or role by its ARN, and its boundary's
+// document.
+func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.Source, boundary string, err error) {
+	err = s.engine.Read(call.Account, func(a *iam.Account) error {
+		e := a.ByARN(arn)
+		if e == nil || e.Kind != iam.User && e.Kind != iam.Group && e.Kind != iam.Role {
+			_, kind, name, ok := iam.ParseARN(arn)
+			if !ok {
+				return fault.New(fault.InvalidInput, "Invalid Entity Arn: "+arn+" does not clearly define entity type and name.")
+			}
+			if _, err := a.Find(kind, name); err != nil {
+				return err
+			}
+			return fault.New(fault.NoSuchEntity, "The entity "+arn+" cannot be found.")
+		}
+		sources = identity.Sources(a, e)
+		if e.Boundary != "" {
+			if p, err := a.Managed(e.Boundary); err == nil {
+				boundary = p.DefaultVersion().Document
+			}
+		}
+		return nil
+	})
+	return sources, boundary, err
+}
+
+func (sim *simulation) run(call *api.Call, in *SimulateCustomPolicyInput) (*SimulationOutput, error) {
+	if in.CallerArn != nil {
+		sim.who = callerOfARN(call, *in.CallerArn)
+	}
+	if err := sim.add(in); err != nil {
+		return nil, err
+	}
+	if in.ResourceOwner != nil {
+		sim.owner = strings.TrimSuffix(strings.TrimPrefix(*in.ResourceOwner, "arn:aws:iam::"), ":root")
+	}
+	resources := in.ResourceArns
+	if len(resources) == 0 {
+		resources = []string{"*"}
+	}
+	var all []EvaluationResult
+	for _, action := range in.ActionNames {
+		if service, name, ok := strings.Cut(action, ":"); !ok || service == "" || name == "" {
+			return nil, fault.New(fault.InvalidInput, "Invalid Action Name: "+action)
+		}
+		for _, resource := range resources {
+			all = append(all, sim.evaluate(action, resource))
+		}
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	const widest = 1 << 30 // so that places are in the order of their texts
+	cut, truncated, next, err := check.Page("evaluations", order, func(i *int) string { return strconv.Itoa(widest + *i) }, in.Marker, in.MaxItems)
+	if err != nil {
+		return nil, err
+	}
+	out := &SimulationOutput{EvaluationResults: make([]EvaluationResult, 0, len(cut)), IsTruncated: truncated, Marker: next}
+	for _, i := range cut {
+		out.EvaluationResults = append(out.EvaluationResults, all[i])
+	}
+	return out, nil
+}
+
+func policiesOf(all []simulated) (policies []*policy.Policy) {
+	for _, p := range all {
+		policies = append(policies, p.policy)
+	}
+	return policies
+}
+
+func (sim *simulation) evaluate(action, resource string) EvaluationResult {
+	request := &policy.Request{Caller: &sim.who, Action: action, Resource: resource, Owner: sim.owner, Context: sim.context}
+	decided := policy.Policies{Identity: policiesOf(sim.identity)}
+	if len(sim.resource) > 0 {
+		decided.Resource = sim.resource[0].policy
+	}
+	out := EvaluationResult{EvalActionName: action, EvalResourceName: resource, MatchedStatements: []MatchedStatement{}, MissingContextValues: []string{}}
+	if len(sim.boundary) > 0 {
+		decided.Boundary = sim.boundary[0].policy
+		out.PermissionsBoundaryDecisionDetail = &BoundaryDecision{decided.Boundary.Evaluate(request) == policy.Allow}
+	}
+	result := policy.Decide(request, &decided)
+	out.EvalDecision = result.Decision.String()
+	for _, p := range slices.Concat(sim.identity, sim.boundary, sim.resource) {
+		for _, name := range p.policy.ContextKeys() {
+			if _, given := sim.context[strings.ToLower(name)]; !given && !slices.Contains(out.MissingContextValues, name) {
+				out.MissingContextValues = append(out.MissingContextValues, name)
+			}
+		}
+		p.policy.Matches(request, func(st *policy.Statement) {
+			if st.Deny == (result.Decision == policy.ExplicitDeny) && result.Decision != policy.ImplicitDeny {
+				out.MatchedStatements = append(out.MatchedStatements, MatchedStatement{p.id, p.kind, position(p.document, st.Start), position(p.document, st.End)})
+			}
+		})
+	}
+	return out
+}
+
+// position is the line and the column of a place in a document.
+func position(document string, at int) *Position {
+	before := document[:min(at, len(document))]
+	return &Position{strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')}
+}
+
+func contextKeys(documents []string) (*ContextKeysOutput, error) {
+	out := &ContextKeysOutput{ContextKeyNames: []string{}}
+	for i, document := range documents {
+		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), "", document, policy.ParseIdentity)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range p.policy.ContextKeys() {
+			if !slices.Contains(out.ContextKeyNames, name) {
+				out.ContextKeyNames = append(out.ContextKeyNames, name)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *Service) getContextKeysForCustomPolicy(_ context.Context, _ *api.Call, in *ContextKeysInput) (*ContextKeysOutput, error) {
+	return contextKeys(in.PolicyInputList)
+}
+
+func (s *Service) getContextKeysForPrincipalPolicy(_ context.Context, call *api.Call, in *PrincipalContextKeysInput) (*ContextKeysOutput, error) {
+	sources, boundary, err := s.sourcesOf(call, *in.PolicySourceArn)
+	if err != nil {
+		return nil, err
+	}
+	documents := in.PolicyInputList
+	for _, from := range sources {
+		documents = append(documents, from.Document)
+	}
+	if boundary != "" {
+		documents = append(documents, boundary)
+	}
+	return contextKeys(documents)
+}

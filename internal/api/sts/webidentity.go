@@ -1,0 +1,232 @@
+package sts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/shard/identity"
+)
+
+const (
+	minToken, maxToken = 4, 20_000 // characters of a web identity token
+	// tolerance is by how much an identity provider's clock may differ.
+	tolerance = 5 * time.Minute
+	// fetchTime bounds what a provider takes to give its keys.
+	fetchTime = 10 * time.Second
+	// maxIssuers is how many providers' keys are kept.
+	maxIssuers = 256
+)
+
+// issuers keeps what identity providers have said of themselves.
+type issuers struct {
+	client *http.Client
+	mu     sync.Mutex
+	known  map[string]*oidc.Provider
+}
+
+// get asks an identity provider for its configuration, once. Its keys are fetched, and
+// fetched again for a key that is not known yet, by package oidc.
+func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error) {
+	p.mu.Lock()
+	provider := p.known[issuer]
+	p.mu.Unlock()
+	if provider != nil {
+		return provider, nil
+	}
+	// The provider keeps the context for the keys that it fetches later.
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), issuer)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= maxIssuers {
+		p.known = map[string]*oidc.Provider{}
+	}
+	p.known[issuer] = provider
+	return provider, nil
+}
+
+// claims are what a token says, as far as it counts.
+type claims struct {
+	Issuer   string   `json:"iss"`
+	Subject  string   `json:"sub"`
+	Audience audience `json:"aud"`
+	Party    string   `json:"azp"`
+	Issued   *float64 `json:"iat"`
+	Expires  *float64 `json:"exp"`
+	AMR      []string `json:"amr"`
+}
+
+// audience is a text or a list of them.
+type audience []string
+
+// UnmarshalJSON reads both.
+func (a *audience) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*a = audience{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(a))
+}
+
+func badToken(why string) error { return fault.New(fault.InvalidIdentityToken, why) }
+
+var (
+	errWebIdentity = fault.New(fault.AccessDenied, "Not authorized to perform sts:AssumeRoleWithWebIdentity")
+	errUnreachable = fault.New(fault.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
+)
+
+// peek reads a token's claims, which nobody has verified.
+func peek(token string) (c claims, err error) {
+	payload, ok := payloadOf(token)
+	if !ok || json.Unmarshal(payload, &c) != nil {
+		return c, badToken("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
+	}
+	for name, missing := range map[string]bool{"iss": c.Issuer == "", "sub": c.Subject == "", "aud": len(c.Audience) == 0, "iat": c.Issued == nil, "exp": c.Expires == nil} {
+		if missing {
+			return c, badToken("Missing a required claim: " + name)
+		}
+	}
+	return c, nil
+}
+
+// assumeRoleWithWebIdentity answers AssumeRoleWithWebIdentity: the token is verified with
+// the keys of its issuer, whom the role's account has to know, and the role's trust policy
+// decides by the issuer's name and the token's claims.
+func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call, in *AssumeRoleWithWebIdentityInput) (*AssumeRoleWithWebIdentityOutput, error) {
+	if err := checkText("roleSessionName", *in.RoleSessionName, 2, 64, ""); err != nil {
+		return nil, err
+	}
+	if n := len(*in.WebIdentityToken); n < minToken || n > maxToken {
+		return nil, check.Invalid("1 validation error detected: Value at 'webIdentityToken' failed to satisfy constraint: Member must have length less than or equal to 20000")
+	}
+	role := s.engine.RoleOf(*in.RoleArn)
+	if role == nil {
+		return nil, errWebIdentity
+	}
+	said, err := peek(*in.WebIdentityToken)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimPrefix(said.Issuer, "https://")
+	var provider *iam.Entity
+	_ = s.engine.Read(role.Account, func(a *iam.Account) error {
+		provider, _ = a.Find(iam.Provider, name)
+		return nil
+	})
+	if provider == nil || !strings.HasPrefix(said.Issuer, "https://") {
+		return nil, badToken("No OpenIDConnect provider found in your account for " + said.Issuer)
+	}
+	if err := s.verify(ctx, *in.WebIdentityToken, &said); err != nil {
+		return nil, err
+	}
+	client := said.Audience[0]
+	if len(said.Audience) > 1 && said.Party != "" {
+		client = said.Party
+	}
+	if !slices.Contains(provider.Provider.ClientIDs, client) {
+		return nil, badToken("Incorrect token audience")
+	}
+	if err := s.admits(call, role, provider, name, client, &said, *in.RoleSessionName); err != nil {
+		return nil, err
+	}
+	lasts, err := lasting(in.DurationSeconds, role, false)
+	if err != nil {
+		return nil, err
+	}
+	session := &identity.Session{Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN()}
+	packed, err := s.limit(session, in.Policy, in.PolicyArns, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := s.issue(session, lasts)
+	if err != nil {
+		return nil, err
+	}
+	s.engine.Used(role.ID, "", call.Region)
+	return &AssumeRoleWithWebIdentityOutput{credentials, said.Subject, assumed(role, session), packed, provider.ARN(), client}, nil
+}
+
+// verify checks a token's signature and times.
+func (s *Service) verify(ctx context.Context, token string, said *claims) error {
+	now := s.clock.Now()
+	at := func(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
+	if !now.Before(at(*said.Expires).Add(tolerance)) {
+		return fault.New(fault.ExpiredIdentityToken, "Token expired: current date/time "+now.UTC().Format("Mon Jan 02 15:04:05 UTC 2006")+" must be before the expiration date/time "+at(*said.Expires).UTC().Format("Mon Jan 02 15:04:05 UTC 2006"))
+	}
+	if now.Add(tolerance).Before(at(*said.Issued)) {
+		return badToken("The ID Token provided was issued in the future")
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	provider, err := s.issuers.get(ctx, said.Issuer)
+	if err != nil {
+		return errUnreachable
+	}
+	_, err = provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true}).Verify(ctx, token)
+	var unreachable net.Error
+	var refused *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &unreachable), errors.As(err, &refused):
+		return errUnreachable
+	}
+	return badToken("Couldn't verify the ID Token's signature")
+}
+
+// webContext are the condition keys of a web identity: those of the claims begin with the
+// provider's name.
+type webContext map[string][]string
+
+// Values implements policy.Context.
+func (c webContext) Values(key string) []string { return c[key] }
+
+// admits asks the role's trust policy.
+func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, client string, said *claims, session string) error {
+	trust, err := s.engine.TrustOf(role)
+	if err != nil {
+		return errWebIdentity
+	}
+	who := &caller.Caller{Kind: caller.Anonymous, Provider: provider.ARN()}
+	keys := webContext{
+		"aws:federatedprovider": {provider.ARN()}, "sts:rolesessionname": {session}, "aws:requestedregion": {call.Region},
+		"aws:currenttime": {call.Time.UTC().Format("2006-01-02T15:04:05Z")},
+	}
+	prefix := strings.ToLower(name)
+	keys[prefix+":aud"], keys[prefix+":sub"] = []string{client}, []string{said.Subject}
+	if len(said.Audience) > 1 {
+		keys[prefix+":oaud"] = said.Audience
+	}
+	if said.Party != "" {
+		keys[prefix+":azp"] = []string{said.Party}
+	}
+	if len(said.AMR) > 0 {
+		keys[prefix+":amr"] = said.AMR
+	}
+	result := policy.Decide(&policy.Request{
+		Caller: who, Action: "sts:AssumeRoleWithWebIdentity", Resource: role.ARN(), Owner: role.Account, Context: keys,
+	}, &policy.Policies{Resource: trust, Rule: policy.ResourceSide})
+	if !result.Allowed() {
+		return errWebIdentity
+	}
+	return nil
+}

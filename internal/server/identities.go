@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/publicnet"
+)
+
+// identityWeb asks identity providers, whose addresses clients choose, for their keys: it
+// goes where endpoints of topics may be, and no further.
+func identityWeb(deps Deps, trust *tls.Config) *http.Client {
+	const (
+		most     = 10 * time.Second
+		redirect = 3
+	)
+	dialer := &net.Dialer{Timeout: most, Control: publicnet.Guard{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts()}.Control}
+	dial := dialer.DialContext
+	if deps.World.Dial != nil {
+		dial = deps.World.Dial
+	}
+	transport := &http.Transport{
+		DialContext: dial, TLSClientConfig: trust.Clone(), MaxIdleConns: 4, IdleConnTimeout: most, ResponseHeaderTimeout: most,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	deps.OnStop("identity providers' connections", func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	return &http.Client{Transport: bounded{transport}, Timeout: most, CheckRedirect: func(_ *http.Request, before []*http.Request) error {
+		if len(before) > redirect {
+			return errors.New("too many redirects")
+		}
+		return nil
+	}}
+}
+
+// bounded cuts off answers that are longer than an identity provider's can be.
+type bounded struct{ next http.RoundTripper }
+
+const maxAnswer = 1 << 20 // bytes
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}

@@ -137,8 +137,8 @@ func Open(o Options) (*Engine, error) {
 	}
 	if o.Sealing != nil {
 		for id := range k.All {
-			ofBacklogs.Parts.Shards[id].Topics.SealWith(o.Sealing.Sealer("endpoints"))
-			ofFunctions.Parts.Shards[id].Functions.SealWith(o.Sealing.Sealer("environments"))
+			ofBacklogs.Shards[id].Topics.SealWith(o.Sealing.Sealer("endpoints"))
+			ofFunctions.Shards[id].Functions.SealWith(o.Sealing.Sealer("environments"))
 		}
 	}
 	topics.NewDeletedTopicGC(ofTopics)

@@ -56,7 +56,6 @@ func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (
 		return nil, err
 	}
 	stream.Begin() // no commit is of no epoch; the module's Load begins the next
-	stream.Begin() // the kernel's epoch comes behind
 	var b mutation.Batch
 	b.Set(sealingKey, text)
 	stream.Append(true, now.UnixMilli(), &b).Wait()

@@ -205,8 +205,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	limits := functionLimits(deps.Config)
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
-		Sealing:   sealing,
-		Kernel:    k, Cooldowns: deps.Config.SQSCooldowns,
+		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
+		Kernel: k, Cooldowns: deps.Config.SQSCooldowns,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
@@ -265,7 +265,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool); err != nil {
+	if err := startPollers(deps, engine, pool, polling(deps, identities, engine)); err != nil {
 		return Parts{}, err
 	}
 	functions := newLambda(engine, pool, processes, limits)

@@ -62,6 +62,9 @@ func TestIAMUsers(t *testing.T) {
 	if !strings.HasPrefix(*key.AccessKeyId, "AKIA") || len(*key.SecretAccessKey) != 40 {
 		t.Errorf("a key %s with a secret of %d characters", *key.AccessKeyId, len(*key.SecretAccessKey))
 	}
+	must(c.PutUserPolicy(ctx, &iam.PutUserPolicyInput{
+		UserName: new("ann"), PolicyName: new("all"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":["iam:*","sts:*"],"Resource":"*"}}`),
+	}))(t)
 	own := iamClientOf(endpoint, *key.AccessKeyId, *key.SecretAccessKey, "")
 	equal(t, "the caller", want, must(own.GetUser(ctx, &iam.GetUserInput{}))(t).User)
 	s := stsClientOf(endpoint, *key.AccessKeyId, *key.SecretAccessKey, "")

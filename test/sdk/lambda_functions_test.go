@@ -281,7 +281,9 @@ func TestListFunctions(t *testing.T) {
 		want = append(want, *in.FunctionName)
 	}
 	must(functionsClientOf(endpoint, "eu-west-1", "test").CreateFunction(t.Context(), functionInput(t, "f00")))(t)
-	must(functionsClientOf(endpoint, region, "111122223333").CreateFunction(t.Context(), functionInput(t, "f00")))(t)
+	others := functionInput(t, "f00")
+	others.Role = aws.String(strings.Replace(*others.Role, account, "111122223333", 1)) // nobody may pass another account's
+	must(functionsClientOf(endpoint, region, "111122223333").CreateFunction(t.Context(), others))(t)
 	list := func(in lambda.ListFunctionsInput) (pages []int, names []string) {
 		t.Helper()
 		for {

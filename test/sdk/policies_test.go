@@ -242,7 +242,7 @@ func TestDeadLetterQueueForbids(t *testing.T) {
 }
 
 // A queue's own dead letters do not go by its dead-letter queue's policy, and
-// no policy keeps clients out, who have proved nothing yet.
+// no policy keeps clients out where nobody has to prove who they are.
 func TestQueuePolicyIsForTopics(t *testing.T) {
 	w := newPolicyWorld(t)
 	nobody := policyOf(`{"Effect":"Deny","Principal":"*","Action":"*","Resource":"*"}`)

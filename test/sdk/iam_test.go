@@ -43,7 +43,7 @@ func document(t *testing.T, encoded *string) string {
 
 // A user, its keys, and who calls with them.
 func TestIAMUsers(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c, ctx := iamClient(endpoint), t.Context()
 	made := must(c.CreateUser(ctx, &iam.CreateUserInput{
 		UserName: new("ann"), Path: new("/team/"), Tags: []iamtypes.Tag{{Key: new("cost"), Value: new("7")}},
@@ -155,7 +155,7 @@ func TestAssumeRole(t *testing.T) {
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: &second, RoleSessionName: new("job"), DurationSeconds: new(int32(7201))})
 	refused(t, err, "ValidationError", http.StatusBadRequest, "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: new("arn:aws:iam::000000000000:role/none"), RoleSessionName: new("job")})
-	refused(t, err, "AccessDenied", http.StatusForbidden, "User: arn:aws:iam::000000000000:user/test is not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::000000000000:role/none")
+	refused(t, err, "AccessDenied", http.StatusForbidden, "User: arn:aws:iam::000000000000:root is not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::000000000000:role/none")
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: new("job"), Policy: new(`{}`)})
 	refused(t, err, "MalformedPolicyDocument", http.StatusBadRequest, "Syntax errors in policy.")
 }

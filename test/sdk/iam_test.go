@@ -68,6 +68,8 @@ func TestIAMUsers(t *testing.T) {
 	who := must(s.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}))(t)
 	equal(t, "who", []string{*want.Arn, account, *made.UserId}, []string{*who.Arn, *who.Account, *who.UserId})
 	equal(t, "whose", account, *must(s.GetAccessKeyInfo(ctx, &sts.GetAccessKeyInfoInput{AccessKeyId: key.AccessKeyId}))(t).Account)
+	used := must(c.GetAccessKeyLastUsed(ctx, &iam.GetAccessKeyLastUsedInput{AccessKeyId: key.AccessKeyId}))(t)
+	equal(t, "used", []string{"ann", "iam", region}, []string{*used.UserName, *used.AccessKeyLastUsed.ServiceName, *used.AccessKeyLastUsed.Region})
 	must(own.UpdateAccessKey(ctx, &iam.UpdateAccessKeyInput{AccessKeyId: key.AccessKeyId, Status: iamtypes.StatusTypeInactive}))(t)
 	listed := must(c.ListAccessKeys(ctx, &iam.ListAccessKeysInput{UserName: new("ann")}))(t).AccessKeyMetadata
 	equal(t, "keys", []iamtypes.AccessKeyMetadata{{AccessKeyId: key.AccessKeyId, CreateDate: key.CreateDate, Status: iamtypes.StatusTypeInactive, UserName: new("ann")}}, listed)

@@ -90,6 +90,9 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 			return err
 		}
 	}
+	if set.Role != nil && s.Assumable != nil && !s.Assumable(*set.Role) {
+		return invalid("The role defined for the function cannot be assumed by Lambda.")
+	}
 	if n := deref(set.MemorySize); n > maxMemory {
 		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
 	}

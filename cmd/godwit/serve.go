@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -77,7 +79,7 @@ func (i *initialise) Run(p *process) error {
 
 type keys struct {
 	ResetRoot  resetRoot  `cmd:"" help:"Make another access key of the root user, in place of a lost one, while no server runs."`
-	RotateRoot rotateRoot `cmd:"" help:"Put the data under another root key, while no server runs."`
+	RotateRoot rotateRoot `cmd:"" help:"Put the data under another root key, also while a server with --admin-listen runs."`
 }
 
 type resetRoot struct {
@@ -105,6 +107,9 @@ type rotateRoot struct {
 func (r *rotateRoot) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	kept, err := server.RotateRootOf(r.Dir, r.From, log)
+	if server.IsOpen(err) && r.From == "" {
+		kept, err = r.online(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +120,31 @@ func (r *rotateRoot) Run(p *process) error {
 	}
 	_, err = fmt.Fprintf(p.stdout, "The data is under %s; %s is of no use for it any more.\n", bootstrap.RootKeyFile, r.From)
 	return err
+}
+
+// online has the server rotate that has the data open.
+func (r *rotateRoot) online(open error) (kept string, err error) {
+	address, err := bootstrap.AdminAddress(r.Dir)
+	if err != nil {
+		return "", err
+	}
+	const path = "/_godwit/keys/rotate-root"
+	if address == "" {
+		return "", fmt.Errorf("%w; or have it rotate itself, by POST %s, signed by the root user for the service godwit", open, path)
+	}
+	answer, err := (&http.Client{Timeout: time.Minute}).Post("http://"+address+path, "", nil)
+	if err != nil {
+		return "", fmt.Errorf("%w; and it does not answer at --admin-listen: %w", open, err)
+	}
+	defer answer.Body.Close()
+	var said struct{ Kept, Error string }
+	if err := json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said); err != nil {
+		return "", fmt.Errorf("the server at %s: %s: %w", address, answer.Status, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the server at %s: %s", address, said.Error)
+	}
+	return said.Kept, nil
 }
 
 // printKey tells a new access key, with more for people.

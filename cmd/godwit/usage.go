@@ -86,7 +86,7 @@ func usage(app *kong.Application, args []string, err error) error {
 		}
 		list := strings.Replace(path, "godwit", "godwit help", 1)
 		return fmt.Errorf("there is no command %q%s; %s lists the commands", found[1], config.DidYouMean(found[1], names), list)
-	case found != nil || strings.HasPrefix(err.Error(), "unknown flag "):
+	case found != nil || strings.HasPrefix(err.Error(), "unknown flag ") || strings.HasPrefix(err.Error(), "missing flags: "):
 		if at == app.Node {
 			path += " dev"
 		}

@@ -148,7 +148,7 @@ func (l *loading) accessKey(path string, root *seal.Root) {
 			l.check(false, "root-access-key", "%v", err)
 			return
 		}
-		c.Root = key
+		c.Root, c.RootAccessKey = key, path
 	}
 	secret := c.Root.Secret
 	l.check(len(secret) >= shortestSecret && !strings.Contains(secret, "EXAMPLE"), "root-access-key",

@@ -12,6 +12,16 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
+// AdminAddress is where a server that was started from a directory that Init has made
+// answers operators without a signature; empty: nowhere.
+func AdminAddress(dir string) (string, error) {
+	file, err := settings(dir)
+	if err != nil {
+		return "", err
+	}
+	return setting(file, "admin-listen", ""), nil
+}
+
 // settings reads the settings of a directory that Init has made.
 func settings(dir string) (*config.File, error) {
 	text, err := os.ReadFile(filepath.Join(dir, SettingsFile))
@@ -45,16 +55,27 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 	if !ok {
 		return "", fmt.Errorf("%s names no data directory", SettingsFile)
 	}
-	root, err := ReadRootKey(path)
-	if err != nil {
-		return "", err
-	}
 	if from != "" {
+		root, err := ReadRootKey(path)
+		if err != nil {
+			return "", err
+		}
 		old, err := ReadRootKey(from)
 		if err != nil {
 			return "", err
 		}
 		return "", rewrap(data, old, root)
+	}
+	return Rotate(path, accessPath, func(old, fresh *seal.Root) error { return rewrap(data, old, fresh) })
+}
+
+// Rotate replaces the file of a root key by a new one, under which rewrap puts the data,
+// and has the access key of the root user under it, too; accessPath is its file, empty for
+// none. kept is where the old root key stays.
+func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (kept string, err error) {
+	root, err := ReadRootKey(path)
+	if err != nil {
+		return "", err
 	}
 	next := path + ".new"
 	fresh, err := ReadRootKey(next)
@@ -65,7 +86,7 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 	if err != nil {
 		return "", err
 	}
-	if err := rewrap(data, root, fresh); err != nil {
+	if err := rewrap(root, fresh); err != nil {
 		return "", err
 	}
 	if err := reseal(accessPath, root, fresh); err != nil {
@@ -83,6 +104,9 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 
 // reseal has the root user's access key under another root key; there may be none.
 func reseal(path string, from, to *seal.Root) error {
+	if path == "" {
+		return nil
+	}
 	if _, err := ReadAccessKey(path, to); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -136,6 +136,8 @@ type Config struct {
 	// RootKey is the file of the key that what is on the disk is sealed with. Empty: one
 	// that development makes in Data.
 	RootKey string `kong:"-"`
+	// RootAccessKey is the file that Root was read from; empty: none.
+	RootAccessKey string `kong:"-"`
 	// AllowPlainHTTP takes requests without TLS on addresses that others reach.
 	AllowPlainHTTP bool `kong:"-"`
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,7 +10,9 @@ import (
 
 const day = 24 * time.Hour
 
-var errDuration = errors.New(`want a duration like "23d", "1d12h", "90m" or "1.5s"`)
+func noDuration(s string) error {
+	return fmt.Errorf(`want a duration like "23d", "1d12h", "90m" or "1.5s", have %.40q`, s)
+}
 
 // ParseDuration reads a duration as Go writes it, with whole or decimal days
 // ("1.5d") before all else if wanted. It refuses negative ones and those
@@ -24,11 +25,11 @@ func ParseDuration(s string) (time.Duration, error) {
 	var d time.Duration
 	if hasDays {
 		if number == "" || strings.Trim(number, "0123456789.") != "" {
-			return 0, errDuration
+			return 0, noDuration(s)
 		}
 		days, err := strconv.ParseFloat(number, 64)
 		if err != nil {
-			return 0, errDuration
+			return 0, noDuration(s)
 		}
 		if days >= float64(1<<63-1)/float64(day) {
 			return 0, tooLong(s)
@@ -40,7 +41,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	after, err := time.ParseDuration(rest)
 	if err != nil || after < 0 || (hasDays && strings.ContainsAny(rest[:1], "+-")) {
-		return 0, errDuration
+		return 0, noDuration(s)
 	}
 	if d += after; d < 0 {
 		return 0, tooLong(s)

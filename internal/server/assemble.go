@@ -297,13 +297,15 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Operator: asOperator(verifier, deps, trail),
 		Admin: map[string]http.Handler{
-			"GET " + adminPrefix + "clock":      admin.ReadClock(deps.Clock, deps.Virtual),
-			"POST " + adminPrefix + "clock":     admin.Clock(deps.Virtual, log.Sync),
-			"GET " + adminPrefix + "deliveries": admin.Deliveries(engine),
-			"GET " + lambda.DownloadPath:        admin.FunctionCode(functions, deps.Clock),
-			"GET " + adminPrefix + "faults":     admin.ListFaults(engine),
-			"POST " + adminPrefix + "faults":    admin.Faults(engine),
-			"GET " + adminPrefix + "queue":      admin.Queue(engine, monitoring.queues),
+			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
+			"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+			"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+			"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
+			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
+
+			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
+			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),

@@ -35,6 +35,14 @@ func muxOf(all map[string]http.Handler) *http.ServeMux {
 	return mux
 }
 
+// faults makes resources fail on purpose, which production does not.
+func faults(c config.Config, setter admin.FaultSetter) http.Handler {
+	if c.Production {
+		setter = nil
+	}
+	return admin.Faults(setter)
+}
+
 // probes are what anybody may ask for.
 func (s *Server) probes(parts Parts) map[string]http.Handler {
 	checks := parts.Checks

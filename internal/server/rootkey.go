@@ -74,6 +74,19 @@ func RotateRootOf(dir, from string, log *slog.Logger) (kept string, err error) {
 	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotateRoot(data, from, to, log) })
 }
 
+// rotation rotates the root key of a server that runs; nil where that protects nothing.
+func rotation(c config.Config, rewrap func(to *seal.Root) error) func() (kept string, err error) {
+	if c.RootKey == "" {
+		return nil
+	}
+	return func() (string, error) {
+		return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(_, to *seal.Root) error { return rewrap(to) })
+	}
+}
+
+// IsOpen reports whether err says that a server has the data open.
+func IsOpen(err error) bool { return errors.Is(err, pebble.ErrInUse) }
+
 // rotateRoot has what a data directory is sealed with under another root key, while no
 // server has it open. It is durable when it returns. Errors: seal.ErrWrongRoot, if the
 // data is sealed with neither; it may be repeated.

@@ -392,6 +392,72 @@ func TestServeRefusesDevelopmentsKey(t *testing.T) {
 	}
 }
 
+// A server that runs goes on with another root key, and starts with it.
+func TestRotationOnline(t *testing.T) {
+	p := initialise(t)
+	operators := freeAddress(t)
+	settings, err := os.OpenFile(p.settings, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = settings.WriteString("admin-listen: " + operators + "\n")
+		err = errors.Join(err, settings.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.serve(t, freeAddress(t), nil)
+	old, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "root.key.") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if now, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || string(now) == string(old) {
+		t.Fatalf("%v: the root key is the old one", err)
+	}
+	for range 2 {
+		if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+			t.Error(err)
+		}
+		s.kill()
+		s = p.serve(t, freeAddress(t), nil)
+	}
+	own := newClient(operators)
+	if r, err := own.call(t.Context(), http.MethodPost, "/_godwit/faults", nil, []byte("{}")); err != nil || r.status != http.StatusForbidden {
+		t.Errorf("faults: %d %s %v", r.status, r.body, err)
+	}
+}
+
+func TestDevEnforces(t *testing.T) {
+	p := &production{AccessKeyID: "AKIAQAAAAAAAAAAAAAAA", SecretAccessKey: strings.Repeat("s", 40)}
+	addr := freeAddress(t)
+	cmd := exec.Command(binary, arguments(addr, filepath.Join(t.TempDir(), "data"), "--enforce")...)
+	cmd.Env = append(os.Environ(), "GODWIT_ROOT_ACCESS_KEY_ID="+p.AccessKeyID, "GODWIT_ROOT_SECRET_ACCESS_KEY="+p.SecretAccessKey)
+	given := launch(t, addr, cmd)
+	given.awaitReady(t)
+	drawn := start(t, "--enforce")
+	eventually(t, "the banner has a key", func() (bool, error) {
+		found := regexp.MustCompile(`AWS_ACCESS_KEY_ID=(\S+) AWS_SECRET_ACCESS_KEY=(\S+)`).FindStringSubmatch(drawn.stdout.String())
+		if found == nil {
+			return false, nil
+		}
+		other := &production{AccessKeyID: found[1], SecretAccessKey: found[2]}
+		_, err := other.sqs(drawn, other.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{})
+		return err == nil, err
+	})
+	if _, err := p.sqs(given, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	for _, s := range []*process{given, drawn} {
+		if _, err := p.sqs(s, "wrong").ListQueues(t.Context(), &sqs.ListQueuesInput{}); err == nil {
+			t.Error("a wrong secret was believed")
+		}
+	}
+	if strings.Contains(given.stdout.String()+given.stderr.String(), p.SecretAccessKey) {
+		t.Error("the secret that was given is printed")
+	}
+}
+
 // A signature over Host stands in for the list of hosts, and over a GET for its origin.
 func TestServeBelievesSignedHosts(t *testing.T) {
 	p := initialise(t)

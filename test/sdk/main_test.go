@@ -3,8 +3,10 @@ package sdk_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/test/checklist"
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) {
 	show := flag.Bool("checklist", false, "say what the tests did not see of the services' models, whichever were run")
 	flag.Parse()
 	models := make(map[string]checklist.Model)
-	for _, service := range []string{"cloudwatch", "lambda", "logs", "sns", "sqs"} {
+	for _, service := range []string{"cloudwatch", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
 		model, err := checklist.Load(service)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		models[service] = model
 	}
-	recorder := checklist.NewRecorder(http.DefaultTransport, models["cloudwatch"], models["lambda"], models["logs"], models["sns"], models["sqs"])
+	recorder := checklist.NewRecorder(http.DefaultTransport, slices.Collect(maps.Values(models))...)
 	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
 	code := m.Run()
 	for _, line := range recorder.Wrong() {

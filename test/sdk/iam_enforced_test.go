@@ -1,23 +1,43 @@
 package sdk_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-
-	"godwit.dev/godwit/internal/config"
 )
 
 // startEnforced starts a server that verifies who calls.
 func startEnforced(t *testing.T) (endpoint string) {
-	return startWith(t, func(c *config.Config) {
-		c.Enforce = true
-		c.Root.AccessKeyID, c.Root.Secret = rootKey, rootSecret
-	})
+	return startWith(t, enforce)
+}
+
+// advanceAsRoot is advance where operators sign.
+func advanceAsRoot(t *testing.T, endpoint, duration string) {
+	t.Helper()
+	body := `{"advance":"` + duration + `"}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/_godwit/clock", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	sum := sha256.Sum256([]byte(body))
+	who := aws.Credentials{AccessKeyID: rootKey, SecretAccessKey: rootSecret}
+	if err := v4.NewSigner().SignHTTP(t.Context(), who, req, hex.EncodeToString(sum[:]), "godwit", region, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if r := do(t, req); r.Status != http.StatusOK {
+		t.Fatalf("advancing the clock: %d %s", r.Status, r.Body)
+	}
 }
 
 // Keys and sessions that were made are verified, and stop when they are taken away.
@@ -41,7 +61,7 @@ func TestEnforcedKeys(t *testing.T) {
 	const unknown = "The security token included in the request is invalid."
 	refused(t, who(*session.AccessKeyId, *session.SecretAccessKey, ""), "InvalidClientTokenId", http.StatusForbidden, unknown)
 	refused(t, who(*session.AccessKeyId, *session.SecretAccessKey, (*session.SessionToken)[:40]), "InvalidClientTokenId", http.StatusForbidden, unknown)
-	advance(t, endpoint, "12h1s")
+	advanceAsRoot(t, endpoint, "12h1s")
 	refused(t, who(*session.AccessKeyId, *session.SecretAccessKey, *session.SessionToken), "ExpiredToken", http.StatusForbidden, "The security token included in the request is expired")
 	must(c.DeleteAccessKey(ctx, &iam.DeleteAccessKeyInput{UserName: new("ann"), AccessKeyId: key.AccessKeyId}))(t)
 	refused(t, who(*key.AccessKeyId, *key.SecretAccessKey, ""), "InvalidClientTokenId", http.StatusForbidden, unknown)

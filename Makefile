@@ -80,7 +80,7 @@ full: ## at full size what is cut short under the race detector
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 8m $(call tests-of,programs)
-	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
+	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are printed

@@ -31,6 +31,9 @@ type Call struct {
 	// Caller is who calls: where signatures are verified, whose key signed; else who
 	// says so. Never nil in a handler.
 	Caller *caller.Caller
+	// Authorized says that policies were asked, and let the caller do what it asks for,
+	// on the resources that it names. Else a handler refuses other accounts itself.
+	Authorized bool
 	// Host is scheme://host[:port] as the caller addressed us: what queue URLs
 	// begin with.
 	Host       string
@@ -93,6 +96,8 @@ type Operation struct {
 	Everywhere bool
 	// Open says that the operation may be asked for without a signature.
 	Open bool
+	// Access tells what a request needs to be allowed.
+	Access Access
 	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
 	// method; the path, with places as {Name} for members; the status of success.
 	Method, Path string

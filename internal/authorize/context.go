@@ -22,8 +22,8 @@ type Context struct {
 	Transport       Transport
 	// Source is the resource on behalf of which a service calls, Owner its account.
 	Source, Owner string
-	// Tags are those of the resource; nil: it has none, or cannot have any.
-	Tags map[string]string
+	// TagsOf gives the tags of the resource; nil: it has none.
+	TagsOf func() map[string]string
 	// Need brings the keys that depend on the action; nil: there are none.
 	Need *Need
 	// Via is the service that passes a caller's request on, as "sqs.amazonaws.com";
@@ -56,7 +56,10 @@ func (c *Context) Values(key string) []string {
 		return c.tag(c.Caller.Tags, name)
 	}
 	if name, ok := strings.CutPrefix(key, resourceTag); ok {
-		return c.tag(c.Tags, name)
+		if c.TagsOf == nil {
+			return nil
+		}
+		return c.tag(c.TagsOf(), name)
 	}
 	if c.Need != nil {
 		if name, ok := strings.CutPrefix(key, requestTag); ok {

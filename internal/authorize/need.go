@@ -12,6 +12,9 @@ type Need struct {
 	// Shared says that the resource's policy can let other accounts do it, and its own
 	// account's callers. Else only the caller's own policies count.
 	Shared bool
+	// Must says that the resource's policy has to allow it, to its own account too, as a
+	// role's trust policy has.
+	Must bool
 	// Tags are those that the request would set, TagKeys also those that it would take
 	// away.
 	Tags    map[string]string

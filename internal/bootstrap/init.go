@@ -87,6 +87,9 @@ func ResetAccessKey(dir string) (config.Root, error) {
 		return config.Root{}, err
 	}
 	path := setting(file, "root-access-key", filepath.Join(dir, AccessKeyFile))
+	if err := checkOwner(dir); err != nil {
+		return config.Root{}, err
+	}
 	key := NewAccessKey(account)
 	return key, ReplaceAccessKey(path, key, root)
 }

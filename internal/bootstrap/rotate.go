@@ -51,6 +51,9 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 	}
 	path := setting(file, "root-key", filepath.Join(dir, RootKeyFile))
 	accessPath := setting(file, "root-access-key", filepath.Join(dir, AccessKeyFile))
+	if err := checkOwner(path); err != nil {
+		return "", err
+	}
 	data, ok := file.Value("data")
 	if !ok {
 		return "", fmt.Errorf("%s names no data directory", SettingsFile)
@@ -73,6 +76,9 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 // and has the access key of the root user under it, too; accessPath is its file, empty for
 // none. kept is where the old root key stays.
 func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (kept string, err error) {
+	if err := checkOwner(path); err != nil {
+		return "", err
+	}
 	root, err := ReadRootKey(path)
 	if err != nil {
 		return "", err

@@ -104,12 +104,13 @@ func warm(tb testing.TB) (*policy.Request, *policy.Policies) {
 	resource := parse(policy.Parse(`{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage",
 		"Resource":"` + queue + `","Condition":{"ArnEquals":{"aws:SourceArn":"` + topic + `"}}},
 		{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"` + queue + `","Condition":{"Bool":{"aws:SecureTransport":"false"}}}]}`))
-	return &policy.Request{
-			Caller: callers["session"], Action: "sqs:SendMessage", Resource: queue, Owner: account,
-			Context: keys{"aws:requestedregion": {"us-east-1"}, "aws:securetransport": {"true"}},
-		}, &policy.Policies{
-			Identity: []*policy.Policy{managed, inline}, Boundary: boundary, Session: []*policy.Policy{session}, Capped: true, Resource: resource,
-		}
+	request := &policy.Request{
+		Caller: callers["session"], Action: "sqs:SendMessage", Resource: queue, Owner: account,
+		Context: keys{"aws:requestedregion": {"us-east-1"}, "aws:securetransport": {"true"}},
+	}
+	return request, &policy.Policies{
+		Identity: []*policy.Policy{managed, inline}, Boundary: boundary, Session: []*policy.Policy{session}, Capped: true, Resource: resource,
+	}
 }
 
 // A warm decision takes no memory.

@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/access"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
@@ -73,7 +74,7 @@ type Deps struct {
 	Draining <-chan struct{}
 	// Fail ends the server: a part cannot go on. The first call counts.
 	Fail func(error)
-	// Keys gives access keys beside those of the server itself; nil: there are none.
+	// Keys gives access keys beside those of the server itself; nil: there are no others.
 	// It refuses with sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
 	// Committed sees every change of the store, sealed, in order and before it is
@@ -180,9 +181,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
-	if deps.Keys == nil {
-		deps.Keys = identities.Credential
-	}
+	deps.Keys = inTurn(identities.Credential, deps.Keys)
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
@@ -278,7 +277,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
-			wire.Lambda(functions.Operations()...),
+			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
 			wire.KMS(kms.New(kmsKeys).Operations()...),
@@ -288,7 +287,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: identities.Known, Audit: audited(trail),
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})

@@ -22,18 +22,24 @@ func authentic(deps Deps) *sigv4.Verifier {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	root := rootKey(deps.Config)
-	keys := root
-	if others := deps.Keys; others != nil {
-		keys = func(accessKey, sessionToken string) (sigv4.Credential, error) {
-			credential, err := root(accessKey, sessionToken)
-			if errors.Is(err, sigv4.ErrUnknownKey) {
-				return others(accessKey, sessionToken)
-			}
-			return credential, err
-		}
+	return sigv4.New(sigv4.Options{Keys: inTurn(rootKey(deps.Config), deps.Keys), System: clock.System.Now, Now: deps.Clock.Now})
+}
+
+// credentials gives the credential of an access key; see sigv4.Options.Keys.
+type credentials = func(accessKey, sessionToken string) (sigv4.Credential, error)
+
+// inTurn asks second for the keys that first does not know; second may be nil.
+func inTurn(first, second credentials) credentials {
+	if second == nil {
+		return first
 	}
-	return sigv4.New(sigv4.Options{Keys: keys, System: clock.System.Now, Now: deps.Clock.Now})
+	return func(accessKey, sessionToken string) (sigv4.Credential, error) {
+		credential, err := first(accessKey, sessionToken)
+		if errors.Is(err, sigv4.ErrUnknownKey) {
+			return second(accessKey, sessionToken)
+		}
+		return credential, err
+	}
 }
 
 // operatorService is what a request of an operator is signed for.

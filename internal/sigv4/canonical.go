@@ -41,7 +41,7 @@ func (c *claims) appendCanonical(dst []byte, r *Request, f form) []byte {
 	dst = append(appendQuery(dst, r.Query, f.bare), '\n')
 	for name := range strings.SplitSeq(c.headers, ";") {
 		dst = append(append(dst, name...), ':')
-		dst = append(r.appendHeader(dst, name), '\n')
+		dst = append(c.appendHeader(dst, r, name), '\n')
 	}
 	dst = append(append(append(dst, '\n'), c.headers...), '\n')
 	if sent := r.Header[headerPayload]; len(sent) > 0 && sent[0] == unsignedPayload {
@@ -69,19 +69,33 @@ func (r *Request) payloadMatches() bool {
 }
 
 // appendHeader appends the value of a signed header.
-func (r *Request) appendHeader(dst []byte, name string) []byte {
-	if strings.EqualFold(name, "host") || name == ":authority" {
+func (c *claims) appendHeader(dst []byte, r *Request, name string) []byte {
+	if name == "host" || name == ":authority" {
 		return appendValue(dst, r.Host)
 	}
 	values := lookUp(r.Header, name)
-	if len(values) == 0 && strings.EqualFold(name, "content-length") && r.Length > 0 { // which net/http may have taken out
-		return strconv.AppendInt(dst, r.Length, 10)
+	if len(values) == 0 {
+		return c.appendAbsent(dst, r, name)
 	}
 	for i, value := range values {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = appendValue(dst, value)
+	}
+	return dst
+}
+
+// appendAbsent appends the value of a signed header that the request does not have: what
+// it would say is known, or else it is empty.
+func (c *claims) appendAbsent(dst []byte, r *Request, name string) []byte {
+	switch name {
+	case "content-length": // net/http may have taken it out
+		return strconv.AppendInt(dst, max(r.Length, 0), 10)
+	case "x-amz-content-sha256": // who follows a presigned URL may not know of these two
+		return hex.AppendEncode(dst, r.Payload[:])
+	case "x-amz-security-token":
+		return append(dst, c.token...)
 	}
 	return dst
 }
@@ -194,15 +208,17 @@ func appendQuery(dst []byte, query string, bare bool) []byte {
 	}
 	type parameter struct{ name, value string }
 	parameters := make([]parameter, 0, 1+strings.Count(query, "&"))
+	token := bare // has been seen; once more it says the same
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
 		name = unescape(name)
-		if name == paramSignature || bare && name == paramToken {
+		if name == paramSignature || name == paramToken && token {
 			continue
 		}
+		token = token || name == paramToken
 		parameters = append(parameters, parameter{escape(name), escape(unescape(value))})
 	}
 	slices.SortFunc(parameters, func(a, b parameter) int {

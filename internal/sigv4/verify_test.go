@@ -1,12 +1,14 @@
 package sigv4
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -45,6 +47,12 @@ func (s signer) signature(canonical string) string {
 
 // header signs a request in its header, over Host and all that is in it.
 func (s signer) header(r *Request, body string) {
+	sum := sha256.Sum256([]byte(body))
+	s.headerOver(r, body, hex.EncodeToString(sum[:]))
+}
+
+// headerOver is header with something else in the place of the body's digest.
+func (s signer) headerOver(r *Request, body, digest string) {
 	r.Payload = sha256.Sum256([]byte(body))
 	r.Header.Set("X-Amz-Date", s.at.Format(basicForm))
 	if s.token != "" {
@@ -64,7 +72,7 @@ func (s signer) header(r *Request, body string) {
 		fmt.Fprintf(&lines, "%s:%s\n", name, values[name])
 	}
 	list := strings.Join(names, ";")
-	canonical := strings.Join([]string{r.Method, r.Path, r.Query, lines.String(), list, hex.EncodeToString(r.Payload[:])}, "\n")
+	canonical := strings.Join([]string{r.Method, r.Path, r.Query, lines.String(), list, digest}, "\n")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+s.key+"/"+s.scope()+", SignedHeaders="+list+", Signature="+s.signature(canonical))
 }
 
@@ -81,9 +89,7 @@ func (s signer) query(r *Request, expires, body string) {
 	if s.token != "" {
 		parameters = append(parameters, "X-Amz-Security-Token="+s.token)
 	}
-	if r.Query = strings.Join(append(parameters, "X-Amz-SignedHeaders=host"), "&"); r.Query != "" {
-		r.Query = "Action=ListQueues&" + r.Query
-	}
+	r.Query = "Action=ListQueues&" + strings.Join(append(parameters, "X-Amz-SignedHeaders=host"), "&")
 	canonical := strings.Join([]string{r.Method, r.Path, r.Query, "host:" + r.Host + "\n", "host", hex.EncodeToString(r.Payload[:])}, "\n")
 	r.Query += "&X-Amz-Signature=" + s.signature(canonical)
 }
@@ -144,40 +150,175 @@ func (w *world) verify(t *testing.T, r Request) string {
 	return who.Name
 }
 
+func sortedUnique(names []string) []string {
+	sort.Strings(names)
+	return slices.Compact(names)
+}
+
 func said(kind fault.Kind, text string) string { return fmt.Sprintf("%d %s", kind, text) }
 
-func TestVerify(t *testing.T) {
+// The checks, in the order in which they are made: each case fails at one, and at later
+// ones as well.
+func TestOrderOfChecks(t *testing.T) {
 	const unknown = "The security token included in the request is invalid."
 	bob := signer{"ASIABOB", "bob's secret", "token", "eu-west-1", "sqs", noon}
+	with := func(s signer, change func(s *signer)) signer {
+		change(&s)
+		return s
+	}
+	set := func(name, value string) func(w *world, r *Request) {
+		return func(_ *world, r *Request) { r.Header.Set(name, value) }
+	}
+	edit := func(old, with string) func(w *world, r *Request) {
+		return func(_ *world, r *Request) {
+			if header := r.Header.Get("Authorization"); header != "" {
+				r.Header.Set("Authorization", strings.Replace(header, old, with, 1))
+			}
+			r.Query = strings.Replace(r.Query, strings.ReplaceAll(strings.ReplaceAll(old, "/", "%2F"), ";", "%3B"), strings.ReplaceAll(with, "/", "%2F"), 1)
+		}
+	}
+	nobody := with(alice, func(s *signer) { s.key, s.secret = "AKIANOBODY", "another" })
 	for name, tc := range map[string]struct {
-		by     signer
-		change func(w *world, r *Request)
-		want   string
+		by            signer
+		change        func(w *world, r *Request)
+		header, query string // what is said in each form; empty: it is not tried
+		expires       string
 	}{
-		"a key":                          {by: alice, want: "alice"},
-		"a session":                      {by: bob, want: "bob"},
-		"another token":                  {by: signer{"ASIABOB", "bob's secret", "tokem", "eu-west-1", "sqs", noon}, want: said(fault.Unauthenticated, unknown)},
-		"no token":                       {by: signer{"ASIABOB", "bob's secret", "", "eu-west-1", "sqs", noon}, want: said(fault.Unauthenticated, unknown)},
-		"a token too many":               {by: signer{"AKIAALICE", "alice's secret", "token", "eu-west-1", "sqs", noon}, want: said(fault.Unauthenticated, unknown)},
-		"the signature before the token": {by: signer{"ASIABOB", "another", "tokem", "eu-west-1", "sqs", noon}, want: said(fault.SignatureDoesNotMatch, errMismatch.Message)},
-		"another secret":                 {by: signer{"AKIAALICE", "another", "", "eu-west-1", "sqs", noon}, want: said(fault.SignatureDoesNotMatch, errMismatch.Message)},
-		"nobody's key":                   {by: signer{"AKIANOBODY", "another", "", "eu-west-1", "sqs", noon}, want: said(fault.Unauthenticated, unknown)},
+		"a key":     {by: alice, header: "alice", query: "alice"},
+		"a session": {by: bob, header: "bob", query: "bob"},
+
+		"both": {
+			by: nobody, change: func(_ *world, r *Request) {
+				nobody.query(r, "60", "")
+				r.Header.Set("Authorization", "Basic Zm9v")
+			},
+			header: said(fault.SignatureDoesNotMatch, "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."),
+		},
+		"nothing":        {by: alice, change: func(_ *world, r *Request) { r.Header.Del("Authorization"); r.Query = "" }, header: missing, query: missing},
+		"another scheme": {by: alice, change: set("Authorization", "Basic Zm9v"), header: missing},
+		"two headers": {
+			by: nobody, change: func(_ *world, r *Request) { r.Header.Add("Authorization", r.Header.Get("Authorization")) },
+			header: said(fault.IncompleteSignature, "The request has more than one Authorization header."),
+		},
+		"incomplete": {
+			by: nobody, change: func(_ *world, r *Request) {
+				r.Header.Set("Authorization", "AWS4-X")
+				r.Header.Del("X-Amz-Date")
+			},
+			header: said(fault.IncompleteSignature, "Authorization header requires 'Credential' parameter. Authorization header requires 'Signature' parameter. "+
+				"Authorization header requires 'SignedHeaders' parameter. Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "+
+				"(Hashed with SHA-256 and encoded with Base64) Authorization=stDJ5LzKjj3bBOLg8vQ9eVG2tWagrg6XrWkxF70MkSQ="),
+		},
+		"incomplete, presigned": {
+			by: nobody, change: func(_ *world, r *Request) { r.Query = "X-Amz-Algorithm=AWS4-X&X-Amz-Date=x" },
+			query: said(fault.IncompleteSignature, "AWS query-string parameters must include 'X-Amz-Credential'. AWS query-string parameters must include 'X-Amz-Signature'. "+
+				"AWS query-string parameters must include 'X-Amz-SignedHeaders'. Re-examine the query-string parameters."),
+		},
+		"no pair": {
+			by: nobody, change: set("Authorization", "AWS4-HMAC-SHA256 Signature=b,    Credential,    SignedHeaders"),
+			header: said(fault.IncompleteSignature, "'Credential' not a valid key=value pair (missing equal-sign) in Authorization header "+
+				"(Hashed with SHA-256 and encoded with Base64) Authorization=Iiqf/GC4N8CR/GVFK5AUTLFNdbqNkomRaAsXiLMhUuE="),
+		},
+		"a date": {
+			by: nobody, change: set("X-Amz-Date", "201"),
+			header: said(fault.IncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '201'. See http://en.wikipedia.org/wiki/ISO_8601"),
+		},
+		"15 minutes old": {by: with(alice, func(s *signer) { s.at = noon.Add(-Skew) }), header: "alice"},
+		"older": {
+			by: with(nobody, func(s *signer) { s.at = noon.Add(-Skew - time.Second) }), expires: "901", change: edit("host", "x"),
+			header: said(fault.SignatureDoesNotMatch, "Signature expired: 20261122T114459Z is now earlier than 20261122T114500Z (20261122T120000Z - 15 min.)"),
+			query:  said(fault.SignatureDoesNotMatch, errHost.Message),
+		},
+		"a day old": {
+			by:     with(nobody, func(s *signer) { s.at = noon.Add(-24 * time.Hour) }),
+			header: said(fault.SignatureDoesNotMatch, "Signature expired: 20261121T120000Z is now earlier than 20261122T114500Z (20261122T120000Z - 15 min.)"),
+			query:  said(fault.SignatureDoesNotMatch, "Signature expired: 20261121T120000Z is now earlier than 20261122T115900Z (20261122T120000Z - 1 min.)"),
+		},
+		"a day old, and good for it": {by: with(alice, func(s *signer) { s.at = noon.Add(-24 * time.Hour) }), expires: "86400", query: "alice"},
+		"a day old, and not good for it": {
+			by: with(alice, func(s *signer) { s.at = noon.Add(-24 * time.Hour) }), expires: "86399",
+			query: said(fault.SignatureDoesNotMatch, "Signature expired: 20261121T120000Z is now earlier than 20261121T120001Z (20261122T120000Z - 86399 sec.)"),
+		},
+		"as old as can be": {by: with(alice, func(s *signer) { s.at = noon.Add(-MaxExpires) }), expires: "604800", query: "alice"},
+		"good for too long": {
+			by: nobody, expires: "604801",
+			query: said(fault.IncompleteSignature, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds"),
+		},
+		"good for no number": {by: nobody, expires: "-1", query: said(fault.IncompleteSignature, "X-Amz-Expires should be a number")},
+		"15 minutes ahead":   {by: with(alice, func(s *signer) { s.at = noon.Add(Skew) }), header: "alice", query: "alice"},
+		"further ahead": {
+			by: with(nobody, func(s *signer) { s.at = noon.Add(Skew + time.Second) }), expires: "604800",
+			header: said(fault.SignatureDoesNotMatch, "Signature not yet current: 20261122T121501Z is still later than 20261122T121500Z (20261122T120000Z + 15 min.)"),
+			query:  said(fault.SignatureDoesNotMatch, "Signature not yet current: 20261122T121501Z is still later than 20261122T121500Z (20261122T120000Z + 15 min.)"),
+		},
+		"Host is not signed": {
+			by: nobody, change: func(w *world, r *Request) { edit("host", "hosts")(w, r); edit("AWS4-HMAC-SHA256", "AWS4-X")(w, r) },
+			header: said(fault.SignatureDoesNotMatch, errHost.Message), query: said(fault.SignatureDoesNotMatch, errHost.Message),
+		},
+		"the algorithm": {
+			by: nobody, change: func(w *world, r *Request) { edit("AWS4-HMAC-SHA256", "AWS4-X")(w, r); edit("/aws4_request", "")(w, r) },
+			header: said(fault.IncompleteSignature, "Unsupported AWS 'algorithm': 'AWS4-X' (only AWS4-HMAC-SHA256 for now). "),
+			query:  said(fault.IncompleteSignature, "Unsupported AWS 'algorithm': 'AWS4-X' (only AWS4-HMAC-SHA256 for now). "),
+		},
+		"the credential": {
+			by: nobody, change: edit("/sqs/", "/"),
+			header: said(fault.IncompleteSignature, "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got 'AKIANOBODY/20261122/eu-west-1/aws4_request'"),
+			query:  said(fault.IncompleteSignature, "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got 'AKIANOBODY/20261122/eu-west-1/aws4_request'"),
+		},
+		"the scope": {
+			by: nobody, change: edit("20261122/eu-west-1/sqs/aws4_request", "20261121/nowhere/sns/aws5_request"),
+			header: said(fault.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not 'nowhere'. Credential should be scoped to correct service: 'sqs'. "+
+				"Credential should be scoped with a valid terminator: 'aws4_request', not 'aws5_request'. "+
+				"Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '20261121' != '20261122', from '20261122T120000Z'. "),
+		},
+		"the region of the endpoint": {
+			by: nobody, change: func(_ *world, r *Request) { r.Region = "eu-west-2" },
+			header: said(fault.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not 'eu-west-1'. "),
+			query:  said(fault.SignatureDoesNotMatch, "Credential should be scoped to a valid region, not 'eu-west-1'. "),
+		},
+		"the default region": {by: with(alice, func(s *signer) { s.region = "local" }), change: func(_ *world, r *Request) { r.Default = "local" }, header: "alice", query: "alice"},
+
+		"nobody's key":     {by: nobody, header: said(fault.Unauthenticated, unknown), query: said(fault.Unauthenticated, unknown)},
+		"another secret":   {by: with(alice, func(s *signer) { s.secret = "another" }), header: mismatched, query: mismatched},
+		"another token":    {by: with(bob, func(s *signer) { s.token = "tokem" }), header: said(fault.Unauthenticated, unknown), query: said(fault.Unauthenticated, unknown)},
+		"no token":         {by: with(bob, func(s *signer) { s.token = "" }), header: said(fault.Unauthenticated, unknown), query: said(fault.Unauthenticated, unknown)},
+		"a token too many": {by: with(alice, func(s *signer) { s.token = "token" }), header: said(fault.Unauthenticated, unknown), query: said(fault.Unauthenticated, unknown)},
+		"a wrong token and another secret": {
+			by:     with(bob, func(s *signer) { s.token, s.secret = "tokem", "another" }),
+			header: mismatched, query: mismatched,
+		},
+		"an expired session": {
+			by: bob, change: func(w *world, _ *Request) { w.now = noon.Add(time.Hour) },
+			header: said(fault.ExpiredToken, "The security token included in the request is expired"),
+			query:  said(fault.ExpiredToken, "The security token included in the request is expired"),
+		},
+		"a session in its last second": {by: bob, change: func(w *world, _ *Request) { w.now = noon.Add(time.Hour - 1) }, header: "bob", query: "bob"},
+		"a key that was deleted":       {by: alice, change: func(w *world, _ *Request) { delete(w.keys, "AKIAALICE") }, header: said(fault.Unauthenticated, unknown)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, presign := range []bool{false, true} {
+			for form, want := range map[string]string{"header": tc.header, "query": tc.query} {
+				if want == "" {
+					continue
+				}
 				w, r := newWorld(), newRequest()
-				if presign {
-					tc.by.query(&r, "60", "{}")
+				if form == "query" {
+					tc.by.query(&r, cmp.Or(tc.expires, "60"), "{}")
 				} else {
 					tc.by.header(&r, "{}")
 				}
 				if tc.change != nil {
 					tc.change(w, &r)
 				}
-				if got := w.verify(t, r); got != tc.want {
-					t.Errorf("presigned %t:\ngot  %s\nwant %s", presign, got, tc.want)
+				if got := w.verify(t, r); got != want {
+					t.Errorf("in the %s:\ngot  %s\nwant %s", form, got, want)
 				}
 			}
 		})
 	}
 }
+
+var (
+	missing    = said(fault.MissingAuthentication, "Request is missing Authentication Token")
+	mismatched = said(fault.SignatureDoesNotMatch, "The request signature we calculated does not match the signature you provided. "+
+		"Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+)

@@ -23,10 +23,12 @@ var errUnsigned = fault.New(fault.MissingAuthentication, "")
 // admitBody refuses a large body before it is read, where its head shows that it will
 // be refused.
 func (x *exchange) admitBody() error {
-	if x.handler.Authentic == nil || x.r.ContentLength >= 0 && x.r.ContentLength < early || !sigv4.Signed(x.r) {
+	switch {
+	case x.handler.Authentic == nil, x.r.ContentLength >= 0 && x.r.ContentLength < early:
 		return nil
-	}
-	if x.call.Protocol == protocolQuery { // which service it is for is not known yet
+	case x.call.Protocol == protocolQuery: // what is asked for is in the body
+		return nil
+	case x.op != nil && x.op.Open && !sigv4.Signed(x.r):
 		return nil
 	}
 	request := x.signed()
@@ -36,7 +38,7 @@ func (x *exchange) admitBody() error {
 // arrived is told of the body as it was sent, which is what is signed. What the request
 // asks for is known by now but in Query, which is authenticated as soon as it is.
 func (x *exchange) arrived(body []byte) error {
-	if x.handler.Authentic != nil && (len(body) > 0 || sigv4.Signed(x.r)) {
+	if x.handler.Authentic != nil && sigv4.Signed(x.r) {
 		x.payload = sha256.Sum256(body)
 	}
 	if x.call.Protocol == protocolQuery {
@@ -47,12 +49,12 @@ func (x *exchange) arrived(body []byte) error {
 
 // authenticate finds out who calls. version is Query's parameter SignatureVersion.
 func (x *exchange) authenticate(version string) error {
-	if err := x.checkScheme(version); err != nil && x.handler.Authentic != nil {
-		return err
-	}
 	if x.handler.Authentic == nil {
 		x.believe()
 		return nil
+	}
+	if err := x.checkScheme(version); err != nil {
+		return err
 	}
 	request := x.signed()
 	who, err := x.handler.Authentic.Verify(&request)

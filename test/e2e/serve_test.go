@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
 
 // production is what godwit init has made.
@@ -227,6 +230,43 @@ func TestServeVerifies(t *testing.T) {
 		if strings.Contains(s.stdout.String()+s.stderr.String(), secret) {
 			t.Error("the secret is told")
 		}
+	}
+}
+
+// A certificate is had by ACME, and another one in its place before it expires.
+func TestServeByACME(t *testing.T) {
+	p := initialise(t)
+	addr := freeAddress(t)
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, ca, roots := acmetest.Authority(t, number, 12)
+	const domain = "godwit.example.com"
+	trust := &tls.Config{RootCAs: roots, ServerName: domain, MinVersion: tls.VersionTLS12}
+	s := p.serve(t, host+":"+port, trust, "--acme-domains", domain, "--acme-directory", directory, "--acme-ca", ca)
+	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	first := ""
+	eventually(t, "the certificate is renewed", func() (bool, error) {
+		conn, err := tls.Dial("tcp", addr, trust)
+		if err != nil {
+			return false, err
+		}
+		defer conn.Close()
+		serial := conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+		if first == "" {
+			first = serial
+		}
+		return serial != first, nil
+	})
+	if r, err := s.call(t.Context(), http.MethodGet, "/_godwit/health", nil, nil); err != nil || r.status != http.StatusOK {
+		t.Errorf("health: %d %s %v", r.status, r.body, err)
 	}
 }
 

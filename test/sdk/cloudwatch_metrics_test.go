@@ -24,7 +24,7 @@ func metricsClient(endpoint string) *cloudwatch.Client {
 	return cloudwatch.New(cloudwatch.Options{
 		BaseEndpoint:     &endpoint,
 		Region:           region,
-		Credentials:      credentials.NewStaticCredentialsProvider("test", "secret", ""),
+		Credentials:      credentials.NewStaticCredentialsProvider("test", secretOf("test"), ""),
 		RetryMaxAttempts: 1,
 		HTTPClient:       eager{},
 	})

@@ -22,7 +22,7 @@ func functionsClientOf(endpoint, region, accessKey string) *lambda.Client {
 	return lambda.New(lambda.Options{
 		BaseEndpoint:     &endpoint,
 		Region:           region,
-		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, "secret", ""),
+		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
 		HTTPClient:       eager{},
 	})

@@ -22,7 +22,7 @@ func logsClientOf(endpoint, region, accessKey string) *cloudwatchlogs.Client {
 	return cloudwatchlogs.New(cloudwatchlogs.Options{
 		BaseEndpoint:     aws.String(endpoint),
 		Region:           region,
-		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, "secret", ""),
+		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
 		HTTPClient:       eager{},
 	})

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		models[service] = model
 	}
 	recorder := checklist.NewRecorder(http.DefaultTransport, slices.Collect(maps.Values(models))...)
-	http.DefaultTransport = recorder // both the SDK's clients and http.DefaultClient use it
+	http.DefaultTransport = signing{recorder} // both the SDK's clients and http.DefaultClient use it
 	code := m.Run()
 	for _, line := range recorder.Wrong() {
 		fmt.Println("checklist: not as AWS's model says:", line)

@@ -142,7 +142,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	equal(t, "without the setting, nothing is there", http.StatusBadRequest, func() int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, start(t)+"/metrics", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, startOpen(t)+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ const (
 )
 
 // start runs a server of its own for the test, in memory and on a virtual
-// clock that advance moves. endpoint is http://host:port.
+// clock that advance moves. It verifies signatures. endpoint is http://host:port.
 func start(t *testing.T) (endpoint string) { return startWith(t, func(*config.Config) {}) }
 
 // isolation is what functions can have on this machine.
@@ -44,17 +44,27 @@ var isolation = sync.OnceValue(func() config.FunctionIsolation {
 // startWith is start with other settings.
 func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 	t.Helper()
+	return startBuilt(t, withTestKeys, change)
+}
+
+// startBuilt is startWith of other parts, or, for nil, of the server's own.
+func startBuilt(t *testing.T, build server.Build, change func(c *config.Config)) (endpoint string) {
+	t.Helper()
 	besideOthers(t)
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
 		Region: region, Account: account, AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true,
-		EndpointConcurrency: 50, DeliveryConcurrency: 500,
+		EndpointConcurrency: 50, DeliveryConcurrency: 500, Enforce: true,
 	}
 	settings.FunctionIsolation = isolation()
 	change(&settings)
-	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
+	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if address := s.Addr().String(); settings.Enforce {
+		enforcing.Store(address, true)
+		t.Cleanup(func() { enforcing.Delete(address) })
 	}
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
@@ -84,7 +94,7 @@ func clientOf(endpoint, region, accessKey string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint:     aws.String(endpoint),
 		Region:           region,
-		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, "secret", ""),
+		Credentials:      credentials.NewStaticCredentialsProvider(accessKey, secretOf(accessKey), ""),
 		RetryMaxAttempts: 1,
 		HTTPClient:       eager{},
 	})

@@ -32,7 +32,7 @@ func TestSubscriptionLifeCycle(t *testing.T) {
 
 	want := map[string]string{
 		"SubscriptionArn": arn, "TopicArn": topic, "Owner": account, "Protocol": "sqs", "Endpoint": queueARN("work"),
-		"SubscriptionPrincipal": "arn:aws:iam::" + account + ":user/test",
+		"SubscriptionPrincipal": "arn:aws:iam::" + account + ":root",
 		"PendingConfirmation":   "false", "ConfirmationWasAuthenticated": "true",
 		"RawMessageDelivery": "true", "FilterPolicy": `{"status":["open"]}`, "FilterPolicyScope": "MessageAttributes",
 		"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead") + `"}`,

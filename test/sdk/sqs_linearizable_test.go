@@ -338,7 +338,7 @@ func TestQueueIsLinearizable(t *testing.T) {
 	for i := range histories {
 		histories[i] = &history{
 			url:  createQueue(t, c, fmt.Sprint("q", i), "VisibilityTimeout", "30"),
-			http: &http.Client{Transport: transport}, still: &still,
+			http: &http.Client{Transport: signing{transport}}, still: &still,
 		}
 	}
 	timePasses := func() {

@@ -52,7 +52,7 @@ func TestAttacksByWebPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	queues, functions := client(endpoint), functionsClient(endpoint)
 	fault := `{"arn":"arn:aws:sqs:` + region + `:` + account + `:*","fault":"denied"}`
 
@@ -155,7 +155,7 @@ const authorization = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-
 
 // A page of another site reads nothing either, and cannot have profiles made.
 func TestReadsByWebPages(t *testing.T) {
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	for _, path := range []string{"/_godwit/health", "/_godwit/deliveries?subscription=x", "/metrics", "/2015-03-31/functions"} {
 		for _, header := range [][]string{
 			{"Origin", "http://evil.example"},
@@ -182,6 +182,8 @@ func TestReadsByWebPages(t *testing.T) {
 // machine itself work, with every protocol.
 func TestNamesOfTheServer(t *testing.T) {
 	endpoint := startWith(t, func(c *config.Config) {
+		c.Enforce = false
+
 		c.PublicURL = "https://Messages.example.com:8443/aws"
 		c.AllowedHosts = []string{"godwit.example.net", "*.preview.example.net"}
 	})
@@ -235,7 +237,7 @@ func (n named) Do(req *http.Request) (*http.Response, error) {
 
 // What people type, and links in messages.
 func TestRequestsOfPeople(t *testing.T) {
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	c := topicsClient(endpoint)
 	topic := createTopic(t, c, "orders")
 	link := "/?Action=ConfirmSubscription&TopicArn=" + topic + "&Token="
@@ -265,7 +267,10 @@ func TestRequestsOfPeople(t *testing.T) {
 
 // What is refused is counted, by its reason.
 func TestRefusalsAreCounted(t *testing.T) {
-	endpoint := startWith(t, func(c *config.Config) { c.Prometheus, c.AllowUnsignedGet = true, true })
+	endpoint := startWith(t, func(c *config.Config) {
+		c.Enforce = false
+		c.Prometheus, c.AllowUnsignedGet = true, true
+	})
 	for path, header := range map[string][]string{
 		"/":                     {"Host", "evil.example"},
 		"/_godwit/ready":        {"Host", "evil.example"},
@@ -291,7 +296,10 @@ func TestRefusalsAreCounted(t *testing.T) {
 // Pages of an origin that the operator lists use the API as programs do.
 func TestCORS(t *testing.T) {
 	const app = "http://localhost:5173"
-	endpoint := startWith(t, func(c *config.Config) { c.CORSOrigins = []string{"https://app.example", app} })
+	endpoint := startWith(t, func(c *config.Config) {
+		c.Enforce = false
+		c.CORSOrigins = []string{"https://app.example", app}
+	})
 	asked := "amz-sdk-invocation-id,amz-sdk-request,authorization,content-type,x-amz-date,x-amz-target,x-amz-user-agent"
 	preflight := page{"OPTIONS", "/", "", []string{
 		"Origin", app, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", asked, "Access-Control-Request-Private-Network", "true",

@@ -49,7 +49,7 @@ func New(o Options) *Service { return &Service{metrics: o.Metrics, alarms: o.Ala
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return []api.Operation{
+	return api.Guarded(access, []api.Operation{
 		api.Op("PutMetricData", s.putMetricData),
 		api.Op("GetMetricData", s.getMetricData).Holding(8 << 20),
 		api.Op("GetMetricStatistics", s.getMetricStatistics).Holding(1 << 20),
@@ -66,5 +66,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("PutDashboard", s.putDashboard),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	}
+	})
 }

@@ -44,7 +44,7 @@ func New(o Options) *Service { return &Service{engine: o.Engine} }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), s.providers(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations())
+	return s.guarded(slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), s.providers(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations()))
 }
 
 func deref(s *string) string {

@@ -52,7 +52,7 @@ func New(store Store) *Service { return &Service{store} }
 
 // Operations declares the operations that are built, and those that are refused by name.
 func (s *Service) Operations() []api.Operation {
-	return append(unbuilt(),
+	return api.Guarded(access, append(unbuilt(),
 		api.Op("CreateKey", s.createKey),
 		api.Op("DescribeKey", s.describeKey),
 		api.Op("ListKeys", s.listKeys),
@@ -94,7 +94,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("Verify", s.verify),
 		api.Op("GenerateMac", s.generateMac),
 		api.Op("VerifyMac", s.verifyMac),
-	)
+	))
 }
 
 // unbuilt are the operations on what is not built: imported material, keys of several

@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -73,6 +72,15 @@ func read(call *api.Call, text string, qualifier *string, most int) (n named, er
 	return n, nil
 }
 
+// Named is the function, version or alias that a request names.
+func Named(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
+	n, err := read(call, text, qualifier, maxLongName)
+	return n.ARN(), err
+}
+
+// Shared reports whether a function's policy can let other accounts do an operation.
+func Shared(operation string) bool { return slices.Contains(shared, operation) }
+
 // parse is read, and AccessDenied for another account's function whose policy does
 // not let the caller do what it asks for.
 func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, most int) (named, error) {
@@ -130,9 +138,6 @@ func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (ar
 	return fn, nil
 }
 
-// actions are the operations whose action in policies has another name.
-var actions = map[string]string{"Invoke": "InvokeFunction"}
-
 // shared are the operations on a function that its policy can let other accounts do.
 // Source: the Lambda developer guide, "Granting function access to other accounts".
 var shared = []string{
@@ -142,26 +147,25 @@ var shared = []string{
 	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
 }
 
-func action(call *api.Call) string {
-	return "lambda:" + cmp.Or(actions[call.Operation], call.Operation)
+func action(call *api.Call) string { return ActionOf(call.Operation) }
+
+// ActionOf is the action in policies of an operation.
+func ActionOf(operation string) string {
+	if operation == "Invoke" {
+		operation = "InvokeFunction"
+	}
+	return "lambda:" + operation
 }
 
 // admit refuses what another account may not do with a function. It fails with
 // AccessDenied.
 func (s *Service) admit(ctx context.Context, call *api.Call, fn arn.ARN) error {
 	err := owned(call, fn)
-	if err != nil && slices.Contains(shared, call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, action(call), call.RemoteAddr) {
+	if err != nil && Shared(call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, action(call), call.RemoteAddr) {
 		return nil
 	}
 	return err
 }
 
 // owned refuses what belongs to another account.
-func owned(call *api.Call, a arn.ARN) error {
-	if call.Unsigned() || a.Account == call.Account {
-		return nil
-	}
-	return fault.Newf(fault.AccessDenied,
-		"User: arn:aws:iam::%s:root is not authorized to perform: %s on resource: %s because no resource-based policy allows the %[2]s action",
-		call.Account, action(call), a)
-}
+func owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, action(call)) }

@@ -91,7 +91,7 @@ func New(o Options) *Service { return &Service{Options: o, engine: o.Engine} }
 // base64, and a little. Source: AWS's refusal of a larger one.
 const maxCodeBody = 70167211
 
-// Operations declares the operations that are built.
+// Operations declares the operations that are built; package access says what they need.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
 	return slices.Concat(s.mappingOperations(), s.eventInvokeOperations(), []api.Operation{

@@ -36,7 +36,7 @@ func New(store Store) *Service { return &Service{store} }
 // Operations declares the operations that are built, and those of which a part is
 // answered.
 func (s *Service) Operations() []api.Operation {
-	return append(s.unbuilt(),
+	return api.Guarded(access, append(s.unbuilt(),
 		api.Op("CreateLogGroup", s.createLogGroup),
 		api.Op("DeleteLogGroup", s.deleteLogGroup),
 		api.Op("DescribeLogGroups", s.describeLogGroups),
@@ -56,5 +56,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("PutLogEvents", s.putLogEvents),
 		api.Op("GetLogEvents", s.getLogEvents).Holding(4<<20),
 		api.Op("FilterLogEvents", s.filterLogEvents).Holding(4<<20),
-	)
+	))
 }

@@ -83,12 +83,4 @@ func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, owned(call, a)
 }
 
-func owned(call *api.Call, a arn.ARN) error {
-	if call.Unsigned() || a.Account == call.Account {
-		return nil
-	}
-	action := "SNS:" + call.Operation
-	return fault.Newf(fault.AccessDenied,
-		"User: arn:aws:iam::%s:root is not authorized to perform: %s on resource: %s because no resource-based policy allows the %s action",
-		call.Account, action, a, action)
-}
+func owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, "sns:"+call.Operation) }

@@ -63,6 +63,15 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 
 // publishTarget finds the topic that a publish is for.
 func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *PublishInput) (arn.ARN, error) {
+	member, value, err := targetOf(in)
+	if err != nil {
+		return arn.ARN{}, err
+	}
+	return s.publishTopic(ctx, call, member, value)
+}
+
+// targetOf is what a publish is for, and the member that says so.
+func targetOf(in *PublishInput) (member, value string, err error) {
 	given := 0
 	for _, member := range []*string{in.TopicArn, in.TargetArn, in.PhoneNumber} {
 		if member != nil {
@@ -71,18 +80,18 @@ func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *Publish
 	}
 	switch {
 	case given == 0:
-		return arn.ARN{}, invalid("TopicArn or TargetArn Reason: no value for required parameter")
+		return "", "", invalid("TopicArn or TargetArn Reason: no value for required parameter")
 	case given > 1:
-		return arn.ARN{}, invalid("TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given")
+		return "", "", invalid("TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given")
 	case in.PhoneNumber != nil:
-		return arn.ARN{}, invalid("PhoneNumber Reason: this server does not send text messages yet")
+		return "", "", invalid("PhoneNumber Reason: this server does not send text messages yet")
 	case in.TargetArn != nil:
 		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
-			return arn.ARN{}, invalid("TargetArn Reason: No endpoint found for the target arn specified")
+			return "", "", invalid("TargetArn Reason: No endpoint found for the target arn specified")
 		}
-		return s.publishTopic(ctx, call, "TargetArn", *in.TargetArn)
+		return "TargetArn", *in.TargetArn, nil
 	default:
-		return s.publishTopic(ctx, call, "TopicArn", *in.TopicArn)
+		return "TopicArn", *in.TopicArn, nil
 	}
 }
 

@@ -81,7 +81,7 @@ func New(o Options) *Service {
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return []api.Operation{
+	return api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),
@@ -101,7 +101,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	}
+	})
 }
 
 func deref(s *string) string {

@@ -70,7 +70,7 @@ const listing = 1 << 20
 
 // Operations are the operations that this version answers.
 func (s *Service) Operations() []api.Operation {
-	return []api.Operation{
+	return api.Guarded(access, []api.Operation{
 		api.Op("CreateQueue", s.CreateQueue),
 		api.Op("GetQueueUrl", s.GetQueueUrl).Anywhere(),
 		api.Op("ListQueues", s.ListQueues).Holding(listing),
@@ -94,5 +94,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("StartMessageMoveTask", s.StartMessageMoveTask),
 		api.Op("ListMessageMoveTasks", s.ListMessageMoveTasks),
 		api.Op("CancelMessageMoveTask", s.CancelMessageMoveTask),
-	}
+	})
 }

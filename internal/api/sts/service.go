@@ -54,14 +54,14 @@ func New(o Options) *Service {
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return []api.Operation{
+	return api.Guarded(access, []api.Operation{
 		api.Op("AssumeRole", s.assumeRole),
 		api.Op("AssumeRoleWithWebIdentity", s.assumeRoleWithWebIdentity).Opened(),
 		api.Op("GetCallerIdentity", s.getCallerIdentity),
 		api.Op("GetSessionToken", s.getSessionToken),
 		api.Op("GetFederationToken", s.getFederationToken),
 		api.Op("GetAccessKeyInfo", s.getAccessKeyInfo),
-	}
+	})
 }
 
 func deref(s *string) string {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,13 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/letsencrypt/pebble/v2/ca"
-	"github.com/letsencrypt/pebble/v2/db"
-	"github.com/letsencrypt/pebble/v2/va"
-	"github.com/letsencrypt/pebble/v2/wfe"
-	"github.com/miekg/dns"
-
 	"godwit.dev/godwit/internal/certs/acme"
+	"godwit.dev/godwit/internal/certs/acme/acmetest"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/seal"
 )
@@ -30,51 +24,6 @@ const domain = "godwit.example.com"
 
 // patience bounds every wait.
 const patience = time.Minute
-
-// names answers that every name is this machine's, and returns where it is asked.
-func names(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		answer := new(dns.Msg).SetReply(q)
-		for _, question := range q.Question {
-			if question.Qtype == dns.TypeA {
-				answer.Answer = append(answer.Answer, &dns.A{
-					Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1}, A: net.IPv4(127, 0, 0, 1),
-				})
-			}
-		}
-		_ = w.WriteMsg(answer)
-	})}
-	go func() { _ = server.ActivateAndServe() }()
-	t.Cleanup(func() { _ = server.Shutdown() })
-	return l.Addr().String()
-}
-
-// authority is Let's Encrypt's test server, whose certificates live for seconds. It
-// proves names at the port of a TLS server. It returns where it is, a file of what is to
-// be trusted there, and what is to be trusted of its certificates.
-func authority(t *testing.T, port, seconds int) (directory, trust string, roots *x509.CertPool) {
-	t.Helper()
-	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
-	t.Setenv("PEBBLE_WFE_NONCEREJECT", "0")
-	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
-	store := db.NewMemoryStore()
-	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "short", ValidityPeriod: uint64(seconds)}})
-	front := wfe.New(quiet, store, va.New(quiet, 0, port, false, names(t), store), issuer, []string{"test.example"}, false, false, 1, 1)
-	server := httptest.NewTLSServer(front.Handler())
-	t.Cleanup(server.Close)
-	trust = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	roots = x509.NewCertPool()
-	roots.AddCert(issuer.GetRootCert(0).Cert)
-	return server.URL + wfe.DirectoryPath, trust, roots
-}
 
 // serve accepts connections of TLS until the test ends.
 func serve(t *testing.T, l net.Listener, c *tls.Config) {
@@ -107,7 +56,7 @@ func TestCertificatesAreHadAndRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	directory, trust, roots := authority(t, l.Addr().(*net.TCPAddr).Port, 12)
+	directory, trust, roots := acmetest.Authority(t, l.Addr().(*net.TCPAddr).Port, 12)
 	root := seal.NewRoot()
 	options := acme.Options{
 		Domains: []string{domain}, Directory: directory, Email: "ops@example.com", CA: trust,

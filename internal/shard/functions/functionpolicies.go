@@ -48,6 +48,23 @@ func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier st
 	return doc, revision, err
 }
 
+// CompiledFunctionPolicy is the policy of a function, or of the version or alias that fn
+// names; nil if there is no such thing.
+func (e *Functions) CompiledFunctionPolicy(ctx context.Context, fn arn.ARN) (p *policy.Policy) {
+	name, qualifier, ok := fn.SplitFunction()
+	if !ok {
+		return nil
+	}
+	_ = e.WithCatalog(ctx, name, func(sh *Shard) error {
+		f, _, _, err := sh.Functions.Find(name, qualifier)
+		if err == nil {
+			p = sh.functionPolicy(f, qualifier)
+		}
+		return err
+	})
+	return p
+}
+
 // AdmitFunction says whether a service may invoke a function, which may be named
 // with a qualifier, for a resource of its own. service is its principal, as
 // "sns.amazonaws.com". Errors: ResourceNotFound, AccessDenied.

@@ -55,6 +55,7 @@ func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (
 	if err != nil {
 		return nil, err
 	}
+	stream.Begin() // no commit is of no epoch; the module's Load begins the next
 	var b mutation.Batch
 	b.Set(sealingKey, text)
 	stream.Append(true, now.UnixMilli(), &b).Wait()

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"context"
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
@@ -13,8 +14,8 @@ import (
 // A queue's policy says which topics may send to it. It is parsed when it is
 // set and when it is loaded, and evaluated for each delivery: by the commit that
 // publishes, and by every transfer out of a subscription's backlog. A change
-// therefore holds for deliveries that wait. Requests of clients are not held
-// against it: requests are not authenticated yet.
+// therefore holds for deliveries that wait. Requests of clients are held against it
+// where callers are authorised.
 
 // SnsService is how a topic's deliveries introduce themselves.
 const SnsService = "sns.amazonaws.com"
@@ -57,6 +58,18 @@ func (qs *Queue) loadPolicy(e *Queues) {
 		p = DenyAll
 	}
 	qs.Policy = p
+}
+
+// QueuePolicy is the policy of a queue; nil for none, and if there is no such queue.
+func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) {
+	_ = e.WithCatalog(ctx, a, func(sh *Shard) error {
+		qs, err := sh.Lookup(a)
+		if err == nil {
+			p = qs.Policy
+		}
+		return err
+	})
+	return p
 }
 
 // Admits refuses deliveries of a topic that may not send to the queue: one that

@@ -113,6 +113,17 @@ func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, addres
 	return err == nil && result.Allowed()
 }
 
+// TopicPolicy is the policy of a topic; nil if there is no such topic.
+func (e *Topics) TopicPolicy(ctx context.Context, t arn.ARN) (p *policy.Policy) {
+	_ = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		if found, ok := sh.Topics.Topic(t); ok {
+			p = sh.topicPolicy(found)
+		}
+		return nil
+	})
+	return p
+}
+
 // topicPolicy is the policy of a topic, compiled when it is first asked for:
 // few topics ever are.
 func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {

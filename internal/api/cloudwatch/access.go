@@ -1,0 +1,121 @@
+package cloudwatch
+
+import (
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+)
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for CloudWatch, in the service authorization reference.
+var access = map[string]api.Access{
+	"PutMetricData":       api.Needs(putting),
+	"GetMetricData":       anything("GetMetricData"),
+	"GetMetricStatistics": anything("GetMetricStatistics"),
+	"ListMetrics":         anything("ListMetrics"),
+
+	"PutMetricAlarm":          api.Needs(alarming),
+	"DescribeAlarms":          everyAlarm("DescribeAlarms"),
+	"DescribeAlarmsForMetric": anything("DescribeAlarmsForMetric"),
+	"DescribeAlarmHistory": api.Needs(func(call *api.Call, in *DescribeAlarmHistoryInput) ([]authorize.Need, error) {
+		name := "*"
+		if in.AlarmName != nil {
+			name = *in.AlarmName
+		}
+		return onAlarms(call, "DescribeAlarmHistory", name), nil
+	}),
+	"DeleteAlarms": api.Needs(func(call *api.Call, in *DeleteAlarmsInput) ([]authorize.Need, error) {
+		return onAlarms(call, "DeleteAlarms", in.AlarmNames...), nil
+	}),
+	"EnableAlarmActions": api.Needs(func(call *api.Call, in *EnableAlarmActionsInput) ([]authorize.Need, error) {
+		return onAlarms(call, "EnableAlarmActions", in.AlarmNames...), nil
+	}),
+	"DisableAlarmActions": api.Needs(func(call *api.Call, in *DisableAlarmActionsInput) ([]authorize.Need, error) {
+		return onAlarms(call, "DisableAlarmActions", in.AlarmNames...), nil
+	}),
+	"SetAlarmState": api.Needs(func(call *api.Call, in *SetAlarmStateInput) ([]authorize.Need, error) {
+		return onAlarms(call, "SetAlarmState", deref(in.AlarmName)), nil
+	}),
+
+	"TagResource": api.Needs(func(_ *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
+		needs := onTagged("TagResource", in.ResourceARN)
+		setTags(&needs[0], in.Tags)
+		return needs, nil
+	}),
+	"UntagResource": api.Needs(func(_ *api.Call, in *UntagResourceInput) ([]authorize.Need, error) {
+		needs := onTagged("UntagResource", in.ResourceARN)
+		needs[0].TagKeys = in.TagKeys
+		return needs, nil
+	}),
+	"ListTagsForResource": api.Needs(func(_ *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
+		return onTagged("ListTagsForResource", in.ResourceARN), nil
+	}),
+
+	"PutDashboard": api.Needs(func(call *api.Call, in *PutDashboardInput) ([]authorize.Need, error) {
+		return api.One("cloudwatch:PutDashboard", arn.ARN{Service: "cloudwatch", Account: call.Account, Resource: "dashboard/" + deref(in.DashboardName)}), nil
+	}),
+}
+
+// anything needs an action that is about no resource.
+func anything(action string) api.Access {
+	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudwatch:" + action), nil }
+}
+
+// everyAlarm needs an action on all alarms.
+func everyAlarm(action string) api.Access {
+	return func(call *api.Call, _ any) ([]authorize.Need, error) { return onAlarms(call, action, "*"), nil }
+}
+
+// onAlarms needs an action on each of some alarms; on all of them if none is named.
+func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
+	if len(names) == 0 {
+		names = []string{"*"}
+	}
+	needs := make([]authorize.Need, 0, len(names))
+	for _, name := range names {
+		needs = append(needs, api.One("cloudwatch:"+action, arn.ARN{Service: "cloudwatch", Region: call.Region, Account: call.Account, Resource: "alarm:" + name})...)
+	}
+	return needs
+}
+
+// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
+func onTagged(action string, resource *string) []authorize.Need {
+	a, _ := arn.Parse(deref(resource))
+	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: deref(resource), Account: a.Account}}
+}
+
+func setTags(n *authorize.Need, tags []Tag) {
+	n.Tags = make(map[string]string, len(tags))
+	for _, t := range tags {
+		if _, twice := n.Tags[deref(t.Key)]; !twice {
+			n.TagKeys = append(n.TagKeys, deref(t.Key))
+		}
+		n.Tags[deref(t.Key)] = deref(t.Value)
+	}
+}
+
+func putting(_ *api.Call, in *PutMetricDataInput) ([]authorize.Need, error) {
+	needs := api.Any("cloudwatch:PutMetricData")
+	if in.Namespace != nil {
+		needs[0].Keys = []authorize.Key{{Name: "cloudwatch:namespace", Values: []string{*in.Namespace}}}
+	}
+	return needs, nil
+}
+
+func alarming(call *api.Call, in *PutMetricAlarmInput) ([]authorize.Need, error) {
+	needs := onAlarms(call, "PutMetricAlarm", deref(in.AlarmName))
+	var actions []string
+	for _, some := range [][]string{in.OKActions, in.AlarmActions, in.InsufficientDataActions} {
+		actions = append(actions, some...)
+	}
+	if len(actions) > 0 {
+		needs[0].Keys = []authorize.Key{{Name: "cloudwatch:alarmactions", Values: actions}}
+	}
+	if len(in.Tags) == 0 {
+		return needs, nil
+	}
+	setTags(&needs[0], in.Tags)
+	tag := needs[0]
+	tag.Action = "cloudwatch:TagResource"
+	return append(needs, tag), nil
+}

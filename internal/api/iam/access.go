@@ -1,0 +1,122 @@
+package iam
+
+import (
+	"reflect"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/iam"
+)
+
+// named are the members that name what an operation is about, and the kinds of it. The
+// first one that a request has counts: what is put on or into it stands behind.
+var named = []struct {
+	member string
+	kind   iam.Kind
+}{
+	{"InstanceProfileName", iam.Profile}, {"GroupName", iam.Group}, {"RoleName", iam.Role}, {"UserName", iam.User}, {"PolicyName", iam.Policy},
+}
+
+// byARN are the members that name it by its ARN.
+var byARN = []string{"PolicyArn", "OpenIDConnectProviderArn", "PolicySourceArn"}
+
+// guarded gives operations what they need to be allowed: the action of their name, on
+// what their members name; on everything if that is nothing. Source: actions, resources
+// and condition keys for IAM, in the service authorization reference.
+func (s *Service) guarded(operations []api.Operation) []api.Operation {
+	access := make(map[string]api.Access, len(operations))
+	for _, op := range operations {
+		access[op.Name] = func(call *api.Call, in any) ([]authorize.Need, error) {
+			return s.needs(call, op.Name, reflect.ValueOf(in).Elem()), nil
+		}
+	}
+	return api.Guarded(access, operations)
+}
+
+func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []authorize.Need {
+	n := authorize.Need{Action: "iam:" + operation, Resource: s.about(call, operation, in)}
+	if a, err := arn.Parse(n.Resource); err == nil && a.Account != "aws" {
+		n.Account = a.Account
+	}
+	if policy, ok := member(in, "PolicyArn"); ok && policy != n.Resource {
+		n.Keys = append(n.Keys, authorize.Key{Name: "iam:policyarn", Values: []string{policy}})
+	}
+	if boundary, ok := member(in, "PermissionsBoundary"); ok {
+		n.Keys = append(n.Keys, authorize.Key{Name: "iam:permissionsboundary", Values: []string{boundary}})
+	}
+	if tags := in.FieldByName("Tags"); tags.IsValid() && tags.Type() == reflect.TypeFor[[]Tag]() && tags.Len() > 0 {
+		n.Tags = map[string]string{}
+		for _, t := range tags.Interface().([]Tag) {
+			if _, twice := n.Tags[deref(t.Key)]; !twice {
+				n.TagKeys = append(n.TagKeys, deref(t.Key))
+			}
+			n.Tags[deref(t.Key)] = deref(t.Value)
+		}
+	}
+	if keys := in.FieldByName("TagKeys"); keys.IsValid() {
+		n.TagKeys, _ = reflect.TypeAssert[[]string](keys)
+	}
+	needs := []authorize.Need{n}
+	if len(n.Tags) > 0 && strings.HasPrefix(operation, "Create") {
+		n.Action = "iam:Tag" + strings.TrimPrefix(operation, "Create")
+		needs = append(needs, n)
+	}
+	return needs
+}
+
+// about is the ARN of what an operation is about.
+func (s *Service) about(call *api.Call, operation string, in reflect.Value) string {
+	for _, by := range named {
+		if name, ok := member(in, by.member); ok {
+			path, _ := member(in, "Path")
+			return s.arnOf(call, by.kind, name, path, strings.HasPrefix(operation, "Create"))
+		}
+	}
+	for _, name := range byARN {
+		if value, ok := member(in, name); ok {
+			return value
+		}
+	}
+	if of := in.FieldByName("UserName"); of.IsValid() && call.Caller.Kind == caller.User { // the caller
+		return call.Caller.ARN
+	}
+	if url, ok := member(in, "Url"); ok {
+		return (&iam.Entity{Kind: iam.Provider, Account: call.Account, Name: strings.TrimPrefix(url, "https://")}).ARN()
+	}
+	return "*"
+}
+
+// arnOf is the ARN of an entity, which has its path; of one that is to be made, with the
+// path that it is to have.
+func (s *Service) arnOf(call *api.Call, kind iam.Kind, name, path string, made bool) string {
+	e := &iam.Entity{Kind: kind, Account: call.Account, Path: path, Name: name}
+	if e.Path == "" {
+		e.Path = "/"
+	}
+	if !made {
+		_ = s.engine.Read(call.Account, func(a *iam.Account) error {
+			if known, err := a.Find(kind, name); err == nil {
+				e = known
+			}
+			return nil
+		})
+	}
+	return e.ARN()
+}
+
+// member is a text that a request has.
+func member(in reflect.Value, name string) (value string, ok bool) {
+	switch f := in.FieldByName(name); {
+	case !f.IsValid():
+		return "", false
+	case f.Kind() == reflect.String:
+		return f.String(), f.String() != ""
+	case f.Type() == reflect.TypeFor[*string]() && !f.IsNil():
+		return f.Elem().String(), true
+	default:
+		return "", false
+	}
+}

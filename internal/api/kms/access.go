@@ -1,0 +1,76 @@
+package kms
+
+import (
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+)
+
+// onKeys are the operations on keys. What a request names, be it an alias or nothing but
+// a ciphertext, is found by the operation, which asks for each use of each key.
+var onKeys = []string{
+	"DescribeKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "UpdateKeyDescription", "GetKeyPolicy", "PutKeyPolicy",
+	"ListKeyPolicies", "TagResource", "UntagResource", "ListResourceTags", "EnableKeyRotation", "DisableKeyRotation", "GetKeyRotationStatus",
+	"RotateKeyOnDemand", "ListKeyRotations", "CreateGrant", "ListGrants", "RetireGrant", "RevokeGrant", "Encrypt", "Decrypt", "ReEncrypt",
+	"GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "GenerateDataKeyPair", "GenerateDataKeyPairWithoutPlaintext", "GetPublicKey",
+	"Sign", "Verify", "GenerateMac", "VerifyMac",
+}
+
+// ofAccount are those that are about no key that there is.
+var ofAccount = []string{
+	"ListKeys", "ListAliases", "ListRetirableGrants", "GenerateRandom",
+	"GetParametersForImport", "ImportKeyMaterial", "DeleteImportedKeyMaterial", "ReplicateKey", "UpdatePrimaryRegion",
+	"CreateCustomKeyStore", "UpdateCustomKeyStore", "DeleteCustomKeyStore", "DescribeCustomKeyStores", "ConnectCustomKeyStore",
+	"DisconnectCustomKeyStore", "DeriveSharedSecret", "GetKeyLastUsage",
+}
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for KMS, in the service authorization reference.
+var access = func() map[string]api.Access {
+	all := map[string]api.Access{
+		"CreateKey":   api.Needs(creating),
+		"CreateAlias": onAlias("CreateAlias", func(in *AliasInput) string { return in.AliasName }),
+		"UpdateAlias": onAlias("UpdateAlias", func(in *AliasInput) string { return in.AliasName }),
+		"DeleteAlias": onAlias("DeleteAlias", func(in *DeleteAliasInput) string { return in.AliasName }),
+	}
+	for _, name := range onKeys {
+		all[name] = api.Free
+	}
+	for _, name := range ofAccount {
+		all[name] = func(*api.Call, any) ([]authorize.Need, error) { return api.Any("kms:" + name), nil }
+	}
+	return all
+}()
+
+// onAlias needs an action on an alias. That on its key is asked for by the operation.
+func onAlias[In any](action string, name func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		alias := strings.TrimPrefix(name(in), "alias/")
+		return api.One("kms:"+action, arn.ARN{Service: "kms", Region: call.Region, Account: call.Account, Resource: "alias/" + alias}), nil
+	})
+}
+
+func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
+	needs := api.Any("kms:CreateKey")
+	for _, k := range []struct {
+		name  string
+		value *string
+	}{{"kms:keyspec", in.KeySpec}, {"kms:keyusage", in.KeyUsage}, {"kms:keyorigin", in.Origin}} {
+		if k.value != nil {
+			needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: k.name, Values: []string{*k.value}})
+		}
+	}
+	if len(in.Tags) == 0 {
+		return needs, nil
+	}
+	needs[0].Tags = map[string]string{}
+	for _, t := range in.Tags {
+		needs[0].TagKeys = append(needs[0].TagKeys, deref(t.TagKey))
+		needs[0].Tags[deref(t.TagKey)] = deref(t.TagValue)
+	}
+	tag := needs[0]
+	tag.Action = "kms:TagResource"
+	return append(needs, tag), nil
+}

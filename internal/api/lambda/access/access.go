@@ -1,0 +1,187 @@
+// Package access says what the operations of Lambda need to be allowed.
+package access
+
+import (
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/function/mapping"
+)
+
+// Guarded gives Lambda's operations what they need.
+func Guarded(operations []api.Operation) []api.Operation { return api.Guarded(access, operations) }
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for Lambda, in the service authorization reference.
+var access = map[string]api.Access{
+	"CreateFunction":               api.Needs(creating),
+	"GetFunction":                  onQualified("GetFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"GetFunctionConfiguration":     onQualified("GetFunctionConfiguration", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctions":                all("ListFunctions"),
+	"UpdateFunctionCode":           onFunction("UpdateFunctionCode", func(in *lambda.UpdateFunctionCodeInput) string { return in.FunctionName }),
+	"UpdateFunctionConfiguration":  api.Needs(reconfiguring),
+	"DeleteFunction":               onQualified("DeleteFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"Invoke":                       onQualified("Invoke", func(in *lambda.InvokeInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"PublishVersion":               onFunction("PublishVersion", func(in *lambda.PublishVersionInput) string { return in.FunctionName }),
+	"ListVersionsByFunction":       onFunction("ListVersionsByFunction", func(in *lambda.ListVersionsByFunctionInput) string { return in.FunctionName }),
+	"CreateAlias":                  onFunction("CreateAlias", func(in *lambda.CreateAliasInput) string { return in.FunctionName }),
+	"GetAlias":                     onFunction("GetAlias", func(in *lambda.AliasInput) string { return in.FunctionName }),
+	"ListAliases":                  onFunction("ListAliases", func(in *lambda.ListAliasesInput) string { return in.FunctionName }),
+	"UpdateAlias":                  onFunction("UpdateAlias", func(in *lambda.UpdateAliasInput) string { return in.FunctionName }),
+	"DeleteAlias":                  onFunction("DeleteAlias", func(in *lambda.AliasInput) string { return in.FunctionName }),
+	"AddPermission":                api.Needs(permitting),
+	"RemovePermission":             onQualified("RemovePermission", func(in *lambda.RemovePermissionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"GetPolicy":                    onQualified("GetPolicy", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"PutFunctionConcurrency":       onFunction("PutFunctionConcurrency", func(in *lambda.PutFunctionConcurrencyInput) string { return in.FunctionName }),
+	"GetFunctionConcurrency":       onFunction("GetFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
+	"DeleteFunctionConcurrency":    onFunction("DeleteFunctionConcurrency", func(in *lambda.NameInput) string { return in.FunctionName }),
+	"GetFunctionCodeSigningConfig": onFunction("GetFunctionCodeSigningConfig", func(in *lambda.NameInput) string { return in.FunctionName }),
+	"GetAccountSettings":           all("GetAccountSettings"),
+
+	"PutFunctionEventInvokeConfig":    onQualified("PutFunctionEventInvokeConfig", eventInvoke),
+	"UpdateFunctionEventInvokeConfig": onQualified("UpdateFunctionEventInvokeConfig", eventInvoke),
+	"GetFunctionEventInvokeConfig":    onQualified("GetFunctionEventInvokeConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"DeleteFunctionEventInvokeConfig": onQualified("DeleteFunctionEventInvokeConfig", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctionEventInvokeConfigs":  onFunction("ListFunctionEventInvokeConfigs", func(in *lambda.ListFunctionEventInvokeConfigsInput) string { return in.FunctionName }),
+
+	"CreateEventSourceMapping": api.Needs(mappingTo),
+	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *lambda.MappingInput) string { return in.UUID }),
+	"ListEventSourceMappings":  all("ListEventSourceMappings"),
+	"UpdateEventSourceMapping": api.Needs(remapping),
+	"DeleteEventSourceMapping": onMapping("DeleteEventSourceMapping", func(in *lambda.MappingInput) string { return in.UUID }),
+
+	"TagResource":   api.Needs(tagging),
+	"UntagResource": api.Needs(untagging),
+	"ListTags": api.Needs(func(_ *api.Call, in *lambda.ListTagsInput) ([]authorize.Need, error) {
+		return onTagged("ListTags", in.Resource), nil
+	}),
+}
+
+// all needs an action that is about no function.
+func all(action string) api.Access {
+	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("lambda:" + action), nil }
+}
+
+// onFunction needs what an operation does to a function as a whole.
+func onFunction[In any](operation string, name func(*In) string) api.Access {
+	return onQualified(operation, func(in *In) (string, *string) { return name(in), nil })
+}
+
+// onQualified needs what an operation does to a function, a version or an alias.
+func onQualified[In any](operation string, name func(*In) (string, *string)) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		text, qualifier := name(in)
+		return onNamed(call, operation, text, qualifier)
+	})
+}
+
+func onNamed(call *api.Call, operation, text string, qualifier *string) ([]authorize.Need, error) {
+	fn, err := lambda.Named(call, text, qualifier)
+	if err != nil {
+		return nil, err
+	}
+	needs := api.One(lambda.ActionOf(operation), fn)
+	needs[0].Shared = lambda.Shared(operation)
+	return needs, nil
+}
+
+// passing needs that the caller may give Lambda a role.
+func passing(role string) authorize.Need {
+	a, _ := arn.Parse(role) // of none the account is the caller's, and nobody may pass it
+	return authorize.Need{
+		Action: "iam:PassRole", Resource: role, Account: a.Account,
+		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"lambda.amazonaws.com"}}},
+	}
+}
+
+func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "CreateFunction", in.FunctionName, nil)
+	if err != nil {
+		return nil, err
+	}
+	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	if len(in.Tags) > 0 {
+		tag := needs[0]
+		tag.Action = "lambda:TagResource"
+		needs = append(needs, tag)
+	}
+	return append(needs, passing(in.Role)), nil
+}
+
+func reconfiguring(call *api.Call, in *lambda.UpdateFunctionConfigurationInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "UpdateFunctionConfiguration", in.FunctionName, nil)
+	if err == nil && in.Role != nil {
+		needs = append(needs, passing(*in.Role))
+	}
+	return needs, err
+}
+
+func permitting(call *api.Call, in *lambda.AddPermissionInput) ([]authorize.Need, error) {
+	needs, err := onNamed(call, "AddPermission", in.FunctionName, in.Qualifier)
+	if err == nil {
+		needs[0].Keys = []authorize.Key{{Name: "lambda:principal", Values: []string{in.Principal}}}
+	}
+	return needs, err
+}
+
+func eventInvoke(in *lambda.EventInvokeConfigInput) (string, *string) {
+	return in.FunctionName, in.Qualifier
+}
+
+// onMapping needs an action on an event-source mapping.
+func onMapping[In any](action string, id func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		return api.One("lambda:"+action, mapping.ARN(call.Region, call.Account, id(in))), nil
+	})
+}
+
+func mappingTo(call *api.Call, in *lambda.CreateEventSourceMappingInput) ([]authorize.Need, error) {
+	needs := api.Any("lambda:CreateEventSourceMapping")
+	key, err := functionKey(call, in.FunctionName)
+	if err != nil {
+		return nil, err
+	}
+	needs[0].Keys, needs[0].Tags, needs[0].TagKeys = key, in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	return needs, nil
+}
+
+func remapping(call *api.Call, in *lambda.UpdateEventSourceMappingInput) ([]authorize.Need, error) {
+	needs := api.One("lambda:UpdateEventSourceMapping", mapping.ARN(call.Region, call.Account, in.UUID))
+	if in.FunctionName == nil {
+		return needs, nil
+	}
+	key, err := functionKey(call, *in.FunctionName)
+	needs[0].Keys = key
+	return needs, err
+}
+
+// functionKey is the condition key that tells which function a mapping is for.
+func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
+	fn, err := lambda.Named(call, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []authorize.Key{{Name: "lambda:functionarn", Values: []string{fn.String()}}}, nil
+}
+
+// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
+func onTagged(operation, resource string) []authorize.Need {
+	a, _ := arn.Parse(resource)
+	return []authorize.Need{{Action: "lambda:" + operation, Resource: resource, Account: a.Account, Shared: !mapping.Is(a) && lambda.Shared(operation)}}
+}
+
+func tagging(_ *api.Call, in *lambda.TagResourceInput) ([]authorize.Need, error) {
+	needs := onTagged("TagResource", in.Resource)
+	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	return needs, nil
+}
+
+func untagging(_ *api.Call, in *lambda.UntagResourceInput) ([]authorize.Need, error) {
+	needs := onTagged("UntagResource", in.Resource)
+	needs[0].TagKeys = in.TagKeys
+	return needs, nil
+}

@@ -1,0 +1,135 @@
+package sns
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+)
+
+// access is what each operation needs to be allowed. A batch needs what its single action
+// does. Source: actions, resources and condition keys for SNS, in the service
+// authorization reference.
+var access = map[string]api.Access{
+	"CreateTopic":              api.Needs(creating),
+	"ListTopics":               everyTopic("ListTopics"),
+	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
+	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":       shared("SetTopicAttributes", func(in *SetTopicAttributesInput) string { return in.TopicArn }),
+	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
+	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"Publish":                  api.Needs(publishing),
+	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
+	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),
+
+	"Subscribe":                 api.Needs(subscribing),
+	"ConfirmSubscription":       owner("ConfirmSubscription", func(in *ConfirmSubscriptionInput) string { return in.TopicArn }),
+	"Unsubscribe":               onSubscription("Unsubscribe", func(in *UnsubscribeInput) string { return in.SubscriptionArn }),
+	"ListSubscriptions":         everyTopic("ListSubscriptions"),
+	"GetSubscriptionAttributes": onSubscription("GetSubscriptionAttributes", func(in *GetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
+	"SetSubscriptionAttributes": onSubscription("SetSubscriptionAttributes", func(in *SetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
+
+	"TagResource":         api.Needs(tagging),
+	"UntagResource":       api.Needs(untagging),
+	"ListTagsForResource": owner("ListTagsForResource", func(in *ListTagsForResourceInput) string { return in.ResourceArn }),
+}
+
+// shared needs an action on a topic, whose policy can let other accounts do it.
+func shared[In any](action string, topic func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		return onTopic(call, action, "TopicArn", topic(in), true)
+	})
+}
+
+// owner needs an action on a topic that only its own account's identities can be given.
+func owner[In any](action string, topic func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		return onTopic(call, action, "TopicArn", topic(in), false)
+	})
+}
+
+func onTopic(call *api.Call, action, member, value string, shared bool) ([]authorize.Need, error) {
+	t, err := parseAnyTopic(call, member, value)
+	if err != nil {
+		return nil, err
+	}
+	return []authorize.Need{{Action: "sns:" + action, Resource: t.String(), Account: t.Account, Shared: shared}}, nil
+}
+
+// everyTopic needs an action that is about the account's topics.
+func everyTopic(action string) api.Access {
+	return func(call *api.Call, _ any) ([]authorize.Need, error) {
+		return api.One("sns:"+action, arn.Topic(call.Region, call.Account, "*")), nil
+	}
+}
+
+// onSubscription needs an action on a subscription. Without one, the operation refuses.
+func onSubscription[In any](action string, subscription func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		value := subscription(in)
+		a, err := parseARN(call, "SubscriptionArn", value)
+		if _, _, ok := a.SplitSubscription(); err != nil || !ok {
+			return []authorize.Need{{Action: "sns:" + action, Resource: value}}, nil
+		}
+		return api.One("sns:"+action, a), nil
+	})
+}
+
+func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
+	needs := api.One("sns:CreateTopic", arn.Topic(call.Region, call.Account, deref(in.Name)))
+	if len(in.Tags) == 0 {
+		return needs, nil
+	}
+	setTags(&needs[0], in.Tags)
+	tag := needs[0]
+	tag.Action = "sns:TagResource"
+	return append(needs, tag), nil
+}
+
+func setTags(n *authorize.Need, tags []Tag) {
+	n.Tags = make(map[string]string, len(tags))
+	for _, t := range tags {
+		if _, twice := n.Tags[t.Key]; !twice {
+			n.TagKeys = append(n.TagKeys, t.Key)
+		}
+		n.Tags[t.Key] = deref(t.Value)
+	}
+}
+
+func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
+	member, value, err := targetOf(in)
+	if err != nil {
+		return nil, err
+	}
+	return onTopic(call, "Publish", member, value, true)
+}
+
+func subscribing(call *api.Call, in *SubscribeInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "Subscribe", "TopicArn", in.TopicArn, true)
+	if err != nil {
+		return nil, err
+	}
+	needs[0].Keys = []authorize.Key{{Name: "sns:protocol", Values: []string{strings.ToLower(in.Protocol)}}}
+	if in.Endpoint != nil {
+		needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "sns:endpoint", Values: []string{*in.Endpoint}})
+	}
+	return needs, nil
+}
+
+func tagging(call *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "TagResource", "ResourceArn", in.ResourceArn, false)
+	if err == nil {
+		setTags(&needs[0], in.Tags)
+	}
+	return needs, err
+}
+
+func untagging(call *api.Call, in *UntagResourceInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "UntagResource", "ResourceArn", in.ResourceArn, false)
+	if err == nil {
+		needs[0].TagKeys = slices.Clone(in.TagKeys)
+	}
+	return needs, err
+}

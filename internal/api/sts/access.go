@@ -1,0 +1,46 @@
+package sts
+
+import (
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+)
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for STS, in the service authorization reference, and the operations'
+// pages, which say what needs no permission.
+var access = map[string]api.Access{
+	"AssumeRole":                api.Needs(assuming),
+	"AssumeRoleWithWebIdentity": api.Free, // the token is the operation's to judge
+	"GetCallerIdentity":         api.Free,
+	"GetSessionToken":           api.Free,
+	"GetFederationToken": api.Needs(func(call *api.Call, in *GetFederationTokenInput) ([]authorize.Need, error) {
+		return []authorize.Need{{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + deref(in.Name), Account: call.Account}}, nil
+	}),
+	"GetAccessKeyInfo": func(*api.Call, any) ([]authorize.Need, error) { return api.Any("sts:GetAccessKeyInfo"), nil },
+}
+
+func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
+	role := deref(in.RoleArn)
+	a, _ := arn.Parse(role) // what is no ARN has no policy, and nobody may assume it
+	n := authorize.Need{Action: "sts:AssumeRole", Resource: role, Account: a.Account, Shared: true, Must: true}
+	for name, value := range map[string]*string{"sts:externalid": in.ExternalId, "sts:rolesessionname": in.RoleSessionName, "sts:sourceidentity": in.SourceIdentity} {
+		if value != nil {
+			n.Keys = append(n.Keys, authorize.Key{Name: name, Values: []string{*value}})
+		}
+	}
+	if len(in.TransitiveTagKeys) > 0 {
+		n.Keys = append(n.Keys, authorize.Key{Name: "sts:transitivetagkeys", Values: in.TransitiveTagKeys})
+	}
+	if len(in.Tags) == 0 {
+		return []authorize.Need{n}, nil
+	}
+	n.Tags = map[string]string{}
+	for _, t := range in.Tags {
+		n.TagKeys = append(n.TagKeys, deref(t.Key))
+		n.Tags[deref(t.Key)] = deref(t.Value)
+	}
+	tag := n
+	tag.Action = "sts:TagSession"
+	return []authorize.Need{n, tag}, nil
+}

@@ -1,0 +1,22 @@
+//go:build unix
+
+package bootstrap
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// checkOwner refuses to replace files that another user's server reads: it could not read
+// what is made here.
+func checkOwner(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user with the number %d: run this as that user, for whom the server runs", path, owner.Uid)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
+	"godwit.dev/godwit/internal/shard/keys"
+)
+
+// authorization has policies decide what callers may do, with keys as well; nil where
+// nobody asks.
+func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module) func(context.Context, *api.Call, *api.Operation, any) error {
+	if !deps.Config.Enforce {
+		return nil
+	}
+	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}
+	keyring.Decide(func(k *kms.Key, access *keys.Access, granted bool) error {
+		return useOfKey(a, deps.Clock.Now().UnixMilli(), k, access, granted)
+	})
+	return guarded(a)
+}
+
+// guarded asks for everything that an operation needs.
+func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Operation, any) error {
+	return func(ctx context.Context, call *api.Call, op *api.Operation, in any) error {
+		if op.Access == nil || call.Caller == nil {
+			return fault.Newf(fault.Internal, "nobody says what %s needs, or who calls", op.Name)
+		}
+		if call.Caller.Kind == caller.Anonymous && op.Open {
+			return nil // what it brings instead of credentials is the operation's to judge
+		}
+		needs, err := op.Access(call, in)
+		if err != nil {
+			return err
+		}
+		for i := range needs {
+			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain}
+			if strings.HasPrefix(call.Host, "https:") {
+				known.Transport = authorize.TLS
+			}
+			result, err := a.Decide(ctx, &needs[i], &known)
+			if err != nil {
+				return err
+			}
+			if !result.Allowed() {
+				return api.Denied(call.Caller, &needs[i], &result)
+			}
+		}
+		return nil
+	}
+}
+
+// resources are what policies hang on: queues, topics and functions, and roles, whose
+// trust policies say who may assume them.
+type resources struct {
+	*shard.Engine
+
+	identities *identity.Module
+}
+
+// PolicyOf implements authorize.Resources.
+func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
+	if a.Service != "iam" {
+		return r.Engine.PolicyOf(ctx, a)
+	}
+	role := r.identities.RoleOf(a.String())
+	if role == nil {
+		return nil
+	}
+	trust, err := r.identities.TrustOf(role)
+	if err != nil {
+		return nil // what it says is not known, and so nobody may
+	}
+	return trust
+}
+
+// useOfKey refuses a use of a key that its policy, a grant and the caller's policies do
+// not allow together.
+func useOfKey(a *authorize.Authorizer, now int64, k *kms.Key, access *keys.Access, granted bool) error {
+	own, err := policy.ParseLoose(k.Policy)
+	if err != nil {
+		own = nil // it allows nobody
+	}
+	need := authorize.Need{
+		Action: "kms:" + access.Operation, Resource: k.ARN().String(), Account: k.Account, Shared: true, Must: true,
+		Keys: []authorize.Key{
+			{Name: "kms:calleraccount", Values: given(access.Caller.Account)},
+			{Name: "kms:viaservice", Values: given(access.Via)},
+			{Name: "kms:keyspec", Values: given(k.Spec)},
+			{Name: "kms:keyusage", Values: given(k.Usage)},
+			{Name: "kms:encryptioncontextkeys", Values: slices.Sorted(maps.Keys(access.Context))},
+		},
+	}
+	for name, value := range access.Context {
+		need.Keys = append(need.Keys, authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{value}})
+	}
+	result, err := a.DecideBy(own, granted, &need, &authorize.Context{Caller: access.Caller, Region: k.Region, Now: now, Via: access.Via})
+	if err != nil {
+		return err
+	}
+	if result.Allowed() {
+		return nil
+	}
+	return fault.New(fault.KMSAccessDenied, api.Denial(access.Caller, &need, &result))
+}
+
+func given(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}

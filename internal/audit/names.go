@@ -32,7 +32,7 @@ func isReading(operation string) bool {
 // named are the members of inputs that hold the names of resources and what becomes of
 // them, and nothing that is secret or a body.
 var named = map[string]bool{
-	"QueueUrl": true, "QueueName": true, "QueueNamePrefix": true, "SourceArn": true, "DestinationArn": true, "TaskHandle": false,
+	"QueueUrl": true, "QueueName": true, "QueueNamePrefix": true, "SourceArn": true, "DestinationArn": true,
 	"TopicArn": true, "TargetArn": true, "SubscriptionArn": true, "Protocol": true, "ResourceArn": true, "ResourceARN": true,
 	"Name": true, "AttributeName": true, "Label": true,
 	"FunctionName": true, "Qualifier": true, "StatementId": true, "Action": true, "Principal": true, "Role": true, "UUID": true,

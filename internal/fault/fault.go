@@ -1,6 +1,6 @@
 // Package fault holds the closed set of ways in which a command can be refused.
 //
-// Rings 0 to 2 refuse with a Rule of theirs, and the fields that it is about. Package
+// Rings 0 to 3 refuse with a Rule of theirs, and the fields that it is about. Package
 // api/refusal makes AWS's sentence of it, and package wire the error code, the status and
 // the body of a protocol.
 package fault
@@ -171,7 +171,7 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return r.Rule }
 
 // Error is a refusal in words: its kind, and the text that the caller sees. The text
-// never holds a message body or a secret. Rings 1 and 2 make none.
+// never holds a message body or a secret. Rings 1 to 3 make none.
 type Error struct {
 	Kind    Kind
 	Message string

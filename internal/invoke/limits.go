@@ -2,7 +2,6 @@ package invoke
 
 import (
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -61,10 +60,6 @@ func newLimits(o Options) limits {
 // reserved.
 const alwaysShared = 100
 
-func throttled(reason string) error {
-	return fault.New(fault.Throttled, "Rate Exceeded.").Because(reason)
-}
-
 // admit counts an invocation, and tells how many there are then. The caller must call
 // leave when it ends.
 func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
@@ -77,7 +72,7 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	account := l.accounts[at]
 	if t.Reserved != nil {
 		if running >= *t.Reserved {
-			return nil, Concurrency{}, throttled("ReservedFunctionConcurrentInvocationLimitExceeded")
+			return nil, Concurrency{}, ErrReserved
 		}
 	} else {
 		// What is always left to all need not be looked up.
@@ -87,12 +82,12 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 				rest -= l.reserved(at.region, at.account)
 			}
 			if n >= rest {
-				return nil, Concurrency{}, throttled("ConcurrentInvocationLimitExceeded")
+				return nil, Concurrency{}, ErrConcurrency
 			}
 		}
 	}
 	if l.all >= l.most {
-		return nil, Concurrency{}, throttled("ConcurrentInvocationLimitExceeded")
+		return nil, Concurrency{}, ErrConcurrency
 	}
 	if u == nil {
 		u = &usage{function: t.Function}

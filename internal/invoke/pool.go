@@ -131,8 +131,6 @@ func New(o Options) *Pool {
 	}
 }
 
-var errStopping = fault.New(fault.Unavailable, "")
-
 // Invoke runs a function once. A function that fails is an Outcome. An error is
 // a throttle (see Throttled), which comes at once, or the server's failure. The
 // end of ctx ends the wait for an environment; a function that runs goes on.
@@ -140,7 +138,7 @@ func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	in.began = p.Clock.Now()
 	a, err := p.admit(&in)
 	if err != nil {
-		if !errors.Is(err, errStopping) {
+		if !errors.Is(err, ErrStopping) {
 			p.emit(&in, Throttles, 1)
 		}
 		return Outcome{}, err
@@ -171,12 +169,12 @@ type admitted struct {
 }
 
 // admit counts an invocation and finds it an environment, or a place to wait. It fails
-// with errStopping and throttles.
+// with ErrStopping and throttles.
 func (p *Pool) admit(in *Invocation) (a admitted, err error) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
 	if p.stopped {
-		return a, errStopping
+		return a, ErrStopping
 	}
 	if a.use, a.running, err = p.limits.admit(&in.Target); err != nil {
 		return a, err
@@ -263,7 +261,7 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 		got = <-w.ready
 	case <-p.ending:
 		if p.cancelWait(g, w) {
-			return nil, Outcome{}, errStopping
+			return nil, Outcome{}, ErrStopping
 		}
 		got = <-w.ready
 	}
@@ -326,7 +324,7 @@ func (p *Pool) start(g *group) {
 	switch stopped := p.fill(s, env); {
 	case err != nil:
 	case stopped:
-		err = errStopping
+		err = ErrStopping
 	default:
 		failure, err = env.Start()
 	}

@@ -65,7 +65,7 @@ func (f *fake) pass(d time.Duration) error {
 	case <-done:
 		return nil
 	case <-f.closed.Done():
-		return errStopping
+		return ErrStopping
 	}
 }
 
@@ -266,14 +266,10 @@ func TestEnvironmentsAreBounded(t *testing.T) {
 func TestThrottles(t *testing.T) {
 	reserved := 0
 	inBubble(t, Options{Concurrency: 5, Reserved: func(string, string) int { return reserved }}, func(t *testing.T, l *lab) {
-		reason := func(c <-chan call) string {
-			refusal, _ := errors.AsType[*fault.Error]((<-c).err)
-			if refusal == nil || refusal.Message != "Rate Exceeded." {
-				return fmt.Sprint(refusal)
-			}
-			return refusal.Reason
+		reason := func(c <-chan call) error {
+			return (<-c).err
 		}
-		const ofFunction, ofAccount = "ReservedFunctionConcurrentInvocationLimitExceeded", "ConcurrentInvocationLimitExceeded"
+		ofFunction, ofAccount := error(ErrReserved), error(ErrConcurrency)
 		own, none := target("own"), target("none")
 		two, zero := 2, 0
 		own.Reserved, none.Reserved = &two, &zero

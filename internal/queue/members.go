@@ -82,7 +82,7 @@ func (q *Machine) relist(b *mutation.Batch) {
 func (q *Machine) hold(b *mutation.Batch, now int64, s *item) {
 	s.Flags |= layout.Returned
 	q.c.Returned++
-	q.due.await(b, &q.keys, now, &s.State)
+	q.due.countLater(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
 	q.g.touch(q.g.get(s.Lane))
 }
@@ -92,7 +92,7 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *item) {
 	if s.Is(layout.Returned) {
 		s.Flags &^= layout.Returned
 		q.c.Returned--
-		q.due.unawait(b, &q.keys, now, &s.State)
+		q.due.uncountLater(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// poison is how often a message of a standard queue may have been received, and not
-// deleted, until its age does not count any more. Source: "Available CloudWatch
+// agelessReceives is how often a message of a standard queue is received, and not
+// deleted, until its age does not count any more: it is ageless. Source: "Available CloudWatch
 // metrics for Amazon SQS" in the SQS developer guide.
-const poison = 3
+const agelessReceives = 3
 
 // oldestSteps bounds the messages of each order that one search looks at. Where none
 // of these counts, it finds the oldest of those that memory knows.
@@ -29,8 +29,7 @@ type ages struct {
 }
 
 // cursors are how far the searches have come: all that stands before them is gone or
-// poison, which it stays. So the messages that are poison are passed once, and not by
-// each search, and what was deleted, too.
+// ageless, which it stays. So each such message is passed once, and not by each search.
 type cursors struct {
 	main, delayed, moved uint64 // sequences, in each lane
 	groupSent            int64  // of those with a group, in the order of their ages
@@ -89,12 +88,12 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 		s.note(q.main.fresh.First().sent)
 	}
 	for _, m := range q.due.first() {
-		if m.Receives < poison && !slices.Contains(without, m.Tenant) {
+		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
 	for _, m := range q.due.sorted() {
-		if m.Receives < poison && !slices.Contains(without, m.Tenant) {
+		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
@@ -152,7 +151,7 @@ func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 		if steps == 1 {
 			*from = seq
 		}
-		bad, err := q.poisoned(r, seq)
+		bad, err := q.ageless(r, seq)
 		if failed = err; err != nil {
 			return false
 		}
@@ -206,7 +205,7 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 		lane, at, seq := layout.Lane(layout.Number(value)), layout.KeyTime(key), layout.KeySequence(key)
 		bad := !lane.Grouped() // its own lane is searched for it
 		if !bad {
-			if bad, failed = q.poisoned(r, seq); failed != nil {
+			if bad, failed = q.ageless(r, seq); failed != nil {
 				return false
 			}
 		}
@@ -222,10 +221,10 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 	return errors.Join(err, failed)
 }
 
-// poisoned reports that a message has been received too often for its age to count.
-func (q *Machine) poisoned(r Reader, seq uint64) (bool, error) {
+// ageless reports that a message has been received too often for its age to count.
+func (q *Machine) ageless(r Reader, seq uint64) (bool, error) {
 	if l := q.leases.get(seq); l != nil {
-		return l.Receives >= poison, nil
+		return l.Receives >= agelessReceives, nil
 	}
 	if q.due.count == 0 {
 		return false, nil
@@ -240,5 +239,5 @@ func (q *Machine) poisoned(r Reader, seq uint64) (bool, error) {
 		return false, err
 	}
 	state, err := layout.DecodeState(q.keys.Due(at, seq), value)
-	return state.Receives >= poison, err
+	return state.Receives >= agelessReceives, err
 }

@@ -113,7 +113,7 @@ func (s *schedule) delayedOf(now, delayed int64, tenants []layout.Lane, schedule
 
 // add puts a message into the order.
 func (s *schedule) add(b *mutation.Batch, keys *layout.Keys, now int64, m layout.State) {
-	s.await(b, keys, now, &m)
+	s.countLater(b, keys, now, &m)
 	if m.Compare(s.edge) <= 0 {
 		s.ready.Insert(bySequence{m}, math.MaxInt)
 	} else {
@@ -140,11 +140,11 @@ func (s *schedule) remove(b *mutation.Batch, keys *layout.Keys, now int64, m *la
 	s.count--
 	b.SingleDelete(keys.Due(m.Due, m.Sequence))
 	b.SingleDelete(keys.DueOf(m.Sequence))
-	s.unawait(b, keys, now, m)
+	s.uncountLater(b, keys, now, m)
 }
 
-// await counts a message that waits for its due time, wherever it stands.
-func (s *schedule) await(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
+// countLater counts a message that waits for its due time, wherever it stands.
+func (s *schedule) countLater(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	m.Flags &^= layout.Later
 	if m.Due > now {
 		m.Flags |= layout.Later
@@ -152,8 +152,8 @@ func (s *schedule) await(b *mutation.Batch, keys *layout.Keys, now int64, m *lay
 	}
 }
 
-// unawait is the end of Await.
-func (s *schedule) unawait(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
+// uncountLater counts it no longer.
+func (s *schedule) uncountLater(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	if m.Is(layout.Later) {
 		m.Flags &^= layout.Later
 		s.later.Add(now, m.Due, -1, seconds(b, keys))

@@ -134,14 +134,14 @@ func TestSchedule(t *testing.T) {
 					w.messages = w.messages[1:]
 				}
 			},
-			"await": func(t *rapid.T) {
+			"countLater": func(t *rapid.T) {
 				m := draw(t)
-				w.run(func(b *mutation.Batch) { w.await(b, &w.keys, w.now, &m) })
+				w.run(func(b *mutation.Batch) { w.countLater(b, &w.keys, w.now, &m) })
 				w.elsewhere = append(w.elsewhere, m)
 			},
-			"unawait": func(*rapid.T) {
+			"uncountLater": func(*rapid.T) {
 				if len(w.elsewhere) > 0 {
-					w.run(func(b *mutation.Batch) { w.unawait(b, &w.keys, w.now, &w.elsewhere[0]) })
+					w.run(func(b *mutation.Batch) { w.uncountLater(b, &w.keys, w.now, &w.elsewhere[0]) })
 					w.elsewhere = w.elsewhere[1:]
 				}
 			},

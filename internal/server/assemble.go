@@ -31,6 +31,7 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -134,6 +135,9 @@ type Parts struct {
 	// where signatures are verified, everybody. It has read the body, and puts another
 	// one in its place.
 	Operator func(w http.ResponseWriter, r *http.Request) error
+	// Operated is told of requests that are answered without asking who makes them; may
+	// be nil.
+	Operated func(r *http.Request)
 	// Metrics answers GET /metrics; nil: nothing does.
 	Metrics http.Handler
 	// Functions gives the connections of functions, which are answered by Wire alone;
@@ -294,7 +298,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 
 	return Parts{
 		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
-		Operator: asOperator(verifier, deps, trail),
+		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
+		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
 			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -61,4 +62,17 @@ func auditChecks(trail *audit.Trail) []admin.Check {
 		return nil
 	}
 	return []admin.Check{{Name: "audit", Failing: func(context.Context) error { return trail.Failing() }}}
+}
+
+// operated records what operators change whom nobody asks who they are; nil where nothing
+// is recorded.
+func operated(deps Deps, trail *audit.Trail) func(r *http.Request) {
+	if trail == nil {
+		return nil
+	}
+	return func(r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			trail.Operator(r, nil, deps.Clock.Now(), deps.Config.Region, nil)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
@@ -95,7 +96,7 @@ func hidden(dir string) []string {
 // functionNotices are what the banner says of functions.
 func functionNotices(c config.Config, processes *process.Runner) []string {
 	if err := processes.Refusal(); err != nil {
-		return []string{"Functions: refused. " + err.Error()}
+		return []string{"Functions: refused. " + refusal.Text(err)}
 	}
 	if c.FunctionIsolation == config.IsolationNone {
 		return []string{"Functions: not isolated (" + process.NoIsolation + "); they can read and change what this server's user can"}
@@ -117,7 +118,7 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool) error {
 func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: limits.Executions,
+		Limit: limits.Executions, Explain: refusal.Text,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)

@@ -100,7 +100,12 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	}
 	mux := s.everything(parts)
 	mux.Handle("/", admin.NotFound())
-	srv := s.httpServer(s.guarded(parts, mux))
+	srv := s.httpServer(s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if parts.Operated != nil {
+			parts.Operated(r)
+		}
+		mux.ServeHTTP(w, r)
+	})))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

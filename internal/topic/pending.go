@@ -26,15 +26,15 @@ func compareExpiries(a, b *Subscription) int {
 	return cmp.Or(a.expires().Compare(b.expires()), CompareSubscriptions(a.ARN, b.ARN))
 }
 
-// await and unawait keep that order; they are called
-// before and after anything that it depends on changes.
-func (s *State) await(sub *Subscription) {
+// addExpiring keeps that order: to be called after what it depends on has changed.
+func (s *State) addExpiring(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
 		s.changeExpiring(sub.topic, func(list *sorted.List[*Subscription]) { list.Add(sub) })
 	}
 }
 
-func (s *State) unawait(sub *Subscription) {
+// removeExpiring is to be called before that changes.
+func (s *State) removeExpiring(sub *Subscription) {
 	if (sub.Pending || sub.removed) && sub.confirmation != nil {
 		s.changeExpiring(sub.topic, func(list *sorted.List[*Subscription]) { list.Remove(sub) })
 	}

@@ -262,7 +262,7 @@ func (s *State) removeTopic(t *Topic) {
 
 func (s *State) addSubscription(sub *Subscription) {
 	sub.topic.add(sub)
-	s.await(sub)
+	s.addExpiring(sub)
 	own, ok := sub.topic.shares[sub.Owner]
 	if !ok {
 		own = &share{topic: sub.topic, subscriptions: sorted.List[*Subscription]{Compare: compareIDs}}
@@ -279,7 +279,7 @@ func (s *State) addSubscription(sub *Subscription) {
 
 func (s *State) removeSubscription(sub *Subscription) {
 	sub.topic.remove(sub)
-	s.unawait(sub)
+	s.removeExpiring(sub)
 	own := sub.topic.shares[sub.Owner]
 	if own.subscriptions.Remove(sub); len(own.subscriptions.Items) == 0 {
 		delete(sub.topic.shares, sub.Owner)

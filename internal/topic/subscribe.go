@@ -191,9 +191,9 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 		if sub.confirmation != nil {
 			delete(sub.topic.tokens, sub.confirmation.Token)
 		}
-		s.unawait(sub)
+		s.removeExpiring(sub)
 		sub.confirmation = newConfirmation(now, cmd.Token)
-		s.await(sub)
+		s.addExpiring(sub)
 		sub.topic.tokens[sub.confirmation.Token] = sub
 		s.putSubscription(b, sub)
 	}
@@ -361,7 +361,7 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	if sub.Replay != nil && s.limits.Replays > 0 && t.replaying >= s.limits.Replays {
 		return Confirmed{}, ErrTooManyReplays
 	}
-	s.unawait(sub)
+	s.removeExpiring(sub)
 	t.count(sub, -1)
 	sub.confirmed(cmd)
 	sub.beginReplay(cmd.Next)

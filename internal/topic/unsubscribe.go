@@ -117,13 +117,13 @@ func (s *State) AllDeliverable() iter.Seq[*Subscription] {
 
 // addRemoved and dropRemoved keep the indexes of removed subscriptions in step.
 func (s *State) addRemoved(sub *Subscription) {
-	s.await(sub)
+	s.addExpiring(sub)
 	sub.topic.removed[sub.ID()] = sub
 	sub.topic.tokens[sub.confirmation.Token] = sub
 }
 
 func (s *State) dropRemoved(sub *Subscription) {
-	s.unawait(sub)
+	s.removeExpiring(sub)
 	delete(sub.topic.removed, sub.ID())
 	delete(sub.topic.tokens, sub.confirmation.Token)
 }

@@ -27,11 +27,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 
 	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
+
+// emptyHash is the SHA-256 of nothing.
+const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // production is what godwit init has made.
 type production struct {
@@ -315,6 +319,59 @@ func TestServeOperators(t *testing.T) {
 	}
 }
 
+// A user is an operator if a policy says so, and only as far as it does.
+func TestOperatorsByPolicy(t *testing.T) {
+	p := initialise(t)
+	s := p.serve(t, freeAddress(t), nil)
+	root := iam.New(iam.Options{
+		Region: region, BaseEndpoint: aws.String(s.base), HTTPClient: s.http, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(p.AccessKeyID, p.SecretAccessKey, ""),
+	})
+	name := aws.String("ops")
+	if _, err := root.CreateUser(t.Context(), &iam.CreateUserInput{UserName: name}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := root.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, path string, key aws.Credentials) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v4.NewSigner().SignHTTP(t.Context(), key, r, emptyHash, "godwit", region, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	user := aws.Credentials{AccessKeyID: *made.AccessKey.AccessKeyId, SecretAccessKey: *made.AccessKey.SecretAccessKey}
+	if status := ask(http.MethodGet, "/metrics", aws.Credentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey}); status != http.StatusOK {
+		t.Errorf("root: %d", status)
+	}
+	if status := ask(http.MethodGet, "/metrics", user); status != http.StatusForbidden {
+		t.Errorf("a user without a policy: %d", status)
+	}
+	if _, err := root.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: name, PolicyName: aws.String("read"), PolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"godwit:Read","Resource":"*"}]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/_godwit/clock": http.StatusOK} {
+		if status := ask(http.MethodGet, path, user); status != want {
+			t.Errorf("%s with a policy: %d", path, status)
+		}
+	}
+	if status := ask(http.MethodPost, "/_godwit/keys/rotate-root", user); status != http.StatusForbidden {
+		t.Errorf("what the policy does not allow: %d", status)
+	}
+}
+
 // TestServeRefuses has everything wrong at once: all of it is named.
 func TestServeRefuses(t *testing.T) {
 	p := initialise(t)
@@ -513,7 +570,7 @@ func TestServeBelievesSignedHosts(t *testing.T) {
 		r.URL.Host, r.Host = host+":"+port, "evil.example"
 		if sign {
 			err = v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: p.AccessKeyID, SecretAccessKey: p.SecretAccessKey}, r,
-				"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "sqs", region, time.Now())
+				emptyHash, "sqs", region, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -561,7 +618,14 @@ func ownAddress() string {
 func TestServeAudits(t *testing.T) {
 	p := initialise(t)
 	path := filepath.Join(t.TempDir(), "audit.log")
-	s := p.serve(t, freeAddress(t), nil, "--audit-log", path)
+	operators := freeAddress(t)
+	s := p.serve(t, freeAddress(t), nil, "--audit-log", path, "--admin-listen", operators)
+	own := newClient(operators)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, err := own.call(t.Context(), method, "/_godwit/clock", nil, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c := p.sqs(s, p.SecretAccessKey)
 	queue, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
 	if err != nil {
@@ -574,12 +638,12 @@ func TestServeAudits(t *testing.T) {
 		t.Fatal("a wrong secret was believed")
 	}
 	var text []byte
-	eventually(t, "there are two records", func() (bool, error) {
+	eventually(t, "there are three records", func() (bool, error) {
 		text, err = os.ReadFile(path)
-		return strings.Count(string(text), "\n") == 2, err
+		return strings.Count(string(text), "\n") == 3, err
 	})
 	for _, want := range []string{
-		`"eventName":"CreateQueue"`, `"type":"Root"`, `"queueName":"q"`, `"accessKeyId":"` + p.AccessKeyID, `"eventName":"DeleteQueue"`, `"errorCode":"`, `"type":"Unknown"`,
+		`"eventName":"POST /_godwit/clock"`, `"eventName":"CreateQueue"`, `"type":"Root"`, `"queueName":"q"`, `"accessKeyId":"` + p.AccessKeyID, `"eventName":"DeleteQueue"`, `"errorCode":"`, `"type":"Unknown"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)

@@ -63,6 +63,8 @@ func (a *Asker) Check(operation, in string, kind fault.Kind, want string) {
 		a.T.Errorf("%s %.120s: %v", operation, in, err)
 	case kind == Answered && !strings.Contains(got, want):
 		a.T.Errorf("%s %.120s: %s, want %s", operation, in, got, want)
+	case kind != Answered && err == nil:
+		a.T.Errorf("%s %.120s: %s, want kind %d", operation, in, got, kind)
 	case kind != Answered && (refused == nil || refused.Kind != kind || !strings.Contains(refused.Message, want)):
 		a.T.Errorf("%s %.120s: kind %d, %s, %s; want kind %d, %s", operation, in, fault.KindOf(err), refusal.Text(err), got, kind, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -280,8 +281,8 @@ func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionCon
 	}
 	if err := s.Refusal(); err != nil {
 		const code = "InvalidRuntime"
-		out.State, out.StateReason, out.StateReasonCode = "Failed", err.Error(), code
-		out.LastUpdateStatus, out.LastUpdateStatusReason, out.LastUpdateStatusReasonCode = "Failed", err.Error(), code
+		out.State, out.StateReason, out.StateReasonCode = "Failed", refusal.Text(err), code
+		out.LastUpdateStatus, out.LastUpdateStatusReason, out.LastUpdateStatusReasonCode = "Failed", refusal.Text(err), code
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-// Package refusal says in AWS's sentences what rings 0 to 2 refuse. Each service has a
+// Package refusal says in AWS's sentences what rings 0 to 3 refuse. Each service has a
 // table, of a sentence for each rule with a place for each of its fields; package wire has
 // the codes and statuses of the kinds.
 package refusal
@@ -16,7 +16,7 @@ import (
 // is that of the kind: AWS says the same, whichever rule it was.
 type sentences map[*fault.Rule]string
 
-var all = merge(everywhere, sqs, sns, deliveryPolicies, filterPolicies, lambda, iams, ofKMS)
+var all = merge(everywhere, sqs, sns, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor)
 
 func merge(tables ...sentences) sentences {
 	merged := sentences{}
@@ -36,7 +36,7 @@ func Of(err error) (said *fault.Error, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	said = &fault.Error{Kind: rule.FaultKind(), Message: all[rule], Untyped: slices.Contains(untyped, rule)}
+	said = &fault.Error{Kind: rule.FaultKind(), Message: all[rule], Reason: reasons[rule], Untyped: slices.Contains(untyped, rule)}
 	if r, ok := errors.AsType[*fault.Refusal](err); ok {
 		fields := make([]any, len(r.Fields))
 		for i, field := range r.Fields {

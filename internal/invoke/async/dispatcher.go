@@ -48,6 +48,9 @@ type Options struct {
 	Limit, FunctionLimit int
 	Events               invoke.Events     // may be nil
 	NewID                func() message.ID // of messages and chained events; random unless given
+	// Explain says in words, for a dead letter, why a function could not be run: the
+	// error's own unless given.
+	Explain func(error) string
 }
 
 const (
@@ -74,6 +77,9 @@ func New(o Options) *Dispatcher {
 	o.FunctionLimit = cmp.Or(o.FunctionLimit, 100)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Explain == nil {
+		o.Explain = error.Error
 	}
 	if o.NewID == nil {
 		o.NewID = func() message.ID { return message.ID(uuid.New()) }

@@ -100,7 +100,7 @@ func (e *event) refused(err error) consume.Verdict {
 	throttled := invoke.Throttled(err)
 	p.Attempts++
 	p.Refusals++
-	p.Refusal, p.Status = err.Error(), http.StatusInternalServerError
+	p.Refusal, p.Status = e.options.Explain(err), http.StatusInternalServerError
 	if throttled {
 		p.Status = http.StatusTooManyRequests
 	}

@@ -124,10 +124,11 @@ func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err 
 	return moved, err
 }
 
+// Refusals of a hand-over.
 var (
-	errFIFO  = fault.New(fault.InvalidParameter, "The target is a FIFO queue or topic.")
-	errEmpty = fault.New(fault.InvalidParameter, "The message is empty.")
-	errLong  = fault.New(fault.InvalidParameter, "The message is too long.")
+	ErrFIFO    = fault.NewRule(fault.InvalidParameter, "async: the target is a FIFO queue or topic")
+	ErrEmpty   = fault.NewRule(fault.InvalidParameter, "async: the message is empty")
+	ErrTooLong = fault.NewRule(fault.InvalidParameter, "async: the message is too long")
 )
 
 func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
@@ -136,19 +137,19 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 	fn, qualifier, chained := dest.SplitFunction()
 	switch {
 	case len(body) == 0:
-		return false, errEmpty
+		return false, ErrEmpty
 	case dest.FIFO():
-		return false, errFIFO
+		return false, ErrFIFO
 	case dest.Service == "sns":
 		if m.Size() > maxTopicMessage {
-			return false, errLong
+			return false, ErrTooLong
 		}
 		_, err := e.engine.Publish(ctx, dest, shard.Publication{
 			ID: m.ID, Sender: m.Sender, Trace: m.Trace, Body: body, Attributes: attributes,
 		})
 		return false, err
 	case chained && len(body) > function.MaxEventBytes:
-		return false, errLong
+		return false, ErrTooLong
 	case last:
 		err := e.engine.MoveEvent(ctx, e.ev, dest, m)
 		return err == nil, err

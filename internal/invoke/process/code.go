@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -121,13 +120,11 @@ func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) er
 	return err
 }
 
-var errNoZip = fault.New(fault.InvalidZipFile, "Could not unzip uploaded file. Please check your file, then try to upload again.")
-
 // unpack writes the files of a zip below dir, and nowhere else.
 func unpack(text []byte, dir string) error {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
-		return errNoZip
+		return ErrZip
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -153,7 +150,7 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 		return 0, nil
 	}
 	if !filepath.IsLocal(name) {
-		return 0, errNoZip
+		return 0, ErrZip
 	}
 	mode := f.Mode()
 	if mode.IsDir() || strings.HasSuffix(f.Name, "/") {
@@ -164,13 +161,13 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 	}
 	in, err := f.Open()
 	if err != nil {
-		return 0, errNoZip
+		return 0, ErrZip
 	}
 	defer in.Close()
 	if mode&fs.ModeSymlink != 0 {
 		target, err := io.ReadAll(io.LimitReader(in, 4096))
 		if err != nil {
-			return 0, errNoZip
+			return 0, ErrZip
 		}
 		return 0, explainDisk(root.Symlink(string(target), name))
 	}
@@ -189,9 +186,9 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 	}
 	switch {
 	case n > left:
-		return n, fault.Newf(fault.InvalidZipFile, "Unzipped size must be smaller than %d bytes", maxUnzipped)
+		return n, ErrUnzippedSize.With(maxUnzipped)
 	case err != nil && !onDisk(err):
-		return n, errNoZip
+		return n, ErrZip
 	case err != nil:
 		return n, explainDisk(err)
 	}
@@ -211,7 +208,7 @@ func explainDisk(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), escapes(err):
-		return errNoZip
+		return ErrZip
 	}
 	return fmt.Errorf("unpacking code: %w", err)
 }

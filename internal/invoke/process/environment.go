@@ -156,7 +156,7 @@ func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 		e.retire(i)
 		return nil, errSlow
 	case <-e.closing:
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 }
 
@@ -167,7 +167,7 @@ func (e *environment) exited(i *instance) (*invoke.Failure, error) {
 	f := &invoke.Failure{Type: invoke.TypeExit, Status: invoke.StatusError}
 	switch {
 	case e.isClosed():
-		return nil, errClosed
+		return nil, ErrClosed
 	case exit.NotExecutable:
 		f.Type, f.Message = invoke.TypeInvalidEntrypoint, exit.String()
 	case exit.Err != nil:
@@ -227,7 +227,7 @@ func (e *environment) launch() (*instance, error) {
 	defer e.mu.Unlock()
 	if e.closed {
 		i.end()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	e.current = i
 	return i, nil
@@ -393,7 +393,7 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 		case <-late:
 			return nil, e.timedOut(), nil
 		case <-e.closing:
-			return nil, nil, errClosed
+			return nil, nil, ErrClosed
 		case <-look:
 			if e.exceeds(i) {
 				i.process.Kill() // its end is the answer

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/invoke/process/sandbox"
 )
 
@@ -91,7 +90,7 @@ func look(runtime string) (language, error) {
 		ask = []string{"-p", "process.version.split('.')[0] + '\\n' + process.execPath"}
 		l.script, l.flags = "bootstrap.mjs", []string{"--no-warnings"}
 	default:
-		return language{}, fault.Newf(fault.InvalidRuntime, "The runtime %s cannot run on this server.", runtime)
+		return language{}, ErrRuntime.With(runtime)
 	}
 	for _, name := range names {
 		path, err := exec.LookPath(name)
@@ -112,8 +111,7 @@ func look(runtime string) (language, error) {
 		l.version, l.needs = lines[0], append(lines[2:], l.interpreter)
 		return l, nil
 	}
-	return language{}, fault.Newf(fault.InvalidRuntime,
-		"The runtime %s needs %s, which is not installed on this server.", runtime, fmt.Sprintf("%s in the PATH", strings.Join(names, " or ")))
+	return language{}, ErrNotInstalled.With(runtime, strings.Join(names, " or "))
 }
 
 // other reports whether a runtime is run by another version than the one that it is

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -58,7 +59,7 @@ func TestStartsThatFail(t *testing.T) {
 	l.want(t, l.function(zipOf(map[string]string{"bootstrap": "no program"}), "provided.al2", "x"), `{}`, "Unhandled",
 		failure("Runtime.InvalidEntrypoint", "fork/exec /var/task/bootstrap: exec format error"))
 	_, err := l.pool.Invoke(t.Context(), invoke.Invocation{Target: l.function(nil, "cobol85", "x")})
-	if fault.KindOf(err) != fault.InvalidRuntime || !strings.Contains(err.Error(), "cobol85") {
+	if !errors.Is(err, process.ErrRuntime) || !strings.Contains(err.Error(), "cobol85") {
 		t.Errorf("a runtime that is not there: %v", err)
 	}
 	_, err = l.pool.Invoke(t.Context(), invoke.Invocation{Target: l.function([]byte("no zip"), "provided.al2", "x")})

@@ -31,7 +31,6 @@ import (
 	"syscall"
 	"time"
 
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process/netns"
@@ -175,12 +174,11 @@ const NoIsolation = "--function-isolation=none"
 func (r *Runner) Storage() limit.Stats { return r.storage.stats() }
 
 // Refusal says why functions cannot run here; nil: they can. The first call finds
-// out, by trying. Its text names NoIsolation where that helps. It fails with
-// InvalidRuntime.
+// out, by trying. It fails with
+// ErrPlatform, or with ErrIsolation.
 func (r *Runner) Refusal() error {
 	if !sandbox.Supported {
-		return fault.Newf(fault.InvalidRuntime, "Functions from zips do not run on %s, isolated or not. Run them elsewhere, as remote functions; "+
-			"docs/functions.md tells how.", runtime.GOOS)
+		return ErrPlatform.With(runtime.GOOS)
 	}
 	if r.Plain {
 		return nil
@@ -191,9 +189,7 @@ func (r *Runner) Refusal() error {
 func (r *Runner) probe() error {
 	problem, err := tryIsolation(r.Network.Plan())
 	if err != nil {
-		return fault.Newf(fault.InvalidRuntime, "Functions cannot be isolated on this machine (%s). Where that is acceptable, "+
-			"start the server with %s: they then run as its user, among its files. docs/functions.md lists what gives isolation.",
-			err, NoIsolation)
+		return ErrIsolation.With(err, NoIsolation)
 	}
 	if problem != "" {
 		r.Logger.Warn("functions reach AWS's API only, as with --function-network=none: they have no tunnel out. Give the server's user /dev/net/tun; docs/functions.md tells how", "reason", problem)
@@ -348,5 +344,3 @@ func Installed(runtime string) error {
 	_, err := find(runtime)
 	return err
 }
-
-var errClosed = fault.New(fault.Unavailable, "")

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/limit"
@@ -76,7 +75,7 @@ func (r *Runner) Close() { r.client.CloseIdleConnections() }
 func (r *Runner) Open(t *function.Target, _ invoke.Output) (invoke.Environment, error) {
 	u, err := url.Parse(t.Code.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fault.New(fault.FunctionNotReady, "The function's URL is not http://… or https://….")
+		return nil, ErrURL
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = invokePath
@@ -112,7 +111,7 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 	case err == nil:
 		return result, nil
 	case e.open.Err() != nil:
-		return invoke.Result{}, fault.New(fault.Unavailable, "")
+		return invoke.Result{}, ErrClosed
 	case ctx.Err() != nil:
 		return invoke.Result{Duration: e.target.Timeout, Failure: &invoke.Failure{
 			Type: invoke.TypeTimedOut, Status: invoke.StatusTimeout,
@@ -149,10 +148,10 @@ func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Ti
 	resp, err := e.runner.client.Do(req)
 	if err != nil {
 		if errors.Is(err, publicnet.ErrOwn) {
-			return invoke.Result{}, fault.New(fault.FunctionNotReady, "The function's address is this server's own.")
+			return invoke.Result{}, ErrOwnAddress
 		}
 		if errors.Is(err, publicnet.ErrForbidden) {
-			return invoke.Result{}, fault.New(fault.FunctionNotReady, "The function's address is not public, and the server does not allow that.")
+			return invoke.Result{}, ErrNotPublic
 		}
 		return invoke.Result{}, notReady(err)
 	}
@@ -167,11 +166,10 @@ func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Ti
 // notReady says that the function's server cannot be reached. The error is not
 // shown: it would tell about the network.
 func notReady(err error) error {
-	text := "The function's server cannot be reached."
 	if errors.Is(err, context.DeadlineExceeded) {
-		text = "The function's server does not answer."
+		return ErrNoAnswer
 	}
-	return fault.New(fault.FunctionNotReady, text)
+	return ErrUnreachable
 }
 
 // read understands an answer.
@@ -180,9 +178,9 @@ func (e *environment) read(resp *http.Response, body []byte) (invoke.Result, err
 	r := invoke.Result{LogTail: tail}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return r, fault.New(fault.Throttled, "Rate Exceeded.").Because("CallerRateLimitExceeded")
+		return r, ErrThrottled
 	case resp.StatusCode != http.StatusOK:
-		return r, fault.Newf(fault.FunctionNotReady, "The function's server answered with status %d.", resp.StatusCode)
+		return r, ErrStatus.With(resp.StatusCode)
 	case len(body) > maxResponse:
 		r.Failure = &invoke.Failure{
 			Type:    invoke.TypeResponseTooLarge,

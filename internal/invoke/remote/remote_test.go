@@ -2,10 +2,10 @@ package remote
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -113,7 +113,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	defer server.Close()
 	_, err := run(t, server.URL, false, time.Minute)
-	if fault.KindOf(err) != fault.FunctionNotReady || !strings.Contains(err.Error(), "not public") {
+	if !errors.Is(err, ErrNotPublic) {
 		t.Errorf("%v", err)
 	}
 	server.Close()

@@ -300,7 +300,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 		c.note(id, a.Reconfigured(before, c.now))
 	} else {
 		if most := e.options.MaxAlarms; most > 0 && e.counts[id.owner()] >= most {
-			return fault.Newf(fault.LimitExceeded, "The maximum number of alarms, %d, has been reached.", most)
+			return ErrTooMany.With(most)
 		}
 		a = alarm.New(id.Account, id.Region, id.Name, config, tags, c.now)
 		c.note(id, a.Created(c.now))
@@ -329,7 +329,7 @@ func (e *Engine) remove(ids []ID) error {
 	for _, id := range ids {
 		a, ok := e.alarms[id]
 		if !ok {
-			return errNoAlarm
+			return ErrNotFound
 		}
 		if gone[id] {
 			continue
@@ -348,7 +348,12 @@ func (e *Engine) remove(ids []ID) error {
 	return nil
 }
 
-var errNoAlarm = fault.New(fault.NotFound, "")
+// Refusals.
+var (
+	ErrTooMany  = fault.NewRule(fault.LimitExceeded, "alarms: there are too many") // as many as there may be
+	ErrNotFound = fault.NewRule(fault.NotFound, "alarms: there is no such alarm")
+	ErrUntagged = fault.NewRule(fault.ResourceNotFound, "alarms: there is no such alarm to tag")
+)
 
 // SetState puts an alarm into a state until it is evaluated, and executes the
 // actions if it was in another. It fails with NotFound.
@@ -394,7 +399,7 @@ func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
 		}
 	})
 	if fault.KindOf(err) == fault.NotFound {
-		return fault.New(fault.ResourceNotFound, "")
+		return ErrUntagged
 	}
 	return cmp.Or(err, refused)
 }
@@ -404,7 +409,7 @@ func (e *Engine) change(id ID, f func(c *commit, a *alarm.Alarm)) error {
 	return e.run(func() error {
 		found, ok := e.alarms[id]
 		if !ok {
-			return errNoAlarm
+			return ErrNotFound
 		}
 		c, a := e.begin(), *found
 		f(c, &a)

@@ -78,7 +78,7 @@ func (l *Logs) expire(now uint64) error {
 		if err != nil || l.shard.Batch.Size() >= mutation.StepBytes {
 			break
 		}
-		if err = l.expireGroup(number(k, 1), now); errors.Is(err, errNoGroup) {
+		if err = l.expireGroup(number(k, 1), now); errors.Is(err, ErrNoGroup) {
 			l.shard.Batch.Delete(k)
 			err = nil
 		}
@@ -184,7 +184,7 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 		return false, err
 	}
 	t, err := l.totals(group)
-	if errors.Is(err, errNoGroup) {
+	if errors.Is(err, ErrNoGroup) {
 		l.shard.Batch.Delete(key(kindOldest, h, group))
 		return true, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 )
 
@@ -290,7 +289,7 @@ func readFilterToken(text string, group uint64) (p position, err error) {
 		_, err = fmt.Sscanf(string(plain), "1.%d.%d.%d", &of, &p.time, &p.sequence)
 	}
 	if err != nil || filterToken(group, p) != text { // also if it is of another group
-		return p, fault.New(fault.InvalidParameter, "The specified nextToken is invalid.")
+		return p, ErrToken
 	}
 	return p, nil
 }

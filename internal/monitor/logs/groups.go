@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -44,7 +43,7 @@ func (l *Logs) createGroup(n NewGroup) error {
 	k := groupKey(n.ARN)
 	if _, ok, err := l.reader.Get(nil, k); err != nil || ok {
 		if ok {
-			err = fault.New(fault.ResourceAlreadyExists, "The specified log group already exists")
+			err = ErrGroupExists
 		}
 		return err
 	}
@@ -110,7 +109,7 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 // unprotected finds a group that may be deleted, or what is in it.
 func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 	if g, err = l.find(group); err == nil && g.read().Protected {
-		err = fault.New(fault.ValidationFailed, "The log group is protected from deletion. Disable its deletion protection first.")
+		err = ErrProtected
 	}
 	return g, err
 }
@@ -148,7 +147,7 @@ func (l *Logs) Tag(group arn.ARN, tags map[string]string) error {
 		}
 		maps.Copy(d.Tags, tags)
 		if len(d.Tags) > MaxTags {
-			return fault.Newf(fault.TooManyTags, "A resource can have no more than %d tags.", MaxTags)
+			return ErrTooManyTags.With(MaxTags)
 		}
 		return nil
 	})
@@ -249,7 +248,7 @@ func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err er
 			return true
 		}
 		t, err := l.totals(g.id)
-		if errors.Is(err, errNoGroup) { // removed meanwhile
+		if errors.Is(err, ErrNoGroup) { // removed meanwhile
 			return true
 		}
 		if failed = err; err != nil {

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -136,11 +135,6 @@ func (l *Logs) take(n int) (first uint64) {
 	return first
 }
 
-var (
-	errNoGroup  = fault.New(fault.ResourceNotFound, "The specified log group does not exist.")
-	errNoStream = fault.New(fault.ResourceNotFound, "The specified log stream does not exist.")
-)
-
 // find reads a group by its name.
 func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
 	v, _, err := l.reader.Get(nil, groupKey(group))
@@ -149,7 +143,7 @@ func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
 	}
 	g, ok := decodeGroup(v)
 	if !ok {
-		return g, errNoGroup
+		return g, ErrNoGroup
 	}
 	return g, nil
 }
@@ -162,7 +156,7 @@ func (l *Logs) totals(group uint64) (t totals, err error) {
 	}
 	t, ok := decodeTotals(v)
 	if !ok {
-		return t, errNoGroup
+		return t, ErrNoGroup
 	}
 	return t, nil
 }
@@ -174,7 +168,7 @@ func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
 	}
 	s, ok := decodeStream(v)
 	if !ok {
-		return s, errNoStream
+		return s, ErrNoStream
 	}
 	return s, nil
 }

@@ -322,10 +322,10 @@ func TestPutRejects(t *testing.T) {
 		t.Errorf("a span of 25 hours: %v", err)
 	}
 	same(t, "rejected", Rejected{TooOld: new(1)}, put(t, l, "s", Event{at(-15 * day), "old"}))
-	if _, err := l.Put(group, "none", []Event{{at(0), "x"}}); !errors.Is(err, errNoStream) {
+	if _, err := l.Put(group, "none", []Event{{at(0), "x"}}); !errors.Is(err, ErrNoStream) {
 		t.Errorf("no stream: %v", err)
 	}
-	if _, err := l.Put(arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, errNoGroup) {
+	if _, err := l.Put(arn.LogGroup("r", "a", "n"), "s", []Event{{at(0), "x"}}); !errors.Is(err, ErrNoGroup) {
 		t.Errorf("no group: %v", err)
 	}
 	l.kernel.Config.Full = func() bool { return true }
@@ -503,7 +503,7 @@ func TestStreamsAndGroups(t *testing.T) {
 	check(t, l.deleteStream(g.id, "b")) // which is not swept yet
 	check(t, l.Retain(group, 7))
 	check(t, l.DeleteGroup(group))
-	if _, err := l.find(group); !errors.Is(err, errNoGroup) {
+	if _, err := l.find(group); !errors.Is(err, ErrNoGroup) {
 		t.Error(err)
 	}
 	for _, kind := range []byte{kindEvent, kindIndex, kindStream, kindName, kindOldest, kindLatest, kindBucket, kindDeleted, kindDue} {

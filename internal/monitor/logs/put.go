@@ -6,7 +6,6 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 )
 
@@ -33,7 +32,7 @@ type Rejected struct{ TooOld, Expired, TooNew *int }
 // if the events are a day apart or more; and with InsufficientStorage.
 func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, err error) {
 	if l.kernel.Full() {
-		return r, fault.New(fault.InsufficientStorage, "")
+		return r, ErrFull
 	}
 	err = l.run(func() error {
 		g, err := l.find(group)
@@ -54,7 +53,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	}
 	var b mutation.Batch
 	s, err := l.stream(group, stream)
-	if errors.Is(err, errNoStream) && own {
+	if errors.Is(err, ErrNoStream) && own {
 		s, err = l.addStream(&b, group, stream), nil
 	}
 	if err != nil {
@@ -142,7 +141,7 @@ func admit(events []Event, now time.Time, retention uint64) (kept []Event, r Rej
 		to--
 	}
 	if kept = events[from:to]; len(kept) > 0 && kept[len(kept)-1].Time-kept[0].Time > maxSpan.Milliseconds() {
-		return nil, r, fault.New(fault.InvalidParameter, "The batch of log events in a single PutLogEvents request cannot span more than 24 hours.")
+		return nil, r, ErrSpan
 	}
 	old := 0
 	for old < from && events[old].Time < oldest {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -325,21 +324,19 @@ func token(direction byte, stream uint64, p position) string {
 	return string(direction) + "/" + eventID(stream, p)
 }
 
-var errToken = fault.New(fault.InvalidParameter, "The specified nextToken is invalid.")
-
 func readToken(text string, stream uint64) (p position, forward bool, err error) {
 	if len(text) != 2+56 || text[:2] != "f/" && text[:2] != "b/" {
-		return p, false, errToken
+		return p, false, ErrToken
 	}
 	digits := text[2:]
 	var n [3]uint64
 	for i, part := range []string{digits[:17], digits[17:36], digits[36:]} {
 		if n[i], err = strconv.ParseUint(part, 10, 64); err != nil {
-			return p, false, errToken
+			return p, false, ErrToken
 		}
 	}
 	if n[1] != stream {
-		return p, false, errToken
+		return p, false, ErrToken
 	}
 	return position{n[0], n[2]}, text[0] == 'f', nil
 }

@@ -180,16 +180,14 @@ func cut(text []byte, n int) []byte {
 	return text[:n]
 }
 
-var errFull = errors.New("the disk has too little space")
-
 // put writes a batch, in a transaction.
 func (s *sink) put(group arn.ARN, stream string, events []Event) error {
 	l := s.logs
 	if l.kernel.Full() {
-		return errFull
+		return ErrFull
 	}
 	g, err := l.find(group)
-	if errors.Is(err, errNoGroup) {
+	if errors.Is(err, ErrNoGroup) {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
 			l.shard.CommitPart(false)
 			g, err = l.find(group)

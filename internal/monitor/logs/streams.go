@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
@@ -37,7 +36,7 @@ func (l *Logs) createStream(group uint64, name string) error {
 	}
 	if _, ok, err := l.reader.Get(nil, textKey(kindStream, group, name)); err != nil || ok {
 		if ok {
-			err = fault.New(fault.ResourceAlreadyExists, "The specified log stream already exists")
+			err = ErrStreamExists
 		}
 		return err
 	}
@@ -222,7 +221,7 @@ func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 		}
 	}
 	t, err := l.totals(s.group)
-	if errors.Is(err, errNoGroup) { // deleted meanwhile, and all with it
+	if errors.Is(err, ErrNoGroup) { // deleted meanwhile, and all with it
 		*s = deletedStream{}
 		return true, nil
 	}

@@ -81,8 +81,8 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	return results, nil
 }
 
-// await remembers that the messages up to a sequence are durable with a commit.
-func (qs *Queue) await(sequence uint64, g *journal.Commit) {
+// noteCommit remembers that the messages up to a sequence are durable with a commit.
+func (qs *Queue) noteCommit(sequence uint64, g *journal.Commit) {
 	qs.forgetDurable()
 	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == g {
 		qs.unsynced.pending[n-1].sequence = sequence

@@ -238,7 +238,7 @@ func (qs *Queue) Clean() { qs.dirty = false }
 // Appended implements touched.
 func (qs *Queue) Appended(c *journal.Commit) {
 	if qs.unsynced.newest != 0 {
-		qs.await(qs.unsynced.newest, c)
+		qs.noteCommit(qs.unsynced.newest, c)
 		qs.unsynced.newest = 0
 	}
 }

@@ -1,0 +1,10 @@
+package invoke
+
+import "godwit.dev/godwit/internal/fault"
+
+// Refusals.
+var (
+	ErrStopping    = fault.NewRule(fault.Unavailable, "invoke: the pool stops")
+	ErrReserved    = fault.NewRule(fault.Throttled, "invoke: the function's reserved concurrency is in use")
+	ErrConcurrency = fault.NewRule(fault.Throttled, "invoke: the concurrency that functions share is in use")
+)

@@ -120,6 +120,7 @@ func TestTransferOutcome(t *testing.T) {
 		want := ServerError
 		switch k {
 		case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied, fault.KMSNotFound,
+			fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
 			fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
 			want = ClientError
 		}

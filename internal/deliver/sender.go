@@ -141,6 +141,15 @@ func TransferOutcome(err error) Outcome {
 	case fault.KMSNotFound:
 		class, detail = ClientError, "the queue's key does not exist"
 		p = Provider{Status: 400, Code: "KMS.NotFoundException", Message: "The key that encrypts the queue's messages does not exist."}
+	case fault.KMSAccessDenied:
+		class, detail = ClientError, "the key that encrypts the queue's messages does not let SNS use it"
+		p = Provider{Status: 400, Code: "KMS.AccessDeniedException", Message: "null (Service: AWSKMS; Status Code: 400; Error Code: AccessDeniedException)"}
+	case fault.KMSDisabled:
+		class, detail = ClientError, "the key that encrypts the queue's messages is disabled"
+		p = Provider{Status: 400, Code: "KMS.DisabledException", Message: "The key that encrypts the queue's messages is disabled."}
+	case fault.KMSInvalidState, fault.KMSInvalidKeyUsage:
+		class, detail = ClientError, "the key that encrypts the queue's messages cannot be used"
+		p = Provider{Status: 400, Code: "KMS.InvalidStateException", Message: "The key that encrypts the queue's messages cannot be used."}
 	case fault.InvalidMessageContents, fault.InvalidParameter, fault.RequestTooLarge, fault.UnsupportedOperation:
 		class, detail = ClientError, "the queue does not take such a message"
 		p = Provider{Status: 400, Code: "InvalidParameterValue", Message: "The message is not one that the queue takes."}

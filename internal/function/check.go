@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/keyspace"
 )
 
@@ -22,7 +23,7 @@ func CheckRecord(key, value []byte) error {
 	case keyspace.KindVersion:
 		var r versionRecord
 		if err = json.Unmarshal(value[1:], &r); err == nil {
-			_, err = r.decode(0)
+			_, err = (&State{}).decode(arn.ARN{}, &r, 0)
 		}
 	case keyspace.KindAlias:
 		err = json.Unmarshal(value[1:], new(Alias))

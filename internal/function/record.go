@@ -55,6 +55,8 @@ type versionRecord struct {
 	ReadyRevision string     `json:"settled,omitempty"`
 	Modified      int64      `json:"modified"` // Unix milliseconds
 	Pending       bool       `json:"pending,omitempty"`
+	// Sealed is the configuration's environment, where that is sealed.
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
 type codeRecord struct {
@@ -114,7 +116,7 @@ func (s *State) load(kind byte, owner arn.ARN, rest, value []byte) error {
 		if err := json.Unmarshal(value, &r); err != nil {
 			return err
 		}
-		v, err := r.decode(binary.BigEndian.Uint64(rest))
+		v, err := s.decode(f.ARN, &r, binary.BigEndian.Uint64(rest))
 		if err != nil {
 			return err
 		}
@@ -143,13 +145,13 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 	}
 	f := newFunction(name)
 	f.Incarnation, f.Tags, f.Reserved, f.last, f.changed = r.Incarnation, r.Tags, r.Reserved, r.Last, r.Changed
-	if f.latest, err = r.Latest.decode(0); err != nil {
+	if f.latest, err = s.decode(name, &r.Latest, 0); err != nil {
 		return err
 	}
 	f.latest.build = s.newBuild()
 	f.use(f.latest.Code, +1)
 	if r.Next != nil {
-		if f.next, err = r.Next.decode(0); err != nil {
+		if f.next, err = s.decode(name, r.Next, 0); err != nil {
 			return err
 		}
 		f.next.build = s.newBuild()
@@ -166,7 +168,7 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 	return nil
 }
 
-func (r *versionRecord) decode(number uint64) (*Version, error) {
+func (s *State) decode(name arn.ARN, r *versionRecord, number uint64) (*Version, error) {
 	v := &Version{
 		Number: number, Config: r.Config, Revision: r.Revision, readyRevision: r.ReadyRevision,
 		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending,
@@ -175,13 +177,27 @@ func (r *versionRecord) decode(number uint64) (*Version, error) {
 	if r.Config == nil {
 		return nil, errors.New("a version without a configuration")
 	}
+	if s.sealer != nil && len(r.Sealed) > 0 {
+		text, err := s.sealer.Open(r.Sealed, environmentPlace(name, number))
+		if err == nil {
+			err = json.Unmarshal(text, &v.Config.Environment)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if len(r.Code.SHA256) > 0 && copy(v.Code.SHA256[:], r.Code.SHA256) != len(v.Code.SHA256) {
 		return nil, errors.New("a digest that is too short")
 	}
 	return v, nil
 }
 
-func (v *Version) record() versionRecord {
+// environmentPlace is what a sealed environment is bound to.
+func environmentPlace(name arn.ARN, number uint64) []byte {
+	return fmt.Appendf(nil, "environment of %s version %d", name, number)
+}
+
+func (s *State) record(f *Function, v *Version) versionRecord {
 	r := versionRecord{
 		Config: v.Config, Revision: v.Revision, ReadyRevision: v.readyRevision, Modified: v.Modified.UnixMilli(), Pending: v.Pending,
 		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, URL: v.Code.URL},
@@ -189,17 +205,40 @@ func (v *Version) record() versionRecord {
 	if v.Code.Upload != 0 {
 		r.Code.SHA256 = v.Code.SHA256[:]
 	}
+	if s.sealer != nil && len(v.Config.Environment) > 0 {
+		text, err := json.Marshal(v.Config.Environment)
+		if err == nil {
+			r.Sealed, err = s.sealer.Seal(text, environmentPlace(f.ARN, v.Number))
+		}
+		if err != nil {
+			panic(err) // nothing of it can fail
+		}
+		shown := *v.Config
+		shown.Environment = nil
+		r.Config = &shown
+	}
 	return r
 }
+
+// Sealer seals what is secret in records, for a place that has to be named to open it
+// again.
+type Sealer interface {
+	Seal(plaintext, place []byte) ([]byte, error)
+	Open(sealed, place []byte) ([]byte, error)
+}
+
+// SealWith has environments sealed, in what is written from now on. Without it those
+// that are sealed are read as if they were empty.
+func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 
 // put writes a function's record.
 func (s *State) put(b *mutation.Batch, f *Function) {
 	r := functionRecord{
-		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: f.latest.record(), Last: f.last, Changed: f.changed,
+		Incarnation: f.Incarnation, Tags: f.Tags, Reserved: f.Reserved, Latest: s.record(f, f.latest), Last: f.last, Changed: f.changed,
 		Policies: f.policies, EventInvokes: f.eventInvokes,
 	}
 	if f.next != nil {
-		next := f.next.record()
+		next := s.record(f, f.next)
 		r.Next = &next
 	}
 	if !f.readyAt.IsZero() {
@@ -209,7 +248,7 @@ func (s *State) put(b *mutation.Batch, f *Function) {
 }
 
 func (s *State) putVersion(b *mutation.Batch, f *Function, v *Version) {
-	b.Set(s.versionKey(f, v.Number), encode(v.record()))
+	b.Set(s.versionKey(f, v.Number), encode(s.record(f, v)))
 }
 
 func (s *State) versionKey(f *Function, number uint64) []byte {

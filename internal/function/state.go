@@ -14,6 +14,7 @@ import (
 // State is all functions of one shard.
 type State struct {
 	shard     uint16
+	sealer    Sealer // of environments; nil: they are kept in clear
 	functions map[arn.ARN]*Function
 	order     sorted.List[*Function] // by account, region, name
 	changing  sorted.List[*Function] // those with a change under way, the next to be complete first

@@ -274,15 +274,15 @@ func TestThrottles(t *testing.T) {
 		two, zero := 2, 0
 		own.Reserved, none.Reserved = &two, &zero
 		reserved = 2
-		if got := reason(l.begin(none, "0s")); got != ofFunction {
-			t.Errorf("a share of 0: %s", got)
+		if got := reason(l.begin(none, "0s")); !errors.Is(got, ofFunction) {
+			t.Errorf("a share of 0: %v", got)
 		}
 		for range 2 {
 			l.begin(own, "1s")
 		}
 		synctest.Wait()
-		if got := reason(l.begin(own, "0s")); got != ofFunction {
-			t.Errorf("a share that is used: %s", got)
+		if got := reason(l.begin(own, "0s")); !errors.Is(got, ofFunction) {
+			t.Errorf("a share that is used: %v", got)
 		}
 		elsewhere := target("f")
 		elsewhere.Function.Account = "210987654321"
@@ -290,8 +290,8 @@ func TestThrottles(t *testing.T) {
 			l.begin(target("f"), "1s")
 		}
 		synctest.Wait()
-		if got := reason(l.begin(target("g"), "0s")); got != ofAccount {
-			t.Errorf("the account's rest is used: %s", got)
+		if got := reason(l.begin(target("g"), "0s")); !errors.Is(got, ofAccount) {
+			t.Errorf("the account's rest is used: %v", got)
 		}
 		if c := <-l.begin(elsewhere, "0s"); c.err != nil {
 			t.Errorf("another account: %v", c.err)

@@ -47,6 +47,8 @@ type Config struct {
 	ContentDedup   bool          // ContentBasedDeduplication
 	GroupDedup     bool          // DeduplicationScope is messageGroup
 	Key            string        // KmsMasterKeyId, however it names the key; empty without one
+	KeyReuse       time.Duration // KmsDataKeyReusePeriodSeconds: 60 s–24 h
+	Managed        bool          // SqsManagedSseEnabled
 }
 
 // Counts are the numbers that a queue answers about itself. They are exact but

@@ -105,7 +105,9 @@ func useOfKey(a *authorize.Authorizer, now int64, k *kms.Key, access *keys.Acces
 	for name, value := range access.Context {
 		need.Keys = append(need.Keys, authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{value}})
 	}
-	result, err := a.DecideBy(own, granted, &need, &authorize.Context{Caller: access.Caller, Region: k.Region, Now: now, Via: access.Via})
+	result, err := a.DecideBy(own, granted, &need, &authorize.Context{
+		Caller: access.Caller, Region: k.Region, Now: now, Via: access.Via, Source: access.Source, Owner: access.SourceAccount,
+	})
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,8 @@ type Options struct {
 	// Sealing are the keys that secrets on the disk are sealed with; nil: they are kept
 	// in clear, as tests may.
 	Sealing *seal.Keys
+	// Encryption is for encrypted queues; nil: there are none.
+	Encryption queues.Encryption
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)
@@ -122,7 +124,7 @@ func Open(o Options) (*Engine, error) {
 	if k == nil {
 		k = kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
 	}
-	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles")})
+	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
@@ -132,6 +134,12 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Topics: ofTopics,
 		Functions: ofFunctions, Keys: signing.New(k, o.sealer("signing keys")),
+	}
+	if o.Sealing != nil {
+		for id := range k.All {
+			ofBacklogs.Shards[id].Topics.SealWith(o.Sealing.Sealer("endpoints"))
+			ofFunctions.Shards[id].Functions.SealWith(o.Sealing.Sealer("environments"))
+		}
 	}
 	topics.NewDeletedTopicGC(ofTopics)
 	if err := k.Load(); err != nil {

@@ -44,8 +44,10 @@ type topicRecord struct {
 }
 
 type subscriptionRecord struct {
-	Protocol    string `json:"protocol"`
-	Endpoint    string `json:"endpoint"`
+	Protocol string `json:"protocol"`
+	Endpoint string `json:"endpoint"`
+	// Sealed is the endpoint where that has a password, and Endpoint is empty then.
+	Sealed      []byte `json:"sealed,omitempty"`
 	Owner       string `json:"owner"`
 	Principal   string `json:"principal,omitempty"` // of root there is none
 	Created     int64  `json:"created"`             // Unix milliseconds
@@ -142,6 +144,13 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	protocol, err := parseProtocol(r.Protocol)
 	if err != nil {
 		return err
+	}
+	if s.sealer != nil && len(r.Sealed) > 0 {
+		address, err := s.sealer.Open(r.Sealed, endpointPlace(t.ARN.Subscription(id)))
+		if err != nil {
+			return err
+		}
+		r.Endpoint = string(address)
 	}
 	sub := &Subscription{
 		ARN:                       t.ARN.Subscription(id),
@@ -241,6 +250,13 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		ReplayFrom:                progress.From,
 		ReplayUntil:               progress.Until,
 	}
+	if s.sealer != nil && (sub.Protocol == HTTP || sub.Protocol == HTTPS) && strings.Contains(sub.Endpoint, "@") {
+		sealed, err := s.sealer.Seal([]byte(sub.Endpoint), endpointPlace(sub.ARN))
+		if err != nil {
+			panic(err) // nothing of it can fail
+		}
+		r.Endpoint, r.Sealed = "", sealed
+	}
 	if sub.principal != nil {
 		r.Principal = *sub.principal
 	}
@@ -256,6 +272,20 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 	}
 	b.Set(s.subscriptionKey(sub.ARN), encode(r))
 }
+
+// endpointPlace is what a sealed endpoint is bound to.
+func endpointPlace(sub arn.ARN) []byte { return []byte("endpoint of " + sub.String()) }
+
+// Sealer seals what is secret in records, for a place that has to be named to open it
+// again.
+type Sealer interface {
+	Seal(plaintext, place []byte) ([]byte, error)
+	Open(sealed, place []byte) ([]byte, error)
+}
+
+// SealWith has endpoints with passwords sealed, in what is written from now on. Without
+// it those that are sealed are read as if they were empty.
+func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 
 func encode(record any) []byte {
 	p, err := json.Marshal(record)

@@ -22,6 +22,7 @@ type State struct {
 	expiring sorted.List[*Topic]
 	tagged   map[tag]*Topic // see Token
 	limits   Limits
+	sealer   Sealer // of endpoints with passwords; nil: they are kept in clear
 }
 
 // place is where something is listed: resources are seen per account and

@@ -3,6 +3,7 @@ package kms
 import (
 	"context"
 	"regexp"
+	"slices"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -103,7 +104,7 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		return nil, constraint("operations", "[]", "Member must have length greater than or equal to 1")
 	}
 	for _, o := range in.Operations {
-		if !contains(kms.GrantOperations, o) {
+		if !slices.Contains(kms.GrantOperations, o) {
 			return nil, constraint("operations", o, "Member must satisfy enum value set")
 		}
 	}
@@ -129,15 +130,6 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		return nil, err
 	}
 	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
-}
-
-func contains(all []string, one string) bool {
-	for _, text := range all {
-		if text == one {
-			return true
-		}
-	}
-	return false
 }
 
 // listGrants answers ListGrants.
@@ -207,7 +199,7 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	}
 	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
 		me := who(call)
-		if me.ARN == g.Retiring || me.Account == k.Account || me.ARN == g.Grantee && contains(g.Operations, "RetireGrant") {
+		if me.ARN == g.Retiring || me.Account == k.Account || me.ARN == g.Grantee && slices.Contains(g.Operations, "RetireGrant") {
 			return nil
 		}
 		return keys.ErrDenied.With(me.ARN, "kms:RetireGrant", k.ARN().String(), "kms:RetireGrant")

@@ -187,7 +187,7 @@ func (s *Service) dataKey(call *api.Call, in *GenerateDataKeyInput) (*GenerateDa
 	if in.Recipient != nil {
 		return nil, unsupported("Answers for enclaves are")
 	}
-	size := 0
+	var size int
 	switch spec := deref(in.KeySpec); {
 	case in.KeySpec != nil && in.NumberOfBytes != nil, in.KeySpec == nil && in.NumberOfBytes == nil:
 		return nil, invalid("Please specify either number of bytes or key spec.")

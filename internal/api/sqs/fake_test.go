@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
@@ -195,4 +196,8 @@ func wantFault(t *testing.T, err error, kind fault.Kind, text string) {
 	if err == nil || fault.KindOf(err) != kind || text != "" && refusal.Text(err) != text {
 		t.Errorf("error: %v (kind %d)\nwant:  %s (kind %d)", err, fault.KindOf(err), text, kind)
 	}
+}
+
+func (f *fake) Encrypt(arn.ARN, queue.Config, *caller.Caller, arn.ARN, ...*message.Message) error {
+	return nil
 }

@@ -50,6 +50,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 		Wait:       time.Duration(wait) * time.Second,
 		Attempt:    attempt,
 		Memory:     call.Memory,
+		Caller:     call.Caller,
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -42,7 +41,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
-	if err := key.Find(q, cfg.Key); err != nil {
+	if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, out.Message); err != nil {
 		return nil, err
 	}
 	sent, err := s.engine.Send(ctx, q, []shard.Outgoing{out})
@@ -103,8 +102,10 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if len(msgs) == 0 {
 		return out, nil
 	}
-	if err := key.Find(q, cfg.Key); err != nil {
-		return nil, err
+	for i := range msgs {
+		if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, msgs[i].Message); err != nil {
+			return nil, err
+		}
 	}
 	sent, err := s.engine.Send(ctx, q, msgs)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -29,6 +30,7 @@ type Engine interface {
 	MoveTasks(ctx context.Context, source arn.ARN, limit int) ([]shard.MoveTask, error)
 	CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error)
 	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
+	Encrypt(q arn.ARN, cfg queue.Config, who *caller.Caller, source arn.ARN, msgs ...*message.Message) error
 	Send(ctx context.Context, q arn.ARN, msgs []shard.Outgoing) ([]shard.SendResult, error)
 	Receive(ctx context.Context, req shard.ReceiveRequest) ([]shard.Received, error)
 	DeleteMessages(ctx context.Context, q arn.ARN, handles []string) ([]error, error)

@@ -52,6 +52,7 @@ func Config(attrs map[string]string) (queue.Config, error) {
 		{VisibilityTimeout, &c.Visibility},
 		{ReceiveMessageWaitTimeSeconds, &c.Wait},
 		{MessageRetentionPeriod, &c.Retention},
+		{KmsDataKeyReusePeriodSeconds, &c.KeyReuse},
 	} {
 		n, ok := integer(value(attrs, f.name))
 		if !ok {
@@ -67,6 +68,7 @@ func Config(attrs map[string]string) (queue.Config, error) {
 	c.ContentDedup = value(attrs, ContentBasedDeduplication) == trueText
 	c.GroupDedup = value(attrs, DeduplicationScope) == scopeGroup
 	c.Key = attrs[KmsMasterKeyID]
+	c.Managed = c.Key == "" && value(attrs, SqsManagedSseEnabled) == trueText
 	if doc := attrs[RedrivePolicy]; doc != "" {
 		r, err := ParseRedrive(doc)
 		if err != nil {

@@ -77,6 +77,9 @@ type Message struct {
 	Origin []byte
 	// Unsigned is set while Body lacks its signature, and BodyMD5 with it.
 	Unsigned *Unsigned
+	// Cipher is, of a message that is encrypted, what stands in the record in place of
+	// the body, the attributes and Unsigned. Those are empty until Decrypt.
+	Cipher []byte
 }
 
 // Unsigned says which signature a body still lacks, and where it goes. The body
@@ -146,6 +149,9 @@ func (m *Message) Seal() {
 // names, types and values of the attributes.
 func (m *Message) Size() int {
 	n := len(m.Body)
+	if m.Body == nil { // encrypted: a little more than it was
+		n = len(m.Cipher)
+	}
 	for i := range m.Attributes {
 		a := &m.Attributes[i]
 		n += len(a.Name) + len(a.Type) + len(a.Value)
@@ -154,7 +160,10 @@ func (m *Message) Size() int {
 }
 
 // The first byte of a record is its version; the second holds these flags.
-const recordVersion = 1
+const (
+	recordVersion    = 1
+	encryptedVersion = 2 // the same, with Cipher for a body
+)
 
 const (
 	flagAttributes = 1 << iota
@@ -179,6 +188,12 @@ const sentOffset = 2
 
 // AppendRecord encodes m behind buf.
 func (m *Message) AppendRecord(buf []byte) []byte {
+	if m.Cipher != nil {
+		at := len(buf)
+		buf = m.husk().AppendRecord(buf)
+		buf[at] = encryptedVersion
+		return buf
+	}
 	var flags byte
 	if len(m.Attributes) > 0 {
 		flags |= flagAttributes
@@ -264,10 +279,13 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 // DecodeRecord reads what AppendRecord wrote. The body, the attributes' values
 // and the digest of what is to be signed alias p.
 func DecodeRecord(p []byte) (*Message, error) {
-	if len(p) < 2 || p[0] != recordVersion {
+	if len(p) < 2 || p[0] != recordVersion && p[0] != encryptedVersion {
 		return nil, fmt.Errorf("%w: version", ErrCorrupt)
 	}
 	flags := p[1]
+	if p[0] == encryptedVersion && flags&(flagAttributes|flagUnsigned) != 0 {
+		return nil, fmt.Errorf("%w: flags", ErrCorrupt)
+	}
 	r := reader{p: p[2:]}
 	m := &Message{Sent: int64(r.uint64())}
 	copy(m.ID[:], r.fixed(len(m.ID)))
@@ -319,7 +337,9 @@ func DecodeRecord(p []byte) (*Message, error) {
 	if r.short {
 		return nil, fmt.Errorf("%w: truncated", ErrCorrupt)
 	}
-	m.Body = r.p
+	if m.Body = r.p; p[0] == encryptedVersion {
+		m.Body, m.Cipher = nil, r.p
+	}
 	if m.Unsigned != nil {
 		if offset > uint64(len(m.Body)) {
 			return nil, fmt.Errorf("%w: signature", ErrCorrupt)
@@ -334,7 +354,7 @@ func SetRecordID(p []byte, id ID) { copy(p[sentOffset+8:], id[:]) }
 
 // RecordSent reads Sent out of an encoded record, ok false if it is none.
 func RecordSent(p []byte) (sent int64, ok bool) {
-	if len(p) < sentOffset+8 || p[0] != recordVersion {
+	if len(p) < sentOffset+8 || p[0] != recordVersion && p[0] != encryptedVersion {
 		return 0, false
 	}
 	return int64(binary.BigEndian.Uint64(p[sentOffset:])), true

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -316,6 +317,11 @@ func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason st
 // state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
 // for good, Unavailable and Throttled for now.
 func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	sns := authorize.ServiceCaller(queues.SnsService, "sns."+topic.Region+".amazonaws.com")
+	if err := e.EncryptFor(dest, sns, topic, m); err != nil {
+		return err
+	}
 	moved, err := e.MoveOut(ctx, &d.Lease, m, e.incoming(d, dest, m, state))
 	if moved {
 		e.Finish(d, a, state, reason)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -252,6 +253,10 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 			}
 			m.Sent = now
 			return transfer.ArrivalOf(m, now, cfg), nil
+		}
+		// As the function's role, whose rights are its account's here.
+		if err := e.EncryptFor(dest, authorize.RootOf(ev.Function.Account), ev.Function, m); err != nil {
+			return err
 		}
 	}
 	_, err := e.MoveOut(ctx, &ev.Lease, m, transfer.Incoming{To: dest, Enter: enter})

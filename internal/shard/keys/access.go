@@ -22,6 +22,9 @@ type Access struct {
 	// empty: the caller itself asks.
 	Via     string
 	Context map[string]string // the encryption context
+	// Source is the ARN of what a service acts for, as a topic, and SourceAccount its
+	// account; empty for others.
+	Source, SourceAccount string
 }
 
 // Decider decides an access; granted says that a grant allows it. A refusal is an error.
@@ -83,6 +86,10 @@ func (c *asked) Values(key string) []string {
 	switch key {
 	case "kms:calleraccount", "aws:principalaccount":
 		return one(a.Caller.Account)
+	case "aws:sourcearn":
+		return one(a.Source)
+	case "aws:sourceaccount":
+		return one(a.SourceAccount)
 	case "kms:viaservice":
 		return one(a.Via)
 	case "kms:encryptioncontextkeys":

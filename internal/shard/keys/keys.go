@@ -262,11 +262,11 @@ func (m *Module) Find(account, region, name string) (k *kms.Key, err error) {
 		}
 	}
 	service, managed := kms.ManagedService(name)
-	err = m.run(func() error {
+	err = m.run(func() (err error) {
 		k, err = m.find(account, region, name)
-		return nil
+		return err
 	})
-	if k != nil || !managed {
+	if err == nil || !managed {
 		return k, err
 	}
 	return m.manage(account, region, service)

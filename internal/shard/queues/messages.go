@@ -11,7 +11,6 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
-	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
@@ -231,7 +230,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	if found.Err != nil {
 		return nil, nil, false, found.Err
 	}
-	received, unreadable, err := e.deliverable(ctx, sh, found, req.Memory)
+	received, unreadable, err := e.deliverable(ctx, sh, found, req)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -405,7 +404,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 
 // deliverable reads the messages of leases, as far as there is room for them; they are
 // durable.
-func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory *limit.Reservation) (out []Received, bad []unreadable, err error) {
+func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
 	}
@@ -415,7 +414,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 	for i, l := range found.Leases {
 		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
 	}
-	records, rest, err := e.readRecords(ctx, keys, memory)
+	records, rest, err := e.readRecords(ctx, keys, req.Memory)
 	if err != nil {
 		sh.requeue(qs, found.Leases)
 		return nil, nil, err
@@ -440,6 +439,13 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, memory
 		}
 		m, err := message.DecodeRecord(records[i])
 		if err != nil {
+			bad = append(bad, unreadable{l, err})
+			continue
+		}
+		if refused, err := e.decrypt(qs, req.Caller, m); refused {
+			sh.requeue(qs, found.Leases)
+			return nil, nil, err
+		} else if err != nil {
 			bad = append(bad, unreadable{l, err})
 			continue
 		}

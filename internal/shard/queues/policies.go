@@ -77,8 +77,10 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 // policy, or any if they were to be encrypted under a key that does not exist.
 // Errors: AccessDenied, KMSNotFound.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
-	if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
-		return err
+	if qs.Shard == nil || qs.Shard.engine.options.Encryption == nil { // else it is encrypted before
+		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
+			return err
+		}
 	}
 	if qs.Policy == nil {
 		if topic.Account == qs.ARN.Account {

@@ -33,6 +33,9 @@ type Options struct {
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
+	// Encryption is for encrypted queues; nil: messages are kept in clear, and what is
+	// to be encrypted under a key other than AWS's own is refused.
+	Encryption Encryption
 	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
 	// in clear.
 	Sealer *seal.Sealer

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
@@ -53,6 +54,9 @@ type ReceiveRequest struct {
 	// the receive waits for some, and then fails with limit.ErrFull. A receive that
 	// waits for a message reserves nothing. Nil: they take any amount.
 	Memory *limit.Reservation
+	// Caller is who receives, who has to have the right to decrypt; nil: the root of the
+	// queue's account.
+	Caller *caller.Caller
 	// Waiting is called when the receive begins to wait for a message and when it stops,
 	// under a shard's lock: it must be quick, and not call the engine. May be nil.
 	Waiting func(is bool)

@@ -249,6 +249,7 @@ type directWriter struct {
 	id        message.ID          // of the last message
 	sub       *topic.Subscription // the last one
 	queue     *queues.Queue       // its queue; nil: that takes nothing at once
+	encrypted bool                // it is encrypted
 	record    []byte
 	into      *queues.Queue // the queue of the messages whose sizes these are
 	intoShard *queues.Shard
@@ -293,6 +294,11 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 			return nil
 		}
 	}
+	encrypted, managed := w.from.Engine.Encrypted(qs)
+	if encrypted && !managed { // KMS is asked without a lock
+		return nil
+	}
+	w.encrypted = encrypted
 	if w.from.Engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil {
 		return nil
 	}
@@ -306,7 +312,7 @@ func (w *directWriter) put(d *planned) bool {
 	}
 	e, f, sub, qs, raw := w.from.Engine, d.f, d.Sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
-	known := raw.record != nil && raw.fifo == fifo && sub.Raw && f.shared(sub)
+	known := raw.record != nil && raw.fifo == fifo && sub.Raw && f.shared(sub) && !w.encrypted
 	n := &f.note // but for what differs from subscription to subscription
 	if !known {
 		n = f.notification(sub)
@@ -330,9 +336,12 @@ func (w *directWriter) put(d *planned) bool {
 			backlog.ForStandard(m, f.Topic)
 		}
 		size = m.Size()
+		if w.encrypted && e.EncryptManaged(qs, m) != nil {
+			return false
+		}
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
-		if sub.Raw && f.shared(sub) {
+		if sub.Raw && f.shared(sub) && !w.encrypted {
 			*raw = rawRecord{record: record, size: size, fifo: fifo}
 			w.record = nil // it is kept
 		}

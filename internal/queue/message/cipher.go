@@ -1,0 +1,34 @@
+package message
+
+// Encrypt keeps the body and the attributes, with their digests, from standing in the
+// message's record, which has what seal makes of them instead. In memory they stay.
+func (m *Message) Encrypt(seal func(plaintext []byte) ([]byte, error)) error {
+	secret := Message{Body: m.Body, BodyMD5: m.BodyMD5, Attributes: m.Attributes, AttributesMD5: m.AttributesMD5, Unsigned: m.Unsigned}
+	sealed, err := seal(secret.AppendRecord(make([]byte, 0, m.Size()+128)))
+	if err == nil {
+		m.Cipher = sealed
+	}
+	return err
+}
+
+// Decrypt brings back what Encrypt has hidden, by the function that opens it. Errors: its
+// own, and ErrCorrupt.
+func (m *Message) Decrypt(open func(sealed []byte) ([]byte, error)) error {
+	plaintext, err := open(m.Cipher)
+	if err != nil {
+		return err
+	}
+	secret, err := DecodeRecord(plaintext)
+	if err != nil {
+		return err
+	}
+	m.Body, m.BodyMD5, m.Attributes, m.AttributesMD5, m.Unsigned = secret.Body, secret.BodyMD5, secret.Attributes, secret.AttributesMD5, secret.Unsigned
+	return nil
+}
+
+// husk is an encrypted message as its record shows it.
+func (m *Message) husk() *Message {
+	h := *m
+	h.Body, h.BodyMD5, h.Attributes, h.Unsigned, h.Cipher = m.Cipher, [16]byte{}, nil, nil, nil
+	return &h
+}

@@ -77,10 +77,12 @@ func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) str
 		action = "SNS:" + name
 	}
 	user := who.ARN
-	if who.Kind == caller.Anonymous {
+	switch who.Kind {
+	case caller.Anonymous:
 		user = "anonymous"
-	} else if who.Kind == caller.Service {
+	case caller.Service:
 		user = strings.Join(who.Services, ", ")
+	default:
 	}
 	switch need.Action {
 	case "sts:AssumeRoleWithWebIdentity":

@@ -20,6 +20,9 @@ type Need struct {
 	Tags    map[string]string
 	TagKeys []string
 	Keys    []Key // those of the action
+	// Absent is what another account is told instead of a denial, where the resource is
+	// not there for those who may not use it; nil: the denial.
+	Absent error
 }
 
 // Key is a condition key and its values. The name is in lower case.

@@ -265,7 +265,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool); err != nil {
+	if err := startPollers(deps, engine, pool, polling(deps, identities, engine)); err != nil {
 		return Parts{}, err
 	}
 	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))

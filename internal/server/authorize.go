@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard"
@@ -42,6 +43,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		}
 		needs, err := op.Access(call, in)
 		if err != nil {
+			if call.Caller.Kind == caller.Root {
+				return nil // nothing in its account is kept from it: the operation says what is wrong
+			}
 			return err
 		}
 		for i := range needs {
@@ -53,10 +57,15 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			if err != nil {
 				return err
 			}
-			if !result.Allowed() {
+			switch {
+			case result.Allowed():
+			case needs[i].Absent != nil && needs[i].Account != call.Caller.Account:
+				return needs[i].Absent
+			default:
 				return api.Denied(call.Caller, &needs[i], &result)
 			}
 		}
+		call.Authorized = true
 		return nil
 	}
 }
@@ -83,6 +92,44 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 		return nil // what it says is not known, and so nobody may
 	}
 	return trust
+}
+
+// polled are what a role needs to have its function get a queue's messages. Source: the
+// Lambda developer guide, on execution role permissions for SQS.
+var polled = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+
+// polling refuses what a function's role may not take out of a queue; nil where nobody
+// asks. A role that was never made here has no policies, and refuses nothing.
+func polling(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
+	if !deps.Config.Enforce {
+		return nil
+	}
+	a := &authorize.Authorizer{Identities: identities, Resources: resource}
+	return func(ctx context.Context, target *function.Target, queue arn.ARN) error {
+		role := identities.RoleOf(target.Role)
+		if role == nil {
+			return nil
+		}
+		session := caller.Caller{
+			Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, target.Name),
+			ID: role.ID + ":" + target.Name, Name: target.Name, Role: role.ARN(), RoleID: role.ID,
+		}
+		return mayPoll(ctx, a, &session, queue, deps.Clock.Now().UnixMilli())
+	}
+}
+
+func mayPoll(ctx context.Context, a *authorize.Authorizer, session *caller.Caller, queue arn.ARN, now int64) error {
+	for _, action := range polled {
+		need := authorize.Need{Action: action, Resource: queue.String(), Account: queue.Account, Shared: true}
+		result, err := a.Decide(ctx, &need, &authorize.Context{Caller: session, Region: queue.Region, Now: now})
+		if err != nil {
+			return err
+		}
+		if !result.Allowed() {
+			return api.Denied(session, &need, &result)
+		}
+	}
+	return nil
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do

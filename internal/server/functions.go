@@ -10,7 +10,9 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
@@ -105,8 +107,8 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 }
 
 // startPollers feeds functions from their queues. They stop before the functions do.
-func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool) error {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining})
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed func(context.Context, *function.Target, arn.ARN) error) error {
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Allowed: allowed})
 	if err != nil {
 		return fmt.Errorf("reading the event-source mappings: %w", err)
 	}

@@ -40,8 +40,9 @@ type Options struct {
 	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
 	// the account's root.
 	Authentic *sigv4.Verifier
-	// Authorize may refuse what a caller may not do. Nil: nobody asks, and a handler
-	// refuses other accounts by itself.
+	// Authorize may refuse what a caller may not do, and tells by api.Call.Authorized that
+	// it has found it allowed. Nil: nobody asks, and a handler refuses other accounts by
+	// itself.
 	Authorize func(ctx context.Context, call *api.Call, op *api.Operation, in any) error
 	// Known is who an access key and the token that came with it stand for, where
 	// everybody is believed; nil for a key that nobody was given. May be nil.
@@ -157,7 +158,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in, err := x.read()
 	if err == nil && h.Authorize != nil {
 		err = h.Authorize(r.Context(), &x.call, &x.op.Operation, in)
-		x.call.Authorized = err == nil
 	}
 	if err == nil && h.Admit != nil {
 		err = h.Admit(&x.call)

@@ -40,7 +40,7 @@ type policyWorld struct {
 
 func newPolicyWorld(t *testing.T) *policyWorld {
 	t.Helper()
-	w := &policyWorld{endpoint: start(t)}
+	w := &policyWorld{endpoint: startOpen(t)}
 	w.topics, w.queues = topicsClient(w.endpoint), client(w.endpoint)
 	w.one, w.other = createTopic(t, w.topics, "one"), createTopic(t, w.topics, "other")
 	w.queue, w.dead = createQueue(t, w.queues, "q"), createQueue(t, w.queues, "dead")
@@ -242,7 +242,7 @@ func TestDeadLetterQueueForbids(t *testing.T) {
 }
 
 // A queue's own dead letters do not go by its dead-letter queue's policy, and
-// no policy keeps clients out, who have proved nothing yet.
+// no policy keeps clients out where nobody has to prove who they are.
 func TestQueuePolicyIsForTopics(t *testing.T) {
 	w := newPolicyWorld(t)
 	nobody := policyOf(`{"Effect":"Deny","Principal":"*","Action":"*","Resource":"*"}`)

@@ -73,7 +73,7 @@ func TestPublishBatch(t *testing.T) {
 // What is wrong with the call itself, or makes AWS refuse it whole, publishes
 // nothing.
 func TestPublishBatchRefuses(t *testing.T) {
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	topics, queues := topicsClient(endpoint), client(endpoint)
 	topic, queue := createTopic(t, topics, "orders"), createQueue(t, queues, "q")
 	subscribe(t, topics, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true")
@@ -110,7 +110,7 @@ func TestPublishBatchRefuses(t *testing.T) {
 		{"unknown topic", topicARN("none"), []types.PublishBatchRequestEntry{good}, "NotFound", 404, "Topic does not exist"},
 		{"nothing good for an unknown topic", topicARN("none"), []types.PublishBatchRequestEntry{batchEntry("a", "")}, "NotFound", 404, "Topic does not exist"},
 		{"no ARN", "orders", []types.PublishBatchRequestEntry{good}, "InvalidParameter", 400, "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
-		{"other account", "arn:aws:sns:us-east-1:111122223333:orders", []types.PublishBatchRequestEntry{good}, "AuthorizationError", 403, "User: arn:aws:iam::000000000000:root is not authorized to perform: SNS:PublishBatch on resource: arn:aws:sns:us-east-1:111122223333:orders because no resource-based policy allows the SNS:PublishBatch action"},
+		{"other account", "arn:aws:sns:us-east-1:111122223333:orders", []types.PublishBatchRequestEntry{good}, "AuthorizationError", 403, "User: arn:aws:iam::000000000000:root is not authorized to perform: SNS:Publish on resource: arn:aws:sns:us-east-1:111122223333:orders because no resource-based policy allows the SNS:Publish action"},
 	} {
 		_, err := topics.PublishBatch(t.Context(), &sns.PublishBatchInput{TopicArn: &tc.topic, PublishBatchRequestEntries: tc.entries})
 		t.Run(tc.name, func(t *testing.T) { refused(t, err, tc.code, tc.status, tc.text) })

@@ -128,7 +128,7 @@ func TestTopicPolicyRefusals(t *testing.T) {
 // A topic's policy lets other accounts publish, or not; its own may in any case.
 func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 	const friend, stranger = "111122223333", "444455556666"
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	c, queues := topicsClient(endpoint), client(endpoint)
 	topic, queue := createTopic(t, c, "orders"), createQueue(t, queues, "q")
 	subscribe(t, c, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true")
@@ -137,19 +137,19 @@ func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 		must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: aws.String("Policy"), AttributeValue: &policy}))(t)
 	}
 	// check publishes as each account, both ways, and compares who was heard.
+	because := "because no resource-based policy allows the SNS:Publish action"
 	check := func(what string, want ...string) {
 		t.Helper()
 		for _, who := range []string{account, friend, stranger} {
 			theirs := topicsClientOf(endpoint, region, who)
-			text := "User: arn:aws:iam::" + who + ":root is not authorized to perform: SNS:%[1]s on resource: " + topic +
-				" because no resource-based policy allows the SNS:%[1]s action"
+			text := "User: arn:aws:iam::" + who + ":root is not authorized to perform: SNS:Publish on resource: " + topic + " " + because
 			one := errorOf(theirs.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &who}))
 			batch := errorOf(theirs.PublishBatch(t.Context(), &sns.PublishBatchInput{
 				TopicArn: &topic, PublishBatchRequestEntries: []types.PublishBatchRequestEntry{batchEntry("a", who)},
 			}))
 			if !slices.Contains(want, who) {
-				refused(t, one, "AuthorizationError", 403, fmt.Sprintf(text, "Publish"))
-				refused(t, batch, "AuthorizationError", 403, fmt.Sprintf(text, "PublishBatch"))
+				refused(t, one, "AuthorizationError", 403, text)
+				refused(t, batch, "AuthorizationError", 403, text)
 				continue
 			}
 			if one != nil || batch != nil {
@@ -169,7 +169,9 @@ func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 	setPolicy(policyOf(allowAll("SNS:Publish")))
 	check("everybody", account, friend, stranger)
 	setPolicy(policyOf(allowAll("SNS:Publish") + `,{"Effect":"Deny","Principal":{"AWS":"` + stranger + `"},"Action":"SNS:Publish","Resource":"*"}`))
+	because = "with an explicit deny in a resource-based policy"
 	check("deny wins", account, friend)
+	because = "because no resource-based policy allows the SNS:Publish action"
 	setPolicy(policyOf(`{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"` + topic + `","Condition":{
 		"IpAddress":{"aws:SourceIp":"127.0.0.0/8"},"StringEquals":{"aws:PrincipalAccount":"` + friend + `"}}}`))
 	check("a friend from here", account, friend)

@@ -4,6 +4,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/fault"
 )
 
 // access is what each operation needs to be allowed. Source: actions, resources and
@@ -81,7 +82,7 @@ func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
 // onTagged needs an action on what has tags. What is no ARN is refused by the operation.
 func onTagged(action string, resource *string) []authorize.Need {
 	a, _ := arn.Parse(deref(resource))
-	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: deref(resource), Account: a.Account}}
+	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: deref(resource), Account: a.Account, Absent: fault.New(fault.ResourceNotFound, "")}}
 }
 
 func setTags(n *authorize.Need, tags []Tag) {

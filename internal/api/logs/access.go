@@ -24,8 +24,8 @@ var access = map[string]api.Access{
 	"ListTagsLogGroup":              onGroup("ListTagsLogGroup", func(in *GroupInput) string { return in.LogGroupName }),
 	"TagResource":                   api.Needs(tagging),
 	"UntagResource":                 api.Needs(untagging),
-	"ListTagsForResource": api.Needs(func(_ *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
-		return onTagged("ListTagsForResource", in.ResourceArn), nil
+	"ListTagsForResource": api.Needs(func(call *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
+		return onTagged(call, "ListTagsForResource", in.ResourceArn)
 	}),
 	"CreateLogStream":    onStream("CreateLogStream", func(in *StreamInput) (string, string) { return in.LogGroupName, in.LogStreamName }),
 	"DeleteLogStream":    onStream("DeleteLogStream", func(in *StreamInput) (string, string) { return in.LogGroupName, in.LogStreamName }),
@@ -154,22 +154,29 @@ func creating(call *api.Call, in *CreateLogGroupInput) ([]authorize.Need, error)
 	return append(needs, tag), nil
 }
 
-// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
-func onTagged(action, resource string) []authorize.Need {
-	a, _ := arn.Parse(resource)
-	return []authorize.Need{{Action: "logs:" + action, Resource: resource, Account: a.Account}}
+// onTagged needs an action on a group that is named by its ARN.
+func onTagged(call *api.Call, action, id string) ([]authorize.Need, error) {
+	g, err := resource(call, id)
+	if err != nil {
+		return nil, err
+	}
+	return api.One("logs:"+action, g), nil
 }
 
-func tagging(_ *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
-	needs := onTagged("TagResource", in.ResourceArn)
-	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
-	return needs, nil
+func tagging(call *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
+	needs, err := onTagged(call, "TagResource", in.ResourceArn)
+	if err == nil {
+		needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
+	}
+	return needs, err
 }
 
-func untagging(_ *api.Call, in *UntagResourceInput) ([]authorize.Need, error) {
-	needs := onTagged("UntagResource", in.ResourceArn)
-	needs[0].TagKeys = in.TagKeys
-	return needs, nil
+func untagging(call *api.Call, in *UntagResourceInput) ([]authorize.Need, error) {
+	needs, err := onTagged(call, "UntagResource", in.ResourceArn)
+	if err == nil {
+		needs[0].TagKeys = in.TagKeys
+	}
+	return needs, err
 }
 
 func taggingGroup(call *api.Call, in *TagLogGroupInput) ([]authorize.Need, error) {

@@ -31,9 +31,11 @@ var access = map[string]api.Access{
 	"GetSubscriptionAttributes": onSubscription("GetSubscriptionAttributes", func(in *GetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
 	"SetSubscriptionAttributes": onSubscription("SetSubscriptionAttributes", func(in *SetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
 
-	"TagResource":         api.Needs(tagging),
-	"UntagResource":       api.Needs(untagging),
-	"ListTagsForResource": owner("ListTagsForResource", func(in *ListTagsForResourceInput) string { return in.ResourceArn }),
+	"TagResource":   api.Needs(tagging),
+	"UntagResource": api.Needs(untagging),
+	"ListTagsForResource": api.Needs(func(call *api.Call, in *ListTagsForResourceInput) ([]authorize.Need, error) {
+		return onTopic(call, "ListTagsForResource", "ResourceArn", in.ResourceArn, false)
+	}),
 }
 
 // shared needs an action on a topic, whose policy can let other accounts do it.

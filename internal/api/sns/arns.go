@@ -83,4 +83,6 @@ func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, owned(call, a)
 }
 
-func owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, "sns:"+call.Operation) }
+func owned(call *api.Call, a arn.ARN) error {
+	return api.Owned(call, a, "sns:"+strings.TrimSuffix(call.Operation, "Batch"))
+}

@@ -90,7 +90,7 @@ func finding(call *api.Call, in *GetQueueUrlInput) ([]authorize.Need, error) {
 		account = *in.QueueOwnerAWSAccountId
 	}
 	needs := api.One("sqs:GetQueueUrl", arn.Queue(call.Region, account, in.QueueName))
-	needs[0].Shared = true
+	needs[0].Shared, needs[0].Absent = true, fault.New(fault.QueueDoesNotExist, "")
 	return needs, nil
 }
 
@@ -145,5 +145,7 @@ func canceling(_ *api.Call, in *CancelMessageMoveTaskInput) ([]authorize.Need, e
 	if !ok {
 		return nil, fault.New(fault.InvalidParameter, "Value for parameter TaskHandle is invalid.")
 	}
-	return api.One("sqs:CancelMessageMoveTask", source), nil
+	needs := api.One("sqs:CancelMessageMoveTask", source)
+	needs[0].Absent = missingResource("SourceArn")
+	return needs, nil
 }

@@ -347,6 +347,9 @@ func (p *poller) idle() {
 func (p *poller) visibility(ctx context.Context) (time.Duration, error) {
 	whole, qualifier, _ := p.mapping.Function.SplitFunction()
 	target, err := p.Engine.Function(ctx, whole, qualifier)
+	if err == nil && p.Allowed != nil {
+		err = p.Allowed(ctx, &target, p.mapping.Queue)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -124,7 +124,9 @@ func lookUp(header http.Header, name string) []string {
 // appendValue appends a header's value without the spaces around it, and with one of
 // each run of spaces within it.
 func appendValue(dst []byte, value string) []byte {
-	value = strings.Trim(value, " \t\r\n")
+	if value == "" || value[0] <= ' ' || value[len(value)-1] <= ' ' {
+		value = strings.Trim(value, " \t\r\n")
+	}
 	if !strings.Contains(value, "  ") {
 		return append(dst, value...)
 	}

@@ -321,3 +321,18 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// parseBasic takes what time.Parse takes.
+func TestParseBasic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(
+			rapid.StringMatching(`[0-9]{4}(0[0-9]|1[0-3])([0-3][0-9])T([0-2][0-9])([0-6][0-9])([0-6][0-9])Z`),
+			rapid.StringMatching(`[0-9TZ.+-]{15,17}`),
+		).Draw(t, "text")
+		got, ok := parseBasic(text)
+		want, err := time.Parse(basicForm, text)
+		if ok != (err == nil && len(text) == len(basicForm)) || ok && !got.Equal(want) {
+			t.Fatalf("%q: %v, %t, want %v, %v", text, got, ok, want, err)
+		}
+	})
+}

@@ -34,6 +34,7 @@ type claims struct {
 	expires    string // as it was sent; empty: not presigned, or it does not say
 
 	at    time.Time
+	basic string // at, in the form in which it is signed
 	scope Scope
 }
 
@@ -182,7 +183,7 @@ func (c *claims) readQuery(r *Request) error {
 // check makes the checks of the claims themselves, in AWS's order. now is the system's.
 func (c *claims) check(r *Request, now time.Time) error {
 	var ok bool
-	if c.at, ok = parseDate(c.date, c.presigned); !ok {
+	if c.at, c.basic, ok = parseDate(c.date, c.presigned); !ok {
 		return incomplete("Date must be in ISO-8601 'basic format'. Got '" + printable(c.date) + "'. See http://en.wikipedia.org/wiki/ISO_8601")
 	}
 	if err := c.checkAge(now); err != nil {
@@ -198,19 +199,42 @@ func (c *claims) check(r *Request, now time.Time) error {
 }
 
 // parseDate reads a date in the basic form, or, in a header, as HTTP has it.
-func parseDate(s string, presigned bool) (time.Time, bool) {
-	if t, err := time.Parse(basicForm, s); err == nil && len(s) == len(basicForm) {
-		return t, true
+func parseDate(s string, presigned bool) (t time.Time, form string, ok bool) {
+	if t, ok := parseBasic(s); ok {
+		return t, s, true
 	}
 	if presigned {
-		return time.Time{}, false
+		return time.Time{}, "", false
 	}
 	t, err := http.ParseTime(s)
-	return t, err == nil
+	return t, basic(t), err == nil
+}
+
+// parseBasic is time.Parse for the basic form, which every request has.
+func parseBasic(s string) (time.Time, bool) {
+	if len(s) != len(basicForm) || s[8] != 'T' || s[15] != 'Z' {
+		return time.Time{}, false
+	}
+	number := func(s string) (n int) {
+		for i := range len(s) {
+			digit := s[i] - '0'
+			if digit > 9 {
+				return -1
+			}
+			n = 10*n + int(digit)
+		}
+		return n
+	}
+	year, month, day := number(s[:4]), number(s[4:6]), number(s[6:8])
+	hour, minute, second := number(s[9:11]), number(s[11:13]), number(s[13:15])
+	if year < 0 || month < 1 || month > 12 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59 {
+		return time.Time{}, false
+	}
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	return t, t.Day() == day // else the month has no such day
 }
 
 func (c *claims) checkAge(now time.Time) error {
-	now = now.UTC().Truncate(time.Second)
 	lasts := Skew
 	if c.expires != "" {
 		seconds, err := strconv.ParseUint(c.expires, 10, 32)
@@ -221,15 +245,17 @@ func (c *claims) checkAge(now time.Time) error {
 			return incomplete("X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
 		}
 	}
-	sent := c.at.Format(basicForm)
+	now = now.Truncate(time.Second)
 	if least := now.Add(-lasts); c.at.Before(least) {
-		return mismatch("Signature expired: " + sent + " is now earlier than " + least.Format(basicForm) + " (" + now.Format(basicForm) + " - " + span(lasts) + ")")
+		return mismatch("Signature expired: " + basic(c.at) + " is now earlier than " + basic(least) + " (" + basic(now) + " - " + span(lasts) + ")")
 	}
 	if most := now.Add(Skew); c.at.After(most) {
-		return mismatch("Signature not yet current: " + sent + " is still later than " + most.Format(basicForm) + " (" + now.Format(basicForm) + " + " + span(Skew) + ")")
+		return mismatch("Signature not yet current: " + basic(c.at) + " is still later than " + basic(most) + " (" + basic(now) + " + " + span(Skew) + ")")
 	}
 	return nil
 }
+
+func basic(t time.Time) string { return t.UTC().Format(basicForm) }
 
 // span writes a duration as AWS does: in minutes, if they are whole.
 func span(d time.Duration) string {
@@ -270,10 +296,9 @@ func (c *claims) checkScope(r *Request) error {
 	if parts[4] != terminator {
 		wrong.WriteString("Credential should be scoped with a valid terminator: '" + terminator + "', not '" + printable(parts[4]) + "'. ")
 	}
-	sent := c.at.Format(basicForm)
-	if day := sent[:len("20060102")]; day != c.scope.Date {
+	if sent := c.basic; sent[:len("20060102")] != c.scope.Date {
 		wrong.WriteString("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '" +
-			printable(c.scope.Date) + "' != '" + day + "', from '" + sent + "'. ")
+			printable(c.scope.Date) + "' != '" + sent[:len("20060102")] + "', from '" + sent + "'. ")
 	}
 	if wrong.Len() > 0 {
 		return mismatch(wrong.String())

@@ -125,7 +125,7 @@ func (m *mac) verify(r *Request, c *claims, f form) bool {
 	text := c.appendCanonical(m.scratch[:0], r, f)
 	sum := sha256.Sum256(text)
 	text = append(append(text[:0], Algorithm...), '\n')
-	text = c.at.AppendFormat(text, basicForm)
+	text = append(text, c.basic...)
 	text = append(append(text, '\n'), c.credential[len(c.scope.AccessKey)+1:]...)
 	text = hex.AppendEncode(append(text, '\n'), sum[:])
 	m.keyed.Reset()

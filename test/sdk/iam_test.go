@@ -43,7 +43,7 @@ func document(t *testing.T, encoded *string) string {
 
 // A user, its keys, and who calls with them.
 func TestIAMUsers(t *testing.T) {
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	c, ctx := iamClient(endpoint), t.Context()
 	made := must(c.CreateUser(ctx, &iam.CreateUserInput{
 		UserName: new("ann"), Path: new("/team/"), Tags: []iamtypes.Tag{{Key: new("cost"), Value: new("7")}},
@@ -71,6 +71,8 @@ func TestIAMUsers(t *testing.T) {
 	who := must(s.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}))(t)
 	equal(t, "who", []string{*want.Arn, account, *made.UserId}, []string{*who.Arn, *who.Account, *who.UserId})
 	equal(t, "whose", account, *must(s.GetAccessKeyInfo(ctx, &sts.GetAccessKeyInfoInput{AccessKeyId: key.AccessKeyId}))(t).Account)
+	used := must(c.GetAccessKeyLastUsed(ctx, &iam.GetAccessKeyLastUsedInput{AccessKeyId: key.AccessKeyId}))(t)
+	equal(t, "used", []string{"ann", "iam", region}, []string{*used.UserName, *used.AccessKeyLastUsed.ServiceName, *used.AccessKeyLastUsed.Region})
 	must(own.UpdateAccessKey(ctx, &iam.UpdateAccessKeyInput{AccessKeyId: key.AccessKeyId, Status: iamtypes.StatusTypeInactive}))(t)
 	listed := must(c.ListAccessKeys(ctx, &iam.ListAccessKeysInput{UserName: new("ann")}))(t).AccessKeyMetadata
 	equal(t, "keys", []iamtypes.AccessKeyMetadata{{AccessKeyId: key.AccessKeyId, CreateDate: key.CreateDate, Status: iamtypes.StatusTypeInactive, UserName: new("ann")}}, listed)

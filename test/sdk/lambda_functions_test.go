@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 func digest(zip []byte) *string {
@@ -269,7 +271,7 @@ func TestOneUpdateAtATime(t *testing.T) {
 }
 
 func TestListFunctions(t *testing.T) {
-	endpoint := startSlow(t)
+	endpoint := startWith(t, func(c *config.Config) { c.LambdaUpdateTime, c.Enforce = 1e9, false })
 	c := functionsClient(endpoint)
 	var want []string
 	for i := range 53 {

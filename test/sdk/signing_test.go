@@ -72,7 +72,8 @@ func withTestKeys(ctx context.Context, deps server.Deps) (server.Parts, error) {
 // open has a server take any credentials, as development does.
 func open(c *config.Config) { c.Enforce = false }
 
-// startOpen runs a server that takes any credentials, and none.
+// startOpen runs a server that takes any credentials, and none. Tests of what a handler
+// refuses by itself use it where authorisation would refuse before it.
 func startOpen(t *testing.T) (endpoint string) { return startWith(t, open) }
 
 // enforcing are the addresses (host:port) of servers that verify signatures.

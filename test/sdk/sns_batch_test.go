@@ -73,7 +73,7 @@ func TestPublishBatch(t *testing.T) {
 // What is wrong with the call itself, or makes AWS refuse it whole, publishes
 // nothing.
 func TestPublishBatchRefuses(t *testing.T) {
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	topics, queues := topicsClient(endpoint), client(endpoint)
 	topic, queue := createTopic(t, topics, "orders"), createQueue(t, queues, "q")
 	subscribe(t, topics, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true")

@@ -128,7 +128,7 @@ func TestTopicPolicyRefusals(t *testing.T) {
 // A topic's policy lets other accounts publish, or not; its own may in any case.
 func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 	const friend, stranger = "111122223333", "444455556666"
-	endpoint := start(t)
+	endpoint := startOpen(t)
 	c, queues := topicsClient(endpoint), client(endpoint)
 	topic, queue := createTopic(t, c, "orders"), createQueue(t, queues, "q")
 	subscribe(t, c, topic, "sqs", queueARN("q"), "RawMessageDelivery", "true")

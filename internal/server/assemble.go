@@ -268,7 +268,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := startPollers(deps, engine, pool, polling(deps, identities, engine)); err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits)
+	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)
@@ -288,6 +288,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
+			identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
 		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys),

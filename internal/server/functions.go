@@ -127,9 +127,9 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits) *lambda.Service {
+func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(role string) bool) *lambda.Service {
 	o := lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal,
+		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal,
 		NewRevision: func() string { return newID().String() },
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {

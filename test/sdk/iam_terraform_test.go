@@ -29,7 +29,7 @@ func TestTerraformRole(t *testing.T) {
 	role.AssumeRolePolicyDocument = nil
 	equal(t, "the role", &iamtypes.Role{
 		Arn: new("arn:aws:iam::000000000000:role/r"), CreateDate: made.CreateDate, Description: new("what r is"), MaxSessionDuration: new(int32(3600)), Path: new("/"),
-		PermissionsBoundary: &iamtypes.AttachedPermissionsBoundary{PermissionsBoundaryArn: policyARN, PermissionsBoundaryType: "Policy"},
+		PermissionsBoundary: &iamtypes.AttachedPermissionsBoundary{PermissionsBoundaryArn: policyARN, PermissionsBoundaryType: iamtypes.PermissionsBoundaryAttachmentTypePolicy},
 		RoleId:              made.RoleId, RoleName: new("r"), RoleLastUsed: &iamtypes.RoleLastUsed{}, Tags: []iamtypes.Tag{{Key: new("a"), Value: new("1")}},
 	}, role)
 	equal(t, "no inline policies", []string{}, must(c.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: new("r")}))(t).PolicyNames)

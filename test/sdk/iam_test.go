@@ -71,6 +71,8 @@ func TestIAMUsers(t *testing.T) {
 	who := must(s.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}))(t)
 	equal(t, "who", []string{*want.Arn, account, *made.UserId}, []string{*who.Arn, *who.Account, *who.UserId})
 	equal(t, "whose", account, *must(s.GetAccessKeyInfo(ctx, &sts.GetAccessKeyInfoInput{AccessKeyId: key.AccessKeyId}))(t).Account)
+	used := must(c.GetAccessKeyLastUsed(ctx, &iam.GetAccessKeyLastUsedInput{AccessKeyId: key.AccessKeyId}))(t)
+	equal(t, "used", []string{"ann", "iam", region}, []string{*used.UserName, *used.AccessKeyLastUsed.ServiceName, *used.AccessKeyLastUsed.Region})
 	must(own.UpdateAccessKey(ctx, &iam.UpdateAccessKeyInput{AccessKeyId: key.AccessKeyId, Status: iamtypes.StatusTypeInactive}))(t)
 	listed := must(c.ListAccessKeys(ctx, &iam.ListAccessKeysInput{UserName: new("ann")}))(t).AccessKeyMetadata
 	equal(t, "keys", []iamtypes.AccessKeyMetadata{{AccessKeyId: key.AccessKeyId, CreateDate: key.CreateDate, Status: iamtypes.StatusTypeInactive, UserName: new("ann")}}, listed)
@@ -89,6 +91,7 @@ func TestIAMUsers(t *testing.T) {
 	must(c.UpdateUser(ctx, &iam.UpdateUserInput{UserName: new("ann"), NewUserName: new("anna")}))(t)
 	_, err = c.GetUser(ctx, &iam.GetUserInput{UserName: new("ann")})
 	refused(t, err, "NoSuchEntity", http.StatusNotFound, "The user with name ann cannot be found.")
+	must(c.DeleteUserPolicy(ctx, &iam.DeleteUserPolicyInput{UserName: new("anna"), PolicyName: new("all")}))(t)
 	must(c.DeleteUser(ctx, &iam.DeleteUserInput{UserName: new("anna")}))(t)
 }
 

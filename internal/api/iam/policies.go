@@ -192,12 +192,13 @@ func (s *Service) createPolicyVersion(_ context.Context, call *api.Call, in *Cre
 		return nil, err
 	}
 	var v PolicyVersion
-	_, err := s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, now time.Time, e *iam.Entity) error {
+	_, err := s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, now time.Time, _ *iam.Entity) error {
 		number, err := a.AddVersion(*in.PolicyArn, *in.PolicyDocument, in.SetAsDefault != nil && *in.SetAsDefault, now)
 		if err != nil {
 			return err
 		}
-		if e, err = a.Managed(*in.PolicyArn); err == nil {
+		e, err := a.Managed(*in.PolicyArn)
+		if err == nil {
 			v = shownVersion(e, e.Version(number))
 		}
 		return err

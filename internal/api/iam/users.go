@@ -39,7 +39,7 @@ func shownBoundary(e *iam.Entity) *AttachedBoundary {
 	if e.Boundary == "" {
 		return nil
 	}
-	return &AttachedBoundary{"Policy", e.Boundary}
+	return &AttachedBoundary{"PermissionsBoundaryPolicy", e.Boundary}
 }
 
 func shownUser(e *iam.Entity) *User {

@@ -90,10 +90,12 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 			return err
 		}
 	}
-	if n := deref(set.MemorySize); n > maxMemory {
+	switch {
+	case set.Role != nil && s.Assumable != nil && !s.Assumable(*set.Role):
+		return invalid("The role defined for the function cannot be assumed by Lambda.")
+	case deref(set.MemorySize) > maxMemory:
 		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
-	}
-	if set.SnapStart != nil && deref(set.SnapStart.ApplyOn) == "PublishedVersions" {
+	case set.SnapStart != nil && deref(set.SnapStart.ApplyOn) == "PublishedVersions":
 		return unbuilt(unbuiltMembers{"SnapStart": true})
 	}
 	if len(set.Architectures) > 0 {

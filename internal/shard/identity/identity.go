@@ -336,6 +336,16 @@ func (m *Module) Used(id, service, region string) {
 	})
 }
 
+// NoteUse is Used for a request with an access key, which may be any text.
+func (m *Module) NoteUse(accessKey, service, region string) {
+	if !strings.HasPrefix(accessKey, iam.PrefixKey) {
+		return
+	}
+	if _, ok := m.AccountOfKey(accessKey); ok {
+		m.Used(strings.Clone(accessKey), service, region)
+	}
+}
+
 // LastUse is the latest use of an access key or role; ok is false if none is known.
 func (m *Module) LastUse(id string) (u Use, ok bool) {
 	m.mu.RLock()

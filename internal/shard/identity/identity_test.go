@@ -121,7 +121,7 @@ func TestRestart(t *testing.T) {
 	key, secret := w.user("ann")
 	role := w.role("job", trustAccount)
 	w.run(func(a *iam.Account, _ time.Time) error { return a.PutInline(iam.Role, "job", "send", allowSend) })
-	session := &identity.Session{Kind: caller.Session, Account: account, Of: role.ID, Name: "s", Expires: time.Now().Add(time.Hour), Tags: map[string]string{"team": "a"}, Policies: []string{allowSend}}
+	session := &identity.Session{Kind: caller.Session, Account: account, Of: role.ID, Name: "s", Expires: clock.System.Now().UTC().Truncate(time.Second).Add(time.Hour), Tags: map[string]string{"team": "a"}, Policies: []string{allowSend}}
 	token, err := w.NewSession(session)
 	if err != nil {
 		t.Fatal(err)

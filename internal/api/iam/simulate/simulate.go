@@ -154,15 +154,14 @@ func readSimulated(id, kind, document string, parse func(string) (*policy.Policy
 }
 
 const (
-	ofIdentity = "IAM Policy"
-	ofBoundary = "PermissionsBoundary"
-	ofResource = "Resource Policy"
+	ofRequest  = "none" // the request has brought it
+	ofResource = "resource"
 )
 
 // add reads the documents of a request.
 func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 	for i, document := range in.PolicyInputList {
-		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), ofIdentity, document, policy.ParseIdentity)
+		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), ofRequest, document, policy.ParseIdentity)
 		if err != nil {
 			return err
 		}
@@ -172,7 +171,7 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 		sim.boundary = nil // in the place of the principal's own
 	}
 	for i, document := range in.PermissionsBoundaryPolicyInputList {
-		p, err := readSimulated("PermissionsBoundaryPolicyInputList."+strconv.Itoa(i+1), ofBoundary, document, policy.ParseIdentity)
+		p, err := readSimulated("PermissionsBoundaryPolicyInputList."+strconv.Itoa(i+1), ofRequest, document, policy.ParseIdentity)
 		if err != nil {
 			return err
 		}
@@ -221,14 +220,14 @@ func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in 
 		return nil, err
 	}
 	for _, from := range sources {
-		p, err := readSimulated(from.Name, ofIdentity, from.Document, policy.ParseIdentity)
+		p, err := readSimulated(from.Name, from.Type, from.Document, policy.ParseIdentity)
 		if err != nil {
 			return nil, err
 		}
 		sim.identity = append(sim.identity, p)
 	}
 	if boundary != "" {
-		p, err := readSimulated("PermissionsBoundary", ofBoundary, boundary, policy.ParseIdentity)
+		p, err := readSimulated("PermissionsBoundary", ofRequest, boundary, policy.ParseIdentity)
 		if err != nil {
 			return nil, err
 		}

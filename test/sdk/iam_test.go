@@ -158,7 +158,7 @@ func TestAssumeRole(t *testing.T) {
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: &second, RoleSessionName: new("job"), DurationSeconds: new(int32(7201))})
 	refused(t, err, "ValidationError", http.StatusBadRequest, "The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: new("arn:aws:iam::000000000000:role/none"), RoleSessionName: new("job")})
-	refused(t, err, "AccessDenied", http.StatusForbidden, "User: arn:aws:iam::000000000000:root is not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::000000000000:role/none")
+	refused(t, err, "AccessDenied", http.StatusForbidden, "User: arn:aws:iam::000000000000:user/test is not authorized to perform: sts:AssumeRole on resource: arn:aws:iam::000000000000:role/none")
 	_, err = s.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: new("job"), Policy: new(`{}`)})
 	refused(t, err, "MalformedPolicyDocument", http.StatusBadRequest, "Syntax errors in policy.")
 }

@@ -91,6 +91,7 @@ func TestIAMUsers(t *testing.T) {
 	must(c.UpdateUser(ctx, &iam.UpdateUserInput{UserName: new("ann"), NewUserName: new("anna")}))(t)
 	_, err = c.GetUser(ctx, &iam.GetUserInput{UserName: new("ann")})
 	refused(t, err, "NoSuchEntity", http.StatusNotFound, "The user with name ann cannot be found.")
+	must(c.DeleteUserPolicy(ctx, &iam.DeleteUserPolicyInput{UserName: new("anna"), PolicyName: new("all")}))(t)
 	must(c.DeleteUser(ctx, &iam.DeleteUserInput{UserName: new("anna")}))(t)
 }
 

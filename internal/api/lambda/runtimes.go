@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 )
 
@@ -48,7 +49,7 @@ func (s *Service) checkRuntime(runtime string) error {
 		return nil
 	}
 	if err := s.Installed(runtime); err != nil {
-		return invalid("%s", err)
+		return invalid("%s", refusal.Text(err))
 	}
 	return nil
 }

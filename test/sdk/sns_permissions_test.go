@@ -137,7 +137,7 @@ func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 		must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: aws.String("Policy"), AttributeValue: &policy}))(t)
 	}
 	// check publishes as each account, both ways, and compares who was heard.
-	const because = "because no resource-based policy allows the SNS:Publish action"
+	because := "because no resource-based policy allows the SNS:Publish action"
 	check := func(what string, want ...string) {
 		t.Helper()
 		for _, who := range []string{account, friend, stranger} {
@@ -169,7 +169,9 @@ func TestTopicPolicyAdmitsPublishers(t *testing.T) {
 	setPolicy(policyOf(allowAll("SNS:Publish")))
 	check("everybody", account, friend, stranger)
 	setPolicy(policyOf(allowAll("SNS:Publish") + `,{"Effect":"Deny","Principal":{"AWS":"` + stranger + `"},"Action":"SNS:Publish","Resource":"*"}`))
+	because = "with an explicit deny in a resource-based policy"
 	check("deny wins", account, friend)
+	because = "because no resource-based policy allows the SNS:Publish action"
 	setPolicy(policyOf(`{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"` + topic + `","Condition":{
 		"IpAddress":{"aws:SourceIp":"127.0.0.0/8"},"StringEquals":{"aws:PrincipalAccount":"` + friend + `"}}}`))
 	check("a friend from here", account, friend)

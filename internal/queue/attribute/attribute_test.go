@@ -303,7 +303,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	defaults := queue.Config{Visibility: 30 * time.Second, Retention: 96 * time.Hour, MaxMessageSize: 1 << 20}
+	defaults := queue.Config{Visibility: 30 * time.Second, Retention: 96 * time.Hour, MaxMessageSize: 1 << 20, KeyReuse: 5 * time.Minute, Managed: true}
 	for _, tt := range []struct {
 		attrs map[string]string
 		want  queue.Config
@@ -319,6 +319,7 @@ func TestConfig(t *testing.T) {
 			queue.Config{
 				Delay: 15 * time.Minute, Wait: 20 * time.Second, Retention: time.Minute, MaxMessageSize: 1024,
 				MaxReceives: 3, DeadLetter: arn.Queue("us-east-1", "000000000000", "dlq"), Key: "k",
+				KeyReuse: 5 * time.Minute,
 			},
 		},
 	} {

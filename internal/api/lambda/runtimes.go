@@ -45,11 +45,10 @@ func (s *Service) checkRuntime(runtime string) error {
 	if !strings.HasPrefix(runtime, "provided") && !strings.HasPrefix(runtime, "nodejs") && !strings.HasPrefix(runtime, "python") {
 		return invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)
 	}
-	if s.Installed == nil {
-		return nil
-	}
-	if err := s.Installed(runtime); err != nil {
-		return invalid("%s", refusal.Text(err))
+	if s.Installed != nil {
+		if err := s.Installed(runtime); err != nil {
+			return invalid("%s", refusal.Text(err))
+		}
 	}
 	return nil
 }

@@ -145,6 +145,7 @@ func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 	case <-i.api.ready:
 		i.pid = i.process.PID()
 		e.started += clock.System.Now().Sub(began)
+		i.output.drain() // what the start has printed is not the first invocation's
 		return nil, nil
 	case body := <-i.api.failed:
 		e.retire(i)

@@ -16,8 +16,13 @@ import (
 var named = []struct {
 	member string
 	kind   iam.Kind
+	making string // the operation that makes what is named; others find it
 }{
-	{"InstanceProfileName", iam.Profile}, {"GroupName", iam.Group}, {"RoleName", iam.Role}, {"UserName", iam.User}, {"PolicyName", iam.Policy},
+	{"InstanceProfileName", iam.Profile, "CreateInstanceProfile"},
+	{"GroupName", iam.Group, "CreateGroup"},
+	{"RoleName", iam.Role, "CreateRole"},
+	{"UserName", iam.User, "CreateUser"},
+	{"PolicyName", iam.Policy, "CreatePolicy"},
 }
 
 // byARN are the members that name it by its ARN.
@@ -72,7 +77,7 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 	for _, by := range named {
 		if name, ok := member(in, by.member); ok {
 			path, _ := member(in, "Path")
-			return s.arnOf(call, by.kind, name, path, strings.HasPrefix(operation, "Create"))
+			return s.arnOf(call, by.kind, name, path, operation == by.making)
 		}
 	}
 	for _, name := range byARN {

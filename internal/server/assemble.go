@@ -246,7 +246,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add)
+	runEvents(deps, engine, limits, pool, ofFunctions.add, handing(deps, identities, engine))
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err

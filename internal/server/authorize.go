@@ -41,6 +41,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		if call.Caller.Kind == caller.Anonymous && op.Open {
 			return nil // what it brings instead of credentials is the operation's to judge
 		}
+		if err := ofSession(call, op); err != nil {
+			return err
+		}
 		needs, err := op.Access(call, in)
 		if err != nil {
 			if call.Caller.Kind == caller.Root {
@@ -52,6 +55,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain}
 			if strings.HasPrefix(call.Host, "https:") {
 				known.Transport = authorize.TLS
+			}
+			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
+				known.Region = of.Region // a queue's URL may name another one than the signature
 			}
 			result, err := a.Decide(ctx, &needs[i], &known)
 			if err != nil {
@@ -68,6 +74,24 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		call.Authorized = true
 		return nil
 	}
+}
+
+// ofSession refuses what GetSessionToken's and GetFederationToken's credentials are not
+// for, whatever policies say: they must not lead to others that last longer. Source: the
+// IAM user guide, on comparing STS credentials, for sessions without MFA.
+func ofSession(call *api.Call, op *api.Operation) error {
+	if call.Caller.Issued.IsZero() || call.Caller.Kind == caller.Session {
+		return nil
+	}
+	switch call.Service {
+	case "iam":
+		return fault.New(fault.Unauthenticated, "The security token included in the request is invalid.")
+	case "sts":
+		if op.Name != "GetCallerIdentity" && (op.Name != "AssumeRole" || call.Caller.Kind == caller.Federated) {
+			return fault.Newf(fault.AccessDenied, "Cannot call %s with session credentials", op.Name)
+		}
+	}
+	return nil
 }
 
 // resources are what policies hang on: queues, topics and functions, and roles, whose
@@ -99,29 +123,59 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 var polled = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 
 // polling refuses what a function's role may not take out of a queue; nil where nobody
-// asks. A role that was never made here has no policies, and refuses nothing.
+// asks.
 func polling(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
 	a := &authorize.Authorizer{Identities: identities, Resources: resource}
 	return func(ctx context.Context, target *function.Target, queue arn.ARN) error {
-		role := identities.RoleOf(target.Role)
-		if role == nil {
-			return nil
+		session, err := sessionOf(identities, target)
+		if err != nil {
+			return err
 		}
-		session := caller.Caller{
-			Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, target.Name),
-			ID: role.ID + ":" + target.Name, Name: target.Name, Role: role.ARN(), RoleID: role.ID,
-		}
-		return mayPoll(ctx, a, &session, queue, deps.Clock.Now().UnixMilli())
+		return mayDo(ctx, a, session, queue, deps.Clock.Now().UnixMilli(), polled...)
 	}
 }
 
-func mayPoll(ctx context.Context, a *authorize.Authorizer, session *caller.Caller, queue arn.ARN, now int64) error {
-	for _, action := range polled {
-		need := authorize.Need{Action: action, Resource: queue.String(), Account: queue.Account, Shared: true}
-		result, err := a.Decide(ctx, &need, &authorize.Context{Caller: session, Region: queue.Region, Now: now})
+// handed is what a role needs to have what came of its function's events handed over, by
+// the service that takes it. Source: the Lambda developer guide, on destinations and
+// dead-letter queues.
+var handed = map[string]string{"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
+
+// handing refuses to hand over what a function's role may not; nil where nobody asks.
+func handing(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
+	if !deps.Config.Enforce {
+		return nil
+	}
+	a := &authorize.Authorizer{Identities: identities, Resources: resource}
+	return func(ctx context.Context, target *function.Target, dest arn.ARN) error {
+		session, err := sessionOf(identities, target)
+		if err != nil {
+			return err
+		}
+		return mayDo(ctx, a, session, dest, deps.Clock.Now().UnixMilli(), handed[dest.Service])
+	}
+}
+
+// sessionOf is the session of a function's role that Lambda acts in. It fails with
+// AccessDenied for a role that is not there, or not any more: nothing says what that may.
+func sessionOf(identities *identity.Module, target *function.Target) (*caller.Caller, error) {
+	role := identities.RoleOf(target.Role)
+	if role == nil {
+		return nil, fault.Newf(fault.AccessDenied, "There is no role %s.", target.Role)
+	}
+	return &caller.Caller{
+		Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, target.Name),
+		ID: role.ID + ":" + target.Name, Name: target.Name, Role: role.ARN(), RoleID: role.ID,
+	}, nil
+}
+
+// mayDo refuses actions on a resource that a session is not allowed.
+func mayDo(ctx context.Context, a *authorize.Authorizer, session *caller.Caller, resource arn.ARN, now int64, actions ...string) error {
+	for _, action := range actions {
+		need := authorize.Need{Action: action, Resource: resource.String(), Account: resource.Account, Shared: true}
+		result, err := a.Decide(ctx, &need, &authorize.Context{Caller: session, Region: resource.Region, Now: now})
 		if err != nil {
 			return err
 		}

@@ -327,7 +327,7 @@ func TestPollingNeedsTheRole(t *testing.T) {
 		needs[i] = authorize.Need{Action: action, Resource: queue.String()}
 	}
 	ask := func(w *world) error {
-		return mayPoll(t.Context(), &authorize.Authorizer{Identities: w, Resources: w}, session, queue, 1)
+		return mayDo(t.Context(), &authorize.Authorizer{Identities: w, Resources: w}, session, queue, 1, polled...)
 	}
 	all := identityPolicy(t, statements("Allow", needs, ""))
 	if err := ask(&world{identity: []*policy.Policy{all}}); err != nil {

@@ -117,10 +117,10 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed fu
 }
 
 // runEvents has functions run with the events that wait for them.
-func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events) {
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, allowed func(context.Context, *function.Target, arn.ARN) error) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: limits.Executions, Explain: refusal.Text,
+		Limit: limits.Executions, Explain: refusal.Text, Allowed: allowed,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)

@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -118,72 +118,12 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	return trust
 }
 
-// polled are what a role needs to have its function get a queue's messages. Source: the
-// Lambda developer guide, on execution role permissions for SQS.
-var polled = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-
-// polling refuses what a function's role may not take out of a queue; nil where nobody
-// asks.
-func polling(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
+// asRoles asks what functions' roles may; nobody, where nobody asks.
+func asRoles(deps Deps, identities *identity.Module, resource authorize.Resources) roles.Roles {
 	if !deps.Config.Enforce {
-		return nil
+		return roles.Roles{}
 	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resource}
-	return func(ctx context.Context, target *function.Target, queue arn.ARN) error {
-		session, err := sessionOf(identities, target)
-		if err != nil {
-			return err
-		}
-		return mayDo(ctx, a, session, queue, deps.Clock.Now().UnixMilli(), polled...)
-	}
-}
-
-// handed is what a role needs to have what came of its function's events handed over, by
-// the service that takes it. Source: the Lambda developer guide, on destinations and
-// dead-letter queues.
-var handed = map[string]string{"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
-
-// handing refuses to hand over what a function's role may not; nil where nobody asks.
-func handing(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
-	if !deps.Config.Enforce {
-		return nil
-	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resource}
-	return func(ctx context.Context, target *function.Target, dest arn.ARN) error {
-		session, err := sessionOf(identities, target)
-		if err != nil {
-			return err
-		}
-		return mayDo(ctx, a, session, dest, deps.Clock.Now().UnixMilli(), handed[dest.Service])
-	}
-}
-
-// sessionOf is the session of a function's role that Lambda acts in. It fails with
-// AccessDenied for a role that is not there, or not any more: nothing says what that may.
-func sessionOf(identities *identity.Module, target *function.Target) (*caller.Caller, error) {
-	role := identities.RoleOf(target.Role)
-	if role == nil {
-		return nil, fault.Newf(fault.AccessDenied, "There is no role %s.", target.Role)
-	}
-	return &caller.Caller{
-		Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, target.Name),
-		ID: role.ID + ":" + target.Name, Name: target.Name, Role: role.ARN(), RoleID: role.ID,
-	}, nil
-}
-
-// mayDo refuses actions on a resource that a session is not allowed.
-func mayDo(ctx context.Context, a *authorize.Authorizer, session *caller.Caller, resource arn.ARN, now int64, actions ...string) error {
-	for _, action := range actions {
-		need := authorize.Need{Action: action, Resource: resource.String(), Account: resource.Account, Shared: true}
-		result, err := a.Decide(ctx, &need, &authorize.Context{Caller: session, Region: resource.Region, Now: now})
-		if err != nil {
-			return err
-		}
-		if !result.Allowed() {
-			return api.Denied(session, &need, &result)
-		}
-	}
-	return nil
+	return roles.Roles{Authorizer: &authorize.Authorizer{Identities: identities, Resources: resource}, Identities: identities, Clock: deps.Clock}
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do

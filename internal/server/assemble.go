@@ -206,7 +206,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
-		Kernel: k, Cooldowns: deps.Config.SQSCooldowns,
+		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,

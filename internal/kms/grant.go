@@ -156,7 +156,7 @@ func (g *Grant) Covers(made *Grant) bool {
 	for key, value := range g.Subset {
 		inSubset, ok := made.Subset[key]
 		inEquals, also := made.Equals[key]
-		if !(ok && inSubset == value) && !(also && inEquals == value) {
+		if (!ok || inSubset != value) && (!also || inEquals != value) {
 			return false
 		}
 	}

@@ -93,6 +93,17 @@ func TestAccessKeyOfAProtectedUser(t *testing.T) {
 	}
 }
 
+// A user gets no name or path that one may not change users to.
+func TestRenamedIntoAProtectedPath(t *testing.T) {
+	endpoint := start(t)
+	eve := iamAs(endpoint, makeUser(t, endpoint, "eve", statement("Allow", `"iam:UpdateUser"`, "arn:aws:iam::"+account+":user/eve")))
+	_, err := eve.UpdateUser(t.Context(), &iam.UpdateUserInput{UserName: new("eve"), NewPath: new("/admins/")})
+	deniedTo(t, "the path", err)
+	_, err = eve.UpdateUser(t.Context(), &iam.UpdateUserInput{UserName: new("eve"), NewUserName: new("boss")})
+	deniedTo(t, "the name", err)
+	must(eve.UpdateUser(t.Context(), &iam.UpdateUserInput{UserName: new("eve"), NewUserName: new("eve")}))(t)
+}
+
 // What is denied by its name stays so if the name is written with another partition.
 func TestAnotherPartition(t *testing.T) {
 	endpoint := start(t)
@@ -307,7 +318,7 @@ func TestKeySpecByItsOldName(t *testing.T) {
 		`{"Effect":"Deny","Action":"kms:CreateKey","Resource":"*","Condition":{"StringEquals":{"kms:KeySpec":["RSA_2048","SYMMETRIC_DEFAULT"]}}}`))
 	for name, in := range map[string]*kms.CreateKeyInput{
 		"a spec": {KeySpec: kmstypes.KeySpecRsa2048, KeyUsage: kmstypes.KeyUsageTypeSignVerify}, "nothing": {},
-		"the old member": {CustomerMasterKeySpec: kmstypes.CustomerMasterKeySpecRsa2048, KeyUsage: kmstypes.KeyUsageTypeSignVerify}, //nolint:staticcheck // it still works
+		"the old member": {CustomerMasterKeySpec: kmstypes.CustomerMasterKeySpecRsa2048, KeyUsage: kmstypes.KeyUsageTypeSignVerify},
 	} {
 		_, err := eve.CreateKey(t.Context(), in)
 		deniedTo(t, "a key by "+name, err)

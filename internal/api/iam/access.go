@@ -65,6 +65,11 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 		n.TagKeys, _ = reflect.TypeAssert[[]string](keys)
 	}
 	needs := []authorize.Need{n}
+	if to := s.renamed(call, operation, in); to != "" {
+		also := n
+		also.Resource = to
+		needs = append(needs, also)
+	}
 	if len(n.Tags) > 0 && strings.HasPrefix(operation, "Create") {
 		n.Action = "iam:Tag" + strings.TrimPrefix(operation, "Create")
 		needs = append(needs, n)
@@ -92,6 +97,34 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 		return (&iam.Entity{Kind: iam.Provider, Account: call.Account, Name: strings.TrimPrefix(url, "https://")}).ARN()
 	}
 	return "*"
+}
+
+// renamed is what the ARN of a user or group will be that is to have another name or path,
+// for which the permission is needed as well; empty for other operations.
+func (s *Service) renamed(call *api.Call, operation string, in reflect.Value) string {
+	kind, of := iam.User, "UserName"
+	switch operation {
+	case "UpdateUser":
+	case "UpdateGroup":
+		kind, of = iam.Group, "GroupName"
+	default:
+		return ""
+	}
+	name, _ := member(in, of)
+	e := iam.Entity{Kind: kind, Account: call.Account, Path: "/", Name: name}
+	_ = s.engine.Read(call.Account, func(a *iam.Account) error {
+		if known, err := a.Find(kind, name); err == nil {
+			e.Path, e.Name = known.Path, known.Name
+		}
+		return nil
+	})
+	if name, ok := member(in, "New"+of); ok {
+		e.Name = name
+	}
+	if path, ok := member(in, "NewPath"); ok {
+		e.Path = path
+	}
+	return e.ARN()
 }
 
 // arnOf is the ARN of an entity, which has its path; of one that is to be made, with the

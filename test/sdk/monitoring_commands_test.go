@@ -23,7 +23,7 @@ func TestMonitoringCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endpoint, orders, ops := start(t), newHook(t), newHook(t)
+	endpoint, orders, ops := startOpen(t), newHook(t), newHook(t)
 	script := "set -e\n"
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		script += block[1]

@@ -12,6 +12,7 @@ import (
 // One processor, so that what goes on at the same moment goes on in the same order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
+	goFirst()
 	os.Exit(m.Run())
 }
 

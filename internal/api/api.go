@@ -28,6 +28,9 @@ type Call struct {
 	Region    string // of the credential scope, else of the host, else the default
 	Account   string // 12 digits
 	AccessKey string // as the caller signed; empty when the request is unsigned
+	// SessionToken is what came with the access key, in a header or in the query; empty
+	// for none.
+	SessionToken string
 	// Caller is who calls: where signatures are verified, whose key signed; else who
 	// says so. Never nil in a handler.
 	Caller *caller.Caller

@@ -46,6 +46,9 @@ type Authorizer struct {
 func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (policy.Result, error) {
 	var own *policy.Policy
 	if resource, err := arn.Parse(need.Resource); err == nil {
+		// Operations do not look at the partition: under another one it is the same
+		// resource, and what denies it by its name has to hold.
+		need.Resource = resource.String()
 		if need.Shared {
 			own = a.Resources.PolicyOf(ctx, resource)
 		}

@@ -142,6 +142,27 @@ func (g *Grant) Allows(principals []string, operation string, context map[string
 	return g.Equals == nil || equal(g.Equals, context)
 }
 
+// Covers reports whether who has the grant may pass another one on: of operations that it
+// has, under constraints that are at least as strict.
+func (g *Grant) Covers(made *Grant) bool {
+	for _, o := range made.Operations {
+		if !slices.Contains(g.Operations, o) {
+			return false
+		}
+	}
+	if g.Equals != nil && (made.Equals == nil || !equal(g.Equals, made.Equals)) {
+		return false
+	}
+	for key, value := range g.Subset {
+		inSubset, ok := made.Subset[key]
+		inEquals, also := made.Equals[key]
+		if (!ok || inSubset != value) && (!also || inEquals != value) {
+			return false
+		}
+	}
+	return true
+}
+
 func equal(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false

@@ -206,7 +206,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	engine, err := shard.Open(shard.Options{
 		Published: events.Published,
 		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
-		Kernel: k, Cooldowns: deps.Config.SQSCooldowns,
+		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
@@ -246,7 +246,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add)
+	runEvents(deps, engine, limits, pool, ofFunctions.add, asRoles(deps, identities, engine).Handing())
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
@@ -265,7 +265,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool, polling(deps, identities, engine)); err != nil {
+	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
 		return Parts{}, err
 	}
 	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))

@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -41,6 +41,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		if call.Caller.Kind == caller.Anonymous && op.Open {
 			return nil // what it brings instead of credentials is the operation's to judge
 		}
+		if err := ofSession(call, op); err != nil {
+			return err
+		}
 		needs, err := op.Access(call, in)
 		if err != nil {
 			if call.Caller.Kind == caller.Root {
@@ -52,6 +55,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain}
 			if strings.HasPrefix(call.Host, "https:") {
 				known.Transport = authorize.TLS
+			}
+			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
+				known.Region = of.Region // a queue's URL may name another one than the signature
 			}
 			result, err := a.Decide(ctx, &needs[i], &known)
 			if err != nil {
@@ -68,6 +74,24 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		call.Authorized = true
 		return nil
 	}
+}
+
+// ofSession refuses what GetSessionToken's and GetFederationToken's credentials are not
+// for, whatever policies say: they must not lead to others that last longer. Source: the
+// IAM user guide, on comparing STS credentials, for sessions without MFA.
+func ofSession(call *api.Call, op *api.Operation) error {
+	if call.Caller.Issued.IsZero() || call.Caller.Kind == caller.Session {
+		return nil
+	}
+	switch call.Service {
+	case "iam":
+		return fault.New(fault.Unauthenticated, "The security token included in the request is invalid.")
+	case "sts":
+		if op.Name != "GetCallerIdentity" && (op.Name != "AssumeRole" || call.Caller.Kind == caller.Federated) {
+			return fault.Newf(fault.AccessDenied, "Cannot call %s with session credentials", op.Name)
+		}
+	}
+	return nil
 }
 
 // resources are what policies hang on: queues, topics and functions, and roles, whose
@@ -94,42 +118,12 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	return trust
 }
 
-// polled are what a role needs to have its function get a queue's messages. Source: the
-// Lambda developer guide, on execution role permissions for SQS.
-var polled = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-
-// polling refuses what a function's role may not take out of a queue; nil where nobody
-// asks. A role that was never made here has no policies, and refuses nothing.
-func polling(deps Deps, identities *identity.Module, resource authorize.Resources) func(context.Context, *function.Target, arn.ARN) error {
+// asRoles asks what functions' roles may; nobody, where nobody asks.
+func asRoles(deps Deps, identities *identity.Module, resource authorize.Resources) roles.Roles {
 	if !deps.Config.Enforce {
-		return nil
+		return roles.Roles{}
 	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resource}
-	return func(ctx context.Context, target *function.Target, queue arn.ARN) error {
-		role := identities.RoleOf(target.Role)
-		if role == nil {
-			return nil
-		}
-		session := caller.Caller{
-			Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, target.Name),
-			ID: role.ID + ":" + target.Name, Name: target.Name, Role: role.ARN(), RoleID: role.ID,
-		}
-		return mayPoll(ctx, a, &session, queue, deps.Clock.Now().UnixMilli())
-	}
-}
-
-func mayPoll(ctx context.Context, a *authorize.Authorizer, session *caller.Caller, queue arn.ARN, now int64) error {
-	for _, action := range polled {
-		need := authorize.Need{Action: action, Resource: queue.String(), Account: queue.Account, Shared: true}
-		result, err := a.Decide(ctx, &need, &authorize.Context{Caller: session, Region: queue.Region, Now: now})
-		if err != nil {
-			return err
-		}
-		if !result.Allowed() {
-			return api.Denied(session, &need, &result)
-		}
-	}
-	return nil
+	return roles.Roles{Authorizer: &authorize.Authorizer{Identities: identities, Resources: resource}, Identities: identities, Clock: deps.Clock}
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do

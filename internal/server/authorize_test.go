@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/server/roles"
 )
 
 // tables are the operations of every service, by the service's name in requests.
@@ -322,12 +323,12 @@ func TestPollingNeedsTheRole(t *testing.T) {
 		Kind: caller.Session, Account: owner, ARN: "arn:aws:sts::" + owner + ":assumed-role/r/f", ID: "AROAREADERREADERREAD2:f", Name: "f",
 		Role: "arn:aws:iam::" + owner + ":role/r", RoleID: "AROAREADERREADERREAD2",
 	}
-	needs := make([]authorize.Need, len(polled))
-	for i, action := range polled {
+	needs := make([]authorize.Need, len(roles.Polled))
+	for i, action := range roles.Polled {
 		needs[i] = authorize.Need{Action: action, Resource: queue.String()}
 	}
 	ask := func(w *world) error {
-		return mayPoll(t.Context(), &authorize.Authorizer{Identities: w, Resources: w}, session, queue, 1)
+		return roles.May(t.Context(), &authorize.Authorizer{Identities: w, Resources: w}, session, queue, 1, roles.Polled...)
 	}
 	all := identityPolicy(t, statements("Allow", needs, ""))
 	if err := ask(&world{identity: []*policy.Policy{all}}); err != nil {

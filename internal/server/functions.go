@@ -10,9 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
@@ -21,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -107,7 +106,7 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 }
 
 // startPollers feeds functions from their queues. They stop before the functions do.
-func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed func(context.Context, *function.Target, arn.ARN) error) error {
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed roles.Allowed) error {
 	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Allowed: allowed})
 	if err != nil {
 		return fmt.Errorf("reading the event-source mappings: %w", err)
@@ -117,10 +116,10 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed fu
 }
 
 // runEvents has functions run with the events that wait for them.
-func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events) {
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, allowed roles.Allowed) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: limits.Executions, Explain: refusal.Text,
+		Limit: limits.Executions, Explain: refusal.Text, Allowed: allowed,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)

@@ -49,6 +49,8 @@ type Options struct {
 	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
 	// purge one within 60 s of its last purge.
 	Cooldowns bool
+	// Strict has topics send to queues only whose policy lets them, also within an account.
+	Strict bool
 	// History is how long finished deliveries stay visible; default one hour.
 	History time.Duration
 	// TwoStep makes every transfer between shards take the way it takes where
@@ -124,7 +126,7 @@ func Open(o Options) (*Engine, error) {
 	if k == nil {
 		k = kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
 	}
-	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption})
+	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Strict: o.Strict, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})

@@ -194,3 +194,24 @@ func BenchmarkAdmits(b *testing.B) {
 		})
 	}
 }
+
+// Where policies are enforced, a queue that has none lets no topic in.
+func TestStrictQueueWithoutAPolicy(t *testing.T) {
+	ctx := context.Background()
+	s := shardtest.OpenStore(t, vfs.NewMem())
+	defer s.Close()
+	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Strict: true}
+	e := shardtest.Open(t, o)
+	defer e.Close()
+	q, one := shardtest.QueueARN("q"), shardtest.TopicARN("one")
+	if err := e.CreateQueue(ctx, shard.QueueSpec{ARN: q}); err != nil {
+		t.Fatal(err)
+	}
+	if admitted(t, e, q, one) {
+		t.Error("a topic is let in by no policy")
+	}
+	setPolicy(t, e, q, admitting(q, one))
+	if !admitted(t, e, q, one) {
+		t.Error("a topic is not let in by the policy")
+	}
+}

@@ -100,8 +100,10 @@ type Request struct {
 	// "/../" have been resolved: what acts on the path as it was sent needs this.
 	Exact bool
 
-	// Scope is what the request was signed for. Set by Verify and Examine.
-	Scope Scope
+	// Scope is what the request was signed for, SessionToken the token that it came with,
+	// if any. Set by Verify and Examine.
+	Scope        Scope
+	SessionToken string
 }
 
 // Of returns what of an HTTP request is signed. The payload is left to the caller.
@@ -156,7 +158,7 @@ func (v *Verifier) examine(r *Request, c *claims) (Credential, error) {
 	if err := c.check(r, v.System()); err != nil {
 		return Credential{}, err
 	}
-	r.Scope = c.scope
+	r.Scope, r.SessionToken = c.scope, c.token
 	return v.Keys(c.scope.AccessKey, c.token)
 }
 

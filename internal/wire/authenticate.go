@@ -70,7 +70,7 @@ func (x *exchange) authenticate(version string) error {
 		if scope.Region != x.call.Region {
 			x.call.Region = strings.Clone(scope.Region)
 		}
-		x.call.AccessKey, x.call.Account = scope.AccessKey, who.Account
+		x.call.AccessKey, x.call.Account, x.call.SessionToken = scope.AccessKey, who.Account, request.SessionToken
 	}
 	x.call.Caller = who
 	return nil
@@ -86,7 +86,7 @@ func (x *exchange) believe() {
 			given = x.r.URL.Query().Get(token)
 		}
 		if who := known(x.call.AccessKey, given); who != nil {
-			x.call.Caller, x.call.Account = who, who.Account
+			x.call.Caller, x.call.Account, x.call.SessionToken = who, who.Account, given
 			return
 		}
 	}

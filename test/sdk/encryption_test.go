@@ -140,7 +140,8 @@ func TestNothingInClear(t *testing.T) {
 	dead := createQueue(t, c, "dead")
 	redrive := `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":1}`
 	topic := createTopic(t, topics, "t")
-	for name, attributes := range map[string][]string{"managed": {"RedrivePolicy", redrive, "VisibilityTimeout", "0"}, "customer": {"KmsMasterKeyId", *key.KeyId}} {
+	admitting := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`
+	for name, attributes := range map[string][]string{"managed": {"Policy", admitting, "RedrivePolicy", redrive, "VisibilityTimeout", "0"}, "customer": {"KmsMasterKeyId", *key.KeyId}} {
 		q := createQueue(t, c, name, attributes...)
 		must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: aws.String("canary-body"), MessageAttributes: map[string]types.MessageAttributeValue{
 			"a": {DataType: aws.String("String"), StringValue: aws.String("canary-value")},

@@ -3,10 +3,14 @@ package sdk_test
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
@@ -19,6 +23,7 @@ func functionsClient(endpoint string) *lambda.Client {
 }
 
 func functionsClientOf(endpoint, region, accessKey string) *lambda.Client {
+	makeRole(endpoint)
 	return lambda.New(lambda.Options{
 		BaseEndpoint:     &endpoint,
 		Region:           region,
@@ -33,8 +38,23 @@ func functionARN(name string) string {
 	return "arn:aws:lambda:" + region + ":" + account + ":function:" + name
 }
 
-// roleARN is the role of tests' functions, which nobody looks up.
+// roleARN is the role of tests' functions, which may do everything.
 const roleARN = "arn:aws:iam::" + account + ":role/function"
+
+// makeRole makes it where it is asked what it may, once.
+func makeRole(endpoint string) {
+	if _, enforces := enforcing.Load(strings.TrimPrefix(endpoint, "http://")); !enforces {
+		return
+	}
+	c, ctx := iamClientOf(endpoint, "test", secretOf("test"), ""), context.Background()
+	if _, err := c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("function"), AssumeRolePolicyDocument: aws.String(lambdaTrust)}); err != nil {
+		return // it is there
+	}
+	_, _ = c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{
+		RoleName: aws.String("function"), PolicyName: aws.String("all"),
+		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`),
+	})
+}
 
 // startSlow runs a server on which creating and updating a function takes a second
 // of its clock.

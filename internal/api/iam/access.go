@@ -16,8 +16,13 @@ import (
 var named = []struct {
 	member string
 	kind   iam.Kind
+	making string // the operation that makes what is named; others find it
 }{
-	{"InstanceProfileName", iam.Profile}, {"GroupName", iam.Group}, {"RoleName", iam.Role}, {"UserName", iam.User}, {"PolicyName", iam.Policy},
+	{"InstanceProfileName", iam.Profile, "CreateInstanceProfile"},
+	{"GroupName", iam.Group, "CreateGroup"},
+	{"RoleName", iam.Role, "CreateRole"},
+	{"UserName", iam.User, "CreateUser"},
+	{"PolicyName", iam.Policy, "CreatePolicy"},
 }
 
 // byARN are the members that name it by its ARN.
@@ -60,6 +65,11 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 		n.TagKeys, _ = reflect.TypeAssert[[]string](keys)
 	}
 	needs := []authorize.Need{n}
+	if to := s.renamed(call, operation, in); to != "" {
+		also := n
+		also.Resource = to
+		needs = append(needs, also)
+	}
 	if len(n.Tags) > 0 && strings.HasPrefix(operation, "Create") {
 		n.Action = "iam:Tag" + strings.TrimPrefix(operation, "Create")
 		needs = append(needs, n)
@@ -72,7 +82,7 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 	for _, by := range named {
 		if name, ok := member(in, by.member); ok {
 			path, _ := member(in, "Path")
-			return s.arnOf(call, by.kind, name, path, strings.HasPrefix(operation, "Create"))
+			return s.arnOf(call, by.kind, name, path, operation == by.making)
 		}
 	}
 	for _, name := range byARN {
@@ -87,6 +97,34 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 		return (&iam.Entity{Kind: iam.Provider, Account: call.Account, Name: strings.TrimPrefix(url, "https://")}).ARN()
 	}
 	return "*"
+}
+
+// renamed is what the ARN of a user or group will be that is to have another name or path,
+// for which the permission is needed as well; empty for other operations.
+func (s *Service) renamed(call *api.Call, operation string, in reflect.Value) string {
+	kind, of := iam.User, "UserName"
+	switch operation {
+	case "UpdateUser":
+	case "UpdateGroup":
+		kind, of = iam.Group, "GroupName"
+	default:
+		return ""
+	}
+	name, _ := member(in, of)
+	e := iam.Entity{Kind: kind, Account: call.Account, Path: "/", Name: name}
+	_ = s.engine.Read(call.Account, func(a *iam.Account) error {
+		if known, err := a.Find(kind, name); err == nil {
+			e.Path, e.Name = known.Path, known.Name
+		}
+		return nil
+	})
+	if name, ok := member(in, "New"+of); ok {
+		e.Name = name
+	}
+	if path, ok := member(in, "NewPath"); ok {
+		e.Path = path
+	}
+	return e.ARN()
 }
 
 // arnOf is the ARN of an entity, which has its path; of one that is to be made, with the

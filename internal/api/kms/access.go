@@ -1,11 +1,13 @@
 package kms
 
 import (
+	"cmp"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/kms"
 )
 
 // onKeys are the operations on keys. What a request names, be it an alias or nothing but
@@ -54,13 +56,17 @@ func onAlias[In any](action string, name func(*In) string) api.Access {
 
 func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 	needs := api.Any("kms:CreateKey")
-	for _, k := range []struct {
-		name  string
-		value *string
-	}{{"kms:keyspec", in.KeySpec}, {"kms:keyusage", in.KeyUsage}, {"kms:keyorigin", in.Origin}} {
-		if k.value != nil {
-			needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: k.name, Values: []string{*k.value}})
+	// As the key will be, whichever member says so, or none.
+	name := cmp.Or(deref(in.KeySpec), deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
+	usage := deref(in.KeyUsage)
+	if spec, err := kms.SpecOf(name); err == nil {
+		if known, err := spec.Usage(usage); err == nil {
+			usage = known
 		}
+	}
+	needs[0].Keys = []authorize.Key{{Name: "kms:keyspec", Values: []string{name}}, {Name: "kms:keyorigin", Values: []string{cmp.Or(deref(in.Origin), "AWS_KMS")}}}
+	if usage != "" {
+		needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "kms:keyusage", Values: []string{usage}})
 	}
 	if len(in.Tags) == 0 {
 		return needs, nil

@@ -46,6 +46,9 @@ func (s *Service) updateAlias(_ context.Context, call *api.Call, in *AliasInput)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.ofAlias(call, in.AliasName); err != nil { // the key that it names until now
+		return nil, err
+	}
 	return nil, s.store.UpdateAlias(call.Account, call.Region, in.AliasName, k.ID)
 }
 
@@ -54,14 +57,24 @@ func (s *Service) deleteAlias(_ context.Context, call *api.Call, in *DeleteAlias
 	if err := checkAlias(in.AliasName); err != nil {
 		return nil, err
 	}
-	if a := s.store.Alias(call.Account, call.Region, in.AliasName); a != nil {
-		if k, err := s.store.Find(call.Account, call.Region, a.Key); err == nil {
-			if err := s.store.Allow(k, &keys.Access{Operation: "DeleteAlias", Caller: who(call)}); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.ofAlias(call, in.AliasName); err != nil {
+		return nil, err
 	}
 	return nil, s.store.DeleteAlias(call.Account, call.Region, in.AliasName)
+}
+
+// ofAlias refuses what the caller may not do with the key that an alias names, if there
+// is one.
+func (s *Service) ofAlias(call *api.Call, name string) error {
+	a := s.store.Alias(call.Account, call.Region, name)
+	if a == nil {
+		return nil
+	}
+	k, err := s.store.Find(call.Account, call.Region, a.Key)
+	if err != nil {
+		return nil //nolint:nilerr // it is gone, and with it what could be done to it
+	}
+	return s.store.Allow(k, &keys.Access{Operation: call.Operation, Caller: who(call)})
 }
 
 // listAliases answers ListAliases.
@@ -111,7 +124,10 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	if isAlias(in.KeyId) {
 		return nil, fault.Newf(fault.KMSNotFound, "Invalid keyId '%s'", shorten(in.KeyId))
 	}
-	k, err := s.key(call, in.KeyId, "CreateGrant", nil)
+	if err := checkKeyID(in.KeyId); err != nil {
+		return nil, err
+	}
+	k, err := s.store.Find(call.Account, call.Region, in.KeyId)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +137,9 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	}
 	if in.Constraints != nil {
 		g.Subset, g.Equals = in.Constraints.EncryptionContextSubset, in.Constraints.EncryptionContextEquals
+	}
+	if err := s.store.Allow(k, &keys.Access{Operation: "CreateGrant", Caller: who(call), Grant: &g}); err != nil {
+		return nil, err
 	}
 	if err := dryRun(in.DryRun); err != nil {
 		return nil, err
@@ -197,9 +216,13 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	case in.KeyId == nil || in.GrantId == nil:
 		return nil, invalid("A grant is named by its token, or by its key and its id.")
 	}
+	// Of the key's account, who may by policies: asked before the grant is looked at.
+	me, allowed := who(call), false
+	if k, err := s.store.Find(call.Account, call.Region, key); err == nil && k.Account == me.Account {
+		allowed = s.store.Allow(k, &keys.Access{Operation: "RetireGrant", Caller: me}) == nil
+	}
 	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
-		me := who(call)
-		if me.ARN == g.Retiring || me.Account == k.Account || me.ARN == g.Grantee && slices.Contains(g.Operations, "RetireGrant") {
+		if allowed || me.ARN == g.Retiring || me.ARN == g.Grantee && slices.Contains(g.Operations, "RetireGrant") {
 			return nil
 		}
 		return keys.ErrDenied.With(me.ARN, "kms:RetireGrant", k.ARN().String(), "kms:RetireGrant")

@@ -32,15 +32,21 @@ func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 	if len(in.TransitiveTagKeys) > 0 {
 		n.Keys = append(n.Keys, authorize.Key{Name: "sts:transitivetagkeys", Values: in.TransitiveTagKeys})
 	}
-	if len(in.Tags) == 0 {
-		return []authorize.Need{n}, nil
+	needs := []authorize.Need{n}
+	also := func(action string) {
+		needs = append(needs, needs[0])
+		needs[len(needs)-1].Action = action
 	}
-	n.Tags = map[string]string{}
-	for _, t := range in.Tags {
-		n.TagKeys = append(n.TagKeys, deref(t.Key))
-		n.Tags[deref(t.Key)] = deref(t.Value)
+	if len(in.Tags) > 0 {
+		needs[0].Tags = map[string]string{}
+		for _, t := range in.Tags {
+			needs[0].TagKeys = append(needs[0].TagKeys, deref(t.Key))
+			needs[0].Tags[deref(t.Key)] = deref(t.Value)
+		}
+		also("sts:TagSession")
 	}
-	tag := n
-	tag.Action = "sts:TagSession"
-	return []authorize.Need{n, tag}, nil
+	if in.SourceIdentity != nil {
+		also("sts:SetSourceIdentity")
+	}
+	return needs, nil
 }

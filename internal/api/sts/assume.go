@@ -189,7 +189,10 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 	session := &identity.Session{
 		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Source: deref(in.SourceIdentity),
 	}
-	if before := s.engine.SessionOf(call.AccessKey, call.Header.Get("X-Amz-Security-Token")); before != nil {
+	if before := s.engine.SessionOf(call.AccessKey, call.SessionToken); before != nil {
+		if session.Source != "" && before.Source != "" && session.Source != before.Source {
+			return nil, denied(c, *in.RoleArn) // it stays what it was when it was set
+		}
 		inherit(session, before)
 	}
 	packed, err := s.limit(session, in.Policy, in.PolicyArns, in.Tags, in.TransitiveTagKeys)

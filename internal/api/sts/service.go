@@ -134,7 +134,7 @@ func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSess
 	c := call.Caller
 	session := &identity.Session{Kind: c.Kind, Account: c.Account}
 	switch {
-	case c.Kind == caller.Root:
+	case c.Kind == caller.Root && c.Issued.IsZero():
 		lasts = min(lasts, ofRoot*time.Second)
 	case c.Kind == caller.User && c.Issued.IsZero():
 		session.Of = s.idOf(c)

@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
@@ -132,7 +133,8 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		provider, _ = a.Find(iam.Provider, name)
 		return nil
 	})
-	if provider == nil || !strings.HasPrefix(said.Issuer, "https://") {
+	// Names are found whatever their case; an issuer that differs in it is another one.
+	if provider == nil || provider.Name != name || !strings.HasPrefix(said.Issuer, "https://") {
 		return nil, badToken("No OpenIDConnect provider found in your account for " + said.Issuer)
 	}
 	if err := s.verify(ctx, *in.WebIdentityToken, &said); err != nil {
@@ -195,10 +197,18 @@ func (s *Service) verify(ctx context.Context, token string, said *claims) error 
 
 // webContext are the condition keys of a web identity: those of the claims begin with the
 // provider's name.
-type webContext map[string][]string
+type webContext struct {
+	claims map[string][]string
+	other  authorize.Context // what is known of any request
+}
 
 // Values implements policy.Context.
-func (c webContext) Values(key string) []string { return c[key] }
+func (c *webContext) Values(key string) []string {
+	if values, ok := c.claims[key]; ok {
+		return values
+	}
+	return c.other.Values(key)
+}
 
 // admits asks the role's trust policy.
 func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, client string, said *claims, session string) error {
@@ -207,9 +217,12 @@ func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, clien
 		return errWebIdentity
 	}
 	who := &caller.Caller{Kind: caller.Anonymous, Provider: provider.ARN()}
-	keys := webContext{
-		"aws:federatedprovider": {provider.ARN()}, "sts:rolesessionname": {session}, "aws:requestedregion": {call.Region},
-		"aws:currenttime": {call.Time.UTC().Format("2006-01-02T15:04:05Z")},
+	keys := map[string][]string{"sts:rolesessionname": {session}}
+	known := webContext{claims: keys, other: authorize.Context{
+		Caller: who, Account: role.Account, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain,
+	}}
+	if strings.HasPrefix(call.Host, "https:") {
+		known.other.Transport = authorize.TLS
 	}
 	prefix := strings.ToLower(name)
 	keys[prefix+":aud"], keys[prefix+":sub"] = []string{client}, []string{said.Subject}
@@ -223,7 +236,7 @@ func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, clien
 		keys[prefix+":amr"] = said.AMR
 	}
 	result := policy.Decide(&policy.Request{
-		Caller: who, Action: "sts:AssumeRoleWithWebIdentity", Resource: role.ARN(), Owner: role.Account, Context: keys,
+		Caller: who, Action: "sts:AssumeRoleWithWebIdentity", Resource: role.ARN(), Owner: role.Account, Context: &known,
 	}, &policy.Policies{Resource: trust, Rule: policy.ResourceSide})
 	if !result.Allowed() {
 		return errWebIdentity

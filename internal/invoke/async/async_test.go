@@ -495,6 +495,29 @@ func TestHandOverIsLost(t *testing.T) {
 	w.check("lost", []int{w.count(invoke.DeadLetterErrors), w.count(invoke.DestinationDeliveryFailures), w.count(invoke.AsyncEventsDropped)}, []int{1, 1, 1})
 }
 
+// TestHandOverThatTheRoleMayNot: what the function's role may not send is not sent, and
+// holds nothing up.
+func TestHandOverThatTheRoleMayNot(t *testing.T) {
+	w := newWorld(t)
+	var asked []arn.ARN
+	w.close()
+	w.options.Allowed = func(_ context.Context, target *function.Target, to arn.ARN) error {
+		w.check("whose role", target.Function, fn)
+		asked = append(asked, to)
+		return fault.New(fault.AccessDenied, "no")
+	}
+	w.open()
+	w.create(fn, dlq)
+	w.queue(dlq, dest)
+	w.configure(function.EventInvokeChange{Destinations: true, Retries: new(0), OnFailure: new(dest.String())})
+	w.does(failing)
+	w.invoke("", `1`)
+	w.check("asked", asked, []arn.ARN{dlq, dest})
+	w.check("left", w.left(), int64(0))
+	w.check("sent", []int{len(w.received(dlq)), len(w.received(dest))}, []int{0, 0})
+	w.check("lost", []int{w.count(invoke.DeadLetterErrors), w.count(invoke.DestinationDeliveryFailures)}, []int{1, 1})
+}
+
 // TestLargeRecords: of a failure is told without the payloads if these are too
 // large, of a success not at all.
 func TestLargeRecords(t *testing.T) {

@@ -51,6 +51,9 @@ type Options struct {
 	// Explain says in words, for a dead letter, why a function could not be run: the
 	// error's own unless given.
 	Explain func(error) string
+	// Allowed refuses to hand over what the role of a function may not, to a queue, topic
+	// or function; nil: nobody asks.
+	Allowed func(ctx context.Context, target *function.Target, dest arn.ARN) error
 }
 
 const (

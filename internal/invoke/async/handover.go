@@ -132,6 +132,11 @@ var (
 )
 
 func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
+	if allowed := e.options.Allowed; allowed != nil {
+		if err := allowed(ctx, &e.target, dest); err != nil {
+			return false, err
+		}
+	}
 	m := &message.Message{ID: e.options.NewID(), Sender: e.ev.Function.Account, Trace: e.ev.Trace, Body: body, Attributes: attributes}
 	m.Seal()
 	fn, qualifier, chained := dest.SplitFunction()

@@ -25,6 +25,9 @@ type Access struct {
 	// Source is the ARN of what a service acts for, as a topic, and SourceAccount its
 	// account; empty for others.
 	Source, SourceAccount string
+	// Grant is the grant that is to be made, of CreateGrant: another grant allows no more
+	// than it has itself. Else nil.
+	Grant *kms.Grant
 }
 
 // Decider decides an access; granted says that a grant allows it. A refusal is an error.
@@ -67,7 +70,7 @@ func (m *Module) granted(k *kms.Key, a *Access) (granted bool) {
 	principals := slices.Concat([]string{a.Caller.ARN, a.Caller.Role}, a.Caller.Services)
 	_ = m.run(func() error {
 		for _, g := range m.grants[k.ID] {
-			granted = granted || g.Allows(principals, a.Operation, a.Context)
+			granted = granted || g.Allows(principals, a.Operation, a.Context) && (a.Grant == nil || g.Covers(a.Grant))
 		}
 		return nil
 	})

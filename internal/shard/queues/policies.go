@@ -73,8 +73,8 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 }
 
 // Admits refuses deliveries of a topic that may not send to the queue: one that
-// the queue's policy does not allow, or one of another account if there is no
-// policy, or any if they were to be encrypted under a key that does not exist.
+// the queue's policy does not allow, or one of another account, or where that is strict
+// any, if there is no policy, or any if they were to be encrypted under a key that does not exist.
 // Errors: AccessDenied, KMSNotFound.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 	if qs.Shard == nil || qs.Shard.engine.options.Encryption == nil { // else it is encrypted before
@@ -83,7 +83,7 @@ func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 		}
 	}
 	if qs.Policy == nil {
-		if topic.Account == qs.ARN.Account {
+		if strict := qs.Shard != nil && qs.Shard.engine.options.Strict; topic.Account == qs.ARN.Account && !strict {
 			return nil
 		}
 		return ErrForbidden

@@ -27,6 +27,8 @@ type Options struct {
 	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
 	// purge one within 60 s of its last purge.
 	Cooldowns bool
+	// Strict has topics send to queues only whose policy lets them, also within an account.
+	Strict bool
 	// Events is told what happens to the messages of SQS queues, once it has been
 	// committed. It may be called concurrently, and must be quick. May be nil.
 	Events func(QueueEvent)

@@ -310,13 +310,13 @@ func (r *Request) servesRegion(region string) bool {
 	if r.Region != "" {
 		return region == r.Region
 	}
-	return region == r.Default || isRegion(region)
+	const longest = 32
+	return region == r.Default || len(region) <= longest && IsRegion(region)
 }
 
-// isRegion reports whether s has the form of a region's name: us-gov-west-1.
-func isRegion(s string) bool {
-	const longest = 32
-	if len(s) > longest || strings.Count(s, "-") < 2 || s[len(s)-1]-'0' > 9 {
+// IsRegion reports whether s has the form of a region's name: us-gov-west-1.
+func IsRegion(s string) bool {
+	if strings.Count(s, "-") < 2 || s[len(s)-1]-'0' > 9 {
 		return false
 	}
 	for i := range len(s) {

@@ -195,16 +195,27 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 		}
 		inherit(session, before)
 	}
-	packed, err := s.limit(session, in.Policy, in.PolicyArns, in.Tags, in.TransitiveTagKeys)
+	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, in.Tags, in.TransitiveTagKeys)
 	if err != nil {
 		return nil, err
+	}
+	return &AssumeRoleOutput{credentials, assumed(role, session), packed, session.Source}, nil
+}
+
+// begin caps a session of a role and makes its credentials, which is a use of the role.
+func (s *Service) begin(
+	call *api.Call, session *identity.Session, lasts time.Duration, policy *string, managed []PolicyARN, tags []Tag, transitive []string,
+) (*Credentials, *int, error) {
+	packed, err := s.limit(session, policy, managed, tags, transitive)
+	if err != nil {
+		return nil, nil, err
 	}
 	credentials, err := s.issue(session, lasts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s.engine.Used(role.ID, "", call.Region)
-	return &AssumeRoleOutput{credentials, assumed(role, session), packed, session.Source}, nil
+	s.engine.Used(session.Of, "", call.Region)
+	return credentials, packed, nil
 }
 
 // inherit takes over what a further session of another role keeps.

@@ -155,15 +155,10 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		return nil, err
 	}
 	session := &identity.Session{Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN()}
-	packed, err := s.limit(session, in.Policy, in.PolicyArns, nil, nil)
+	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := s.issue(session, lasts)
-	if err != nil {
-		return nil, err
-	}
-	s.engine.Used(role.ID, "", call.Region)
 	return &AssumeRoleWithWebIdentityOutput{credentials, said.Subject, assumed(role, session), packed, provider.ARN(), client}, nil
 }
 

@@ -171,6 +171,15 @@ func Op[In, Out any](name string, handle func(ctx context.Context, call *Call, i
 	}
 }
 
+// Deref is what p points to, or the zero value if it is nil: an optional member of an
+// input whose absence means no more than that.
+func Deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // Pair is one entry of Pairs.
 type Pair struct{ Name, Value string }
 

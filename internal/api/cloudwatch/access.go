@@ -35,7 +35,7 @@ var access = map[string]api.Access{
 		return onAlarms(call, "DisableAlarmActions", in.AlarmNames...), nil
 	}),
 	"SetAlarmState": api.Needs(func(call *api.Call, in *SetAlarmStateInput) ([]authorize.Need, error) {
-		return onAlarms(call, "SetAlarmState", deref(in.AlarmName)), nil
+		return onAlarms(call, "SetAlarmState", api.Deref(in.AlarmName)), nil
 	}),
 
 	"TagResource": api.Needs(func(_ *api.Call, in *TagResourceInput) ([]authorize.Need, error) {
@@ -53,7 +53,7 @@ var access = map[string]api.Access{
 	}),
 
 	"PutDashboard": api.Needs(func(call *api.Call, in *PutDashboardInput) ([]authorize.Need, error) {
-		return api.One("cloudwatch:PutDashboard", arn.ARN{Service: "cloudwatch", Account: call.Account, Resource: "dashboard/" + deref(in.DashboardName)}), nil
+		return api.One("cloudwatch:PutDashboard", arn.ARN{Service: "cloudwatch", Account: call.Account, Resource: "dashboard/" + api.Deref(in.DashboardName)}), nil
 	}),
 }
 
@@ -81,17 +81,17 @@ func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
 
 // onTagged needs an action on what has tags. What is no ARN is refused by the operation.
 func onTagged(action string, resource *string) []authorize.Need {
-	a, _ := arn.Parse(deref(resource))
-	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: deref(resource), Account: a.Account, Absent: fault.New(fault.ResourceNotFound, "")}}
+	a, _ := arn.Parse(api.Deref(resource))
+	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: api.Deref(resource), Account: a.Account, Absent: fault.New(fault.ResourceNotFound, "")}}
 }
 
 func setTags(n *authorize.Need, tags []Tag) {
 	n.Tags = make(map[string]string, len(tags))
 	for _, t := range tags {
-		if _, twice := n.Tags[deref(t.Key)]; !twice {
-			n.TagKeys = append(n.TagKeys, deref(t.Key))
+		if _, twice := n.Tags[api.Deref(t.Key)]; !twice {
+			n.TagKeys = append(n.TagKeys, api.Deref(t.Key))
 		}
-		n.Tags[deref(t.Key)] = deref(t.Value)
+		n.Tags[api.Deref(t.Key)] = api.Deref(t.Value)
 	}
 }
 
@@ -104,7 +104,7 @@ func putting(_ *api.Call, in *PutMetricDataInput) ([]authorize.Need, error) {
 }
 
 func alarming(call *api.Call, in *PutMetricAlarmInput) ([]authorize.Need, error) {
-	needs := onAlarms(call, "PutMetricAlarm", deref(in.AlarmName))
+	needs := onAlarms(call, "PutMetricAlarm", api.Deref(in.AlarmName))
 	var actions []string
 	for _, some := range [][]string{in.OKActions, in.AlarmActions, in.InsufficientDataActions} {
 		actions = append(actions, some...)

@@ -93,7 +93,7 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 	}
 	found := s.alarms.List(owner(call), func(a *alarm.Alarm) bool {
 		return wanted && a.Name > after && (len(in.AlarmNames) == 0 || slices.Contains(in.AlarmNames, a.Name)) &&
-			strings.HasPrefix(a.Name, deref(in.AlarmNamePrefix)) && (in.StateValue == nil || string(a.State) == *in.StateValue) &&
+			strings.HasPrefix(a.Name, api.Deref(in.AlarmNamePrefix)) && (in.StateValue == nil || string(a.State) == *in.StateValue) &&
 			(in.ActionPrefix == nil || slices.ContainsFunc(slices.Concat(a.OKActions, a.AlarmActions, a.InsufficientActions), func(action string) bool {
 				return strings.HasPrefix(action, *in.ActionPrefix)
 			}))
@@ -191,8 +191,8 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 		return nil, notInEnum(*in.ScanBy, "scanBy", scanOrders)
 	}
 	query := alarms.HistoryQuery{
-		Owner: owner(call), Name: deref(in.AlarmName), Type: alarm.ItemType(deref(in.HistoryItemType)),
-		Descending: deref(in.ScanBy) != scanOrders[1], Limit: limit,
+		Owner: owner(call), Name: api.Deref(in.AlarmName), Type: alarm.ItemType(api.Deref(in.HistoryItemType)),
+		Descending: api.Deref(in.ScanBy) != scanOrders[1], Limit: limit,
 	}
 	if in.StartDate != nil {
 		query.From = in.StartDate.Std()
@@ -265,7 +265,7 @@ func (s *Service) disableAlarmActions(_ context.Context, call *api.Call, in *Dis
 
 // setAlarmState answers SetAlarmState.
 func (s *Service) setAlarmState(ctx context.Context, call *api.Call, in *SetAlarmStateInput) (*SetAlarmStateOutput, error) {
-	data := deref(in.StateReasonData)
+	data := api.Deref(in.StateReasonData)
 	if err := cmp.Or(
 		checkLength("stateReason", in.StateReason, 0, maxReason), checkLength("stateReasonData", in.StateReasonData, 0, maxReasonData),
 	); err != nil {

@@ -52,7 +52,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	case to.Before(from):
 		return nil, unfit("The parameter EndTime must be greater than StartTime.")
 	}
-	ascending := deref(in.ScanBy) == scanOrders[1]
+	ascending := api.Deref(in.ScanBy) == scanOrders[1]
 	if err := checkNumber("maxDatapoints", in.MaxDatapoints, 1, maxDataPoints); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 // asks for no unit the values are those of the first one that there is.
 func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricDataResult, err error) {
 	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete"}
-	units := []string{deref(q.unit)}
+	units := []string{api.Deref(q.unit)}
 	if q.unit == nil {
 		if units, err = s.metrics.Units(q.metric); err != nil {
 			return r, err
@@ -147,9 +147,9 @@ func (r *MetricDataResult) skip(last api.Time, ascending bool) {
 // tokenList binds tokens to what was asked.
 func tokenList(in *GetMetricDataInput, queries []query) string {
 	h := fnv.New64a()
-	fmt.Fprint(h, *in.StartTime, *in.EndTime, deref(in.ScanBy))
+	fmt.Fprint(h, *in.StartTime, *in.EndTime, api.Deref(in.ScanBy))
 	for _, q := range queries {
-		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, deref(q.unit), q.period)
+		fmt.Fprintf(h, "%q %q %q %s %d;", q.id, q.metric, q.stat.Text, api.Deref(q.unit), q.period)
 	}
 	return fmt.Sprintf("GetMetricData %x", h.Sum64())
 }
@@ -254,7 +254,7 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("%s", err)
 	}
 	q = query{
-		id: *in.Id, label: deref(in.Label), unit: stat.Unit,
+		id: *in.Id, label: api.Deref(in.Label), unit: stat.Unit,
 		metric:   metrics.Metric{Owner: owner(call), Namespace: *stat.Metric.Namespace, Name: *stat.Metric.MetricName, Dimensions: dimensions},
 		returned: in.ReturnData == nil || *in.ReturnData,
 	}

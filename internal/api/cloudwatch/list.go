@@ -39,7 +39,7 @@ func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetrics
 			return false
 		}
 		out.Metrics = append(out.Metrics, Metric{&m.Namespace, &m.Name, showDimensions(m.Dimensions)})
-		if deref(in.IncludeLinkedAccounts) {
+		if api.Deref(in.IncludeLinkedAccounts) {
 			out.OwningAccounts = append(out.OwningAccounts, call.Account)
 		}
 		return true
@@ -55,7 +55,7 @@ func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetrics
 
 func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err error) {
 	f = metrics.Filter{
-		Owner: owner(call), Namespace: deref(in.Namespace), Name: deref(in.MetricName),
+		Owner: owner(call), Namespace: api.Deref(in.Namespace), Name: api.Deref(in.MetricName),
 		Since: metrics.Minute(call.Time) - listed,
 	}
 	if in.Namespace != nil {
@@ -87,7 +87,7 @@ func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err err
 				return f, err
 			}
 		}
-		f.Dimensions = append(f.Dimensions, metrics.Dimension{Name: *d.Name, Value: deref(d.Value)})
+		f.Dimensions = append(f.Dimensions, metrics.Dimension{Name: *d.Name, Value: api.Deref(d.Value)})
 	}
 	return f, nil
 }
@@ -100,7 +100,7 @@ func nextToken(list, after string) string {
 
 // readToken gives the place that nextToken wrapped; no token is the beginning.
 func readToken(list string, token *string) (after string, ok bool) {
-	if deref(token) == "" {
+	if api.Deref(token) == "" {
 		return "", true
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(*token)

@@ -100,10 +100,10 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 	c = alarm.Config{
 		Description: in.AlarmDescription, Disabled: in.ActionsEnabled != nil && !*in.ActionsEnabled,
 		OKActions: in.OKActions, AlarmActions: in.AlarmActions, InsufficientActions: in.InsufficientDataActions,
-		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: deref(in.Unit), Period: *in.Period,
-		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: deref(in.DatapointsToAlarm),
+		Namespace: *in.Namespace, MetricName: *in.MetricName, Unit: api.Deref(in.Unit), Period: *in.Period,
+		EvaluationPeriods: *in.EvaluationPeriods, DatapointsToAlarm: api.Deref(in.DatapointsToAlarm),
 		Threshold: float64(*in.Threshold), Comparison: alarm.Comparison(*in.ComparisonOperator),
-		Missing: alarm.Missing(deref(in.TreatMissingData)), LowSamples: deref(in.EvaluateLowSampleCountPercentile),
+		Missing: alarm.Missing(api.Deref(in.TreatMissingData)), LowSamples: api.Deref(in.EvaluateLowSampleCountPercentile),
 	}
 	for _, d := range in.Dimensions {
 		c.Dimensions = append(c.Dimensions, alarm.Dimension{Name: *d.Name, Value: *d.Value})
@@ -170,7 +170,7 @@ func readStatistic(c *alarm.Config, in *PutMetricAlarmInput) error {
 	if p := in.EvaluateLowSampleCountPercentile; p != nil && *p != "evaluate" && *p != alarm.Ignore {
 		return unfit("Option %s is not supported. Supported options for parameter EvaluateLowSampleCountPercentile are evaluate and ignore.", shorten(*p))
 	}
-	c.Statistic, c.Extended = deref(in.Statistic)+deref(in.ExtendedStatistic), in.ExtendedStatistic != nil
+	c.Statistic, c.Extended = api.Deref(in.Statistic)+api.Deref(in.ExtendedStatistic), in.ExtendedStatistic != nil
 	stat, ok := metrics.ParseStatistic(c.Statistic)
 	if !ok || c.Extended && !stat.Extended() {
 		return invalid("The value %s for parameter ExtendedStatistic is not supported.", shorten(c.Statistic))

@@ -45,7 +45,7 @@ func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *Get
 			"You have requested up to %d datapoints, which exceeds the limit of %d. "+
 				"You may reduce the datapoints requested by increasing Period, or decreasing the time range.", asked, maxDatapoints)
 	}
-	wanted := []string{deref(in.Unit)}
+	wanted := []string{api.Deref(in.Unit)}
 	if in.Unit == nil {
 		if wanted, err = s.metrics.Units(m); err != nil {
 			return nil, err

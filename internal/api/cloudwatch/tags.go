@@ -38,7 +38,7 @@ func readTags(all []Tag) (map[string]string, error) {
 	tags := make(map[string]string, len(all))
 	for i, tag := range all {
 		at := fmt.Sprintf("Tags.member.%d.", i+1)
-		key, value := deref(tag.Key), deref(tag.Value)
+		key, value := api.Deref(tag.Key), api.Deref(tag.Value)
 		switch {
 		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
 			return nil, invalid("The parameter %sKey must have 1 to %d characters.", at, maxTagKey)

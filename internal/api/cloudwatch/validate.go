@@ -32,13 +32,6 @@ var units = []string{
 // noUnit is the unit of what is put without one.
 const noUnit = "None"
 
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 func owner(call *api.Call) metrics.Owner {
 	return metrics.Owner{Account: call.Account, Region: call.Region}
 }

@@ -55,10 +55,10 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 	if tags := in.FieldByName("Tags"); tags.IsValid() && tags.Type() == reflect.TypeFor[[]Tag]() && tags.Len() > 0 {
 		n.Tags = map[string]string{}
 		for _, t := range tags.Interface().([]Tag) {
-			if _, twice := n.Tags[deref(t.Key)]; !twice {
-				n.TagKeys = append(n.TagKeys, deref(t.Key))
+			if _, twice := n.Tags[api.Deref(t.Key)]; !twice {
+				n.TagKeys = append(n.TagKeys, api.Deref(t.Key))
 			}
-			n.Tags[deref(t.Key)] = deref(t.Value)
+			n.Tags[api.Deref(t.Key)] = api.Deref(t.Value)
 		}
 	}
 	if keys := in.FieldByName("TagKeys"); keys.IsValid() {

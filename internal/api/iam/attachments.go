@@ -110,7 +110,7 @@ func (s *Service) listAttached(call *api.Call, kind iam.Kind, name string, in Li
 	err := s.engine.Read(call.Account, func(a *iam.Account) error {
 		e, err := a.Find(kind, name)
 		if err == nil {
-			all = attachedTo(a, e, deref(in.PathPrefix))
+			all = attachedTo(a, e, api.Deref(in.PathPrefix))
 		}
 		return err
 	})

@@ -88,7 +88,7 @@ func (s *Service) updateGroup(_ context.Context, call *api.Call, in *UpdateGroup
 		}
 	}
 	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
-		return a.Rename(iam.Group, *in.GroupName, deref(in.NewGroupName), path)
+		return a.Rename(iam.Group, *in.GroupName, api.Deref(in.NewGroupName), path)
 	})
 }
 

@@ -69,7 +69,7 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 	if err != nil {
 		return nil, err
 	}
-	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	tags, err := readTags(in.Tags)
@@ -81,7 +81,7 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 	}
 	id := iam.NewID(iam.PrefixPolicy, call.Account, identity.NewRandom())
 	e, err := s.create(call.Account, &iam.Entity{
-		Kind: iam.Policy, Path: path, Name: *in.PolicyName, ID: id, Description: deref(in.Description), Tags: tags,
+		Kind: iam.Policy, Path: path, Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Policy: &iam.PolicyPart{Versions: []iam.Version{{Number: 1, Document: *in.PolicyDocument}}, Default: 1, Latest: 1},
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Service) deletePolicy(_ context.Context, call *api.Call, in *PolicyInpu
 }
 
 func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPoliciesInput) (*ListPoliciesOutput, error) {
-	scope, usage := deref(in.Scope), deref(in.PolicyUsageFilter)
+	scope, usage := api.Deref(in.Scope), api.Deref(in.PolicyUsageFilter)
 	if scope != "" && !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
 		return nil, check.Constraint(scope, "scope", "Member must satisfy enum value set: [All, AWS, Local]")
 	}
@@ -149,7 +149,7 @@ func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPolici
 			case usagePermissions:
 				used = p.AttachmentCount
 			}
-			if strings.HasPrefix(e.Path, deref(in.PathPrefix)) && (used > 0 || (in.OnlyAttached == nil || !*in.OnlyAttached) && usage == "") {
+			if strings.HasPrefix(e.Path, api.Deref(in.PathPrefix)) && (used > 0 || (in.OnlyAttached == nil || !*in.OnlyAttached) && usage == "") {
 				all = append(all, p)
 			}
 		}
@@ -270,7 +270,7 @@ func (s *Service) setDefaultPolicyVersion(_ context.Context, call *api.Call, in 
 }
 
 func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *ListEntitiesForPolicyInput) (*ListEntitiesForPolicyOutput, error) {
-	filter, usage := deref(in.EntityFilter), deref(in.PolicyUsageFilter)
+	filter, usage := api.Deref(in.EntityFilter), api.Deref(in.PolicyUsageFilter)
 	if err := checkUsage(usage); err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *L
 			if filter != "" && filter != name {
 				continue
 			}
-			for _, e := range a.List(kind, deref(in.PathPrefix)) {
+			for _, e := range a.List(kind, api.Deref(in.PathPrefix)) {
 				if usage != usageBoundary && slices.Contains(e.Attached, *in.PolicyArn) || usage != usagePermissions && e.Boundary == *in.PolicyArn {
 					all = append(all, e)
 				}

@@ -215,7 +215,7 @@ func (s *Service) profiles() []api.Operation {
 			return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Profile, *in.InstanceProfileName) })
 		}),
 		api.Op("ListInstanceProfiles", func(_ context.Context, call *api.Call, in *ListInput) (*ProfilesOutput, error) {
-			return s.listProfiles(call, in, func(a *iam.Account) ([]*iam.Entity, error) { return a.List(iam.Profile, deref(in.PathPrefix)), nil })
+			return s.listProfiles(call, in, func(a *iam.Account) ([]*iam.Entity, error) { return a.List(iam.Profile, api.Deref(in.PathPrefix)), nil })
 		}),
 		api.Op("ListInstanceProfilesForRole", func(_ context.Context, call *api.Call, in *RoleListInput) (*ProfilesOutput, error) {
 			return s.listProfiles(call, &ListInput{nil, in.Marker, in.MaxItems}, func(a *iam.Account) ([]*iam.Entity, error) {

@@ -99,7 +99,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	if err != nil {
 		return nil, err
 	}
-	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	if err := checkSession(in.MaxSessionDuration); err != nil {
@@ -119,8 +119,8 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	}
 	id := iam.NewID(iam.PrefixRole, call.Account, identity.NewRandom())
 	e, err := s.create(call.Account, &iam.Entity{
-		Kind: iam.Role, Path: path, Name: *in.RoleName, ID: id, Description: deref(in.Description), Tags: tags,
-		Boundary: deref(in.PermissionsBoundary), Role: part,
+		Kind: iam.Role, Path: path, Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
+		Boundary: api.Deref(in.PermissionsBoundary), Role: part,
 	})
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*Ro
 }
 
 func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleInput) (*Empty, error) {
-	if err := check.Length("description", deref(in.Description), 0, maxDescription); err != nil {
+	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
 	if err := checkSession(in.MaxSessionDuration); err != nil {

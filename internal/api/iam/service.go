@@ -47,13 +47,6 @@ func (s *Service) Operations() []api.Operation {
 	return s.guarded(slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), s.providers(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations()))
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // checkName refuses what cannot be the name of anything.
 func checkName(member, name string, most int) error {
 	if err := check.Length(member, name, 1, most); err != nil {

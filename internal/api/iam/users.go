@@ -68,7 +68,7 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: deref(in.PermissionsBoundary)})
+	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserIn
 		}
 	}
 	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
-		return a.Rename(iam.User, *in.UserName, deref(in.NewUserName), path)
+		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), path)
 	})
 }
 
@@ -162,7 +162,7 @@ func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*ia
 		}
 	}
 	err = s.engine.Read(call.Account, func(a *iam.Account) error {
-		all = a.List(kind, deref(prefix))
+		all = a.List(kind, api.Deref(prefix))
 		return nil
 	})
 	return all, err

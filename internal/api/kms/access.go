@@ -57,14 +57,14 @@ func onAlias[In any](action string, name func(*In) string) api.Access {
 func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 	needs := api.Any("kms:CreateKey")
 	// As the key will be, whichever member says so, or none.
-	name := cmp.Or(deref(in.KeySpec), deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
-	usage := deref(in.KeyUsage)
+	name := cmp.Or(api.Deref(in.KeySpec), api.Deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
+	usage := api.Deref(in.KeyUsage)
 	if spec, err := kms.SpecOf(name); err == nil {
 		if known, err := spec.Usage(usage); err == nil {
 			usage = known
 		}
 	}
-	needs[0].Keys = []authorize.Key{{Name: "kms:keyspec", Values: []string{name}}, {Name: "kms:keyorigin", Values: []string{cmp.Or(deref(in.Origin), "AWS_KMS")}}}
+	needs[0].Keys = []authorize.Key{{Name: "kms:keyspec", Values: []string{name}}, {Name: "kms:keyorigin", Values: []string{cmp.Or(api.Deref(in.Origin), "AWS_KMS")}}}
 	if usage != "" {
 		needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "kms:keyusage", Values: []string{usage}})
 	}
@@ -73,8 +73,8 @@ func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 	}
 	needs[0].Tags = map[string]string{}
 	for _, t := range in.Tags {
-		needs[0].TagKeys = append(needs[0].TagKeys, deref(t.TagKey))
-		needs[0].Tags[deref(t.TagKey)] = deref(t.TagValue)
+		needs[0].TagKeys = append(needs[0].TagKeys, api.Deref(t.TagKey))
+		needs[0].Tags[api.Deref(t.TagKey)] = api.Deref(t.TagValue)
 	}
 	tag := needs[0]
 	tag.Action = "kms:TagResource"

@@ -132,7 +132,7 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		return nil, err
 	}
 	g := kms.Grant{
-		Key: k.ID, Name: deref(in.Name), Grantee: in.GranteePrincipal, Retiring: deref(in.RetiringPrincipal),
+		Key: k.ID, Name: api.Deref(in.Name), Grantee: in.GranteePrincipal, Retiring: api.Deref(in.RetiringPrincipal),
 		Issuer: who(call).ARN, Operations: in.Operations,
 	}
 	if in.Constraints != nil {
@@ -157,7 +157,7 @@ func (s *Service) listGrants(_ context.Context, call *api.Call, in *ListGrantsIn
 	if err != nil {
 		return nil, err
 	}
-	return s.grants("grants "+k.ID+" "+deref(in.GrantId)+" "+deref(in.GranteePrincipal), in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
+	return s.grants("grants "+k.ID+" "+api.Deref(in.GrantId)+" "+api.Deref(in.GranteePrincipal), in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
 		return of.ID == k.ID && (in.GrantId == nil || *in.GrantId == g.ID) && (in.GranteePrincipal == nil || *in.GranteePrincipal == g.Grantee)
 	})
 }
@@ -204,7 +204,7 @@ func (s *Service) grants(list string, count *int, marker *string, f func(k *kms.
 // retireGrant answers RetireGrant: who the grant names for that, who uses it if it says
 // so, and the key's account.
 func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInput) (*Empty, error) {
-	key, id := deref(in.KeyId), deref(in.GrantId)
+	key, id := api.Deref(in.KeyId), api.Deref(in.GrantId)
 	switch {
 	case in.GrantToken != nil && (in.KeyId != nil || in.GrantId != nil):
 		return nil, invalid("A grant is named by its token, or by its key and its id.")

@@ -21,8 +21,8 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	case in.Origin != nil && *in.Origin != "AWS_KMS":
 		return nil, unsupported("Key material that is imported or kept elsewhere is")
 	}
-	name := deref(in.KeySpec)
-	if old := deref(in.CustomerMasterKeySpec); name == "" {
+	name := api.Deref(in.KeySpec)
+	if old := api.Deref(in.CustomerMasterKeySpec); name == "" {
 		name = old
 	} else if old != "" && old != name {
 		return nil, invalid("KeySpec and CustomerMasterKeySpec must be the same.")
@@ -34,7 +34,7 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	if err != nil {
 		return nil, err
 	}
-	usage, err := spec.Usage(deref(in.KeyUsage))
+	usage, err := spec.Usage(api.Deref(in.KeyUsage))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDescription(deref(in.Description)); err != nil {
+	if err := checkDescription(api.Deref(in.Description)); err != nil {
 		return nil, err
 	}
 	if in.Policy != nil {
@@ -51,8 +51,8 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 		}
 	}
 	k, err := s.store.Create(kms.New{
-		Account: call.Account, Region: call.Region, Description: deref(in.Description), Spec: name, Usage: usage,
-		Policy: deref(in.Policy), Tags: tags,
+		Account: call.Account, Region: call.Region, Description: api.Deref(in.Description), Spec: name, Usage: usage,
+		Policy: api.Deref(in.Policy), Tags: tags,
 	})
 	if err != nil {
 		return nil, err
@@ -324,7 +324,7 @@ func (s *Service) listKeyRotations(_ context.Context, call *api.Call, in *KeyPag
 	behind := after == ""
 	for i := range k.Materials {
 		m := &k.Materials[i]
-		if i == 0 && deref(in.IncludeKeyMaterial) != "ALL_KEY_MATERIAL" {
+		if i == 0 && api.Deref(in.IncludeKeyMaterial) != "ALL_KEY_MATERIAL" {
 			continue
 		}
 		if !behind {

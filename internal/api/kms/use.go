@@ -188,7 +188,7 @@ func (s *Service) dataKey(call *api.Call, in *GenerateDataKeyInput) (*GenerateDa
 		return nil, unsupported("Answers for enclaves are")
 	}
 	var size int
-	switch spec := deref(in.KeySpec); {
+	switch spec := api.Deref(in.KeySpec); {
 	case in.KeySpec != nil && in.NumberOfBytes != nil, in.KeySpec == nil && in.NumberOfBytes == nil:
 		return nil, invalid("Please specify either number of bytes or key spec.")
 	case spec == "AES_256":
@@ -313,7 +313,7 @@ func (s *Service) getPublicKey(_ context.Context, call *api.Call, in *KeyInput) 
 
 // signing finds the key of Sign and Verify; digested says that the message is a digest.
 func (s *Service) signing(call *api.Call, in *SignInput) (k *kms.Key, digested bool, err error) {
-	switch kind := deref(in.MessageType); {
+	switch kind := api.Deref(in.MessageType); {
 	case in.MessageType == nil, kind == "RAW":
 	case kind == "DIGEST":
 		digested = true

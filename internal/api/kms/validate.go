@@ -45,13 +45,6 @@ func missing(member string) error {
 	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
 func is(flag *bool) bool { return flag != nil && *flag }
 
 func isAlias(name string) bool {
@@ -106,7 +99,7 @@ func next(list, last string, more bool) string {
 func readTags(all []Tag) (map[string]string, error) {
 	tags := make(map[string]string, len(all))
 	for _, tag := range all {
-		key, value := deref(tag.TagKey), deref(tag.TagValue)
+		key, value := api.Deref(tag.TagKey), api.Deref(tag.TagValue)
 		switch {
 		case tag.TagKey == nil || tag.TagValue == nil:
 			return nil, missing("tags")

@@ -89,7 +89,7 @@ func (s *Service) createAlias(ctx context.Context, call *api.Call, in *CreateAli
 		return nil, err
 	}
 	a, err := s.engine.CreateAlias(ctx, function.CreateAlias{
-		Function: fn, Name: in.Name, Version: in.FunctionVersion, Description: deref(in.Description), Routing: to, Revision: s.NewRevision(),
+		Function: fn, Name: in.Name, Version: in.FunctionVersion, Description: api.Deref(in.Description), Routing: to, Revision: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAli
 		return nil, err
 	}
 	cmd := function.UpdateAlias{
-		Function: fn, Name: in.Name, RevisionID: deref(in.RevisionId), Version: in.FunctionVersion, Description: in.Description, Revision: s.NewRevision(),
+		Function: fn, Name: in.Name, RevisionID: api.Deref(in.RevisionId), Version: in.FunctionVersion, Description: in.Description, Revision: s.NewRevision(),
 	}
 	if in.RoutingConfig != nil {
 		to, err := routing(in.RoutingConfig)
@@ -169,7 +169,7 @@ func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAlias
 	if err != nil {
 		return nil, err
 	}
-	list := "aliases " + fn.String() + " " + deref(in.FunctionVersion)
+	list := "aliases " + fn.String() + " " + api.Deref(in.FunctionVersion)
 	after, err := readMarker(list, in.Marker)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAlias
 	if in.MaxItems != nil {
 		limit = *in.MaxItems
 	}
-	page, more, err := s.engine.ListAliases(ctx, fn, deref(in.FunctionVersion), after, limit)
+	page, more, err := s.engine.ListAliases(ctx, fn, api.Deref(in.FunctionVersion), after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function"
@@ -82,7 +83,7 @@ func (s *configuring) check(c *constraints) {
 
 // apply changes a configuration. It fails with InvalidParameter.
 func (s *Service) apply(config *function.Config, set *configuring) error {
-	if config.Package == packageImage && (deref(set.Runtime) != "" || deref(set.Handler) != "") {
+	if config.Package == packageImage && (api.Deref(set.Runtime) != "" || api.Deref(set.Handler) != "") {
 		return invalid("Please don't provide handler or runtime or layer when the package type is Image.")
 	}
 	if set.Runtime != nil {
@@ -93,9 +94,9 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 	switch {
 	case set.Role != nil && s.Assumable != nil && !s.Assumable(*set.Role):
 		return invalid("The role defined for the function cannot be assumed by Lambda.")
-	case deref(set.MemorySize) > maxMemory:
+	case api.Deref(set.MemorySize) > maxMemory:
 		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
-	case set.SnapStart != nil && deref(set.SnapStart.ApplyOn) == "PublishedVersions":
+	case set.SnapStart != nil && api.Deref(set.SnapStart.ApplyOn) == "PublishedVersions":
 		return unbuilt(unbuiltMembers{"SnapStart": true})
 	}
 	if len(set.Architectures) > 0 {

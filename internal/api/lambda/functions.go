@@ -47,13 +47,13 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil, "TenancyConfig": in.TenancyConfig != nil, "PublishTo": in.PublishTo != nil,
 	}); err != nil {
 		return nil, err
 	}
-	if deref(in.CodeSigningConfigArn) != "" {
+	if api.Deref(in.CodeSigningConfigArn) != "" {
 		return nil, fault.New(fault.CodeSigningNotFound, "The code signing configuration cannot be found. Check that the provided configuration "+
 			"is not deleted: "+*in.CodeSigningConfigArn)
 	}
@@ -63,7 +63,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	}
 	source := codeSource{
 		zip: in.Code.ZipFile, s3: in.Code.S3Bucket != nil || in.Code.S3Key != nil || in.Code.S3ObjectVersion != nil,
-		image: in.Code.ImageUri, encrypted: deref(in.Code.SourceKMSKeyArn) != "",
+		image: in.Code.ImageUri, encrypted: api.Deref(in.Code.SourceKMSKeyArn) != "",
 	}
 	if err := s.apply(&config, &settings); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	}
 	source := codeSource{
 		zip: in.ZipFile, s3: in.S3Bucket != nil || in.S3Key != nil || in.S3ObjectVersion != nil,
-		image: in.ImageUri, encrypted: deref(in.SourceKMSKeyArn) != "",
+		image: in.ImageUri, encrypted: api.Deref(in.SourceKMSKeyArn) != "",
 	}
 	code, err := source.read(info.Config.Package)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 		return s.shown(&info, ""), nil
 	}
 	info, err = s.engine.UpdateFunctionCode(ctx, function.Update{
-		ARN: fn, RevisionID: deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
 		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	}, source.zip)
 	if err != nil {
@@ -201,14 +201,14 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil,
 	}); err != nil {
 		return nil, err
 	}
 	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
-		ARN: fn, RevisionID: deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
 		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	})
 	if err != nil {
@@ -357,16 +357,16 @@ func unbuilt(members unbuiltMembers) error {
 }
 
 func (v *VpcConfig) set() bool {
-	return v != nil && (len(v.SubnetIds) > 0 || len(v.SecurityGroupIds) > 0 || deref(v.Ipv6AllowedForDualStack))
+	return v != nil && (len(v.SubnetIds) > 0 || len(v.SecurityGroupIds) > 0 || api.Deref(v.Ipv6AllowedForDualStack))
 }
 
 func (i *ImageConfig) set() bool {
-	return i != nil && (len(i.EntryPoint) > 0 || len(i.Command) > 0 || deref(i.WorkingDirectory) != "")
+	return i != nil && (len(i.EntryPoint) > 0 || len(i.Command) > 0 || api.Deref(i.WorkingDirectory) != "")
 }
 
 // nonEmpty is nil for the empty text, which stands for no value.
 func nonEmpty(text *string) *string {
-	if deref(text) == "" {
+	if api.Deref(text) == "" {
 		return nil
 	}
 	return text

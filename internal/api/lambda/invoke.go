@@ -67,14 +67,14 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	if err != nil {
 		return nil, err
 	}
-	kind := deref(in.InvocationType)
+	kind := api.Deref(in.InvocationType)
 	if size := len(in.Payload); kind == event && size > function.MaxEventBytes {
 		return nil, fault.Newf(fault.RequestTooLarge, "%d byte payload is too large for the Event invocation type (limit %d bytes)", size, function.MaxEventBytes)
 	}
 	if err := checkPayload(in.Payload); err != nil {
 		return nil, err
 	}
-	client, err := decodeClientContext(deref(in.ClientContext))
+	client, err := decodeClientContext(api.Deref(in.ClientContext))
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	}
 	invocation := invoke.Invocation{
 		Target: target, RequestID: call.RequestID, Payload: in.Payload, ClientContext: client,
-		Tail: deref(in.LogType) == tailLog, Trace: trace,
+		Tail: api.Deref(in.LogType) == tailLog, Trace: trace,
 	}
 	out, err := s.Pool.Invoke(ctx, invocation)
 	if fault.KindOf(err) == fault.ResourceNotFound { // its code was replaced before it could be read

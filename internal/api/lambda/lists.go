@@ -50,7 +50,7 @@ func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFun
 	if err != nil {
 		return nil, err
 	}
-	limit := min(deref(in.MaxItems), pageSize)
+	limit := min(api.Deref(in.MaxItems), pageSize)
 	if in.MaxItems == nil {
 		limit = pageSize
 	}
@@ -100,7 +100,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 		return nil, err
 	}
 	info, err := s.engine.PublishVersion(ctx, function.Publish{
-		ARN: fn, RevisionID: deref(in.RevisionId), CodeSHA256: deref(in.CodeSha256), Description: nonEmpty(in.Description),
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), CodeSHA256: api.Deref(in.CodeSha256), Description: nonEmpty(in.Description),
 		Revision: s.NewRevision(), Latest: s.NewRevision(),
 	})
 	if err != nil {

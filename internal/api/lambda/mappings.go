@@ -233,7 +233,7 @@ func (c changes) apply(set *mapping.Settings) error {
 		set.ReportFailures = len(c.responses) > 0
 	}
 	if c.scaling != nil { // an empty one clears it
-		set.Concurrency = deref(c.scaling.MaximumConcurrency)
+		set.Concurrency = api.Deref(c.scaling.MaximumConcurrency)
 	}
 	if c.filters == nil {
 		return nil
@@ -243,7 +243,7 @@ func (c changes) apply(set *mapping.Settings) error {
 		return invalid("Exceeded maximum number of filters: at most %d.", maxFilters)
 	}
 	for _, f := range c.filters.Filters {
-		text := strings.Clone(deref(f.Pattern))
+		text := strings.Clone(api.Deref(f.Pattern))
 		if _, err := source.CompileFilter(text); err != nil {
 			return invalid("Invalid filter pattern definition.")
 		}
@@ -336,7 +336,7 @@ func readMapping(call *api.Call, queueARN *string, name string, c changes) (queu
 // updateMapping answers UpdateEventSourceMapping.
 func (s *Service) updateMapping(ctx context.Context, call *api.Call, in *UpdateEventSourceMappingInput) (*EventSourceMappingConfiguration, error) {
 	c := changes{in.BatchSize, in.MaximumBatchingWindowInSeconds, in.FilterCriteria, in.FunctionResponseTypes, in.ScalingConfig}
-	_, n, err := readMapping(call, nil, deref(in.FunctionName), c)
+	_, n, err := readMapping(call, nil, api.Deref(in.FunctionName), c)
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +390,7 @@ func (s *Service) listMappings(ctx context.Context, call *api.Call, in *ListEven
 	if err := checkPage(in.MaxItems); err != nil {
 		return nil, err
 	}
-	queue, n, err := readMapping(call, in.EventSourceArn, deref(in.FunctionName), changes{})
+	queue, n, err := readMapping(call, in.EventSourceArn, api.Deref(in.FunctionName), changes{})
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func read(call *api.Call, text string, qualifier *string, most int) (n named, er
 	if name == "" || strings.Contains(n.qualifier, ":") || !accountPattern.MatchString(account) {
 		return named{}, badName(text)
 	}
-	if q := deref(qualifier); q != "" {
+	if q := api.Deref(qualifier); q != "" {
 		if n.qualifier != "" && n.qualifier != q {
 			return named{}, invalid("The derived qualifier from the function name does not match the specified qualifier.")
 		}

@@ -40,7 +40,7 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 		Resource: n.ARN().String(), Condition: condition(in),
 	}
 	err = s.engine.PermitFunction(ctx, function.Permit{
-		Function: n.function, Qualifier: n.qualifier, RevisionID: deref(in.RevisionId), Permission: p, Revision: s.NewRevision(),
+		Function: n.function, Qualifier: n.qualifier, RevisionID: api.Deref(in.RevisionId), Permission: p, Revision: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func condition(in *AddPermissionInput) json.RawMessage {
 	add("StringEquals", "lambda:EventSourceToken", in.EventSourceToken)
 	add("StringEquals", "aws:PrincipalOrgID", in.PrincipalOrgID)
 	add("StringEquals", "lambda:FunctionUrlAuthType", in.FunctionUrlAuthType)
-	if deref(in.InvokedViaFunctionUrl) {
+	if api.Deref(in.InvokedViaFunctionUrl) {
 		add("Bool", "lambda:InvokedViaFunctionUrl", new("true"))
 	}
 	if len(operators) == 0 {
@@ -127,7 +127,7 @@ func (s *Service) removePermission(ctx context.Context, call *api.Call, in *Remo
 		return nil, err
 	}
 	return nil, s.engine.ForbidFunction(ctx, function.Forbid{
-		Function: n.function, Qualifier: n.qualifier, RevisionID: deref(in.RevisionId), Sid: in.StatementId, Revision: s.NewRevision(),
+		Function: n.function, Qualifier: n.qualifier, RevisionID: api.Deref(in.RevisionId), Sid: in.StatementId, Revision: s.NewRevision(),
 	})
 }
 

@@ -123,10 +123,3 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("GetAccountSettings", s.getAccountSettings).At("GET /2016-08-19/account-settings", 200),
 	})
 }
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}

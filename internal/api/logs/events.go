@@ -55,7 +55,7 @@ func (s *Service) describeLogStreams(_ context.Context, call *api.Call, in *Desc
 	if err := oneOf("orderBy", in.OrderBy, "LogStreamName", "LastEventTime"); err != nil {
 		return nil, err
 	}
-	o := logs.StreamOrder{Prefix: deref(in.LogStreamNamePrefix), ByLast: deref(in.OrderBy) == "LastEventTime", Descending: is(in.Descending)}
+	o := logs.StreamOrder{Prefix: api.Deref(in.LogStreamNamePrefix), ByLast: api.Deref(in.OrderBy) == "LastEventTime", Descending: is(in.Descending)}
 	if in.LogStreamNamePrefix != nil {
 		if err := checkStream("logStreamNamePrefix", o.Prefix); err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func checkToken(token *string) (string, error) {
 	if token != nil && *token == "" {
 		return "", constraint("nextToken", "", fmt.Sprintf(atLeast, 1))
 	}
-	return deref(token), nil
+	return api.Deref(token), nil
 }
 
 // filterLogEvents answers FilterLogEvents.
@@ -215,7 +215,7 @@ func (s *Service) filterLogEvents(_ context.Context, call *api.Call, in *FilterL
 	if err != nil {
 		return nil, err
 	}
-	q := logs.FilterQuery{Group: a, Streams: in.LogStreamNames, Prefix: deref(in.LogStreamNamePrefix), From: in.StartTime, To: in.EndTime}
+	q := logs.FilterQuery{Group: a, Streams: in.LogStreamNames, Prefix: api.Deref(in.LogStreamNamePrefix), From: in.StartTime, To: in.EndTime}
 	if in.LogStreamNames != nil && in.LogStreamNamePrefix != nil {
 		return nil, invalid("LogStream names and LogStream name prefix are mutually exclusive parameters.")
 	}

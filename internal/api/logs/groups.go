@@ -31,7 +31,7 @@ func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLo
 	if err := oneOf("logGroupClass", in.LogGroupClass, "STANDARD", "INFREQUENT_ACCESS", "DELIVERY"); err != nil {
 		return nil, err
 	}
-	if deref(in.LogGroupClass) == "DELIVERY" {
+	if api.Deref(in.LogGroupClass) == "DELIVERY" {
 		return nil, invalid("The log group class DELIVERY is not available here.")
 	}
 	if in.Tags != nil {
@@ -43,7 +43,7 @@ func (s *Service) createLogGroup(_ context.Context, call *api.Call, in *CreateLo
 		}
 	}
 	return nil, s.store.CreateGroup(logs.NewGroup{
-		ARN: a, Class: deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,
+		ARN: a, Class: api.Deref(in.LogGroupClass), Protected: is(in.DeletionProtectionEnabled), Tags: in.Tags,
 	})
 }
 
@@ -82,7 +82,7 @@ func (s *Service) describeLogGroups(_ context.Context, call *api.Call, in *Descr
 	if err != nil {
 		return nil, err
 	}
-	list := fmt.Sprintf("groups %s %s %s", deref(in.LogGroupNamePrefix), deref(in.LogGroupNamePattern), deref(in.LogGroupClass))
+	list := fmt.Sprintf("groups %s %s %s", api.Deref(in.LogGroupNamePrefix), api.Deref(in.LogGroupNamePattern), api.Deref(in.LogGroupClass))
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Service) describeLogGroups(_ context.Context, call *api.Call, in *Descr
 	if in.LogGroupIdentifiers != nil {
 		return out, s.describeThese(call, in, out)
 	}
-	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: deref(in.LogGroupNamePrefix), Class: deref(in.LogGroupClass)}
+	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Prefix: api.Deref(in.LogGroupNamePrefix), Class: api.Deref(in.LogGroupClass)}
 	if in.LogGroupNamePattern != nil {
 		filter.Name = func(name string) bool { return strings.Contains(name, *in.LogGroupNamePattern) }
 	}

@@ -44,7 +44,7 @@ func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGr
 	for i, f := range in.LogGroupTags {
 		tags[i] = fmt.Sprintf("%q", append([]string{*f.Key}, f.Values...))
 	}
-	list := fmt.Sprintf("summaries %s %s %s", deref(in.LogGroupNamePattern), deref(in.LogGroupClass), tags)
+	list := fmt.Sprintf("summaries %s %s %s", api.Deref(in.LogGroupNamePattern), api.Deref(in.LogGroupClass), tags)
 	after, err := readListToken(list, in.NextToken)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGr
 	if !own || in.DataSources != nil || in.FieldIndexNames != nil {
 		return out, nil
 	}
-	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Class: deref(in.LogGroupClass)}
+	filter := logs.GroupFilter{Region: call.Region, Account: call.Account, Class: api.Deref(in.LogGroupClass)}
 	if in.LogGroupNamePattern != nil {
 		parts := strings.Split(*in.LogGroupNamePattern, "|")
 		filter.Name = func(name string) bool {

@@ -156,7 +156,7 @@ func (s *Service) putSubscriptionFilter(_ context.Context, call *api.Call, in *P
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := short("filterPattern", deref(in.FilterPattern), maxFilterPattern); err != nil {
+	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
 		return nil, err
 	}
 	destination, err := arn.Parse(in.DestinationArn)
@@ -191,7 +191,7 @@ func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetr
 	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
 		return nil, err
 	}
-	if err := short("filterPattern", deref(in.FilterPattern), maxFilterPattern); err != nil {
+	if err := short("filterPattern", api.Deref(in.FilterPattern), maxFilterPattern); err != nil {
 		return nil, err
 	}
 	if len(in.MetricTransformations) > maxTransforms {
@@ -264,7 +264,7 @@ func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *Filt
 
 // deleteResourcePolicy refuses DeleteResourcePolicy.
 func (s *Service) deleteResourcePolicy(_ context.Context, _ *api.Call, in *DeleteResourcePolicyInput) (*Empty, error) {
-	return nil, absent("Policy with name [%s] does not exist.", deref(in.PolicyName))
+	return nil, absent("Policy with name [%s] does not exist.", api.Deref(in.PolicyName))
 }
 
 // startQuery refuses StartQuery.

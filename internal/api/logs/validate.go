@@ -243,10 +243,3 @@ func readListToken(list string, token *string) (after string, err error) {
 }
 
 func is(flag *bool) bool { return flag != nil && *flag }
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}

@@ -80,7 +80,7 @@ func onSubscription[In any](action string, subscription func(*In) string) api.Ac
 }
 
 func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
-	needs := api.One("sns:CreateTopic", arn.Topic(call.Region, call.Account, deref(in.Name)))
+	needs := api.One("sns:CreateTopic", arn.Topic(call.Region, call.Account, api.Deref(in.Name)))
 	if len(in.Tags) == 0 {
 		return needs, nil
 	}
@@ -96,7 +96,7 @@ func setTags(n *authorize.Need, tags []Tag) {
 		if _, twice := n.Tags[t.Key]; !twice {
 			n.TagKeys = append(n.TagKeys, t.Key)
 		}
-		n.Tags[t.Key] = deref(t.Value)
+		n.Tags[t.Key] = api.Deref(t.Value)
 	}
 }
 

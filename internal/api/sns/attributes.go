@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 )
@@ -33,7 +34,7 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 		if err != nil {
 			return nil, err
 		}
-		attrs = append(attrs, message.Attribute{Name: name, Type: deref(given[name].DataType), Value: value})
+		attrs = append(attrs, message.Attribute{Name: name, Type: api.Deref(given[name].DataType), Value: value})
 	}
 	return attrs, nil
 }
@@ -87,7 +88,7 @@ func alphanumeric(c rune) bool {
 // taken as any other text: one that is no JSON array counts as filtered out
 // where a policy asks for it, and is not refused.
 func attributeValue(name string, v MessageAttributeValue) ([]byte, error) {
-	dataType := deref(v.DataType)
+	dataType := api.Deref(v.DataType)
 	base, label, labelled := strings.Cut(dataType, ".")
 	switch {
 	case dataType == "":

@@ -116,9 +116,9 @@ func checkEntryID(id string) error {
 
 // size is what counts against the limit of a batch, in bytes.
 func (e *PublishBatchRequestEntry) size() int {
-	n := len(deref(e.Message))
+	n := len(api.Deref(e.Message))
 	for name, v := range e.MessageAttributes {
-		n += len(name) + len(deref(v.DataType)) + len(deref(v.StringValue)) + len(v.BinaryValue)
+		n += len(name) + len(api.Deref(v.DataType)) + len(api.Deref(v.StringValue)) + len(v.BinaryValue)
 	}
 	return n
 }

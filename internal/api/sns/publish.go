@@ -155,7 +155,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shar
 // grouping takes over the message's group and, on a FIFO topic, the id by which
 // it is told from others.
 func grouping(p *shard.Publication, t arn.ARN, in *PublishInput) error {
-	p.Group = deref(in.MessageGroupId)
+	p.Group = api.Deref(in.MessageGroupId)
 	switch {
 	case t.FIFO() && p.Group == "":
 		return wholeCall{invalid("The MessageGroupId parameter is required for FIFO topics")}

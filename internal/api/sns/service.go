@@ -103,10 +103,3 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ListTagsForResource", s.listTagsForResource),
 	})
 }
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}

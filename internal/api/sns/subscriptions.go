@@ -22,7 +22,7 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 	if err != nil {
 		return nil, err
 	}
-	if deref(in.Endpoint) == "" {
+	if api.Deref(in.Endpoint) == "" {
 		return nil, invalid("Endpoint")
 	}
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
@@ -54,7 +54,7 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 		return nil, invalid("Topic")
 	}
 	var authenticate bool
-	switch strings.ToLower(deref(in.AuthenticateOnUnsubscribe)) {
+	switch strings.ToLower(api.Deref(in.AuthenticateOnUnsubscribe)) {
 	case "true":
 		authenticate = true
 	case "false", "":
@@ -173,5 +173,5 @@ func (s *Service) setSubscriptionAttributes(ctx context.Context, call *api.Call,
 	if err != nil {
 		return nil, err
 	}
-	return &SetSubscriptionAttributesOutput{}, s.engine.SetSubscriptionAttribute(ctx, sub, in.AttributeName, deref(in.AttributeValue))
+	return &SetSubscriptionAttributesOutput{}, s.engine.SetSubscriptionAttribute(ctx, sub, in.AttributeName, api.Deref(in.AttributeValue))
 }

@@ -82,7 +82,7 @@ func tagMap(tags []Tag) (map[string]string, error) {
 		if err := checkTagKey(tag.Key); err != nil {
 			return nil, err
 		}
-		value := deref(tag.Value)
+		value := api.Deref(tag.Value)
 		if utf8.RuneCountInString(value) > maxTagValue || !validTag(value) {
 			return nil, invalid("Tags Reason: a value must have at most %d letters, digits, spaces and characters of _.:/=+-@", maxTagValue)
 		}

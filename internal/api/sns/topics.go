@@ -10,7 +10,7 @@ import (
 
 // createTopic answers CreateTopic.
 func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTopicInput) (*CreateTopicOutput, error) {
-	if deref(in.DataProtectionPolicy) != "" {
+	if api.Deref(in.DataProtectionPolicy) != "" {
 		return nil, invalid("DataProtectionPolicy Reason: data protection is not supported by this version yet")
 	}
 	tags, err := tagMap(in.Tags)
@@ -74,5 +74,5 @@ func (s *Service) setTopicAttributes(ctx context.Context, call *api.Call, in *Se
 	if err != nil {
 		return nil, err
 	}
-	return &SetTopicAttributesOutput{}, s.engine.SetTopicAttribute(ctx, t, in.AttributeName, deref(in.AttributeValue))
+	return &SetTopicAttributesOutput{}, s.engine.SetTopicAttribute(ctx, t, in.AttributeName, api.Deref(in.AttributeValue))
 }

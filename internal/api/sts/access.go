@@ -15,13 +15,13 @@ var access = map[string]api.Access{
 	"GetCallerIdentity":         api.Free,
 	"GetSessionToken":           api.Free,
 	"GetFederationToken": api.Needs(func(call *api.Call, in *GetFederationTokenInput) ([]authorize.Need, error) {
-		return []authorize.Need{{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + deref(in.Name), Account: call.Account}}, nil
+		return []authorize.Need{{Action: "sts:GetFederationToken", Resource: "arn:aws:sts::" + call.Account + ":federated-user/" + api.Deref(in.Name), Account: call.Account}}, nil
 	}),
 	"GetAccessKeyInfo": func(*api.Call, any) ([]authorize.Need, error) { return api.Any("sts:GetAccessKeyInfo"), nil },
 }
 
 func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
-	role := deref(in.RoleArn)
+	role := api.Deref(in.RoleArn)
 	a, _ := arn.Parse(role) // what is no ARN has no policy, and nobody may assume it
 	n := authorize.Need{Action: "sts:AssumeRole", Resource: role, Account: a.Account, Shared: true, Must: true}
 	for name, value := range map[string]*string{"sts:externalid": in.ExternalId, "sts:rolesessionname": in.RoleSessionName, "sts:sourceidentity": in.SourceIdentity} {
@@ -40,8 +40,8 @@ func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 	if len(in.Tags) > 0 {
 		needs[0].Tags = map[string]string{}
 		for _, t := range in.Tags {
-			needs[0].TagKeys = append(needs[0].TagKeys, deref(t.Key))
-			needs[0].Tags[deref(t.Key)] = deref(t.Value)
+			needs[0].TagKeys = append(needs[0].TagKeys, api.Deref(t.Key))
+			needs[0].Tags[api.Deref(t.Key)] = api.Deref(t.Value)
 		}
 		also("sts:TagSession")
 	}

@@ -90,8 +90,8 @@ func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) e
 	}
 	return s.engine.Read(session.Account, func(a *iam.Account) error {
 		for _, p := range managed {
-			if _, err := a.Managed(deref(p.ARN)); err != nil {
-				return iam.ErrDocument.With("Invalid policy ARN: " + deref(p.ARN))
+			if _, err := a.Managed(api.Deref(p.ARN)); err != nil {
+				return iam.ErrDocument.With("Invalid policy ARN: " + api.Deref(p.ARN))
 			}
 			session.Managed = append(session.Managed, *p.ARN)
 		}
@@ -105,7 +105,7 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	}
 	given := map[string]bool{}
 	for i, t := range tags {
-		name, value := deref(t.Key), deref(t.Value)
+		name, value := api.Deref(t.Key), api.Deref(t.Value)
 		at := "tags." + strconv.Itoa(i+1) + ".member."
 		switch {
 		case name == "" || len([]rune(name)) > 128:
@@ -187,7 +187,7 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 		return nil, err
 	}
 	session := &identity.Session{
-		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Source: deref(in.SourceIdentity),
+		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Source: api.Deref(in.SourceIdentity),
 	}
 	if before := s.engine.SessionOf(call.AccessKey, call.SessionToken); before != nil {
 		if session.Source != "" && before.Source != "" && session.Source != before.Source {

@@ -64,13 +64,6 @@ func (s *Service) Operations() []api.Operation {
 	})
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCallerIdentityInput) (*GetCallerIdentityOutput, error) {
 	c := call.Caller
 	return &GetCallerIdentityOutput{UserId: c.ID, Account: c.Account, Arn: c.ARN}, nil

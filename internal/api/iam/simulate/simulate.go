@@ -107,13 +107,6 @@ type Service struct{ engine Engine }
 // New makes a Service.
 func New(engine Engine) *Service { return &Service{engine} }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // Operations declares the operations.
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
@@ -188,7 +181,7 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 		sim.resource = append(sim.resource, p)
 	}
 	for _, e := range in.ContextEntries {
-		sim.context[strings.ToLower(deref(e.ContextKeyName))] = e.ContextKeyValues
+		sim.context[strings.ToLower(api.Deref(e.ContextKeyName))] = e.ContextKeyValues
 	}
 	return nil
 }

@@ -17,13 +17,18 @@ type syncing struct {
 	store.Store
 	gate    atomic.Pointer[chan struct{}]
 	dirty   atomic.Bool
-	largest int
+	largest atomic.Int64
 }
 
 func (s *syncing) Apply(sync bool, batches ...*mutation.Batch) error {
 	s.dirty.Store(!sync)
 	for _, b := range batches {
-		s.largest = max(s.largest, b.Size())
+		for size := int64(b.Size()); ; {
+			was := s.largest.Load()
+			if size <= was || s.largest.CompareAndSwap(was, size) {
+				break
+			}
+		}
 	}
 	return s.Store.Apply(sync, batches...)
 }
@@ -118,8 +123,8 @@ func TestSinkIsDurable(t *testing.T) {
 		l.Log(group, "s", began, make([]byte, batchBytes/4))
 	}
 	l.sink.flush()
-	if st.largest > batchBytes+batchBytes/4 {
-		t.Errorf("a commit of %d bytes", st.largest)
+	if largest := st.largest.Load(); largest > batchBytes+batchBytes/4 {
+		t.Errorf("a commit of %d bytes", largest)
 	}
 	if st.dirty.Load() {
 		t.Error("what the sink wrote is not durable")

@@ -124,13 +124,13 @@ func TestExpiryIsBounded(t *testing.T) {
 	check(t, putOwn(l, "s", all))
 	check(t, l.Retain(group, 1))
 	l.shard.Log.Sync()
-	st.largest = 0
+	st.largest.Store(0)
 	_, err := c.Advance(t.Context(), 0)
 	check(t, err)
 	same(t, "events kept", 24, kept(t, l, kindEvent))
 	same(t, "marks kept", 24, kept(t, l, kindOldest))
-	if st.largest > 40*expireBuckets {
-		t.Errorf("a commit of %d bytes", st.largest)
+	if largest := st.largest.Load(); largest > 40*expireBuckets {
+		t.Errorf("a commit of %d bytes", largest)
 	}
 }
 

@@ -180,7 +180,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
-	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)

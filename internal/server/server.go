@@ -133,6 +133,9 @@ func (s *Server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkRootKey(s.cfg); err != nil {
+		return err
+	}
 	if err := s.openCertificates(root); err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ func AdminAddress(dir string) (string, error) {
 // settings reads the settings of a directory that Init has made.
 func settings(dir string) (*config.File, error) {
 	text, err := os.ReadFile(filepath.Join(dir, SettingsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: --dir wants the directory that godwit init has made", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -220,7 +221,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
 	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", releaseMemory())
+	deps.OnStop("memory", heap.Release())
 	go func() {
 		<-deps.Draining
 		engine.Drain()

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -185,6 +186,20 @@ func TestServeWithTLS(t *testing.T) {
 	r.Body.Close()
 	if r.ProtoMajor != 2 || r.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", r.Proto, r.Status)
+	}
+
+	// What a proxy might read as two requests is refused, as it is without TLS.
+	raw, err := tls.Dial("tcp", addr, a.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := io.WriteString(raw, "POST / HTTP/1.1\r\nHost: "+addr+"\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /_godwit/health HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers, _ := io.ReadAll(raw) // which may end in a reset, as there was more to read
+	if text := string(answers); !strings.HasPrefix(text, "HTTP/1.1 400 ") || strings.Count(text, "HTTP/1.1") != 1 {
+		t.Errorf("two lengths are answered %q", answers)
 	}
 
 	// A new certificate is taken; one that is broken is told, and the old one stays.

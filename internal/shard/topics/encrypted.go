@@ -161,7 +161,7 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
 		next, now := sh.stream(t).next, sh.Now()
 		for i := range scratch {
-			fs[i].rendered, fs[i].sent = true, now
+			fs[i].P.dated, fs[i].sent = true, now
 			scratch[i].sent, scratch[i].sequence = now, next+uint64(i)
 		}
 	}

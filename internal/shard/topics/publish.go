@@ -37,6 +37,7 @@ type Publication struct {
 
 	cipher  []byte            // the message's, if it is encrypted
 	ciphers map[string][]byte // by protocol, of those that have a body of their own
+	dated   bool              // what queues get of it is rendered, and tells its time
 }
 
 // Fanout is a publication on its way to the backlogs of its subscriptions.
@@ -62,8 +63,6 @@ type Fanout struct {
 	feedback  topic.Feedback  // of queues
 	event     *Published      // the event, once it is made
 	commit    *journal.Commit // that it becomes durable with; nil: nothing was written
-
-	rendered bool // what some queues get is; see renderer
 
 	note   message.Message // reused by notification
 	record []byte          // reused by spreadTo

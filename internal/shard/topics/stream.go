@@ -119,7 +119,7 @@ func (sh *Shard) admit(fs []Fanout) {
 			f.result.Duplicate = true
 			continue
 		}
-		if f.sequence = s.next; !f.rendered { // else it tells its time already
+		if f.sequence = s.next; !f.P.dated {
 			f.sent = now
 		}
 		s.next++

@@ -545,9 +545,8 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	})
 }
 
-// byHandle runs a command for each of n receipt handles, and then tell, all under the
-// shard's lock. On a standard queue they need not be durable when it returns: they are
-// within 10 ms.
+// byHandle runs a command for each of n receipt handles, and then tell, under the shard's
+// lock. Of a standard queue they may become durable up to 10 ms later.
 func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
 	sh := e.ShardOf(a)
 	var errs []error

@@ -43,6 +43,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -237,11 +238,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add)
+	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -268,7 +270,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))
+	functions := newLambda(engine, pool, processes, limits, sessions.Assumable)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
@@ -49,7 +50,7 @@ func newNetwork(deps Deps) (*network.Network, error) {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events) (*invoke.Pool, *process.Runner, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions invoke.Roles) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -64,7 +65,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Libraries: deps.Config.FunctionLibraries,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: sessions, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +127,7 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(role string) bool) *lambda.Service {
+func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(fn arn.ARN, role string) error) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal,
 		NewRevision: func() string { return newID().String() },

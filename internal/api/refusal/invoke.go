@@ -19,6 +19,7 @@ var invocations = sentences{
 	invoke.ErrStopping:    "",
 	invoke.ErrReserved:    "Rate Exceeded.",
 	invoke.ErrConcurrency: "Rate Exceeded.",
+	invoke.ErrRole:        "The role defined for the function cannot be assumed by Lambda.",
 
 	async.ErrFIFO:    "The target is a FIFO queue or topic.",
 	async.ErrEmpty:   "The message is empty.",

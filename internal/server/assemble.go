@@ -239,6 +239,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
+	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
@@ -248,7 +249,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add, asRoles(deps, identities, engine).Handing())
+	runEvents(deps, engine, limits, pool, ofFunctions.add, acting)
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
@@ -267,10 +268,11 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
+	pollers, err := startPollers(deps, engine, pool, acting)
+	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits, sessions.Assumable)
+	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)

@@ -10,7 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/async"
@@ -107,29 +106,29 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 }
 
 // startPollers feeds functions from their queues. They stop before the functions do.
-func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed roles.Allowed) error {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Allowed: allowed})
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Acting: acting})
 	if err != nil {
-		return fmt.Errorf("reading the event-source mappings: %w", err)
+		return nil, fmt.Errorf("reading the event-source mappings: %w", err)
 	}
 	deps.OnStop("event-source mappings", pollers.Stop)
-	return nil
+	return pollers, nil
 }
 
 // runEvents has functions run with the events that wait for them.
-func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, allowed roles.Allowed) {
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: limits.Executions, Explain: refusal.Text, Allowed: allowed,
+		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(fn arn.ARN, role string) error) *lambda.Service {
+func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits) *lambda.Service {
 	o := lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal,
+		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal,
 		NewRevision: func() string { return newID().String() },
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {

@@ -13,7 +13,6 @@ import (
 
 // configuring is what a request sets of a function's configuration; nil stays.
 type configuring struct {
-	function                            arn.ARN
 	Role, Runtime, Handler, Description *string
 	Timeout, MemorySize                 *int
 	DeadLetter                          *DeadLetterConfig
@@ -93,8 +92,6 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 		}
 	}
 	switch {
-	case set.Role != nil && s.Assumable != nil && s.Assumable(set.function, *set.Role) != nil:
-		return invalid("The role defined for the function cannot be assumed by Lambda.")
 	case api.Deref(set.MemorySize) > maxMemory:
 		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
 	case set.SnapStart != nil && api.Deref(set.SnapStart.ApplyOn) == "PublishedVersions":

@@ -57,7 +57,6 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, fault.New(fault.CodeSigningNotFound, "The code signing configuration cannot be found. Check that the provided configuration "+
 			"is not deleted: "+*in.CodeSigningConfigArn)
 	}
-	settings.function = fn
 	config := defaults(fn, in.PackageType)
 	if err := checkTags(in.Tags); err != nil {
 		return nil, err
@@ -208,7 +207,6 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	}); err != nil {
 		return nil, err
 	}
-	settings.function = fn
 	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
 		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
 		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),

@@ -72,8 +72,6 @@ type Options struct {
 	Refusal func() error
 	// Limits are the quotas of an account, as its settings show them.
 	Limits shard.FunctionLimits
-	// Assumable refuses a role that Lambda may not assume for a function; nil: none.
-	Assumable func(fn arn.ARN, role string) error
 	// DownloadKey authenticates the links that code is downloaded from.
 	DownloadKey link.Key
 }

@@ -308,10 +308,7 @@ func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error
 	return p.Engine.Receive(ctx, shard.ReceiveRequest{
 		Queue: p.mapping.Queue, Max: min(maxReceive, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
 		Waiting: func(is bool) { p.busy.set(!is) }, Caller: b.caller,
-		Admit: func() error {
-			_, _, err := p.may(ctx)
-			return err
-		},
+		Admit: func() error { return p.stillMay(ctx) },
 	})
 }
 

@@ -65,6 +65,18 @@ func (p *poller) allowed() {
 	}
 }
 
+// stillMay refuses messages that came after the role had lost the right to them. What else
+// is wrong shows when the function is invoked.
+func (p *poller) stillMay(ctx context.Context) error {
+	if p.Acting == nil {
+		return nil
+	}
+	if _, _, err := p.may(ctx); fault.KindOf(err) == fault.AccessDenied {
+		return err
+	}
+	return nil
+}
+
 // mayDelete reports whether the role may delete what its function has succeeded with.
 func (p *poller) mayDelete(ctx context.Context) bool {
 	if p.Acting == nil {

@@ -357,24 +357,6 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	}
 }
 
-// requeue undoes leases that no client has seen.
-func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
-	if len(leases) == 0 {
-		return
-	}
-	sh.View(func() {
-		if qs.Gone {
-			return
-		}
-		now := sh.Now()
-		for _, l := range leases {
-			// The message may be gone already; then there is nothing to undo.
-			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
-		}
-		sh.Touch(qs)
-	})
-}
-
 // unreadable is a leased message whose record cannot be read, and why.
 type unreadable struct {
 	lease queue.Lease

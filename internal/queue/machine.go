@@ -48,9 +48,13 @@ func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
 	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: resting}
 }
 
-// ContinueFrom has an empty queue go on with the sequence of the one in whose place
-// it is.
-func (q *Machine) ContinueFrom(former *Machine) { q.next = former.next }
+// ContinueAt has an empty queue go on with a sequence: that of the one in whose place it
+// is, or its own from when it was not kept.
+func (q *Machine) ContinueAt(next uint64) { q.next = next }
+
+// Resting reports that there is nothing to be known of the queue beyond its keys, its kind,
+// its configuration and its next sequence.
+func (q *Machine) Resting() bool { return q.content == resting }
 
 // wake precedes every change of the content.
 func (q *Machine) wake() {

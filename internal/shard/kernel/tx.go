@@ -197,6 +197,12 @@ func (sh *Shard) lock() {
 		sh.Mu.Unlock()
 		panic(poison.ErrPoisoned)
 	}
+	sh.begin()
+}
+
+// begin notes that a command has the lock from now on.
+func (sh *Shard) begin() {
+	sh.Turn++
 	sh.timed = false
 }
 
@@ -210,7 +216,7 @@ func lockAll(shards []*Shard) {
 			}
 			panic(poison.ErrPoisoned)
 		}
-		sh.timed = false
+		sh.begin()
 	}
 }
 

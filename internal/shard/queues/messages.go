@@ -348,7 +348,10 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case <-e.Draining:
 	case <-ctx.Done():
 	}
-	sh.View(func() { w.queue.waiters.remove(w) })
+	sh.View(func() {
+		w.queue.waiters.remove(w)
+		sh.noteEmpty(w.queue)
+	})
 	select {
 	case found := <-w.result:
 		return found

@@ -256,3 +256,26 @@ func Principals(document string, f func(arn string)) {
 		}
 	}
 }
+
+// TrustsOthers reports whether a trust policy, which was checked, lets anybody but services
+// assume its role.
+func TrustsOthers(document string) bool {
+	var top struct{ Statement json.RawMessage }
+	if json.Unmarshal([]byte(document), &top) != nil {
+		return false
+	}
+	for _, raw := range list(top.Statement) {
+		var s struct {
+			Effect                  string
+			Principal, NotPrincipal json.RawMessage
+		}
+		if json.Unmarshal(raw, &s) != nil || s.Effect != "Allow" {
+			continue
+		}
+		var named struct{ AWS, Federated json.RawMessage }
+		if s.NotPrincipal != nil || json.Unmarshal(s.Principal, &named) != nil || named.AWS != nil || named.Federated != nil {
+			return true // "*" is no object
+		}
+	}
+	return false
+}

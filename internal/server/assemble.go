@@ -43,6 +43,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -180,7 +181,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
-	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
@@ -220,7 +221,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
 	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", releaseMemory())
+	deps.OnStop("memory", heap.Release())
 	go func() {
 		<-deps.Draining
 		engine.Drain()

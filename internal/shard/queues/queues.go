@@ -379,7 +379,7 @@ func (sh *Shard) loadQueues() error {
 		}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
-		if failed = sh.LoadMachine(qs); qs.Machine.Resting() {
+		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
 			sh.putAway(qs, value)
 		} else {
 			sh.loaded[a] = qs

@@ -60,18 +60,18 @@ func (sh *Shard) noteEmpty(qs *Queue) {
 			continue
 		}
 		old.Emptied = false
-		old.Machine.Hibernate()
+		empty := old.Machine.Hibernate()
 		old.forgetDurable()
-		if old.idle() {
+		if empty && !old.used() {
 			sh.rest(old)
 		}
 	}
 }
 
-// idle reports that nothing is known of a queue but what its record says, and its next
-// sequence, and that nobody waits for it.
-func (qs *Queue) idle() bool {
-	return !qs.Backlog && !qs.Gone && qs.Machine.Resting() && qs.waiters.first == nil && qs.Dead == nil && !qs.dirty
+// used reports that something is to be known of an empty queue beyond what its record says
+// and its next sequence, or that somebody waits for it.
+func (qs *Queue) used() bool {
+	return qs.Backlog || qs.Gone || qs.waiters.first != nil || qs.Dead != nil || qs.dirty
 }
 
 // gone is the record of what was put away.

@@ -44,6 +44,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
@@ -243,16 +244,18 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
+	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add)
+	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add, asRoles(deps, identities, engine).Handing())
+	runEvents(deps, engine, limits, pool, ofFunctions.add, acting)
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
@@ -271,10 +274,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
+	pollers, err := startPollers(deps, engine, pool, acting)
+	if err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))
+	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
+	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits, named)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)
@@ -283,14 +288,14 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
-			wire.KMS(kms.New(kmsKeys).Operations()...),
+			wire.KMS(kms.New(kmsKeys, named).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {

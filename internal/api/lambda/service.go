@@ -2,6 +2,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -72,10 +73,10 @@ type Options struct {
 	Refusal func() error
 	// Limits are the quotas of an account, as its settings show them.
 	Limits shard.FunctionLimits
-	// Assumable reports whether Lambda may assume a role, by its ARN; nil: nobody asks.
-	Assumable func(role string) bool
 	// DownloadKey authenticates the links that code is downloaded from.
 	DownloadKey link.Key
+	// Principals are who can be named by functions' policies; nil: api.Unbound.
+	Principals api.Principals
 }
 
 // Service answers the operations of Lambda.
@@ -85,7 +86,10 @@ type Service struct {
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{Options: o, engine: o.Engine} }
+func New(o Options) *Service {
+	o.Principals = cmp.Or[api.Principals](o.Principals, api.Unbound{})
+	return &Service{Options: o, engine: o.Engine}
+}
 
 // maxCodeBody bounds a request that brings code, in bytes: the largest zip in
 // base64, and a little. Source: AWS's refusal of a larger one.

@@ -251,7 +251,7 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		ReplayUntil:               progress.Until,
 	}
 	if s.sealer != nil {
-		r.seal(sub.ARN, s.sealer)
+		sealEndpoint(&r, sub.ARN, s.sealer)
 	}
 	if sub.principal != nil {
 		r.Principal = *sub.principal
@@ -269,8 +269,8 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 	b.Set(s.subscriptionKey(sub.ARN), encode(r))
 }
 
-// seal seals the endpoint if it may hold a password, and reports whether it does.
-func (r *subscriptionRecord) seal(name arn.ARN, with Sealer) bool {
+// sealEndpoint seals the endpoint if it may hold a password, and reports whether it does.
+func sealEndpoint(r *subscriptionRecord, name arn.ARN, with Sealer) bool {
 	if (r.Protocol != HTTP.String() && r.Protocol != HTTPS.String()) || !strings.Contains(r.Endpoint, "@") {
 		return false
 	}
@@ -294,7 +294,7 @@ func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	if !ok || !isSubscription || json.Unmarshal(value[1:], &r) != nil {
 		return nil, fmt.Errorf("%w: key %q", ErrRecord, key)
 	}
-	if !r.seal(owner.Subscription(string(id)), with) {
+	if !sealEndpoint(&r, owner.Subscription(string(id)), with) {
 		return nil, nil
 	}
 	return encode(r), nil

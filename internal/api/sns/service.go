@@ -64,6 +64,8 @@ type Options struct {
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.
 	PublishQuota int
+	// NoMail has subscriptions by mail refused: mails go nowhere.
+	NoMail bool
 }
 
 // Service answers the operations of SNS.
@@ -72,11 +74,12 @@ type Service struct {
 	newID    func() message.ID
 	newToken func() string
 	quota    *quota
+	noMail   bool
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota)}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail}
 }
 
 // Operations declares the operations that are built.

@@ -280,7 +280,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))
+	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
+	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities), named)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)
@@ -289,14 +290,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends()}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
-			wire.KMS(kms.New(kmsKeys).Operations()...),
+			wire.KMS(kms.New(kmsKeys, named).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {

@@ -1,6 +1,7 @@
 package sns
 
 import (
+	"cmp"
 	"context"
 
 	"godwit.dev/godwit/internal/api"
@@ -66,6 +67,8 @@ type Options struct {
 	PublishQuota int
 	// NoMail has subscriptions by mail refused: mails go nowhere.
 	NoMail bool
+	// Principals are who can be named by topics' policies; nil: api.Unbound.
+	Principals api.Principals
 }
 
 // Service answers the operations of SNS.
@@ -75,11 +78,13 @@ type Service struct {
 	newToken func() string
 	quota    *quota
 	noMail   bool
+
+	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.

@@ -64,7 +64,7 @@ func TestLastAdministratorIsTold(t *testing.T) {
 		"a policy for less":  {[]step{user("A"), inline("A")}, func(a *iam.Account) error { return a.PutInline(iam.User, "A", "p", allowSend) }, true},
 		"its group":          {[]step{user("A"), group}, func(a *iam.Account) error { return a.RemoveFromGroup("g", "A") }, true},
 		"its group's policy": {[]step{user("A"), group}, func(a *iam.Account) error { return a.DeleteInline(iam.Group, "g", "p") }, true},
-		"a role's trust":     {[]step{role(humans)}, func(a *iam.Account) error { return a.SetTrust("r", service, nil) }, true},
+		"a role's trust":     {[]step{role(humans)}, func(a *iam.Account) error { return a.SetTrust("r", service) }, true},
 		"one of two":         {[]step{user("A"), inline("A"), user("B"), inline("B")}, func(a *iam.Account) error { return a.DeleteInline(iam.User, "A", "p") }, false},
 		"a role is left":     {[]step{user("A"), inline("A"), role(humans)}, func(a *iam.Account) error { return a.DeleteInline(iam.User, "A", "p") }, false},
 		"there was none":     {[]step{user("A"), role(service)}, func(a *iam.Account) error { return a.DeleteKey("A", "AKIAA") }, false},

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics/confirmations"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -179,7 +180,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
 		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)
 		now := clock.Time(sh.Now())
-		cmd.Refused = e.confirmations.admit(cmd.Owner, cmd.Endpoint, now)
+		cmd.Refused = e.confirmations.Admit(cmd.Owner, cmd.Endpoint, now)
 		done, err := sh.Topics.Subscribe(now, cmd, &sh.Batch)
 		if err != nil {
 			return err
@@ -190,7 +191,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		}
 		if done.Confirm {
 			if done.Subscription.Protocol.Mail() {
-				now = e.confirmations.reserve(cmd.Owner, cmd.Endpoint, now)
+				now = e.confirmations.Reserve(cmd.Owner, cmd.Endpoint, now)
 			}
 			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token, now)
 		}
@@ -268,7 +269,7 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Subscription.Protocol.Mail() {
-			e.confirmations.answered(done.Subscription.Endpoint)
+			e.confirmations.Answered(done.Subscription.Endpoint)
 		}
 		name = done.Subscription.ARN
 		return nil
@@ -429,7 +430,7 @@ type Topics struct {
 	Options Options
 	quotas  sync.Mutex // held while what a quota counts may grow
 
-	confirmations confirmations
+	confirmations confirmations.Counts
 }
 
 // Shard is the module's part in a shard.

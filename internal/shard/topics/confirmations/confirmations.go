@@ -1,4 +1,5 @@
-package topics
+// Package confirmations bounds the mails that ask to confirm a subscription.
+package confirmations
 
 import (
 	"strings"
@@ -11,37 +12,38 @@ import (
 // The bounds on mails that ask to confirm a subscription: whoever asks for one need not
 // own the mail box that it goes to. An address that has not answered the last one gets the
 // next after topic.MailConfirmationGap, of whatever topic it is, and as many may wait for
-// that as come within confirmationsAhead; an account causes so many in an hour.
+// that as come within ahead; an account causes so many in an hour.
 const (
-	confirmationsAhead   = 24 * time.Hour
-	confirmationsPerHour = 1000
+	ahead   = 24 * time.Hour
+	perHour = 1000
 	// keptAddresses is how many addresses are kept before those that may be asked again
 	// are forgotten.
 	keptAddresses = 16_384
 )
 
-// confirmations counts the mails that ask for a confirmation. It is in memory: a restart
-// forgets what was asked, but not what waits.
-type confirmations struct {
+// Counts are of the mails that ask for a confirmation. They are in memory: a restart
+// forgets what was asked, but not what waits. The zero value is of none; it may be used from
+// several goroutines.
+type Counts struct {
 	mu        sync.Mutex
 	next      map[string]time.Time // when an address may be asked again
 	hour      time.Time            // that sources are of
 	bySources map[string]int       // by accounts
 }
 
-// admit fails with topic.ErrConfirmations if an account may not cause another mail to an
+// Admit fails with topic.ErrConfirmations if an account may not cause another mail to an
 // address now.
-func (c *confirmations) admit(account, address string, now time.Time) error {
+func (c *Counts) Admit(account, address string, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.next[mailBox(address)].Sub(now) >= confirmationsAhead || c.hour.Equal(now.Truncate(time.Hour)) && c.bySources[account] >= confirmationsPerHour {
+	if c.next[mailBox(address)].Sub(now) >= ahead || c.hour.Equal(now.Truncate(time.Hour)) && c.bySources[account] >= perHour {
 		return topic.ErrConfirmations
 	}
 	return nil
 }
 
-// reserve counts a mail, and returns when it may be sent.
-func (c *confirmations) reserve(account, address string, now time.Time) (due time.Time) {
+// Reserve counts a mail, and returns when it may be sent.
+func (c *Counts) Reserve(account, address string, now time.Time) (due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if hour := now.Truncate(time.Hour); !c.hour.Equal(hour) {
@@ -67,8 +69,8 @@ func (c *confirmations) reserve(account, address string, now time.Time) (due tim
 	return due
 }
 
-// answered notes that an address has confirmed: it wants its mails.
-func (c *confirmations) answered(address string) {
+// Answered notes that an address has confirmed: it wants its mails.
+func (c *Counts) Answered(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.next, mailBox(address))

@@ -118,18 +118,6 @@ func (qs *Queue) awaited(sequence uint64) *journal.Commit {
 	return nil
 }
 
-// waiter is a receive that waits for a message.
-type waiter struct {
-	queue      *Queue // at which it waits; a purge puts another in its place
-	next, prev *waiter
-	listed     bool
-	max        int
-	visibility time.Duration
-	attempt    string
-	result     chan Found    // capacity 1
-	waiting    func(is bool) // told when it is listed, and no longer; may be nil
-}
-
 // Found is what a receive found.
 type Found struct {
 	queue  *Queue // that they are of; nil without any
@@ -137,42 +125,6 @@ type Found struct {
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
 	Err    error
-}
-
-// waiterList is the queue of receives that wait for messages.
-type waiterList struct{ first, last *waiter }
-
-func (l *waiterList) push(w *waiter) {
-	w.listed, w.prev = true, l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
-	if w.waiting != nil {
-		w.waiting(true)
-	}
-}
-
-func (l *waiterList) remove(w *waiter) {
-	if !w.listed {
-		return
-	}
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.next, w.prev, w.listed = nil, nil, false
-	if w.waiting != nil {
-		w.waiting(false)
-	}
 }
 
 // Receive leases messages of a queue. With a wait it returns as soon as there
@@ -348,31 +300,16 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case <-e.Draining:
 	case <-ctx.Done():
 	}
-	sh.View(func() { w.queue.waiters.remove(w) })
+	sh.View(func() {
+		w.queue.waiters.remove(w)
+		sh.noteEmpty(w.queue)
+	})
 	select {
 	case found := <-w.result:
 		return found
 	default:
 		return Found{Err: ctx.Err()}
 	}
-}
-
-// requeue undoes leases that no client has seen.
-func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
-	if len(leases) == 0 {
-		return
-	}
-	sh.View(func() {
-		if qs.Gone {
-			return
-		}
-		now := sh.Now()
-		for _, l := range leases {
-			// The message may be gone already; then there is nothing to undo.
-			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
-		}
-		sh.Touch(qs)
-	})
 }
 
 // unreadable is a leased message whose record cannot be read, and why.
@@ -409,6 +346,12 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 		return nil, nil, nil
 	}
 	qs := found.queue
+	if req.Admit != nil {
+		if err := req.Admit(); err != nil {
+			sh.requeue(qs, found.Leases)
+			return nil, nil, err
+		}
+	}
 	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {
@@ -514,6 +457,7 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	changed := 0
 	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
 		c := changes[i]
 		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)
@@ -535,14 +479,17 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 			return ErrVisibility.With(int64(c.Timeout / time.Second))
 		case errors.Is(err, queue.ErrInFlight):
 			return ErrInFlightAgain
+		case err == nil:
+			changed++
 		}
 		return err
-	}, nil)
+	}, func(sh *Shard, qs *Queue) {
+		sh.EmitMessages(qs, MessagesChanged, sh.Meta.Now, changed)
+	})
 }
 
-// byHandle runs a command for each of n receipt handles, and then tell, if it is not
-// nil, all under the shard's lock. On a standard queue they need not be durable when
-// it returns: they are within 10 ms.
+// byHandle runs a command for each of n receipt handles, and then tell, under the shard's
+// lock. Of a standard queue they may become durable up to 10 ms later.
 func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
 	sh := e.ShardOf(a)
 	var errs []error
@@ -562,9 +509,7 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		for i := range errs {
 			errs[i] = f(sh, qs, i)
 		}
-		if tell != nil {
-			tell(sh, qs)
-		}
+		tell(sh, qs)
 		return nil
 	})
 	catalog.Wait()

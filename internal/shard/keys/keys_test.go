@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/test/soak"
 )
 
 const account, region = shardtest.Account, shardtest.Region
@@ -89,7 +90,7 @@ func TestCrash(t *testing.T) {
 		_, err = m.RotateOnDemand(k)
 		ok(err)
 	}
-	shardtest.CrashInSteps(t, func(j *journal.Journal) *keys.Module {
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *keys.Module {
 		return open(t, j, root, clock.NewVirtual(shardtest.Start))
 	}, func(m *keys.Module) string {
 		for i, blob := range blobs {

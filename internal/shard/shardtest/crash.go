@@ -8,15 +8,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/journal"
-	"godwit.dev/godwit/test/soak"
 )
 
 // CrashInSteps runs steps on a module, and crashes the disk at each of its commits, before
 // they are applied, and behind each step. What a crash has left must be the state behind
 // the last step that was done, or that behind the one that was under way: nothing that was
-// acknowledged is lost, and no step is there by half. open opens the module on a journal,
+// acknowledged is lost, and no step is there by half. Each crash keeps several shares,
+// one to three, of what was not synced, by a seed. open opens the module on a journal,
 // for as long as the test runs; state tells all of it.
-func CrashInSteps[M any](t *testing.T, open func(j *journal.Journal) M, state func(m M) string, steps ...func(m M)) {
+func CrashInSteps[M any](t *testing.T, seed uint64, shares int, open func(j *journal.Journal) M, state func(m M) string, steps ...func(m M)) {
 	t.Helper()
 	type crashed struct {
 		fs   *vfs.MemFS
@@ -25,7 +25,7 @@ func CrashInSteps[M any](t *testing.T, open func(j *journal.Journal) M, state fu
 	var mu sync.Mutex
 	var states []string
 	var disks []crashed
-	r := rand.New(rand.NewPCG(soak.Seeds(t, 1)[0], 1))
+	r := rand.New(rand.NewPCG(seed, 1))
 	fs := vfs.NewCrashableMem()
 	crash := func() {
 		mu.Lock()
@@ -33,7 +33,7 @@ func CrashInSteps[M any](t *testing.T, open func(j *journal.Journal) M, state fu
 		if len(states) == 0 {
 			return // it is being opened
 		}
-		for _, percent := range []int{r.IntN(101), 0, 100}[:soak.Unraced(3, 1)] {
+		for _, percent := range []int{r.IntN(101), 0, 100}[:shares] {
 			disks = append(disks, crashed{done: len(states) - 1, fs: fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 2)),
 			})})

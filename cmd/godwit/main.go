@@ -145,6 +145,13 @@ func (p *process) serve(cfg config.Config) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
+	if cfg.Production {
+		// Whoever sends it, as logrotate does, means that files have changed, which is seen
+		// without it; it must not end the server. Ignored, functions would inherit that.
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
 	return server.Run(ctx, cfg, newLogger(cfg, p.stderr), p.stdout, p.began)
 }
 

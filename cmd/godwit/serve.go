@@ -24,7 +24,7 @@ type serve struct {
 	RootAccessKey  string `name:"root-access-key" placeholder:"FILE" help:"The access key of the root user, as godwit init makes it, sealed with the root key. GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY go before it."`
 	AllowPlainHTTP bool   `name:"allow-plain-http" help:"Listen on an address that other machines reach without TLS, for a proxy that ends it. Requests are not secret on the way then."`
 
-	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are. Flags and GODWIT_* go before it."`
+	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are; godwit init makes one. Flags and GODWIT_* go before it."`
 }
 
 func (s *serve) config() config.Config {

@@ -187,13 +187,21 @@ func (t *Trail) write(at time.Time, r *record, data bool) {
 	}
 }
 
-// Failing says why the latest record was not written; nil if it was.
+// Failing says why the latest record was not written, or is not on the disk where it
+// should be; nil if it is.
 func (t *Trail) Failing() error {
 	if t == nil {
 		return nil
 	}
 	if err := t.failure.Load(); err != nil {
 		return *err
+	}
+	for _, sink := range t.Sinks {
+		if late, ok := sink.(interface{ Failing() error }); ok {
+			if err := late.Failing(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
 )
 
 // lines is a sink that keeps what it is given.
@@ -147,7 +149,7 @@ func TestFailureIsTold(t *testing.T) {
 // A file that was moved away is made anew, and is its owner's alone.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	f, err := audit.OpenFile(path)
+	f, err := audit.OpenFile(path, clock.NewVirtual(at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,5 +179,87 @@ func TestFile(t *testing.T) {
 	}
 	if err := f.Write(at, []byte("d")); err == nil {
 		t.Error("a closed file was written")
+	}
+}
+
+// Lines that come together share a sync, which comes within a second of the first; a file
+// that is moved away or closed is synced before it is let go; a sync that fails is told.
+func TestFileIsSynced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	machine := clock.NewVirtual(at)
+	f, err := audit.OpenFile(path, machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	syncs := 0
+	var failure error
+	audit.SetSync(f, func(*os.File) error {
+		mu.Lock()
+		defer mu.Unlock()
+		syncs++
+		return failure
+	})
+	check := func(what string, want int) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		if syncs != want {
+			t.Errorf("%s: %d syncs, want %d", what, syncs, want)
+		}
+	}
+	advance := func(d time.Duration) {
+		t.Helper()
+		if _, err := machine.Advance(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func() {
+		t.Helper()
+		if err := f.Write(at, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	advance(audit.SyncWithin - 1)
+	write()
+	check("before its time", 0)
+	advance(1)
+	check("two lines", 1)
+	advance(time.Hour)
+	check("nothing was written", 1)
+
+	write()
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	check("moved away", 2)
+	failure = errors.New("disk gone")
+	advance(audit.SyncWithin)
+	trail := newTrail(f, false)
+	if err := trail.Failing(); !errors.Is(err, failure) {
+		t.Errorf("told: %v", err)
+	}
+	failure = nil
+	write()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("closed", 4)
+}
+
+// A file that is cut short, as by logrotate's copytruncate, goes on from its beginning.
+func TestFileIsCutShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f, err := audit.OpenFile(path, clock.NewVirtual(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Write(at, []byte("before")), os.Truncate(path, 0), f.Write(at, []byte("after")), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "after\n" {
+		t.Errorf("%q %v", text, err)
 	}
 }

@@ -6,21 +6,32 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/clock"
 )
 
-// File is a sink that appends to a file, which only its owner reads. Where it is moved
-// away, as by logrotate, it is made anew. A line is with the machine when Write returns,
-// and so survives the end of the process.
-type File struct {
-	path string
+// SyncWithin is how long after it was written a line is on the disk, at the latest: what a
+// loss of power may cost. Lines that come within it share a sync.
+const SyncWithin = time.Second
 
-	mu   sync.Mutex
-	file *os.File
+// File is a sink that appends to a file, which only its owner reads. Where it is moved
+// away, as by logrotate, it is made anew; where it is cut short, it goes on from there. A
+// line is with the machine when Write returns, and so survives the end of the process, and
+// is on the disk within SyncWithin.
+type File struct {
+	path  string
+	clock clock.Clock
+	sync  func(*os.File) error
+
+	mu      sync.Mutex
+	file    *os.File // nil: closed
+	pending bool     // a sync is due
+	failed  error    // of the latest sync
 }
 
-// OpenFile opens a file, or makes it.
-func OpenFile(path string) (*File, error) {
-	f := &File{path: path}
+// OpenFile opens a file, or makes it. The clock is that of the machine.
+func OpenFile(path string, machine clock.Clock) (*File, error) {
+	f := &File{path: path, clock: machine, sync: (*os.File).Sync}
 	return f, f.open()
 }
 
@@ -42,10 +53,43 @@ func (f *File) Write(_ time.Time, line []byte) error {
 			f.file = before
 			return err
 		}
-		_ = before.Close() // each line was written when it came
+		f.failed = f.sync(before)
+		_ = before.Close()
 	}
-	_, err := f.file.Write(append(slices.Clip(line), '\n'))
-	return err
+	if _, err := f.file.Write(append(slices.Clip(line), '\n')); err != nil {
+		return err
+	}
+	if !f.pending {
+		f.pending = true
+		f.clock.AfterFunc(SyncWithin, f.flush)
+	}
+	return nil
+}
+
+// flush syncs what was written. Lines that come meanwhile do not wait for it, and have a
+// sync of their own.
+func (f *File) flush() {
+	f.mu.Lock()
+	file := f.file
+	f.pending = false
+	f.mu.Unlock()
+	if file == nil {
+		return
+	}
+	err := f.sync(file)
+	if errors.Is(err, os.ErrClosed) {
+		return // who has closed it has synced it
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = err
+}
+
+// Failing says why lines may not be on the disk; nil if the latest are.
+func (f *File) Failing() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
 
 func (f *File) moved() bool {
@@ -57,7 +101,7 @@ func (f *File) moved() bool {
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(open, there)
 }
 
-// Close closes the file.
+// Close syncs and closes the file.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,5 +110,5 @@ func (f *File) Close() error {
 	}
 	file := f.file
 	f.file = nil
-	return errors.Join(file.Sync(), file.Close())
+	return errors.Join(f.sync(file), file.Close())
 }

@@ -12,6 +12,9 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
+// NextRootKey ends the name of the file of a root key that is about to replace another.
+const NextRootKey = ".new"
+
 // AdminAddress is where a server that was started from a directory that Init has made
 // answers operators without a signature; empty: nowhere.
 func AdminAddress(dir string) (string, error) {
@@ -25,6 +28,9 @@ func AdminAddress(dir string) (string, error) {
 // settings reads the settings of a directory that Init has made.
 func settings(dir string) (*config.File, error) {
 	text, err := os.ReadFile(filepath.Join(dir, SettingsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: --dir wants the directory that godwit init has made", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (ke
 	if err != nil {
 		return "", err
 	}
-	next := path + ".new"
+	next := path + NextRootKey
 	fresh, err := ReadRootKey(next)
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh = seal.NewRoot()

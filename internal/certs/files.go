@@ -37,21 +37,21 @@ type Files struct {
 	problem atomic.Pointer[string] // with the files as they are now; nil: none
 
 	mu   sync.Mutex
-	seen [3]stamp // of the files when they were last read
+	seen [3]content // of the files when they were last read
 }
 
-// stamp tells a file from what it was before.
-type stamp struct {
-	changed time.Time
-	size    int64
-	missing bool
+// content is a file's, or why there is none. What counts is what a file holds: a copy
+// that keeps the old one's time and size, as rsync and tar make them, is another one.
+type content struct {
+	text   string
+	failed string
 }
 
 // Open reads the files. It fails if they cannot be used.
 func Open(o Options) (*Files, error) {
 	f := &Files{Options: o}
-	f.seen = f.stamps()
-	read, err := f.read()
+	f.seen = f.contents()
+	read, err := f.parse(f.seen)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +109,12 @@ func (f *Files) Watch() (stop func()) {
 func (f *Files) Reload() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.stamps()
+	now := f.contents()
 	if now == f.seen {
 		return
 	}
 	f.seen = now
-	read, err := f.read()
+	read, err := f.parse(now)
 	if err != nil {
 		text := "the new certificate cannot be used, the old one still is: " + err.Error()
 		f.problem.Store(&text)
@@ -126,22 +126,29 @@ func (f *Files) Reload() {
 	f.Logger.Info("the certificate was read anew", "expires", read.Certificates[0].Leaf.NotAfter)
 }
 
-func (f *Files) stamps() (all [3]stamp) {
+// contents reads the files: the certificate, the key, the clients' authority.
+func (f *Files) contents() (all [3]content) {
 	for i, name := range [...]string{f.Cert, f.Key, f.ClientCA} {
 		if name == "" {
 			continue
 		}
-		if info, err := os.Stat(name); err == nil {
-			all[i] = stamp{changed: info.ModTime(), size: info.Size()}
-		} else {
-			all[i] = stamp{missing: true}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			all[i].failed = err.Error()
 		}
+		all[i].text = string(text)
 	}
 	return all
 }
 
-func (f *Files) read() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+// parse takes what was read, and nothing else, so that what is compared is what is used.
+func (f *Files) parse(all [3]content) (*tls.Config, error) {
+	for i, flag := range [...]string{"--tls-cert", "--tls-key", "--tls-client-ca"} {
+		if all[i].failed != "" {
+			return nil, fmt.Errorf("%s: %s", flag, all[i].failed)
+		}
+	}
+	pair, err := tls.X509KeyPair([]byte(all[0].text), []byte(all[1].text))
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
@@ -151,7 +158,10 @@ func (f *Files) read() (*tls.Config, error) {
 		}
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: Protocols, Certificates: []tls.Certificate{pair}}
-	return c, RequireClients(c, f.ClientCA)
+	if f.ClientCA == "" {
+		return c, nil
+	}
+	return c, requireClients(c, f.ClientCA, []byte(all[2].text))
 }
 
 // RequireClients has c take only clients whose certificate one of those in a file, in PEM
@@ -164,6 +174,10 @@ func RequireClients(c *tls.Config, file string) error {
 	if err != nil {
 		return fmt.Errorf("--tls-client-ca: %w", err)
 	}
+	return requireClients(c, file, pem)
+}
+
+func requireClients(c *tls.Config, file string, pem []byte) error {
 	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	if !c.ClientCAs.AppendCertsFromPEM(pem) {
 		return fmt.Errorf("--tls-client-ca: %s has no certificate in PEM form", file)

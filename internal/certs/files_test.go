@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"os"
@@ -85,6 +86,36 @@ func TestReload(t *testing.T) {
 	f.Reload()
 	if f.Failing(t.Context()) == nil || serial(t, f) != 2 {
 		t.Error("a file that is gone is not told, or counts")
+	}
+}
+
+// A pair that was put in place with the time and the sizes of the one before is another.
+func TestReloadLooksAtTheContent(t *testing.T) {
+	dir, later := t.TempDir(), clock.System.Now().Add(time.Hour)
+	stamp := later.Add(-24 * time.Hour)
+	pair := func(serial int64) (cert, key string) {
+		cert, key = write(t, dir, serial, later)
+		for _, path := range []string{cert, key} {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, strings.Repeat("\n", 4096-len(text))...)
+			if err := errors.Join(os.WriteFile(path, text, 0o600), os.Chtimes(path, stamp, stamp)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return cert, key
+	}
+	cert, key := pair(1)
+	f, err := certs.Open(certs.Options{Cert: cert, Key: key, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair(2)
+	f.Reload()
+	if got := serial(t, f); got != 2 {
+		t.Errorf("the certificate is %d", got)
 	}
 }
 

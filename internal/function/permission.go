@@ -2,7 +2,9 @@ package function
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
@@ -19,6 +21,41 @@ type Permission struct {
 	Action    string          `json:"Action"`
 	Resource  string          `json:"Resource"`
 	Condition json.RawMessage `json:"Condition,omitempty"`
+}
+
+// NewPermission makes a statement that lets somebody do an action on a function. who is
+// "*", an account, a service's name, or the ARN or unique id of a user or role.
+// conditions are by operators and keys; none leave the element out.
+func NewPermission(sid, who, action, resource string, conditions map[string]map[string]string) Permission {
+	p := Permission{Sid: sid, Effect: "Allow", Principal: Principal(who), Action: action, Resource: resource}
+	if len(conditions) > 0 {
+		p.Condition = marshal(conditions)
+	}
+	return p
+}
+
+var account = regexp.MustCompile(`^[0-9]{12}$`)
+
+// Principal is the element of a statement for who may call.
+func Principal(who string) json.RawMessage {
+	switch {
+	case who == "*":
+		return marshal(who)
+	case account.MatchString(who):
+		return marshal(map[string]string{"AWS": "arn:aws:iam::" + who + ":root"})
+	case strings.Contains(who, ".") && !strings.HasPrefix(who, "arn:"):
+		return marshal(map[string]string{"Service": who})
+	default:
+		return marshal(map[string]string{"AWS": who})
+	}
+}
+
+func marshal(value any) json.RawMessage {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // texts in maps are fit
+	}
+	return text
 }
 
 // String is the statement in JSON.

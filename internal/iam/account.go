@@ -304,12 +304,12 @@ func (a *Account) Describe(name string, description *string, maxSession *int) er
 }
 
 // SetTrust gives a role another trust policy.
-func (a *Account) SetTrust(name, document string, bound map[string]string) error {
+func (a *Account) SetTrust(name, document string) error {
 	if err := checkTrustSize(document); err != nil {
 		return err
 	}
 	return a.edit(Role, name, func(e *Entity) error {
-		e.Role.Trust, e.Role.Bound = document, bound
+		e.Role.Trust = document
 		return nil
 	})
 }

@@ -234,25 +234,25 @@ func strs(raw json.RawMessage) (all []string, ok bool) {
 	return all, true
 }
 
-// Principals calls f with each ARN of a user or role that the document names as a
-// principal by AWS, whichever statement it is of. The document is one that was checked.
-func Principals(document string, f func(arn string)) {
+// TrustsOthers reports whether a trust policy, which was checked, lets anybody but services
+// assume its role.
+func TrustsOthers(document string) bool {
 	var top struct{ Statement json.RawMessage }
 	if json.Unmarshal([]byte(document), &top) != nil {
-		return
+		return false
 	}
 	for _, raw := range list(top.Statement) {
 		var s struct {
-			Principal, NotPrincipal struct{ AWS json.RawMessage }
+			Effect                  string
+			Principal, NotPrincipal json.RawMessage
 		}
-		_ = json.Unmarshal(raw, &s) // "*" is no object, and names nobody
-		for _, names := range []json.RawMessage{s.Principal.AWS, s.NotPrincipal.AWS} {
-			all, _ := strs(names)
-			for _, name := range all {
-				if _, kind, _, ok := ParseARN(name); ok && (kind == User || kind == Role) {
-					f(name)
-				}
-			}
+		if json.Unmarshal(raw, &s) != nil || s.Effect != "Allow" {
+			continue
+		}
+		var named struct{ AWS, Federated json.RawMessage }
+		if s.NotPrincipal != nil || json.Unmarshal(s.Principal, &named) != nil || named.AWS != nil || named.Federated != nil {
+			return true // "*" is no object
 		}
 	}
+	return false
 }

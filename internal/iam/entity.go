@@ -1,7 +1,6 @@
 package iam
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,11 +57,9 @@ type Inline struct{ Name, Document string }
 
 // RolePart is what only roles have.
 type RolePart struct {
-	Trust string `json:"trust"`
-	// Bound are the unique ids of those whom the trust policy named when it was stored,
-	// by the ARNs that it names them by.
-	Bound      map[string]string `json:"bound,omitempty"`
-	MaxSession int               `json:"maxSession"` // in seconds
+	// Trust is the trust policy, with unique ids in the place of users' and roles' ARNs.
+	Trust      string `json:"trust"`
+	MaxSession int    `json:"maxSession"` // in seconds
 }
 
 // PolicyPart is what only managed policies have.
@@ -134,7 +131,6 @@ func (e *Entity) clone() *Entity {
 	c.Tags, c.Inline, c.Attached, c.Groups = slices.Clone(e.Tags), slices.Clone(e.Inline), slices.Clone(e.Attached), slices.Clone(e.Groups)
 	if e.Role != nil {
 		role := *e.Role
-		role.Bound = maps.Clone(role.Bound)
 		c.Role = &role
 	}
 	if e.Policy != nil {

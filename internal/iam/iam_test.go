@@ -330,6 +330,5 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, document string) {
 		_ = iam.CheckDocument(iam.Identity, document)
 		_ = iam.CheckDocument(iam.Trust, document)
-		iam.Principals(document, func(string) {})
 	})
 }

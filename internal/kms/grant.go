@@ -32,7 +32,7 @@ type Grant struct {
 	Key        string            `json:"key"`
 	Name       string            `json:"name,omitempty"`
 	Created    time.Time         `json:"created"`
-	Grantee    string            `json:"grantee"`            // an ARN, or a service's name
+	Grantee    string            `json:"grantee"`            // a unique id, an ARN, or a service's name
 	Retiring   string            `json:"retiring,omitempty"` // who may retire it
 	Issuer     string            `json:"issuer"`             // the ARN of who made it
 	Operations []string          `json:"operations"`

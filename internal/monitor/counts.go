@@ -38,5 +38,6 @@ func (c *QueueCounts) Add(e *shard.QueueEvent) {
 	case shard.MessagesExpired:
 		c.Expired.Add(n)
 	case shard.MessagesMovedIn, shard.MessagesDeletedAgain, shard.QueueDeleted: // elsewhere, or before, they have been counted
+	case shard.MessagesChanged: // in no way that counts
 	}
 }

@@ -26,6 +26,7 @@ type Queues struct {
 	// metrics it looks once, for what came when the queue was gone.
 	active map[*counters]struct{}
 
+	turn    int64 // of the queue that comes next
 	started int64 // the minute of Resume, which goes before all
 
 	ticking sync.Mutex // held by Tick
@@ -51,7 +52,8 @@ type counters struct {
 	activity
 	last lastReport
 
-	name     arn.ARN
+	name arn.ARN
+	rest
 	series   atomic.Pointer[QueueCounts]
 	resource atomic.Pointer[metrics.Resource]
 }
@@ -65,11 +67,19 @@ type Totals struct {
 
 // Add takes an event. It does not block.
 func (q *Queues) Add(e shard.QueueEvent) {
-	if e.Kind == shard.QueueDeleted {
+	switch e.Kind {
+	case shard.QueueDeleted:
 		q.forget(e.Queue)
 		return
+	case shard.MessagesChanged: // which is no use of the queue
+		if c := q.known(&e); c != nil {
+			c.stir()
+		}
+		return
+	default:
 	}
 	c := q.at(&e)
+	c.stir()
 	c.Add(&e)
 	if q.series != nil {
 		s := c.series.Load()
@@ -82,6 +92,18 @@ func (q *Queues) Add(e shard.QueueEvent) {
 	if q.points != nil {
 		q.measure(c, &e)
 	}
+}
+
+// known are the counters of an event's queue; nil if there are none.
+func (q *Queues) known(e *shard.QueueEvent) *counters {
+	if e.Slot != nil {
+		if c, _ := e.Slot.Load().(*counters); c != nil && !c.Left.Load() {
+			return c
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.totals[e.Queue]
 }
 
 // at finds or makes the counters of an event's queue.
@@ -103,7 +125,8 @@ func (q *Queues) of(queue arn.ARN) *counters {
 	defer q.mu.Unlock()
 	c := q.totals[queue]
 	if c == nil { // it may be of a queue that is gone
-		c = &counters{name: queue.Own()}
+		c = &counters{name: queue.Own(), rest: rest{turn: q.turn % lookEvery}}
+		q.turn++
 		q.revive(c)
 	}
 	return c
@@ -150,7 +173,8 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	case shard.MessagesDeleted, shard.MessagesDeletedAgain: // AWS counts both
 		each.Name = "NumberOfMessagesDeleted"
 		q.record(c, minute, each)
-	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.QueueDeleted: // no metrics of their own
+	case shard.MessagesMovedIn, shard.MessagesDeadLettered, shard.MessagesExpired, shard.MessagesChanged,
+		shard.QueueDeleted: // no metrics of their own
 	}
 }
 
@@ -255,40 +279,61 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	defer func() { clear(q.looking) }() // they may be gone before the next minute
 	n := 0
 	for _, c := range q.looking {
-		c.look()
-		g, failed := gauger.SampleQueue(c.name)
-		gone := fault.KindOf(failed) == fault.QueueDoesNotExist
-		held := g.Visible + g.InFlight + g.Delayed
-		if held > 0 {
-			c.used.Store(max(c.used.Load(), minute))
-		}
-		switch {
-		case gone, failed == nil && q.points != nil && held == 0 && c.idle(minute):
-			q.endReport(c, minute-1, gone)
-			q.deactivate(c, gone)
-			continue
-		case failed != nil: // its owner does not answer now
+		if c.rests(minute) && (c.holds || !c.idle(minute)) {
+			if c.holds {
+				c.used.Store(max(c.used.Load(), minute))
+			}
 			more = true
 			continue
-		case q.points == nil:
-			q.deactivate(c, false)
-			continue
 		}
-		more = true
-		// A look at many takes its time.
-		since := q.points.Now().Sub(at)
-		g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
-		if p := sampleOf(c.name.FIFO(), &g, minute); !q.report(c, minute, &p, g.Created) {
-			continue
-		}
+		stays, wrote := q.look(c, gauger, at, minute)
+		more = more || stays
 		// What is written leaves memory, however many queues there are.
-		if n++; n%1000 == 0 {
+		if wrote {
+			n++
+		}
+		if wrote && n%1000 == 0 {
 			if _, err := q.points.Flush(); err != nil {
 				return more, err
 			}
 		}
 	}
 	return more, nil
+}
+
+// look measures a queue at the end of a minute. It stays unless that was the last time;
+// wrote says that there is something to be written.
+func (q *Queues) look(c *counters, gauger Gauger, at time.Time, minute int64) (stays, wrote bool) {
+	if r := c.resource.Load(); r != nil && r.Forgotten() {
+		c.resource.CompareAndSwap(r, nil) // it keeps what it was told in memory
+	}
+	c.look()
+	c.still.Store(true) // before the look: what comes during it is seen by the next one at the latest
+	steady := false
+	g, failed := gauger.SampleQueue(c.name)
+	defer func() { c.settle(&g, steady) }()
+	gone := fault.KindOf(failed) == fault.QueueDoesNotExist
+	held := g.Visible + g.InFlight + g.Delayed
+	if held > 0 {
+		c.used.Store(max(c.used.Load(), minute))
+	}
+	switch {
+	case gone, failed == nil && q.points != nil && held == 0 && c.idle(minute):
+		q.endReport(c, minute-1, gone)
+		q.deactivate(c, gone)
+		return false, false
+	case failed != nil: // its owner does not answer now
+		return true, false
+	case q.points == nil:
+		q.deactivate(c, false)
+		return false, false
+	}
+	// A look at many takes its time.
+	since := q.points.Now().Sub(at)
+	g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
+	p := sampleOf(c.name.FIFO(), &g, minute)
+	wrote, steady = q.report(c, minute, &p, g.Created)
+	return true, wrote
 }
 
 // Of are the totals of a queue.

@@ -126,20 +126,21 @@ const (
 )
 
 // report tells of a minute that is over, of a queue that was made at a time. wrote says
-// that there is something to be written for it.
-func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote bool) {
+// that there is something to be written for it, steady that the same holds for the minutes that
+// follow until it is reported otherwise.
+func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote, steady bool) {
 	t := &c.last
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
-		return false
+		return false, false
 	}
 	if t.sample == "" {
 		q.endIdle(c, minute-1, created)
 	}
 	same := t.sample != "" && q.points.Continues(p, t.sample)
 	if same && t.since > 0 {
-		return false
+		return false, true
 	}
 	if t.since > 0 {
 		q.endSteady(c, minute-1)
@@ -148,7 +149,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 	t.sample = p.Encode()
 	if !begin { // it may go on to change
 		q.fill(c, minute, p)
-		return true
+		return true, false
 	}
 	t.since = minute
 	list := t.listed == 0 || minute >= t.listed+relist
@@ -156,7 +157,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 		t.listed = minute
 	}
 	q.points.BeginSteady(c.steady(), list)
-	return true
+	return true, true
 }
 
 // steady is what a queue has told since it is steady, under its lock.

@@ -42,7 +42,7 @@ type principals struct {
 	services  []string
 	accounts  []string
 	arns      []string
-	ids       []string // unique ids of users and roles
+	ids       []string // unique ids of users, roles and sessions
 	providers []string
 }
 
@@ -51,9 +51,10 @@ var (
 	// identity is a user, role or session; account root is found before it.
 	identity = regexp.MustCompile(`^arn:[a-z-]+:(iam|sts)::[0-9]{12}:(user|role|group|assumed-role|federated-user)/[^*?]+$`)
 	root     = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
-	// uniqueID is what IAM shows for a user or role that was deleted. One that is
-	// created under the same name since has another.
-	uniqueID = regexp.MustCompile(`^A[A-Z0-9]{15,127}$`)
+	// uniqueID is what a user or role is kept by, and shown by once it was deleted; with a
+	// name behind it the session of a role. One that is created under the same name since
+	// has another.
+	uniqueID = regexp.MustCompile(`^A[A-Z0-9]{15,127}(:[\w+=,.@-]{2,64})?$`)
 	service  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 )
 
@@ -138,7 +139,7 @@ func (p *principals) form(c *caller.Caller) Form {
 			return FormUser
 		}
 	case caller.Session, caller.Federated:
-		if slices.Contains(p.arns, c.ARN) {
+		if slices.Contains(p.arns, c.ARN) || c.ID != "" && slices.Contains(p.ids, c.ID) {
 			if c.Kind == caller.Federated {
 				return FormFederatedUser
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/monitor/alarms"
@@ -20,6 +21,9 @@ type services interface {
 
 // alarmsPrincipal is who invokes functions for alarms.
 const alarmsPrincipal = "lambda.alarms.cloudwatch.amazonaws.com"
+
+// cloudWatch is who publishes for alarms: a topic's key has to let it.
+var cloudWatch = authorize.ServiceCaller("cloudwatch.amazonaws.com")
 
 // actions executes the actions of alarms.
 type actions struct {
@@ -41,8 +45,9 @@ func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
 	if target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, "") {
 		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
 	}
+	source, _ := arn.Parse(a.Source) // of an alarm: it is one
 	_, err = x.services.Publish(ctx, target, shard.Publication{
-		ID: newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message),
+		ID: newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: source,
 	})
 	return err
 }

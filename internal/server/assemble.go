@@ -43,6 +43,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -180,7 +181,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
-	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock})
+	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
@@ -220,7 +221,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
 	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", releaseMemory())
+	deps.OnStop("memory", heap.Release())
 	go func() {
 		<-deps.Draining
 		engine.Drain()
@@ -268,7 +269,8 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
 		return Parts{}, err
 	}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities))
+	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
+	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities), named)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)
@@ -277,14 +279,14 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
-			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes}).Operations()...),
+			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
-			wire.KMS(kms.New(kmsKeys).Operations()...),
+			wire.KMS(kms.New(kmsKeys, named).Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/wire"
 )
@@ -21,7 +22,7 @@ const auditStream = "audit"
 func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	var sinks []audit.Sink
 	if path := deps.Config.AuditLog; path != "" {
-		file, err := audit.OpenFile(path)
+		file, err := audit.OpenFile(path, clock.System)
 		if err != nil {
 			return nil, fmt.Errorf("the audit log cannot be opened (--audit-log): %w", err)
 		}

@@ -38,7 +38,7 @@ func tables() map[string][]api.Operation {
 		"logs":       logs.New(nil).Operations(),
 		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),
 		"sts":        sts.New(sts.Options{}).Operations(),
-		"kms":        kms.New(nil).Operations(),
+		"kms":        kms.New(nil, nil).Operations(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/config"
@@ -126,9 +127,9 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(role string) bool) *lambda.Service {
+func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(role string) bool, named api.Principals) *lambda.Service {
 	o := lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal,
+		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
 		NewRevision: func() string { return newID().String() },
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {

@@ -193,7 +193,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(http1.Framed(l)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("serving profiles", "error", err)
 		}
 	}()

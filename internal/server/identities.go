@@ -77,3 +77,15 @@ func assumable(cfg config.Config, identities *identity.Module) func(role string)
 		return result.Allowed()
 	}
 }
+
+// orphaned warns of an account that only its root can administer any more; nil where
+// nobody is asked for permissions.
+func orphaned(deps Deps) func(account string) {
+	if !deps.Config.Enforce {
+		return nil
+	}
+	return func(account string) {
+		deps.Log.Warn("a change has taken the last administrator: nobody but the root user can give permissions in this account any more",
+			"account", account, "wayBack", "the root user's access key, or godwit keys reset-root if it was lost")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/wire/http1"
 )
 
 // everything is the mux of what is Godwit's own.
@@ -109,7 +110,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(http1.Framed(l)); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("serving operators: %w", err))
 		}
 	}()

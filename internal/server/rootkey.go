@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/clock"
@@ -19,7 +20,13 @@ import (
 
 // openSealing opens the keys that the store is sealed with.
 func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
-	return keys.OpenSealing(log, deps.Clock.Now(), func(needed string) (*seal.Root, error) {
+	used := ""
+	opened, err := keys.OpenSealing(log, deps.Clock.Now(), func(needed string) (root *seal.Root, err error) {
+		defer func() {
+			if err == nil {
+				used = root.ID()
+			}
+		}()
 		switch {
 		case deps.Config.RootKey != "":
 			return readProductionRoot(deps.Config, needed)
@@ -29,7 +36,7 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 			return seal.NewRoot(), nil // it ends with what it seals
 		}
 		path := filepath.Join(deps.Config.Data, bootstrap.DevRootKey)
-		root, err := readRoot(path, needed)
+		root, err = readRoot(path, needed)
 		if errors.Is(err, fs.ErrNotExist) && needed == "" {
 			root = seal.NewRoot()
 			if err = bootstrap.WriteDevRootKey(path, root); err != nil {
@@ -38,6 +45,42 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 		}
 		return root, err
 	})
+	if err == nil && onDisk(deps) {
+		err = bootstrap.NoteSealedWith(deps.Config.Data, used)
+	}
+	return opened, err
+}
+
+// onDisk reports that the state is in Config.Data.
+func onDisk(deps Deps) bool {
+	return deps.World.Store == nil && deps.Config.Store != config.MemoryStore
+}
+
+// checkRootKey refuses a root key that is not the data's, or not there, before anything is
+// written, as far as it is known then whose the data is.
+func checkRootKey(c config.Config) error {
+	if c.Store == config.MemoryStore {
+		return nil
+	}
+	ids, err := bootstrap.SealedWith(c.Data)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	path, read := c.RootKey, func(needed string) (*seal.Root, error) { return readProductionRoot(c, needed) }
+	if path == "" {
+		path = filepath.Join(c.Data, bootstrap.DevRootKey)
+		read = func(needed string) (*seal.Root, error) { return readRoot(path, needed) }
+	}
+	last := ids[len(ids)-1]
+	root, err := read(last)
+	if err != nil || slices.Contains(ids, root.ID()) {
+		return err
+	}
+	if next, err := bootstrap.ReadRootKey(path + bootstrap.NextRootKey); err == nil && next.ID() == last {
+		return fmt.Errorf("%w: it is sealed with %s%s already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR",
+			seal.ErrWrongRoot, path, bootstrap.NextRootKey)
+	}
+	return fmt.Errorf("%w: that has the id %s, and the one in %s %s", seal.ErrWrongRoot, last, path, root.ID())
 }
 
 // readRoot reads the file of a root key; needed is the id of the one that the data is
@@ -80,7 +123,15 @@ func rotation(c config.Config, rewrap func(to *seal.Root) error) func() (kept st
 		return nil
 	}
 	return func() (string, error) {
-		return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(_, to *seal.Root) error { return rewrap(to) })
+		return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(from, to *seal.Root) error {
+			if err := bootstrap.NoteRotation(c.Data, from.ID(), to.ID()); err != nil {
+				return err
+			}
+			if err := rewrap(to); err != nil {
+				return err
+			}
+			return bootstrap.NoteSealedWith(c.Data, to.ID())
+		})
 	}
 }
 
@@ -99,8 +150,15 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	j := journal.Open(journal.Options{Store: st, Logger: log})
-	err = keys.RewrapSealing(j, clock.System.Now(), from, to)
-	j.Close()
+	// Between the two notes a crash leaves it open under which key the data is.
+	err = bootstrap.NoteRotation(data, from.ID(), to.ID())
+	if err == nil {
+		j := journal.Open(journal.Options{Store: st, Logger: log})
+		err = keys.RewrapSealing(j, clock.System.Now(), from, to)
+		j.Close()
+	}
+	if err == nil {
+		err = bootstrap.NoteSealedWith(data, to.ID())
+	}
 	return errors.Join(err, st.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/certs/acme"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/wire/http1"
 )
 
 // certificates are what TLS is served with.
@@ -97,7 +98,7 @@ func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(http1.Framed(l)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("serving proofs of names", "error", err)
 		}
 	}()

@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/heap"
 )
 
 // drainTime is how long a server that was told to end waits for what is under way:
@@ -62,7 +63,7 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 // Run runs a server until ctx ends or a part fails, and stops it. The banner
 // goes to stdout; since tells when the process began.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Writer, since time.Time) error {
-	defer paceCollector()()
+	defer heap.Pace()()
 	s := New(cfg, log, nil)
 	if err := s.Start(ctx); err != nil {
 		return err
@@ -131,6 +132,9 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	root, err := s.readRootKey()
 	if err != nil {
+		return err
+	}
+	if err := checkRootKey(s.cfg); err != nil {
 		return err
 	}
 	if err := s.openCertificates(root); err != nil {

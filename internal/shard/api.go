@@ -96,6 +96,8 @@ const (
 	AllResources = queues.AllResources
 	// MaxTags is that of queues.
 	MaxTags = queues.MaxTags
+	// MessagesChanged is that of queues.
+	MessagesChanged = queues.MessagesChanged
 	// MessagesDeadLettered is that of queues.
 	MessagesDeadLettered = queues.MessagesDeadLettered
 	// MessagesDeduplicated is that of queues.

@@ -402,7 +402,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		return ds
 	}
-	for round := range soak.Unraced(6, 2) {
+	for round := range soak.Unraced(6, 1) {
 		var clients sync.WaitGroup
 		for i, name := range names {
 			clients.Go(func() {

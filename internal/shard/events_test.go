@@ -4,18 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/test/soak"
 )
 
 // TestQueueEvents: everything that metrics count comes out as an event, once.
@@ -133,14 +136,68 @@ func TestOneEventOfARequest(t *testing.T) {
 	if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 2}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
+	want := []string{ // a purge is told without a slot, the second
 		fmt.Sprint(1, queues.MessagesDeduplicated, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesSent, 3, 5, []int{1, 3, 1}), fmt.Sprint(1, queues.MessagesReceived, 2, 0, []int(nil)),
 		fmt.Sprint(1, queues.MessagesDeleted, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesDeletedAgain, 2, 0, []int(nil)),
-		fmt.Sprint(2, queues.MessagesSent, 1, 1, []int(nil)), fmt.Sprint(2, queues.MessagesReceived, 1, 0, []int(nil)),
+		fmt.Sprint(2, queues.MessagesChanged, 0, 0, []int(nil)),
+		fmt.Sprint(3, queues.MessagesSent, 1, 1, []int(nil)), fmt.Sprint(3, queues.MessagesReceived, 1, 0, []int(nil)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestNothingChangesWithoutAnEvent: a queue in which nothing is in flight or delayed
+// holds what it held until there is an event of it, whatever is done to it and however
+// much time passes. Who measures queues need not look until then.
+func TestNothingChangesWithoutAnEvent(t *testing.T) {
+	soak.Campaign(t, 3, func(t *testing.T, seed uint64) {
+		c := clock.NewVirtual(shardtest.Start)
+		var mu sync.Mutex
+		told := map[arn.ARN]bool{}
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c, Events: func(ev queues.QueueEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			told[ev.Queue] = true
+		}})
+		defer e.Close()
+		s := newScript(t, seed, c)
+		s.attach(e)
+		s.setup()
+		rested, changed := 0, 0
+		before := map[string]queues.QueueGauges{}
+		for range 400 {
+			mu.Lock()
+			clear(told)
+			mu.Unlock()
+			s.step()
+			mu.Lock()
+			for _, name := range s.queues {
+				g, err := e.SampleQueue(shardtest.QueueARN(name))
+				b, known := before[name]
+				delete(before, name)
+				if err != nil { // it was deleted, which is told
+					continue
+				}
+				before[name] = g
+				if !known || b.InFlight+b.Delayed > 0 {
+					continue
+				}
+				rested++
+				if b.Counts == g.Counts {
+					continue
+				}
+				if changed++; !told[shardtest.QueueARN(name)] {
+					t.Errorf("seed %d: %s had %+v and has %+v; nothing was told of it:\n%s", seed, name, b.Counts, g.Counts, strings.Join(s.out[max(len(s.out)-40, 0):], "\n"))
+				}
+			}
+			mu.Unlock()
+			if t.Failed() {
+				return
+			}
+		}
+		t.Logf("%d looks at queues that rested, %d of which had changed", rested, changed)
+	})
 }
 
 // TestOneEventOfABatch: what a publish puts into a queue at once is told of at

@@ -99,16 +99,17 @@ func (p *pump) render(n *message.Message) (*message.Message, error) {
 // script draws a random history of commands and runs it on engines; what each
 // command answers goes to a transcript.
 type script struct {
-	t       testing.TB
-	rand    *rand.Rand
-	clock   *clock.Virtual
-	engine  *shard.Engine
-	pump    *pump
-	ids     int
-	handles []string
-	queues  []string
-	topics  []string
-	out     []string
+	t        testing.TB
+	rand     *rand.Rand
+	clock    *clock.Virtual
+	engine   *shard.Engine
+	pump     *pump
+	ids      int
+	rendered int
+	handles  []string
+	queues   []string
+	topics   []string
+	out      []string
 
 	subscribed arn.ARN // b's subscription; zero without one
 	ordered    arn.ARN // a.fifo's
@@ -124,7 +125,12 @@ func newScript(t testing.TB, seed uint64, c *clock.Virtual) *script {
 	return s
 }
 
-func (s *script) nextID() message.ID { s.ids++; return shardtest.MessageID(s.ids) }
+// nextID is the id of what a queue gets of a notification; what the script draws does not
+// hang on how many there were.
+func (s *script) nextID() message.ID {
+	s.rendered++
+	return shardtest.MessageID(1_000_000 + s.rendered)
+}
 
 func (s *script) attach(e *shard.Engine) {
 	s.engine, s.pump.engine = e, e
@@ -252,7 +258,7 @@ func (s *script) step() {
 		s.ids++
 		r, err := s.engine.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{
 			ID: shardtest.MessageID(s.ids), Body: fmt.Appendf(nil, "in order %d", s.ids), Group: fmt.Sprint(s.rand.IntN(3)),
-			Dedup: fmt.Sprint("published ", s.ids-s.rand.IntN(2)),
+			Dedup: fmt.Sprint("once ", s.ids-s.rand.IntN(2)),
 		})
 		s.say("publish in order: %v %v", r, err)
 	case n < 90:

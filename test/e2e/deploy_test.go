@@ -3,12 +3,16 @@ package e2e_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/programs"
 )
 
 // TestDeployedUnit starts what the unit in deploy/ starts, from what deploy/README.md has
@@ -43,4 +47,41 @@ func TestDeployedUnit(t *testing.T) {
 	if _, err := stranger.sqs(p, "secret").ListQueues(t.Context(), &sqs.ListQueuesInput{MaxResults: aws.Int32(1)}); err == nil {
 		t.Error("a stranger lists queues")
 	}
+}
+
+// TestUnitIsValid has systemd read the unit, and holds that what is changed while the server
+// runs can be written under it.
+func TestUnitIsValid(t *testing.T) {
+	programs.Need(t, "systemd-analyze")
+	unit, err := os.ReadFile("../../deploy/systemd/godwit.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^ReadWritePaths=.*/etc/godwit$`).Match(unit) {
+		t.Error("a rotation of the root key cannot write in /etc/godwit")
+	}
+	here := filepath.Join(t.TempDir(), "godwit.service")
+	text := strings.ReplaceAll(string(unit), "/usr/local/bin/godwit", binary)
+	if err := os.WriteFile(here, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("systemd-analyze", "verify", here).CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A signal that says that files have changed does not end a server of production.
+func TestServeSurvivesHangups(t *testing.T) {
+	p := initialise(t)
+	s := p.serve(t, freeAddress(t), nil)
+	for range 3 {
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+		t.Error(err)
+	}
+	s.terminate(t)
+	s.exit(t)
 }

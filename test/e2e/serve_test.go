@@ -5,12 +5,15 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -30,6 +33,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/certs/acme/acmetest"
 )
@@ -184,6 +188,20 @@ func TestServeWithTLS(t *testing.T) {
 		t.Errorf("%s %s", r.Proto, r.Status)
 	}
 
+	// What a proxy might read as two requests is refused, as it is without TLS.
+	raw, err := tls.Dial("tcp", addr, a.trust())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := io.WriteString(raw, "POST / HTTP/1.1\r\nHost: "+addr+"\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /_godwit/health HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers, _ := io.ReadAll(raw) // which may end in a reset, as there was more to read
+	if text := string(answers); !strings.HasPrefix(text, "HTTP/1.1 400 ") || strings.Count(text, "HTTP/1.1") != 1 {
+		t.Errorf("two lengths are answered %q", answers)
+	}
+
 	// A new certificate is taken; one that is broken is told, and the old one stays.
 	serial := func() string {
 		conn, err := tls.Dial("tcp", addr, a.trust())
@@ -249,7 +267,7 @@ func TestServeByACME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory, ca, roots := acmetest.Authority(t, number, 12)
+	directory, ca, roots := acmetest.Authority(t, acmetest.Ports{TLS: number}, 12)
 	const domain = "godwit.example.com"
 	trust := &tls.Config{RootCAs: roots, ServerName: domain, MinVersion: tls.VersionTLS12}
 	s := p.serve(t, host+":"+port, trust, "--acme-domains", domain, "--acme-directory", directory, "--acme-ca", ca)
@@ -487,6 +505,54 @@ func TestServeRefusesDevelopmentsKey(t *testing.T) {
 	if err != nil || len(queues.QueueUrls) != 1 {
 		t.Errorf("%v %v", queues, err)
 	}
+}
+
+// A root key that is missing or not the data's is named before anything is written: not a
+// byte of the data is another after it.
+func TestWrongRootKeyChangesNothing(t *testing.T) {
+	p := initialise(t)
+	s := p.serve(t, freeAddress(t), nil)
+	if _, err := p.sqs(s, p.SecretAccessKey).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")}); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	before := snapshot(t, p.data)
+	other := filepath.Join(t.TempDir(), "other")
+	if out, err := exec.Command(binary, "init", "--dir", other).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for want, key := range map[string]string{
+		"the root key is not the one that the data is sealed with": filepath.Join(other, "root.key"),
+		"no such file": filepath.Join(other, "none.key"),
+	} {
+		cmd := exec.Command(binary, "serve", "--config", p.settings, "--listen", freeAddress(t), "--root-key", key,
+			"--root-access-key", filepath.Join(other, "root-access-key.json"))
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %s", key, err, out)
+		}
+		if d := cmp.Diff(before, snapshot(t, p.data)); d != "" {
+			t.Errorf("%s has changed the data (-before +after):\n%s", want, d)
+		}
+	}
+	p.serve(t, freeAddress(t), nil)
+}
+
+// snapshot is the files in a directory, by their paths, with digests of what they hold.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all[path] = fmt.Sprintf("%x", sha256.Sum256(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // A server that runs goes on with another root key, and starts with it.

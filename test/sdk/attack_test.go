@@ -19,6 +19,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	kmstypes "github.com/aws/aws-sdk-go-v2/service/kms/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -47,7 +48,11 @@ func makeUser(t *testing.T, endpoint, name string, statements ...string) *creden
 			UserName: &name, PolicyName: new("p"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`),
 		}))(t)
 	}
-	k := must(c.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey
+	return longTerm(must(c.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey)
+}
+
+// longTerm is a provider of a user's credentials.
+func longTerm(k *iamtypes.AccessKey) *credentials.StaticCredentialsProvider {
 	provider := credentials.NewStaticCredentialsProvider(*k.AccessKeyId, *k.SecretAccessKey, "")
 	return &provider
 }

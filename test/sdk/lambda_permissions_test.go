@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
@@ -42,6 +43,7 @@ func TestFunctionPermissions(t *testing.T) {
 	other.InvokedViaFunctionUrl = aws.Bool(true)
 	must(c.AddPermission(t.Context(), other))(t)
 	must(c.AddPermission(t.Context(), permission("f", "all", "*")))(t)
+	must(iamClientOf(endpoint, "111122223333", secretOf("111122223333"), "").CreateUser(t.Context(), &iam.CreateUserInput{UserName: new("u")}))(t)
 	must(c.AddPermission(t.Context(), permission("f", "user", "arn:aws:iam::111122223333:user/u")))(t)
 	policy := must(c.GetPolicy(t.Context(), &lambda.GetPolicyInput{FunctionName: in.FunctionName}))(t)
 	plain := func(sid string, principal any) map[string]any {
@@ -85,6 +87,8 @@ func TestFunctionPermissions(t *testing.T) {
 	refused(t, err, invalidValue, 400, "We currently do not support adding policies for $LATEST.")
 	_, err = c.RemovePermission(t.Context(), &lambda.RemovePermissionInput{FunctionName: in.FunctionName, StatementId: aws.String("topic"), Qualifier: latest.Qualifier})
 	refused(t, err, invalidValue, 400, "We currently do not support adding policies for $LATEST.")
+	_, err = c.AddPermission(t.Context(), permission("f", "s", "arn:aws:iam::111122223333:user/none"))
+	refused(t, err, invalidValue, 400, "The provided principal was invalid. Please check the principal and try again.")
 	_, err = c.AddPermission(t.Context(), permission("f", "s", "arn:aws:iam::111122223333:user/*"))
 	refused(t, err, invalidValue, 400, "The provided principal was invalid. Please check the principal and try again.")
 	stale := permission("f", "s", "sns.amazonaws.com")

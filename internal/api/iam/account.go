@@ -214,7 +214,7 @@ func (s *Service) addDetail(out *AuthorizationDetailsOutput, d *details) {
 		out.GroupDetailList = append(out.GroupDetailList, GroupDetail{e.Path, e.Name, e.ID, e.ARN(), api.TimeOf(e.Created), inlinePolicies(e), d.attached})
 	case iam.Role:
 		shown := RoleDetail{
-			Path: e.Path, RoleName: e.Name, RoleId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created), AssumeRolePolicyDocument: encoded(s.engine.ShownTrust(e)),
+			Path: e.Path, RoleName: e.Name, RoleId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created), AssumeRolePolicyDocument: encoded(s.engine.ShowPolicy(e.Role.Trust)),
 			InstanceProfileList: []InstanceProfile{}, RolePolicyList: inlinePolicies(e), AttachedManagedPolicies: d.attached,
 			PermissionsBoundary: shownBoundary(e), Tags: shownTags(e.Tags), RoleLastUsed: s.shownRole(e).RoleLastUsed,
 		}

@@ -51,7 +51,7 @@ func (s *Service) listedRole(e *iam.Entity) Role {
 	most := e.Role.MaxSession
 	return Role{
 		Path: e.Path, RoleName: e.Name, RoleId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created),
-		AssumeRolePolicyDocument: encoded(s.engine.ShownTrust(e)), Description: e.Description, MaxSessionDuration: &most,
+		AssumeRolePolicyDocument: encoded(s.engine.ShowPolicy(e.Role.Trust)), Description: e.Description, MaxSessionDuration: &most,
 	}
 }
 
@@ -72,12 +72,16 @@ func checkDocument(member string, form iam.Form, document string) error {
 	return identity.CheckPolicy(form, document)
 }
 
-// readTrust checks a trust policy, and finds whom it names.
-func (s *Service) readTrust(member, document string) (bound map[string]string, err error) {
+// readTrust checks a trust policy, and binds it to those whom it names.
+func (s *Service) readTrust(member, document string) (bound string, err error) {
 	if err := checkDocument(member, iam.Trust, document); err != nil {
-		return nil, err
+		return "", err
 	}
-	return s.engine.Bind(document)
+	bound, unknown := s.engine.BindPolicy(document)
+	if unknown != "" {
+		return "", iam.ErrDocument.With(`Invalid principal in policy: "AWS":"` + unknown + `"`)
+	}
+	return bound, nil
 }
 
 func checkSession(seconds *int) error {
@@ -113,7 +117,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	if err != nil {
 		return nil, err
 	}
-	part := &iam.RolePart{Trust: *in.AssumeRolePolicyDocument, Bound: bound, MaxSession: defaultSession}
+	part := &iam.RolePart{Trust: bound, MaxSession: defaultSession}
 	if in.MaxSessionDuration != nil {
 		part.MaxSession = *in.MaxSessionDuration
 	}
@@ -162,7 +166,7 @@ func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, *in.PolicyDocument, bound) })
+	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, bound) })
 }
 
 func (s *Service) deleteRole(_ context.Context, call *api.Call, in *RoleInput) (*Empty, error) {

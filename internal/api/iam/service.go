@@ -24,11 +24,10 @@ type Engine interface {
 	Read(account string, look func(a *iam.Account) error) error
 	// Seal makes what a record has of a secret.
 	Seal(name string, secret identity.Secret) ([]byte, error)
-	// Bind finds the unique ids of those whom a trust policy names.
-	Bind(document string) (map[string]string, error)
-	// ShownTrust is a role's trust policy as it stands: with the unique ids of those
-	// who were deleted.
-	ShownTrust(role *iam.Entity) string
+	// BindPolicy puts unique ids in the place of ARNs that a trust policy names, and tells
+	// the first that nobody has. ShowPolicy is the opposite.
+	BindPolicy(document string) (bound, unknown string)
+	ShowPolicy(document string) string
 	LastUse(id string) (identity.Use, bool)
 	AccountOfKey(id string) (string, bool)
 }

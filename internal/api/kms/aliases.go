@@ -131,8 +131,16 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	if err != nil {
 		return nil, err
 	}
+	grantee, err := s.bind(in.GranteePrincipal)
+	if err != nil {
+		return nil, err
+	}
+	retiring, err := s.bind(api.Deref(in.RetiringPrincipal))
+	if err != nil {
+		return nil, err
+	}
 	g := kms.Grant{
-		Key: k.ID, Name: api.Deref(in.Name), Grantee: in.GranteePrincipal, Retiring: api.Deref(in.RetiringPrincipal),
+		Key: k.ID, Name: api.Deref(in.Name), Grantee: grantee, Retiring: retiring,
 		Issuer: who(call).ARN, Operations: in.Operations,
 	}
 	if in.Constraints != nil {
@@ -151,6 +159,20 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
 }
 
+// bind is what a grant has for a principal.
+func (s *Service) bind(name string) (string, error) {
+	bound, known := s.principals.BindPrincipal(name)
+	if !known {
+		return "", fault.Newf(fault.InvalidARN, "ARN does not refer to a valid principal: %s", name)
+	}
+	return bound, nil
+}
+
+// names reports whether what a grant has for a principal is the one of a name.
+func (s *Service) names(bound, name string) bool {
+	return bound == name || bound != "" && s.principals.ShowPrincipal(bound) == name
+}
+
 // listGrants answers ListGrants.
 func (s *Service) listGrants(_ context.Context, call *api.Call, in *ListGrantsInput) (*ListGrantsOutput, error) {
 	k, err := s.key(call, in.KeyId, "ListGrants", nil)
@@ -158,14 +180,14 @@ func (s *Service) listGrants(_ context.Context, call *api.Call, in *ListGrantsIn
 		return nil, err
 	}
 	return s.grants("grants "+k.ID+" "+api.Deref(in.GrantId)+" "+api.Deref(in.GranteePrincipal), in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
-		return of.ID == k.ID && (in.GrantId == nil || *in.GrantId == g.ID) && (in.GranteePrincipal == nil || *in.GranteePrincipal == g.Grantee)
+		return of.ID == k.ID && (in.GrantId == nil || *in.GrantId == g.ID) && (in.GranteePrincipal == nil || s.names(g.Grantee, *in.GranteePrincipal))
 	})
 }
 
 // listRetirableGrants answers ListRetirableGrants.
 func (s *Service) listRetirableGrants(_ context.Context, call *api.Call, in *ListRetirableGrantsInput) (*ListGrantsOutput, error) {
 	return s.grants("retirable "+in.RetiringPrincipal, in.Limit, in.Marker, func(of *kms.Key, g *kms.Grant) bool {
-		return of.Region == call.Region && of.Account == call.Account && g.Retiring == in.RetiringPrincipal
+		return of.Region == call.Region && of.Account == call.Account && s.names(g.Retiring, in.RetiringPrincipal)
 	})
 }
 
@@ -189,8 +211,8 @@ func (s *Service) grants(list string, count *int, marker *string, f func(k *kms.
 	out := &ListGrantsOutput{Grants: []Grant{}, Truncated: more}
 	for _, g := range found {
 		one := Grant{
-			KeyId: arns[g.Key], GrantId: g.ID, Name: g.Name, CreationDate: api.TimeOf(g.Created), GranteePrincipal: g.Grantee,
-			RetiringPrincipal: g.Retiring, IssuingAccount: g.Issuer, Operations: g.Operations,
+			KeyId: arns[g.Key], GrantId: g.ID, Name: g.Name, CreationDate: api.TimeOf(g.Created), GranteePrincipal: s.principals.ShowPrincipal(g.Grantee),
+			RetiringPrincipal: s.principals.ShowPrincipal(g.Retiring), IssuingAccount: g.Issuer, Operations: g.Operations,
 		}
 		if g.Subset != nil || g.Equals != nil {
 			one.Constraints = &GrantConstraints{g.Subset, g.Equals}
@@ -221,8 +243,9 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	if k, err := s.store.Find(call.Account, call.Region, key); err == nil && k.Account == me.Account {
 		allowed = s.store.Allow(k, &keys.Access{Operation: "RetireGrant", Caller: me}) == nil
 	}
+	names := keys.Names(me)
 	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
-		if allowed || me.ARN == g.Retiring || me.ARN == g.Grantee && slices.Contains(g.Operations, "RetireGrant") {
+		if allowed || slices.Contains(names, g.Retiring) || slices.Contains(names, g.Grantee) && slices.Contains(g.Operations, "RetireGrant") {
 			return nil
 		}
 		return keys.ErrDenied.With(me.ARN, "kms:RetireGrant", k.ARN().String(), "kms:RetireGrant")

@@ -45,14 +45,15 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	if err := checkDescription(api.Deref(in.Description)); err != nil {
 		return nil, err
 	}
+	document := ""
 	if in.Policy != nil {
-		if err := checkPolicy(call, *in.Policy, is(in.BypassPolicyLockoutSafetyCheck)); err != nil {
+		if document, err = s.readPolicy(*in.Policy, is(in.BypassPolicyLockoutSafetyCheck)); err != nil {
 			return nil, err
 		}
 	}
 	k, err := s.store.Create(kms.New{
 		Account: call.Account, Region: call.Region, Description: api.Deref(in.Description), Spec: name, Usage: usage,
-		Policy: api.Deref(in.Policy), Tags: tags,
+		Policy: document, Tags: tags,
 	})
 	if err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func (s *Service) getKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyI
 	if err != nil {
 		return nil, err
 	}
-	return &GetKeyPolicyOutput{k.Policy, kms.PolicyName}, nil
+	return &GetKeyPolicyOutput{s.principals.ShowPolicy(k.Policy), kms.PolicyName}, nil
 }
 
 // putKeyPolicy answers PutKeyPolicy.
@@ -196,10 +197,11 @@ func (s *Service) putKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyI
 	if in.Policy == nil {
 		return nil, missing("policy")
 	}
-	if err := checkPolicy(call, *in.Policy, is(in.BypassPolicyLockoutSafetyCheck)); err != nil {
+	document, err := s.readPolicy(*in.Policy, is(in.BypassPolicyLockoutSafetyCheck))
+	if err != nil {
 		return nil, err
 	}
-	_, err := s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(*in.Policy) })
+	_, err = s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(document) })
 	return nil, err
 }
 

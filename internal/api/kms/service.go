@@ -45,10 +45,13 @@ type Store interface {
 }
 
 // Service answers the operations of KMS.
-type Service struct{ store Store }
+type Service struct {
+	store      Store
+	principals api.Principals
+}
 
-// New makes a Service.
-func New(store Store) *Service { return &Service{store} }
+// New makes a Service. principals are who can be named by keys' policies and grants.
+func New(store Store, principals api.Principals) *Service { return &Service{store, principals} }
 
 // Operations declares the operations that are built, and those that are refused by name.
 func (s *Service) Operations() []api.Operation {

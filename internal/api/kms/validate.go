@@ -125,27 +125,31 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// checkPolicy refuses a key policy that cannot be read; and, unless that is waived, one
-// that lets nobody of the key's account change it again.
-func checkPolicy(call *api.Call, doc string, bypass bool) error {
+// readPolicy binds a key policy to those whom it names. It refuses one that cannot be
+// read; and, unless that is waived, one that lets nobody of the key's account change it
+// again.
+func (s *Service) readPolicy(doc string, bypass bool) (bound string, err error) {
 	if len(doc) > kms.MaxPolicy {
-		return fault.Newf(fault.LimitExceeded, "The policy is longer than %d bytes.", kms.MaxPolicy)
+		return "", fault.Newf(fault.LimitExceeded, "The policy is longer than %d bytes.", kms.MaxPolicy)
 	}
 	p, err := policy.ParseLoose(doc)
 	if err != nil {
-		return fault.New(fault.MalformedPolicyDocument, "The policy cannot be read: "+strings.TrimPrefix(err.Error(), "malformed policy: ")+".")
+		return "", fault.New(fault.MalformedPolicyDocument, "The policy cannot be read: "+strings.TrimPrefix(err.Error(), "malformed policy: ")+".")
+	}
+	bound, unknown := s.principals.BindPolicy(doc)
+	if unknown != "" {
+		return "", fault.New(fault.MalformedPolicyDocument, "Policy contains a statement with one or more invalid principals.")
 	}
 	if bypass {
-		return nil
+		return bound, nil
 	}
-	for _, s := range p.Statements() {
-		if s.Deny || s.NotAction != slices.ContainsFunc(s.Actions, func(a string) bool { return policy.MatchAction(a, "kms:PutKeyPolicy") }) {
-			if !s.Deny {
-				return nil
-			}
+	for _, st := range p.Statements() {
+		named := slices.ContainsFunc(st.Actions, func(a string) bool { return policy.MatchAction(a, "kms:PutKeyPolicy") })
+		if !st.Deny && named != st.NotAction {
+			return bound, nil
 		}
 	}
-	return fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
+	return "", fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
 }
 
 // checkContext refuses an encryption context that is too large.

@@ -2,7 +2,6 @@ package lambda
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -35,16 +34,18 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	if !isPrincipal(in.Principal) && n.qualifier != function.Latest {
 		return nil, errPrincipal
 	}
-	p := function.Permission{
-		Sid: in.StatementId, Effect: "Allow", Principal: principal(in.Principal), Action: in.Action,
-		Resource: n.ARN().String(), Condition: condition(in),
+	who, known := s.Principals.BindPrincipal(in.Principal)
+	if !known {
+		return nil, errPrincipal
 	}
+	p := function.NewPermission(in.StatementId, who, in.Action, n.ARN().String(), conditions(in))
 	err = s.engine.PermitFunction(ctx, function.Permit{
 		Function: n.function, Qualifier: n.qualifier, RevisionID: api.Deref(in.RevisionId), Permission: p, Revision: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	p.Principal = function.Principal(in.Principal)
 	return &AddPermissionOutput{Statement: p.String()}, nil
 }
 
@@ -61,23 +62,8 @@ func isPrincipal(name string) bool {
 	})
 }
 
-// principal is who may call, in the form of IAM: everybody, an account or a part of
-// one, or a service.
-func principal(name string) json.RawMessage {
-	switch {
-	case name == "*":
-		return text(name)
-	case accountPattern.MatchString(name):
-		return object("AWS", "arn:aws:iam::"+name+":root")
-	case strings.HasPrefix(name, "arn:"):
-		return object("AWS", name)
-	default:
-		return object("Service", name)
-	}
-}
-
-// condition are those that the request names; nil if there are none.
-func condition(in *AddPermissionInput) json.RawMessage {
+// conditions are those that the request names, by operators and keys.
+func conditions(in *AddPermissionInput) map[string]map[string]string {
 	operators := map[string]map[string]string{}
 	add := func(operator, key string, value *string) {
 		if value == nil {
@@ -96,22 +82,7 @@ func condition(in *AddPermissionInput) json.RawMessage {
 	if api.Deref(in.InvokedViaFunctionUrl) {
 		add("Bool", "lambda:InvokedViaFunctionUrl", new("true"))
 	}
-	if len(operators) == 0 {
-		return nil
-	}
-	return marshal(operators)
-}
-
-func text(value string) json.RawMessage { return marshal(value) }
-
-func object(name, value string) json.RawMessage { return marshal(map[string]string{name: value}) }
-
-func marshal(value any) json.RawMessage {
-	p, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // texts in maps are fit
-	}
-	return p
+	return operators
 }
 
 // removePermission answers RemovePermission.
@@ -141,5 +112,5 @@ func (s *Service) getPolicy(ctx context.Context, call *api.Call, in *FunctionInp
 	if err != nil {
 		return nil, err
 	}
-	return &GetPolicyOutput{Policy: doc, RevisionId: revision}, nil
+	return &GetPolicyOutput{Policy: s.Principals.ShowPolicy(doc), RevisionId: revision}, nil
 }

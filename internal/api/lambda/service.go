@@ -2,6 +2,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -76,6 +77,8 @@ type Options struct {
 	Assumable func(role string) bool
 	// DownloadKey authenticates the links that code is downloaded from.
 	DownloadKey link.Key
+	// Principals are who can be named by functions' policies; nil: api.Unbound.
+	Principals api.Principals
 }
 
 // Service answers the operations of Lambda.
@@ -85,7 +88,10 @@ type Service struct {
 }
 
 // New makes a Service.
-func New(o Options) *Service { return &Service{Options: o, engine: o.Engine} }
+func New(o Options) *Service {
+	o.Principals = cmp.Or[api.Principals](o.Principals, api.Unbound{})
+	return &Service{Options: o, engine: o.Engine}
+}
 
 // maxCodeBody bounds a request that brings code, in bytes: the largest zip in
 // base64, and a little. Source: AWS's refusal of a larger one.

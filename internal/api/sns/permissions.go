@@ -23,7 +23,7 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	case len(in.ActionName) == 0:
 		return nil, invalid("ActionName")
 	case slices.ContainsFunc(in.AWSAccountId, func(id string) bool { return !accountID.MatchString(id) }):
-		return nil, invalid("Policy Error: PrincipalNotFound")
+		return nil, errNobody
 	}
 	p := shard.Permission{Label: in.Label, Accounts: in.AWSAccountId, Actions: in.ActionName}
 	return &AddPermissionOutput{}, s.engine.AddTopicPermission(ctx, t, p)

@@ -112,7 +112,7 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 // whole are a wholeCall.
 func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shard.Publication, error) {
 	var none shard.Publication
-	p := shard.Publication{Sender: call.Account}
+	p := shard.Publication{Sender: call.Account, Caller: call.Caller}
 	if trace := call.Header.Get("X-Amzn-Trace-Id"); len(trace) <= maxTraceHeader {
 		p.Trace = trace
 	}

@@ -1,6 +1,7 @@
 package sns
 
 import (
+	"cmp"
 	"context"
 
 	"godwit.dev/godwit/internal/api"
@@ -64,6 +65,8 @@ type Options struct {
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.
 	PublishQuota int
+	// Principals are who can be named by topics' policies; nil: api.Unbound.
+	Principals api.Principals
 }
 
 // Service answers the operations of SNS.
@@ -72,11 +75,13 @@ type Service struct {
 	newID    func() message.ID
 	newToken func() string
 	quota    *quota
+
+	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota)}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.

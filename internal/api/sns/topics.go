@@ -2,11 +2,26 @@ package sns
 
 import (
 	"context"
+	"maps"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/topic"
 )
+
+const policyAttribute = "Policy"
+
+var errNobody = invalid("Policy Error: PrincipalNotFound")
+
+// bind has a topic's policy mean the users and roles that it names, and refuses one that
+// names nobody.
+func (s *Service) bind(doc string) (string, error) {
+	bound, unknown := s.principals.BindPolicy(doc)
+	if unknown != "" {
+		return "", errNobody
+	}
+	return bound, nil
+}
 
 // createTopic answers CreateTopic.
 func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTopicInput) (*CreateTopicOutput, error) {
@@ -17,8 +32,14 @@ func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTop
 	if err != nil {
 		return nil, err
 	}
+	attributes := maps.Clone(in.Attributes)
+	if doc, ok := attributes[policyAttribute]; ok {
+		if attributes[policyAttribute], err = s.bind(doc); err != nil {
+			return nil, err
+		}
+	}
 	name := arn.Topic(call.Region, call.Account, *in.Name)
-	if err := s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: in.Attributes, Tags: tags}); err != nil {
+	if err := s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: attributes, Tags: tags}); err != nil {
 		return nil, err
 	}
 	return &CreateTopicOutput{TopicArn: name.String()}, nil
@@ -64,6 +85,9 @@ func (s *Service) getTopicAttributes(ctx context.Context, call *api.Call, in *Ge
 	if err != nil {
 		return nil, err
 	}
+	if doc, ok := attrs[policyAttribute]; ok {
+		attrs[policyAttribute] = s.principals.ShowPolicy(doc)
+	}
 	return &GetTopicAttributesOutput{Attributes: attrs}, nil
 }
 
@@ -74,5 +98,11 @@ func (s *Service) setTopicAttributes(ctx context.Context, call *api.Call, in *Se
 	if err != nil {
 		return nil, err
 	}
-	return &SetTopicAttributesOutput{}, s.engine.SetTopicAttribute(ctx, t, in.AttributeName, api.Deref(in.AttributeValue))
+	value := api.Deref(in.AttributeValue)
+	if in.AttributeName == policyAttribute {
+		if value, err = s.bind(value); err != nil {
+			return nil, err
+		}
+	}
+	return &SetTopicAttributesOutput{}, s.engine.SetTopicAttribute(ctx, t, in.AttributeName, value)
 }

@@ -48,12 +48,30 @@ func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQue
 	if err := s.checkDeadLetter(ctx, self, attrs); err != nil {
 		return nil, err
 	}
+	if err := s.bind(attrs); err != nil {
+		return nil, err
+	}
 	// A new queue has nothing to remove.
 	maps.DeleteFunc(attrs, func(_, v string) bool { return v == "" })
 	if err := s.engine.CreateQueue(ctx, shard.QueueSpec{ARN: self, Attributes: attrs, Tags: in.Tags}); err != nil {
 		return nil, err
 	}
 	return &CreateQueueOutput{QueueUrl: s.queueURL(call, call.Account, full)}, nil
+}
+
+// bind has the policy among attributes mean the users and roles that it names, and refuses
+// one that names nobody.
+func (s *Service) bind(attrs map[string]string) error {
+	doc := attrs[attribute.Policy]
+	if doc == "" {
+		return nil
+	}
+	bound, unknown := s.principals.BindPolicy(doc)
+	if unknown != "" {
+		return attribute.ErrValue.With(attribute.Policy)
+	}
+	attrs[attribute.Policy] = bound
+	return nil
 }
 
 // checkDeadLetter applies the rules of a RedrivePolicy that involve another
@@ -253,6 +271,9 @@ func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *Ge
 		}
 	}
 	attrs := describe(info)
+	if doc, ok := attrs[attribute.Policy]; ok {
+		attrs[attribute.Policy] = s.principals.ShowPolicy(doc)
+	}
 	if !slices.Contains(in.AttributeNames, attribute.All) {
 		maps.DeleteFunc(attrs, func(name, _ string) bool { return !slices.Contains(in.AttributeNames, name) })
 	}
@@ -330,6 +351,9 @@ func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *Se
 		}
 	}
 	if err := s.checkDeadLetter(ctx, q, set); err != nil {
+		return nil, err
+	}
+	if err := s.bind(set); err != nil {
 		return nil, err
 	}
 	return nil, s.engine.SetQueueAttributes(ctx, q, set)

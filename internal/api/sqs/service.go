@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"context"
 
 	"godwit.dev/godwit/internal/api"
@@ -49,6 +50,8 @@ type Options struct {
 	// URLHost is the domain of queue URLs, as sqs.<region>.<URLHost>; empty: they begin
 	// with the host that the caller used.
 	URLHost string
+	// Principals are who can be named by queues' policies; nil: api.Unbound.
+	Principals api.Principals
 }
 
 // Service answers the operations of SQS.
@@ -58,12 +61,13 @@ type Service struct {
 	fifo   quota
 	region string // the default one
 
-	urlHost string
+	urlHost    string
+	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, region: o.DefaultRegion, urlHost: o.URLHost}
+	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, region: o.DefaultRegion, urlHost: o.URLHost, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // listing is about what a page of 1,000 queues holds in bytes: their names and URLs, as

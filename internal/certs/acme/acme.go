@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -92,7 +93,19 @@ func (m *Manager) Config() *tls.Config {
 }
 
 // Handler proves by HTTP that the names are ours, and sends all else to https.
-func (m *Manager) Handler() http.Handler { return m.manager.HTTPHandler(nil) }
+// It has to be called before the first certificate is asked for.
+func (m *Manager) Handler() http.Handler {
+	proofs := m.manager.HTTPHandler(nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The library compares Host with the names, and fails where a port stands behind it.
+		if name, _, err := net.SplitHostPort(r.Host); err == nil {
+			bare := *r
+			bare.Host = name
+			r = &bare
+		}
+		proofs.ServeHTTP(w, r)
+	})
+}
 
 // certificate is for a client that names no server, as by its address, that of the first
 // domain.

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,15 +50,59 @@ func served(t *testing.T, address string, roots *x509.CertPool) *x509.Certificat
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
 }
 
-// The certificate is had by a proof that the name is ours, renewed before it expires, and
-// kept so that who has the disk cannot read its key.
-func TestCertificatesAreHadAndRenewed(t *testing.T) {
+func listen(t *testing.T) (l net.Listener, port int) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l, l.Addr().(*net.TCPAddr).Port
+}
+
+// The certificate is had by a proof that the name is ours, renewed before it expires, and
+// kept so that who has the disk cannot read its key.
+func TestCertificatesAreHadAndRenewed(t *testing.T) {
+	l, port := listen(t)
+	testCertificates(t, l, acmetest.Ports{TLS: port}, nil)
+}
+
+// The same where only port 80 of the name leads here.
+func TestCertificatesByHTTP(t *testing.T) {
+	l, _ := listen(t)
+	plain, port := listen(t)
+	var proven atomic.Int64
+	testCertificates(t, l, acmetest.Ports{HTTP: port}, func(proof http.Handler) {
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/.well-known/acme-challenge/") {
+				proven.Add(1)
+			}
+			proof.ServeHTTP(w, r)
+		})}
+		go func() { _ = server.Serve(plain) }()
+		t.Cleanup(func() { _ = server.Close() })
+
+		// What is no proof is sent to https.
+		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		r, err := client.Get("http://" + plain.Addr().String() + "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusFound || r.Header.Get("Location") != "https://127.0.0.1/x" {
+			t.Errorf("%s to %q", r.Status, r.Header.Get("Location"))
+		}
+	})
+	if proven.Load() < 2 {
+		t.Errorf("%d proofs by HTTP", proven.Load())
+	}
+}
+
+// testCertificates has a certificate and its renewal for a server at l; web, which may be
+// nil, serves the proof by HTTP.
+func testCertificates(t *testing.T, l net.Listener, ports acmetest.Ports, web func(proof http.Handler)) {
+	t.Helper()
 	address := l.Addr().String()
-	directory, trust, roots := acmetest.Authority(t, l.Addr().(*net.TCPAddr).Port, 12)
+	directory, trust, roots := acmetest.Authority(t, ports, 12)
 	root := seal.NewRoot()
 	options := acme.Options{
 		Domains: []string{domain}, Directory: directory, Email: "ops@example.com", CA: trust,
@@ -67,11 +113,14 @@ func TestCertificatesAreHadAndRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve(t, l, m.Config())
+	if web != nil {
+		web(m.Handler())
+	}
 	defer m.Watch()()
 
 	first := served(t, address, roots)
 	if first == nil {
-		t.Fatal("no certificate")
+		t.Fatalf("no certificate: %v", m.Failing(t.Context()))
 	}
 	if err := m.Failing(t.Context()); err != nil {
 		t.Error(err)

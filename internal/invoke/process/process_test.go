@@ -69,6 +69,7 @@ func TestStartsThatFail(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
+	t.Parallel() // it waits more than it works, as some below do
 	each(t, func(t *testing.T, l *lab) {
 		f := l.bootstrap()
 		f.Timeout = 5 * time.Second // enough for what it does before it sleeps
@@ -88,6 +89,7 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestStartsThatHang(t *testing.T) {
+	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		l := newLabWith(t, process.Options{Plain: plain, InitTime: time.Second})
 		f := l.bootstrap("START", "hang")

@@ -169,6 +169,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	var failed error
+	var lost []*Delivery
 	for _, d := range taken {
 		record, ok, err := e.ReadRecord(keys.Record(d.Queued.Lane, d.Queued.Sequence))
 		if err != nil {
@@ -181,6 +182,13 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		m, unreadable := message.DecodeRecord(record)
 		if unreadable != nil {
 			failed = cmp.Or(failed, unreadable)
+			continue
+		}
+		if err := e.OpenWaiting(m); fault.Is(err) {
+			d.Message, lost = m, append(lost, d)
+			continue
+		} else if err != nil {
+			failed = cmp.Or(failed, err)
 			continue
 		}
 		d.Message = m
@@ -197,8 +205,15 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			}
 		}
 	}
+	for _, d := range lost {
+		e.Drop(d, Attempt{}, keyGone)
+		d.Message = nil
+	}
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
 }
+
+// keyGone is why a delivery is dropped of which nobody can read what is to be delivered.
+const keyGone = "the key that the message was encrypted under has been deleted"
 
 // immediate reports that the attempt follows the one before it at once.
 func (d *Delivery) immediate() bool {

@@ -401,6 +401,11 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 	if err == nil && d == nil {
 		err = ErrNoDelivery
 	}
+	if err == nil {
+		if err := e.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // without its key it can be dropped all the same
+			return nil, err
+		}
+	}
 	return d, err
 }
 

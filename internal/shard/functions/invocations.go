@@ -89,18 +89,27 @@ func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Eve
 		return kernel.ErrFull
 	}
 	sh := e.ShardOf(fn)
+	m := eventMessage(ev)
+	m.Seal()
+	if err := e.encryptEvent(fn, m); err != nil {
+		return err
+	}
 	return sh.RunDurable(func(*kernel.Tx) error {
 		f, err := sh.invokable(fn, ev.Qualifier)
 		if err != nil {
 			return err
 		}
 		now := sh.Now()
-		m := eventMessage(ev)
 		m.Sent = now
-		m.Seal()
 		sh.acceptEvent(f, now, m, ev.Qualifier)
 		return nil
 	})
+}
+
+// encryptEvent encrypts an event of a function under the store's own key, where that is
+// the default.
+func (e *Functions) encryptEvent(fn arn.ARN, m *message.Message) error {
+	return e.EncryptWaiting(fn, "", nil, arn.ARN{}, m)
 }
 
 // invokable finds a function that takes events for a qualifier.
@@ -176,6 +185,9 @@ func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, erro
 		return nil, err
 	}
 	m, err := message.DecodeRecord(record)
+	if err == nil {
+		err = e.OpenWaiting(m)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -239,6 +251,9 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 		to := e.ShardOf(fn)
 		m = eventMessage(function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: m.Body})
 		m.Seal()
+		if err := e.encryptEvent(fn, m); err != nil {
+			return err
+		}
 		enter = func(now int64, _ queue.Config) (queue.Arrival, error) {
 			_, err := to.invokable(fn, qualifier)
 			return eventArrival(m, now), err
@@ -281,6 +296,9 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 	m := eventMessage(ev)
 	if m.Unsigned = unsigned; unsigned == nil {
 		m.Seal()
+	}
+	if err := e.encryptEvent(fn, m); err != nil {
+		return err
 	}
 	to := e.ShardOf(fn)
 	enter := func(now int64, _ queue.Config) (queue.Arrival, error) {

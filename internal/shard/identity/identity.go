@@ -37,6 +37,9 @@ type Options struct {
 	Sealer Sealer
 	// Clock is what the latest use of anything is noted by. Nil: clock.System.
 	Clock clock.Clock
+	// Orphaned is told of an account whose last administrator beside its root a change has
+	// taken, once it is durable. Nil: nobody looks for one.
+	Orphaned func(account string)
 }
 
 // Module keeps identities. It is a module of the kernel, with a shard of its own.
@@ -61,6 +64,9 @@ type Module struct {
 	credentials sync.Map     // sigv4.Credential by access keys, of the present revision
 	kept        atomic.Int64 // how many, about
 	policies    policyCache
+
+	orphaned       func(account string)
+	administrators map[string]string // one of each account by its unique id, as far as they were looked for
 }
 
 // Use is the latest use of an access key or a role.
@@ -78,6 +84,7 @@ func New(k *kernel.Kernel, o Options) *Module {
 	m := &Module{
 		kernel: k, shard: k.Beside(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock, log: k.Logger,
 		accounts: map[string]*iam.Account{}, owners: map[string]string{}, used: map[string]Use{}, sessions: sessions, policies: newPolicyCache(),
+		orphaned: o.Orphaned, administrators: map[string]string{},
 	}
 	m.shard.Add(m)
 	return m
@@ -260,11 +267,13 @@ func (m *Module) Run(account string, command func(a *iam.Account, now time.Time)
 }
 
 func (m *Module) run(account string, command func(a *iam.Account, now time.Time) error) error {
-	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+	lost := false
+	_, err := m.shard.Run(true, func(*kernel.Tx) (err error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		a := m.account(account)
-		if err := command(a, clock.Time(m.shard.Now())); err != nil {
+		lost, err = m.lostAdministrator(a, func() error { return command(a, clock.Time(m.shard.Now())) })
+		if err != nil {
 			a.Revert()
 			return err
 		}
@@ -275,6 +284,9 @@ func (m *Module) run(account string, command func(a *iam.Account, now time.Time)
 		m.write(a)
 		return nil
 	})
+	if err == nil && lost {
+		m.orphaned(account)
+	}
 	return err
 }
 

@@ -118,6 +118,9 @@ func (tx *Tx) Yield(f func()) {
 // one's among them, in the order of their ids. Others may have had the locks in between.
 func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 
+// WidenAfter is Widen that runs f before it has the locks.
+func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
+
 // Narrow commits what there is and goes on with some of the locks only, which it
 // keeps all the while.
 func (tx *Tx) Narrow(keep []*Shard) {

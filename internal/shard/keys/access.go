@@ -65,9 +65,21 @@ func (m *Module) denied(k *kms.Key, a *Access) error {
 	return ErrDenied.With(who, "kms:"+a.Operation, k.ARN().String(), "kms:"+a.Operation)
 }
 
+// Names are what grants may know a caller by: its unique id and its role's, and their
+// ARNs where those were not known when the grant was made.
+func Names(c *caller.Caller) []string {
+	names := slices.Clone(c.Services)
+	for _, name := range [...]string{c.ID, c.RoleID, c.ARN, c.Role} {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // granted reports whether a grant allows an access.
 func (m *Module) granted(k *kms.Key, a *Access) (granted bool) {
-	principals := slices.Concat([]string{a.Caller.ARN, a.Caller.Role}, a.Caller.Services)
+	principals := Names(a.Caller)
 	_ = m.run(func() error {
 		for _, g := range m.grants[k.ID] {
 			granted = granted || g.Allows(principals, a.Operation, a.Context) && (a.Grant == nil || g.Covers(a.Grant))

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -18,8 +19,9 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// Messages encrypts the messages of queues: SSE-SQS under a key of the store, SSE-KMS
-// under data keys, of which each message carries its own as KMS has encrypted it.
+// Messages encrypts the messages of queues and topics, and the events of functions: under
+// a key of the store (SSE-SQS), or under data keys of KMS, of which each message carries
+// its own as KMS has encrypted it.
 type Messages struct {
 	keys    *Module
 	sealer  *seal.Sealer
@@ -33,8 +35,12 @@ type Messages struct {
 // dataKeys is how many data keys are kept for encryption, and for decryption.
 const dataKeys = 4096
 
-// dataKeyOf is whose a data key is: one queue's and one principal's.
-type dataKeyOf struct{ queue, key, principal string }
+// topicReuse is how long a topic's data key is used. Source: the SNS developer guide,
+// "Key management": up to five minutes.
+const topicReuse = 5 * time.Minute
+
+// dataKeyOf is whose a data key is: one queue's or topic's, and one principal's.
+type dataKeyOf struct{ of, key, principal string }
 
 type openingOf struct{ blob, principal string }
 
@@ -59,7 +65,7 @@ func NewMessages(keys *Module, c clock.Clock, managed bool) *Messages {
 }
 
 // The first byte of what an encrypted message has for a body: how it was sealed. The ARN
-// of the queue follows, for which it was; and of underKMS the data key.
+// of the queue, topic or function follows, for which it was; and of underKMS the data key.
 const (
 	underStore byte = 1
 	underKMS   byte = 2
@@ -75,13 +81,28 @@ func (e *Messages) Encrypts(cfg queue.Config) (encrypted, managed bool) {
 
 // Encrypt implements queues.Encryption.
 func (e *Messages) Encrypt(q arn.ARN, cfg queue.Config, who *caller.Caller, source arn.ARN, m *message.Message) error {
-	name := q.String()
-	if cfg.Key == "" {
+	return e.encrypt(use{of: q, key: cfg.Key, reuse: cfg.KeyReuse, who: who, source: source}, m)
+}
+
+// EncryptWaiting implements queues.Encryption.
+func (e *Messages) EncryptWaiting(owner arn.ARN, key string, who *caller.Caller, source arn.ARN, m *message.Message) error {
+	if key == "" && !e.managed {
+		return nil
+	}
+	return e.encrypt(use{of: owner, key: key, reuse: topicReuse, who: who, source: source}, m)
+}
+
+// Default implements queues.Encryption.
+func (e *Messages) Default() bool { return e.managed }
+
+func (e *Messages) encrypt(u use, m *message.Message) error {
+	name := u.of.String()
+	if u.key == "" {
 		return m.Encrypt(func(plaintext []byte) ([]byte, error) {
 			return sealed(appendText([]byte{underStore}, name), plaintext, e.sealer)
 		})
 	}
-	with, err := e.dataKey(q, cfg, who, source)
+	with, err := e.dataKey(u)
 	if err != nil {
 		return err
 	}
@@ -108,18 +129,32 @@ func takeText(p []byte) (text string, rest []byte, ok bool) {
 	return string(p[w : w+int(n)]), p[w+int(n):], true
 }
 
-// access is what a use of a queue's key is decided by. Nobody is the root of the queue's
-// account.
-func access(q arn.ARN, who *caller.Caller, source arn.ARN, operation string) *Access {
-	if who == nil {
-		who = authorize.RootOf(q.Account)
+// use is a use of a key for the messages of a queue or a topic.
+type use struct {
+	of     arn.ARN
+	key    string // as its attribute names it
+	reuse  time.Duration
+	who    *caller.Caller // nil: the root of its account
+	source arn.ARN        // of what a service acts for, else zero
+}
+
+// context is the encryption context that AWS gives each service's data keys.
+func (u *use) context() map[string]string {
+	name := map[string]string{"sns": "aws:sns:topicArn", "lambda": "aws:lambda:FunctionArn"}[u.of.Service]
+	return map[string]string{cmp.Or(name, "aws:sqs:arn"): u.of.String()}
+}
+
+// access is what the use is decided by.
+func (u *use) access(operation string) *Access {
+	a := &Access{Operation: operation, Caller: u.who, Context: u.context()}
+	if a.Caller == nil {
+		a.Caller = authorize.RootOf(u.of.Account)
 	}
-	a := &Access{Operation: operation, Caller: who, Context: map[string]string{"aws:sqs:arn": q.String()}}
-	if who.Kind != caller.Service {
-		a.Via = "sqs." + q.Region + ".amazonaws.com"
+	if a.Caller.Kind != caller.Service {
+		a.Via = u.of.Service + "." + u.of.Region + ".amazonaws.com"
 	}
-	if !source.IsZero() {
-		a.Source, a.SourceAccount = source.String(), source.Account
+	if !u.source.IsZero() {
+		a.Source, a.SourceAccount = u.source.String(), u.source.Account
 	}
 	return a
 }
@@ -134,24 +169,23 @@ func principal(who *caller.Caller) string {
 	return who.ARN + " " + who.ID
 }
 
-// dataKey is the data key of a queue and a principal, for as long as the queue's data
-// keys are reused; or another one, for which both the right to have one made and the
-// right to decrypt are needed.
-func (e *Messages) dataKey(q arn.ARN, cfg queue.Config, who *caller.Caller, source arn.ARN) (dataKey, error) {
-	of := dataKeyOf{q.String(), cfg.Key, principal(who)}
-	if who != nil && who.Kind == caller.Service {
-		of.principal += " " + source.String()
+// dataKey is the data key of a use, for as long as data keys are reused there; or another
+// one, for which both the right to have one made and the right to decrypt are needed.
+func (e *Messages) dataKey(u use) (dataKey, error) {
+	of := dataKeyOf{u.of.String(), u.key, principal(u.who)}
+	if u.who != nil && u.who.Kind == caller.Service {
+		of.principal += " " + u.source.String()
 	}
 	now := e.clock.Now()
 	if found, ok := e.sealing.Get(of); ok && now.Before(found.until) {
 		return found, nil
 	}
-	k, err := e.keys.Find(q.Account, q.Region, cfg.Key)
+	k, err := e.keys.Find(u.of.Account, u.of.Region, u.key)
 	if err != nil {
 		return dataKey{}, err
 	}
 	for _, operation := range []string{"GenerateDataKey", "Decrypt"} {
-		if err := e.keys.Allow(k, access(q, who, source, operation)); err != nil {
+		if err := e.keys.Allow(k, u.access(operation)); err != nil {
 			return dataKey{}, err
 		}
 	}
@@ -162,8 +196,8 @@ func (e *Messages) dataKey(q arn.ARN, cfg queue.Config, who *caller.Caller, sour
 	if err != nil {
 		return dataKey{}, err
 	}
-	made := dataKey{until: now.Add(cfg.KeyReuse)}
-	if made.blob, err = e.keys.Encrypt(k, drawn, map[string]string{"aws:sqs:arn": q.String()}); err != nil {
+	made := dataKey{until: now.Add(u.reuse)}
+	if made.blob, err = e.keys.Encrypt(k, drawn, u.context()); err != nil {
 		return dataKey{}, err
 	}
 	if made.sealer, err = seal.WithKey(drawn); err != nil {
@@ -185,6 +219,23 @@ func usable(k *kms.Key, operation string) error {
 
 // Decrypt implements queues.Encryption.
 func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error {
+	return e.decrypt(m, cfg.KeyReuse, func(k *kms.Key, of arn.ARN) error {
+		u := use{of: of, who: who}
+		if err := e.keys.Allow(k, u.access("Decrypt")); err != nil {
+			return err
+		}
+		return usable(k, "Decrypt")
+	}, principal(who))
+}
+
+// Open implements queues.Encryption.
+func (e *Messages) Open(m *message.Message) error {
+	return e.decrypt(m, topicReuse, func(*kms.Key, arn.ARN) error { return nil }, "the server")
+}
+
+// decrypt decrypts a message for a principal, for whom allowed is asked where a key of
+// KMS has to be, and what it has said holds for as long as data keys are reused.
+func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func(k *kms.Key, of arn.ARN) error, who string) error {
 	if len(m.Cipher) == 0 {
 		return errMessage
 	}
@@ -200,11 +251,11 @@ func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Mess
 		if blob, rest, ok = takeText(rest); !ok {
 			return errMessage
 		}
-		q, err := arn.Parse(name)
+		of, err := arn.Parse(name)
 		if err != nil {
 			return errMessage
 		}
-		if with, err = e.openDataKey(q, blob, cfg, who); err != nil {
+		if with, err = e.openDataKey(of, blob, reuse, allowed, who); err != nil {
 			return err
 		}
 	default:
@@ -214,25 +265,23 @@ func (e *Messages) Decrypt(cfg queue.Config, who *caller.Caller, m *message.Mess
 	return m.Decrypt(func([]byte) ([]byte, error) { return with.Open(rest, seal.Context("message", string(header))) })
 }
 
-// openDataKey opens the data key of a message that was sent to a queue, which may be
-// another than it is received from.
-func (e *Messages) openDataKey(q arn.ARN, blob string, cfg queue.Config, who *caller.Caller) (*seal.Sealer, error) {
-	of := openingOf{blob, principal(who)}
+// openDataKey opens the data key of a message that was sent to a queue or a topic, which
+// may be another than it is received from.
+func (e *Messages) openDataKey(of arn.ARN, blob string, reuse time.Duration, allowed func(k *kms.Key, of arn.ARN) error, who string) (*seal.Sealer, error) {
+	opening := openingOf{blob, who}
 	now := e.clock.Now()
-	if found, ok := e.opening.Get(of); ok && now.Before(found.until) {
+	if found, ok := e.opening.Get(opening); ok && now.Before(found.until) {
 		return found.sealer, nil
 	}
-	k, err := e.keys.KeyOf(q.Region, []byte(blob))
+	k, err := e.keys.KeyOf(of.Region, []byte(blob))
 	if err != nil {
 		return nil, err
 	}
-	if err := e.keys.Allow(k, access(q, who, arn.ARN{}, "Decrypt")); err != nil {
+	if err := allowed(k, of); err != nil {
 		return nil, err
 	}
-	if err := usable(k, "Decrypt"); err != nil {
-		return nil, err
-	}
-	plain, _, err := e.keys.Decrypt(k, []byte(blob), map[string]string{"aws:sqs:arn": q.String()})
+	u := use{of: of}
+	plain, _, err := e.keys.Decrypt(k, []byte(blob), u.context())
 	if err != nil {
 		return nil, errMessage
 	}
@@ -240,6 +289,6 @@ func (e *Messages) openDataKey(q arn.ARN, blob string, cfg queue.Config, who *ca
 	if err != nil {
 		return nil, err
 	}
-	e.opening.Add(of, dataKey{sealer: sealer, until: now.Add(cfg.KeyReuse)})
+	e.opening.Add(opening, dataKey{sealer: sealer, until: now.Add(reuse)})
 	return sealer, nil
 }

@@ -12,8 +12,9 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// Encryption keeps the messages of encrypted queues unreadable at rest. It is called
-// without any lock, but for Managed messages that a publish delivers itself.
+// Encryption keeps the messages of encrypted queues and topics, and the events of
+// functions, unreadable at rest. It is called without any lock, but for what is under the
+// store's own key.
 type Encryption interface {
 	// Encrypts reports whether messages of a queue are encrypted: under a key of KMS,
 	// or, if managed, under one of the store's own.
@@ -25,6 +26,16 @@ type Encryption interface {
 	// Decrypt decrypts a message that a caller receives. Errors: as Encrypt; any other
 	// says that the message is damaged.
 	Decrypt(cfg queue.Config, who *caller.Caller, m *message.Message) error
+	// EncryptWaiting encrypts what waits for the subscribers of a topic, or for a function,
+	// under a key of KMS. An empty one is the store's where that is the default; else it
+	// stays in clear. Errors: as Encrypt.
+	EncryptWaiting(owner arn.ARN, key string, who *caller.Caller, source arn.ARN, m *message.Message) error
+	// Default reports that the store's own key encrypts where no other does.
+	Default() bool
+	// Open decrypts for the server itself, which nobody has to allow, whatever the state
+	// of the key. Errors: KMSAccessDenied, if the key is gone; any other says that the
+	// message is damaged.
+	Open(m *message.Message) error
 }
 
 // Encrypt encrypts messages that a caller sends to a queue, if it is an encrypted one.
@@ -72,9 +83,33 @@ func (e *Queues) Encrypted(qs *Queue) (encrypted, managed bool) {
 	return e.options.Encryption.Encrypts(qs.Machine.Config())
 }
 
-// EncryptManaged encrypts a message for a queue under the store's own key.
-func (e *Queues) EncryptManaged(qs *Queue, m *message.Message) error {
-	return e.options.Encryption.Encrypt(qs.ARN, qs.Machine.Config(), nil, arn.ARN{}, m)
+// Encrypting reports that messages can be encrypted, and whether those are for which
+// nobody has said how.
+func (e *Queues) Encrypting() (possible, always bool) {
+	c := e.options.Encryption
+	return c != nil, c != nil && c.Default()
+}
+
+// EncryptWaiting encrypts what waits for a topic's subscribers or for a function, as
+// Encryption.EncryptWaiting says. nil and zero are the root of the owner's account, and no
+// source.
+func (e *Queues) EncryptWaiting(owner arn.ARN, key string, who *caller.Caller, source arn.ARN, m *message.Message) error {
+	if e.options.Encryption == nil {
+		return nil
+	}
+	return e.options.Encryption.EncryptWaiting(owner, key, who, source, m)
+}
+
+// OpenWaiting decrypts a message for the server itself, if it is encrypted. Errors: those
+// of Encryption.Open.
+func (e *Queues) OpenWaiting(m *message.Message) error {
+	switch {
+	case m.Cipher == nil:
+		return nil
+	case e.options.Encryption == nil:
+		return errNoEncryption
+	}
+	return e.options.Encryption.Open(m)
 }
 
 // errNoEncryption refuses to read what is encrypted where no keys are.

@@ -41,6 +41,7 @@ const (
 	MessagesExpired      // dropped by a sweep at the end of their retention
 	MessagesDeletedAgain // deleted by a handle of what was gone already
 	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
+	MessagesChanged      // what the queue holds has changed by what nobody counts: a purge, a move task, a visibility timeout
 	QueueDeleted         // the queue is gone; what ends just now may still be told of after it
 )
 

@@ -517,6 +517,7 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	changed := 0
 	return e.byHandle(a, len(changes), func(sh *Shard, qs *Queue, i int) error {
 		c := changes[i]
 		h, ok := e.handles.Open(c.Handle, sh.ID, qs.Incarnation)
@@ -538,14 +539,17 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 			return ErrVisibility.With(int64(c.Timeout / time.Second))
 		case errors.Is(err, queue.ErrInFlight):
 			return ErrInFlightAgain
+		case err == nil:
+			changed++
 		}
 		return err
-	}, nil)
+	}, func(sh *Shard, qs *Queue) {
+		sh.EmitMessages(qs, MessagesChanged, sh.Meta.Now, changed)
+	})
 }
 
-// byHandle runs a command for each of n receipt handles, and then tell, if it is not
-// nil, all under the shard's lock. On a standard queue they need not be durable when
-// it returns: they are within 10 ms.
+// byHandle runs a command for each of n receipt handles, and then tell, under the shard's
+// lock. Of a standard queue they may become durable up to 10 ms later.
 func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
 	sh := e.ShardOf(a)
 	var errs []error
@@ -565,9 +569,7 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		for i := range errs {
 			errs[i] = f(sh, qs, i)
 		}
-		if tell != nil {
-			tell(sh, qs)
-		}
+		tell(sh, qs)
 		return nil
 	})
 	catalog.Wait()

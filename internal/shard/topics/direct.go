@@ -44,7 +44,8 @@ type planned struct {
 	N   int // which publication it is
 	Sub *topic.Subscription
 	target
-	made bool // at once
+	made     bool      // at once
+	rendered *rendered // for its queue, before the queue's lock; nil: it is not
 }
 
 // target is where a subscription's queue is.
@@ -199,7 +200,11 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, n
 	}
 	generation := sh.Generation.Load()
 	alone := tx.Shards
-	tx.Widen(p.Shards)
+	if _, always := sh.Engine.Encrypting(); always {
+		tx.WidenAfter(p.Shards, sh.renderer(fs, p))
+	} else {
+		tx.Widen(p.Shards)
+	}
 	g, n = sh.publishDirect(tx, fs, p, generation)
 	tx.Narrow(alone)
 	return g, n
@@ -262,6 +267,8 @@ type rawRecord struct {
 	record []byte // nil: not made yet
 	size   int    // of the message, as MaximumMessageSize counts
 	fifo   bool
+
+	encrypted bool
 }
 
 // deliver puts a publication into a subscribed queue; false if that is not
@@ -312,13 +319,13 @@ func (w *directWriter) put(d *planned) bool {
 	}
 	e, f, sub, qs, raw := w.from.Engine, d.f, d.Sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
-	known := raw.record != nil && raw.fifo == fifo && sub.Raw && f.shared(sub) && !w.encrypted
+	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.shared(sub)
 	n := &f.note // but for what differs from subscription to subscription
 	if !known {
 		n = f.notification(sub)
 	}
-	if fifo && !d.to.SurelyNew(qs, w.now, n) {
-		return false
+	if fifo && !d.to.SurelyNew(qs, w.now, n) || w.encrypted && !d.rendered.of(f) {
+		return false // what has to be encrypted now would be so under the locks
 	}
 	var record []byte
 	var size int
@@ -327,22 +334,24 @@ func (w *directWriter) put(d *planned) bool {
 		w.id = e.Options.NewID()
 		message.SetRecordID(record, w.id)
 	} else {
-		m, err := e.Options.Render(n)
-		if err != nil {
-			return false
+		var m *message.Message
+		if d.rendered.of(f) {
+			m = d.rendered.message(e.Options.NewID, w.encrypted)
+		} else {
+			var err error
+			if m, err = e.Options.Render(n); err != nil {
+				return false
+			}
 		}
 		m.Sent, w.id = w.now, m.ID
 		if !fifo {
 			backlog.ForStandard(m, f.Topic)
 		}
 		size = m.Size()
-		if w.encrypted && e.EncryptManaged(qs, m) != nil {
-			return false
-		}
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
-		if sub.Raw && f.shared(sub) && !w.encrypted {
-			*raw = rawRecord{record: record, size: size, fifo: fifo}
+		if sub.Raw && f.shared(sub) {
+			*raw = rawRecord{record: record, size: size, fifo: fifo, encrypted: w.encrypted}
 			w.record = nil // it is kept
 		}
 	}

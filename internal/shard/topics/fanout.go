@@ -75,8 +75,9 @@ func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
 
 // pendingFanout is a publication that is still being spread.
 type pendingFanout struct {
-	n     uint64 // its number, in its key
-	topic arn.ARN
+	n      uint64 // its number, in its key
+	topic  arn.ARN
+	opened *Publication // once it has been decrypted; only of the oldest
 }
 
 // addFanout enqueues a publication for further fan-out steps, and returns its number.
@@ -135,16 +136,36 @@ func (sh *Shard) StartFanouts(behind *journal.Commit) {
 
 // fanoutOnce makes one step of the oldest fan-out; false when there is none.
 func (sh *Shard) fanoutOnce() (more bool) {
-	sh.View(func() { more = sh.stepFanout() })
-	return more
+	var encrypted *Fanout
+	var number uint64
+	sh.View(func() { more, number, encrypted = sh.stepFanout() })
+	if encrypted == nil {
+		return more
+	}
+	err := sh.Engine.open(encrypted)
+	sh.View(func() {
+		switch {
+		case len(sh.Fanouts) == 0 || sh.Fanouts[0].n != number || sh.Closed:
+		case err != nil:
+			sh.endFanout(number, true)
+			sh.Commit(false)
+		default:
+			sh.Fanouts[0].opened = &encrypted.P
+		}
+	})
+	if err != nil {
+		sh.Engine.Logger.Error("a publication cannot be decrypted, and goes to no more subscribers", "topic", encrypted.Topic.String(), "error", err)
+	}
+	return true
 }
 
-func (sh *Shard) stepFanout() bool {
+// stepFanout makes one step, or gives the publication that has to be decrypted for it.
+func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *Fanout) {
 	if len(sh.Fanouts) == 0 || sh.Closed {
 		sh.Fanning = false
-		return false
+		return false, 0, nil
 	}
-	number := sh.Fanouts[0].n
+	number = sh.Fanouts[0].n
 	key := fanoutKey(sh.ID, number)
 	sh.Readable()
 	value, ok, err := sh.Engine.Store.Get(nil, key)
@@ -157,14 +178,20 @@ func (sh *Shard) stepFanout() bool {
 	}
 	if err != nil {
 		sh.Engine.Fatal(err)
-		return false
+		return false, 0, nil
+	}
+	if f.P.cipher != nil {
+		if sh.Fanouts[0].opened == nil {
+			return true, number, f
+		}
+		f.P = *sh.Fanouts[0].opened
 	}
 	reached, known := sh.Reached[number] // not of a fan-out that a restart interrupted
 	f.reached = reached
 	first, err := sh.readAlreadyDelivered(number)
 	if err != nil {
 		sh.Engine.Fatal(err)
-		return false
+		return false, 0, nil
 	}
 	if sh.Spread(f, DeferredStep, first) {
 		sh.Batch.Set(key, f.encode())
@@ -172,20 +199,26 @@ func (sh *Shard) stepFanout() bool {
 			sh.Reached[number] = f.reached
 		}
 		sh.Commit(false)
-		return true
+		return true, 0, nil
 	}
-	sh.Batch.Delete(key)
-	if first != nil {
-		sh.Batch.SingleDelete(alreadyDeliveredKey(sh.ID, number))
-	}
-	sh.fanoutDone()
-	delete(sh.Reached, number)
+	sh.endFanout(number, first != nil)
 	sh.Commit(false)
 	if p := sh.publishedEvent(f, known); p != nil && known {
 		p.Later = true
 		sh.Emit(&publishedEvent{sh.Engine.Options.Published, p})
 	}
-	return true
+	return true, 0, nil
+}
+
+// endFanout removes the oldest publication, as part of the command under way; delivered
+// says that it may have a list of who got it already.
+func (sh *Shard) endFanout(number uint64, delivered bool) {
+	sh.Batch.Delete(fanoutKey(sh.ID, number))
+	if delivered {
+		sh.Batch.SingleDelete(alreadyDeliveredKey(sh.ID, number))
+	}
+	sh.fanoutDone()
+	delete(sh.Reached, number)
 }
 
 func fanoutPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Fanouts) }
@@ -217,13 +250,17 @@ func (f *Fanout) encode() []byte {
 	buf = binary.AppendUvarint(buf, f.incarnation)
 	buf = binary.AppendUvarint(buf, uint64(len(f.P.Bodies)))
 	for _, protocol := range slices.Sorted(maps.Keys(f.P.Bodies)) {
-		buf = mutation.AppendText(mutation.AppendText(buf, protocol), f.P.Bodies[protocol])
+		body := f.P.Bodies[protocol]
+		if f.P.cipher != nil {
+			body = string(f.P.ciphers[protocol])
+		}
+		buf = mutation.AppendText(mutation.AppendText(buf, protocol), body)
 	}
 	m := f.stored()
 	return m.AppendRecord(buf)
 }
 
-// DecodeFanout reads what encode wrote.
+// DecodeFanout reads what encode wrote. What is encrypted stays so until open.
 func DecodeFanout(p []byte) (*Fanout, error) {
 	f := &Fanout{}
 	var ok bool
@@ -240,6 +277,7 @@ func DecodeFanout(p []byte) (*Fanout, error) {
 		return nil, message.ErrCorrupt
 	}
 	p = p[w:]
+	var bodies map[string]string
 	for range n {
 		var protocol, body string
 		if protocol, p, ok = mutation.TakeText(p); !ok {
@@ -248,10 +286,10 @@ func DecodeFanout(p []byte) (*Fanout, error) {
 		if body, p, ok = mutation.TakeText(p); !ok {
 			return nil, message.ErrCorrupt
 		}
-		if f.P.Bodies == nil {
-			f.P.Bodies = map[string]string{}
+		if bodies == nil {
+			bodies = map[string]string{}
 		}
-		f.P.Bodies[protocol] = body
+		bodies[protocol] = body
 	}
 	m, err := message.DecodeRecord(p)
 	if err != nil {
@@ -264,7 +302,13 @@ func DecodeFanout(p []byte) (*Fanout, error) {
 	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
 	f.P.ID, f.P.Sender, f.P.Subject, f.P.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
 	f.P.Group, f.P.Dedup = m.Group, m.Dedup
-	f.P.Attributes, f.P.Body = m.Attributes, m.Body
+	f.P.Attributes, f.P.Body, f.P.Bodies = m.Attributes, m.Body, bodies
+	if m.Cipher != nil {
+		f.P.cipher, f.P.Bodies, f.P.ciphers = m.Cipher, nil, map[string][]byte{}
+		for protocol, cipher := range bodies {
+			f.P.ciphers[protocol] = []byte(cipher)
+		}
+	}
 	return f, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
@@ -28,6 +29,15 @@ type Publication struct {
 	Body       []byte            // for every protocol that has no body of its own
 	Bodies     map[string]string // by protocol; nil if there are none
 	Attributes []message.Attribute
+	// Caller is who publishes, who has to have the right to the topic's key; nil: the root
+	// of the topic's account. Source is what a service publishes for, else zero. Neither
+	// is kept.
+	Caller *caller.Caller
+	Source arn.ARN
+
+	cipher  []byte            // the message's, if it is encrypted
+	ciphers map[string][]byte // by protocol, of those that have a body of their own
+	dated   bool              // what queues get of it is rendered, and tells its time
 }
 
 // Fanout is a publication on its way to the backlogs of its subscriptions.
@@ -64,13 +74,18 @@ type Fanout struct {
 // for very many subscriptions, once it is durable that all of them will get
 // each. A duplicate of a message that a FIFO topic has accepted is spread no
 // further. Errors: NotFound, InvalidParameter for a message without a
-// deduplication id where the topic needs one, KMSNotFound, InsufficientStorage.
+// deduplication id where the topic needs one, InsufficientStorage, and KMS's for the
+// topic's key.
 func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...Publication) ([]queues.SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if e.Full() {
 		return nil, kernel.ErrFull
+	}
+	publications, err := e.encrypt(t, publications)
+	if err != nil {
+		return nil, err
 	}
 	p := Publisher{Topic: t, Publications: publications}
 	e.ShardOf(t).Publishers.run(&p)
@@ -145,8 +160,10 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []Publication)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
 	}
-	if err := key.Find(t, found.Key()); err != nil {
-		return nil, nil, err
+	if possible, _ := sh.Engine.Encrypting(); !possible {
+		if err := key.Find(t, found.Key()); err != nil {
+			return nil, nil, err
+		}
 	}
 	if t.FIFO() {
 		publications = slices.Clone(publications)
@@ -244,7 +261,7 @@ func (f *Fanout) notification(sub *topic.Subscription) *message.Message {
 		f.note = f.stored()
 	}
 	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
-	f.note.Body = f.body(sub)
+	f.note.Body, f.note.Cipher = f.body(sub), f.P.cipherFor(sub)
 	return &f.note
 }
 
@@ -261,7 +278,7 @@ func (f *Fanout) body(sub *topic.Subscription) []byte {
 func (f *Fanout) stored() message.Message {
 	return message.Message{
 		ID: f.P.ID, Sent: f.sent, Sender: f.P.Sender, Group: f.P.Group, Dedup: f.P.Dedup, Trace: f.P.Trace,
-		Attributes: f.P.Attributes, Body: f.P.Body,
+		Attributes: f.P.Attributes, Body: f.P.Body, Cipher: f.P.cipher,
 		Notice: &message.Notice{
 			Kind: message.Notification, Topic: f.Topic.String(), Subject: f.P.Subject, SignatureVersion: f.signature,
 			Sequence: f.sequence, Replayed: f.replayed,

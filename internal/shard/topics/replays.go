@@ -146,42 +146,94 @@ func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 
 // replayOnce makes a step of the next replay in the queue; false if there is none.
 func (sh *Shard) replayOnce() (more bool) {
-	sh.View(func() { more = sh.stepReplay() })
-	return more
+	var part *archivePart
+	sh.View(func() {
+		if part, more = sh.nextReplay(); part != nil && !part.encrypted {
+			sh.stepReplay(part)
+			part = nil
+		}
+	})
+	if part == nil {
+		return more
+	}
+	part.found = slices.DeleteFunc(part.found, func(f *Fanout) bool {
+		err := sh.Engine.open(f)
+		if err != nil {
+			sh.Engine.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
+				"topic", f.Topic.String(), "message", f.P.ID.String(), "error", err)
+		}
+		return err != nil
+	})
+	sh.View(func() {
+		if !sh.Closed {
+			sh.stepReplay(part)
+		}
+	})
+	return true
 }
 
-func (sh *Shard) stepReplay() bool {
+// archivePart is the part of an archive that a replay's next step delivers.
+type archivePart struct {
+	replay    *pendingReplay
+	from      archivePlace // where the replay is before it, and after it
+	next      archivePlace
+	found     []*Fanout
+	encrypted bool   // they have to be opened
+	over      bool   // it is the last one
+	end       uint64 // the sequence of the topic's next message
+}
+
+// nextReplay reads what the next replay in the queue delivers; nil if that can do nothing
+// now. more says that there may be others.
+func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 	if len(sh.replayQueue) == 0 || sh.Closed {
 		sh.replaying = false
-		return false
+		return nil, false
 	}
 	r := sh.replayQueue[0]
 	sh.replayQueue = sh.replayQueue[1:]
 	r.queued = false
 	sub, ok := sh.Topics.Subscription(r.sub)
 	if !ok || sh.replays[r.incarnation] != r {
-		return true
+		return nil, true
 	}
 	if len(sh.Fanouts) > 0 && sh.Fanouts[0].n <= r.after {
-		return true // it goes on when these are spread
+		return nil, true // it goes on when these are spread
 	}
 	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
-		return true // it goes on when these are delivered
+		return nil, true // it goes on when these are delivered
 	}
 	if sh.Engine.Full() {
 		sh.enqueueReplayLater(r)
-		return true
+		return nil, true
 	}
-	found, over := sh.nextOfArchive(r, sub)
+	return sh.nextOfArchive(r, sub), true
+}
+
+// stepReplay delivers a part of an archive, unless the replay, or what follows the last
+// part, is not the same any more: then it is read again.
+func (sh *Shard) stepReplay(part *archivePart) {
+	r := part.replay
+	sub, ok := sh.Topics.Subscription(r.sub)
+	if !ok || sh.replays[r.incarnation] != r {
+		return
+	}
+	if r.next != part.from || part.over && part.end != sh.stream(sub.Topic()).next {
+		sh.enqueueReplay(r)
+		return
+	}
+	r.next = part.next
 	now := sh.Now()
-	for _, f := range found {
-		sh.replayTo(f, sub, now)
+	for _, f := range part.found {
+		if sh.Topics.Verdict(sub, f.message()) == filter.Match {
+			sh.replayTo(f, sub, now)
+		}
 	}
-	if over {
+	if part.over {
 		sh.dropReplay(r.incarnation)
 		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.Batch)
 		sh.CatalogChanged(sh.Commit(true)) // the subscription gets what is published again
-		return true
+		return
 	}
 	sh.Batch.Set(replayKey(sh.ID, r.incarnation), r.next.appendTo(nil))
 	begins := sub.Progress().Status == topic.ReplayPending
@@ -190,12 +242,10 @@ func (sh *Shard) stepReplay() bool {
 		sh.LastCatalogCommit = g
 	}
 	sh.enqueueReplay(r)
-	return true
 }
 
-// nextOfArchive reads what a replay's next step delivers. over says that it is
-// the last one.
-func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found []*Fanout, over bool) {
+// nextOfArchive reads what a replay's next step looks at.
+func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archivePart {
 	sh.Readable()
 	t := sub.Topic()
 	inc := layout.Incarnation(t.Incarnation)
@@ -204,7 +254,8 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 	}
 	span := keyspace.Prefix(archivePrefix(sh.ID, inc))
 	span.Lower = archiveKey(sh.ID, inc, r.next)
-	n, size, over := 0, 0, true
+	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.stream(t).next}
+	n, size := 0, 0
 	var failed error
 	err := store.Each(sh.Engine.Store, span, func(key, value []byte) bool {
 		at := archivePlaceOf(key)
@@ -212,25 +263,23 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) (found
 			return false
 		}
 		if n == replayStep || size > FanoutBytes {
-			over = false
+			part.over = false
 			return false
 		}
 		n++
 		size += len(value)
-		r.next = archivePlace{at.sent, at.sequence + 1}
+		part.next = archivePlace{at.sent, at.sequence + 1}
 		var f *Fanout
 		if f, failed = DecodeFanout(bytes.Clone(value)); failed != nil {
 			return false
 		}
-		if sh.Topics.Verdict(sub, f.message()) == filter.Match {
-			found = append(found, f)
-		}
+		part.found, part.encrypted = append(part.found, f), part.encrypted || f.P.cipher != nil
 		return true
 	})
 	if err = cmp.Or(failed, err); err != nil {
 		sh.Engine.Fatal(err)
 	}
-	return found, over
+	return part
 }
 
 // replayTo puts a message of the archive into a subscription's backlog. One that

@@ -119,7 +119,9 @@ func (sh *Shard) admit(fs []Fanout) {
 			f.result.Duplicate = true
 			continue
 		}
-		f.sent, f.sequence = now, s.next
+		if f.sequence = s.next; !f.P.dated {
+			f.sent = now
+		}
 		s.next++
 		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.sequence}
 		here[ids[i]] = f.result

@@ -221,6 +221,9 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
 		},
 	}
+	if err := sh.Engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
+		panic(err) // the store's own key needs nothing but randomness
+	}
 	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
 }
 
@@ -431,6 +434,7 @@ type Shard struct {
 	nextFan    uint64
 	Reached    map[uint64]topic.Reached       // by publications that are being spread, of this process
 	Publishers PublishCoalescer               // of publishers
+	keys       topicKeys                      // of late
 	Planned    int                            // the deliveries of the latest publication
 	targets    map[*topic.Subscription]target // of late; see target
 	targetsOf  uint64                         // the generation that targets is of

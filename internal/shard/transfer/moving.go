@@ -183,7 +183,10 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 // moved ends the waiting of a task whose message has arrived.
 func (sh *Shard) moved(t *RunningMove, err error) {
 	if err == nil {
-		sh.View(func() { t.Tries = 0 })
+		sh.View(func() {
+			t.Tries = 0
+			sh.Event(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Meta.Now, Messages: 1})
+		})
 	}
 }
 

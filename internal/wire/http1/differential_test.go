@@ -87,25 +87,13 @@ func startOther(t *testing.T, h http.Handler) (addr string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(framed{l}) // until it is closed
+		_ = s.Serve(Framed(l)) // until it is closed; whether net/http takes everything else as before is FuzzFraming's to find out
 	}()
 	t.Cleanup(func() {
 		s.Close()
 		<-done
 	})
 	return l.Addr().String()
-}
-
-// framed has net/http refuse two lengths, as we do. Whether it takes everything else as
-// before is FuzzFraming's to find out.
-type framed struct{ net.Listener }
-
-func (l framed) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &replayed{halfCloser: c.(*net.TCPConn)}, nil
 }
 
 // answersTo sends a stream in pieces, and nothing more, and tells the answers.

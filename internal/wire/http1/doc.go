@@ -8,7 +8,8 @@
 // Whatever is not certain to be plain (another method or version, a chunked
 // body, Expect, Upgrade, a folded header, two lengths, a byte that does not
 // belong) is not judged here: the connection goes to net/http with the bytes
-// that were read, and stays there.
+// that were read, and stays there. So do connections over TLS. What net/http is given
+// is looked at for requests of two lengths on the way, which it would not refuse.
 //
 // Times follow the system's clock: they bound what a peer may take.
 package http1

@@ -3,11 +3,8 @@ package http1
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -149,7 +146,8 @@ func FuzzFraming(f *testing.F) {
 }
 
 func TestTwoLengthsAreRefused(t *testing.T) {
-	_, addr := start(t, echo, nil)
+	_, plain := start(t, echo, nil)
+	_, secured := startTLS(t, echo, nil)
 	const both = "POST /q HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 	for name, before := range map[string]string{
 		"at once":                       "",
@@ -158,8 +156,8 @@ func TestTwoLengthsAreRefused(t *testing.T) {
 		"where net/http is":             "GET /a HTTP/1.1\r\nHost: h\r\n\r\n",
 		"behind another's chunked body": "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := dial(t, addr)
+		refused := func(t *testing.T, c client) {
+			t.Helper()
 			c.send(before + both + request("smuggled"))
 			if before != "" {
 				r, err := http.ReadResponse(c.Reader, nil)
@@ -170,29 +168,9 @@ func TestTwoLengthsAreRefused(t *testing.T) {
 			}
 			c.answer(400, "400 Bad Request")
 			c.ended()
-		})
+		}
+		t.Run(name, func(t *testing.T) { refused(t, dial(t, plain)) })
+		t.Run(name+", over TLS", func(t *testing.T) { refused(t, dialTLS(t, secured, "http/1.1")) })
+		t.Run(name+", over TLS without a protocol", func(t *testing.T) { refused(t, dialTLS(t, secured)) })
 	}
-}
-
-func TestTLSIsLeftToNetHTTP(t *testing.T) {
-	pair := httptest.NewTLSServer(nil) // for its certificate
-	defer pair.Close()
-	secured := make(chan bool, 1)
-	s := New(&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, plain := w.(*response)
-		secured <- r.TLS != nil && !plain
-	})})
-	addr := serve(t, s, func(l net.Listener) net.Listener {
-		return tls.NewListener(l, &tls.Config{Certificates: pair.TLS.Certificates})
-	})
-	client := pair.Client()
-	r, err := client.Post("https://"+addr, "text/plain", strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Body.Close()
-	if !<-secured {
-		t.Error("taken as plain")
-	}
-	client.CloseIdleConnections()
 }

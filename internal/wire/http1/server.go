@@ -101,8 +101,12 @@ func after(d time.Duration) <-chan struct{} {
 }
 
 func (s *Server) start(socket net.Conn) {
+	if t, ok := socket.(*tls.Conn); ok {
+		go s.secure(t)
+		return
+	}
 	tcp, ok := socket.(halfCloser)
-	if _, secured := socket.(interface{ ConnectionState() tls.ConnectionState }); secured || !ok {
+	if !ok {
 		s.handover.Give(socket)
 		return
 	}

@@ -157,7 +157,18 @@ func TestPlainRequests(t *testing.T) {
 }
 
 func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
-	_, addr := start(t, echo, func(s *http.Server) { s.MaxHeaderBytes = 8 << 10 })
+	small := func(s *http.Server) { s.MaxHeaderBytes = 8 << 10 }
+	t.Run("plain", func(t *testing.T) {
+		_, addr := start(t, echo, small)
+		testOtherRequests(t, func(t *testing.T) client { return dial(t, addr) })
+	})
+	t.Run("TLS", func(t *testing.T) {
+		_, addr := startTLS(t, echo, small)
+		testOtherRequests(t, func(t *testing.T) client { return dialTLS(t, addr, "http/1.1") })
+	})
+}
+
+func testOtherRequests(t *testing.T, dial func(t *testing.T) client) {
 	for name, test := range map[string]struct {
 		sent   string
 		status int
@@ -175,7 +186,7 @@ func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
 		"a head too large": {"POST / HTTP/1.1\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, "431 Request Header Fields Too Large"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, addr)
+			c := dial(t)
 			c.send(request("plain"))
 			c.answer(200, "POST /q localhost plain")
 			c.send(test.sent)
@@ -185,7 +196,7 @@ func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
 		})
 	}
 	t.Run("and the connection stays there", func(t *testing.T) {
-		c := dial(t, addr)
+		c := dial(t)
 		c.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n" + request("next"))
 		c.answer(200, "GET /a h ")
 		if r := c.answer(200, "POST /q localhost next"); r.Header.Get("X-Plain") != "" {
@@ -193,7 +204,7 @@ func TestOtherRequestsAreLeftToNetHTTP(t *testing.T) {
 		}
 	})
 	t.Run("an expectation", func(t *testing.T) {
-		c := dial(t, addr)
+		c := dial(t)
 		c.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
 		if line, err := c.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 			t.Fatal(line, err)

@@ -41,17 +41,21 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// Ports are where it is looked whether a name leads to who asks for a certificate: TLS
+// stands for port 443, HTTP for port 80. Nothing is proven at one that is 0.
+type Ports struct{ TLS, HTTP int }
+
 // Authority is Let's Encrypt's test server, whose certificates live for seconds. It
-// proves names at the port of a TLS server. It returns where it is, a file of what is to
-// be trusted there, and what is to be trusted of its certificates.
-func Authority(t *testing.T, port, seconds int) (directory, trust string, roots *x509.CertPool) {
+// returns where it is, a file of what is to be trusted there, and what is to be trusted of
+// its certificates.
+func Authority(t *testing.T, ports Ports, seconds int) (directory, trust string, roots *x509.CertPool) {
 	t.Helper()
 	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
 	t.Setenv("PEBBLE_WFE_NONCEREJECT", "0")
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	store := db.NewMemoryStore()
 	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "short", ValidityPeriod: uint64(seconds)}})
-	front := wfe.New(quiet, store, va.New(quiet, 0, port, false, names(t), store), issuer, []string{"test.example"}, false, false, 1, 1)
+	front := wfe.New(quiet, store, va.New(quiet, ports.HTTP, ports.TLS, false, names(t), store), issuer, []string{"test.example"}, false, false, 1, 1)
 	server := httptest.NewTLSServer(front.Handler())
 	t.Cleanup(server.Close)
 	trust = filepath.Join(t.TempDir(), "ca.pem")

@@ -1,4 +1,4 @@
-package server
+package heap
 
 import (
 	"context"
@@ -61,8 +61,8 @@ func readUsage() usage {
 	return usage{samples[0].Value.Uint64(), objects - min(objects, live) + samples[3].Value.Uint64(), live}
 }
 
-// releaseMemory gives memory back whenever the server has come to rest, until stop.
-func releaseMemory() (stop func(context.Context) error) {
+// Release gives memory back whenever the server has come to rest, until stop.
+func Release() (stop func(context.Context) error) {
 	var mu sync.Mutex
 	var timer clock.Timer
 	var state idle

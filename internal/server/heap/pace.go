@@ -1,4 +1,6 @@
-package server
+// Package heap decides how large the heap may grow before it is collected, and when what was
+// freed goes back to the machine. It is for a process that is a server and nothing else.
+package heap
 
 import (
 	"math"
@@ -39,9 +41,9 @@ type pacer struct {
 	setLimit func(bytes int64) (_ int64) // debug.SetMemoryLimit
 }
 
-// paceCollector holds the heap at its floor until stop is called, unless the
+// Pace holds the heap at its floor until stop is called, unless the
 // environment says how to collect.
-func paceCollector() (stop func()) {
+func Pace() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}

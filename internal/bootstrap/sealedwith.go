@@ -1,0 +1,48 @@
+package bootstrap
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sealedWithFile is in the data directory, and names the root keys that the data may be
+// sealed with: one, or two while it is put under another. It is there to refuse a wrong
+// key before the store is opened, which changes files; the store has the last word.
+const sealedWithFile = "root-key.id"
+
+// SealedWith are the ids of the root keys that the data in a directory may be sealed with;
+// none where it is not known.
+func SealedWith(data string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(data, sealedWithFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+// NoteSealedWith keeps these ids, and is durable when it returns.
+func NoteSealedWith(data string, ids ...string) error {
+	before, err := SealedWith(data)
+	if err != nil || slices.Equal(before, ids) {
+		return err
+	}
+	return replace(filepath.Join(data, sealedWithFile), []byte(strings.Join(ids, "\n")+"\n"))
+}
+
+// NoteRotation keeps that the data is about to be put under the root key to.
+func NoteRotation(data, from, to string) error {
+	ids, err := SealedWith(data)
+	if err != nil {
+		return err
+	}
+	for _, id := range []string{from, to} {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return NoteSealedWith(data, ids...)
+}

@@ -1,0 +1,117 @@
+package identity
+
+import (
+	"regexp"
+	"strings"
+
+	"godwit.dev/godwit/internal/iam"
+	"godwit.dev/godwit/internal/policy"
+)
+
+// BindPolicy puts unique ids in the place of the ARNs of users, roles and roles' sessions
+// that a policy names. unknown is the first name of them that nobody has; it stays.
+func (m *Module) BindPolicy(document string) (bound, unknown string) {
+	bound = policy.MapPrincipals(document, func(name string) string {
+		id, known := m.BindPrincipal(name)
+		if !known && unknown == "" {
+			unknown = name
+		}
+		return id
+	})
+	return bound, unknown
+}
+
+// ShowPolicy is the opposite of BindPolicy. Who was deleted stays a unique id.
+func (m *Module) ShowPolicy(document string) string {
+	if !strings.Contains(document, iam.PrefixUser) && !strings.Contains(document, iam.PrefixRole) {
+		return document
+	}
+	return policy.MapPrincipals(document, m.ShowPrincipal)
+}
+
+// session takes the ARN of a role's session apart.
+var sessionARN = regexp.MustCompile(`^arn:aws:sts::([0-9]{12}):assumed-role/([^/]+)/([\w+=,.@-]{2,64})$`)
+
+// BindPrincipal is the unique id of the user, role or role's session that an ARN names;
+// any other name stands for itself. known is false where there is no such one, nor one
+// with the id that is given.
+func (m *Module) BindPrincipal(name string) (id string, known bool) {
+	if of := sessionARN.FindStringSubmatch(name); of != nil {
+		m.peek(of[1], func(a *iam.Account) {
+			if role, err := a.Find(iam.Role, of[2]); err == nil {
+				id, known = role.ID+":"+of[3], true
+			}
+		})
+		if !known {
+			id = name
+		}
+		return id, known
+	}
+	account, kind, _, ok := iam.ParseARN(name)
+	if !ok || kind != iam.User && kind != iam.Role {
+		of, _, _ := strings.Cut(name, ":")
+		return name, !isID(of) || m.byID(of) != nil
+	}
+	m.peek(account, func(a *iam.Account) {
+		if e := a.ByARN(name); e != nil {
+			id, known = e.ID, true
+		}
+	})
+	if !known {
+		id = name
+	}
+	return id, known
+}
+
+// ShowPrincipal is the opposite of BindPrincipal. Who was deleted stays a unique id.
+func (m *Module) ShowPrincipal(id string) string {
+	of, session, isSession := strings.Cut(id, ":")
+	if !isID(of) {
+		return id
+	}
+	e := m.byID(of)
+	switch {
+	case e == nil:
+		return id
+	case isSession:
+		return RoleSessionARN(e.Account, e.Name, session)
+	default:
+		return e.ARN()
+	}
+}
+
+// isID reports whether a text has the form of a user's or role's unique id.
+func isID(text string) bool {
+	_, ok := iam.AccountOf(text)
+	return ok && (strings.HasPrefix(text, iam.PrefixUser) || strings.HasPrefix(text, iam.PrefixRole))
+}
+
+// byID is the user or role with a unique id; nil if there is none any more.
+func (m *Module) byID(id string) (e *iam.Entity) {
+	account, _ := iam.AccountOf(id)
+	m.peek(account, func(a *iam.Account) { e = a.ByID(id) })
+	return e
+}
+
+// Principals are those whom policies of resources and grants may name. Where it is not
+// enforced who calls, they may name a user or role that was never made here.
+type Principals struct {
+	*Module
+
+	Enforced bool
+}
+
+// BindPolicy is that of the module; unknown is empty where nothing is enforced.
+func (p Principals) BindPolicy(document string) (bound, unknown string) {
+	bound, unknown = p.Module.BindPolicy(document)
+	if !p.Enforced {
+		unknown = ""
+	}
+	return bound, unknown
+}
+
+// BindPrincipal is that of the module; every name is known where nothing is enforced.
+func (p Principals) BindPrincipal(name string) (id string, known bool) {
+	id, known = p.Module.BindPrincipal(name)
+	return id, known || !p.Enforced
+}

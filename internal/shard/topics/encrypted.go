@@ -1,0 +1,201 @@
+package topics
+
+import (
+	"slices"
+	"sync"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// What a topic keeps of a publication (backlogs, fan-outs, archive) is encrypted under the
+// topic's key, or under the store's own where that is the default: once, before a lock is
+// taken, for all who get the same body. It is decrypted by who takes it out.
+
+// maxTopicKeys is how many topics of a shard have their keys remembered.
+const maxTopicKeys = 1024
+
+// topicKeys remembers which keys topics have, so that a publish need not take its shard's
+// lock for that.
+type topicKeys struct {
+	mu sync.Mutex // guards what follows
+	of uint64     // the generation of the shard's catalog
+	by map[arn.ARN]string
+}
+
+// keyOf is the key of a topic as its attribute names it; ok is false if there is no such
+// topic. It may be as of a moment before, when the call began.
+func (sh *Shard) keyOf(t arn.ARN) (key string, ok bool) {
+	k := &sh.keys
+	k.mu.Lock()
+	if k.of == sh.Generation.Load() {
+		key, ok = k.by[t]
+	}
+	k.mu.Unlock()
+	if ok {
+		return key, true
+	}
+	var generation uint64
+	sh.View(func() {
+		generation = sh.Generation.Load()
+		var found *topic.Topic
+		if found, ok = sh.Topics.Topic(t); ok {
+			key = found.Key()
+		}
+	})
+	if !ok {
+		return "", false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of < generation || len(k.by) >= maxTopicKeys || k.by == nil {
+		k.of, k.by = generation, map[arn.ARN]string{}
+	}
+	if k.of == generation {
+		k.by[t.Own()] = key
+	}
+	return key, true
+}
+
+// encrypt encrypts publications for their topic, if it is an encrypted one. They are
+// copied for it. Errors are KMS's.
+func (e *Topics) encrypt(t arn.ARN, publications []Publication) ([]Publication, error) {
+	possible, always := e.Encrypting()
+	if !possible {
+		return publications, nil
+	}
+	key, ok := e.ShardOf(t).keyOf(t)
+	if !ok || key == "" && !always {
+		return publications, nil
+	}
+	publications = slices.Clone(publications)
+	for i := range publications {
+		if err := e.encryptOne(t, key, &publications[i]); err != nil {
+			return nil, err
+		}
+	}
+	return publications, nil
+}
+
+func (e *Topics) encryptOne(t arn.ARN, key string, p *Publication) error {
+	m := message.Message{Attributes: p.Attributes, Body: p.Body, Notice: &message.Notice{Subject: p.Subject}}
+	if err := e.EncryptWaiting(t, key, p.Caller, p.Source, &m); err != nil {
+		return err
+	}
+	p.cipher = m.Cipher
+	if len(p.Bodies) > 0 {
+		p.ciphers = make(map[string][]byte, len(p.Bodies))
+	}
+	for protocol, body := range p.Bodies {
+		m.Body = []byte(body)
+		if err := e.EncryptWaiting(t, key, p.Caller, p.Source, &m); err != nil {
+			return err
+		}
+		p.ciphers[protocol] = m.Cipher
+	}
+	return nil
+}
+
+// cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
+func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
+	if cipher, ok := p.ciphers[sub.Protocol.String()]; ok {
+		return cipher
+	}
+	return p.cipher
+}
+
+// open decrypts a publication that was read from the store. Errors: those of OpenWaiting.
+func (e *Topics) open(f *Fanout) error {
+	if f.P.cipher == nil {
+		return nil
+	}
+	m := f.stored()
+	if err := e.OpenWaiting(&m); err != nil {
+		return err
+	}
+	f.P.Body, f.P.Attributes, f.P.Subject = m.Body, m.Attributes, m.Notice.Subject
+	f.note = message.Message{}
+	for protocol, cipher := range f.P.ciphers {
+		own := message.Message{Cipher: cipher}
+		if err := e.OpenWaiting(&own); err != nil {
+			return err
+		}
+		if f.P.Bodies == nil {
+			f.P.Bodies = map[string]string{}
+		}
+		f.P.Bodies[protocol] = string(own.Body)
+	}
+	return nil
+}
+
+// rendered is what a queue gets of a publication, encrypted under the store's own key. It
+// is shared by those that get the same.
+type rendered struct {
+	content  *message.Message
+	sequence uint64 // that it tells, in a FIFO topic
+	used     bool   // one queue has it: others need ids of their own
+}
+
+// of reports that it is what a publication is that has been admitted; false for nil.
+func (r *rendered) of(f *Fanout) bool { return r != nil && r.sequence == f.sequence }
+
+// message is what a queue gets; its record is in clear if that is not encrypted.
+func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Message {
+	m := *r.content
+	if r.used {
+		m.ID = newID()
+	}
+	r.used = true
+	if !encrypted {
+		m.Cipher = nil
+	}
+	return &m
+}
+
+// renderer gives what renders and encrypts for queues what they will get of publications,
+// without any lock. The sequences of a FIFO topic's are those that they have unless one of
+// them is a duplicate: then those behind it go the long way.
+func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
+	scratch := slices.Clone(fs)
+	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
+		next, now := sh.stream(t).next, sh.Now()
+		for i := range scratch {
+			fs[i].P.dated, fs[i].sent = true, now
+			scratch[i].sent, scratch[i].sequence = now, next+uint64(i)
+		}
+	}
+	subs := make([]topic.Subscription, len(p.Deliveries)) // what it needs of them: they change under the lock
+	for i := range p.Deliveries {
+		sub := p.Deliveries[i].Sub
+		subs[i] = topic.Subscription{ARN: sub.ARN, Protocol: sub.Protocol, Settings: topic.Settings{Raw: sub.Raw}}
+	}
+	return func() {
+		raw, size := make([]*rendered, len(scratch)), 0
+		for i := range p.Deliveries {
+			d, f, sub := &p.Deliveries[i], &scratch[p.Deliveries[i].N], &subs[i]
+			alike := sub.Raw && f.shared(sub)
+			switch {
+			case d.to == nil:
+			case alike && raw[d.N] != nil:
+				d.rendered = raw[d.N]
+			case size <= FanoutBytes: // more is not put into queues by one commit
+				if d.rendered = sh.Engine.render(f, sub); alike {
+					raw[d.N] = d.rendered
+				}
+				if d.rendered != nil {
+					size += d.rendered.content.Size()
+				}
+			}
+		}
+	}
+}
+
+// render renders and encrypts what a queue gets; nil if that cannot be.
+func (e *Topics) render(f *Fanout, sub *topic.Subscription) *rendered {
+	m, err := e.Options.Render(f.notification(sub))
+	if err != nil || e.EncryptWaiting(f.Topic, "", nil, arn.ARN{}, m) != nil {
+		return nil
+	}
+	return &rendered{content: m, sequence: f.sequence}
+}

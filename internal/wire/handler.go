@@ -94,6 +94,7 @@ type Handler struct {
 	byName    map[string]*Service
 	rest      []*Service
 	callers   unverified
+	base      base
 	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
 	large     chan struct{} // holds a token for each large body that is worked on
 }

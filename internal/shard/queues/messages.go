@@ -582,8 +582,11 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 }
 
 // sign completes received messages, those of one receive at the same time. It
-// returns an error for each, nil for those that are complete.
+// returns an error for each, nil for those that are complete, or nothing if all were.
 func (e *Queues) sign(received []Received) []error {
+	if !slices.ContainsFunc(received, func(r Received) bool { return r.Message.Unsigned != nil }) {
+		return nil
+	}
 	errs := make([]error, len(received))
 	var wg sync.WaitGroup
 	for i := range received {

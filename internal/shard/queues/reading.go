@@ -33,7 +33,9 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 				return errNoRoom
 			}
 			some = true
-			records[i] = bytes.Clone(record)
+			if records[i] = record; len(keys) > 1 { // else it is a copy already
+				records[i] = bytes.Clone(record)
+			}
 			return nil
 		})
 		switch {

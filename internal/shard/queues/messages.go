@@ -1,7 +1,6 @@
 package queues
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 

@@ -44,6 +44,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -238,16 +239,18 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
+	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add)
+	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add, asRoles(deps, identities, engine).Handing())
+	runEvents(deps, engine, limits, pool, ofFunctions.add, acting)
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
@@ -266,11 +269,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
+	pollers, err := startPollers(deps, engine, pool, acting)
+	if err != nil {
 		return Parts{}, err
 	}
 	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities), named)
+	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits, named)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)

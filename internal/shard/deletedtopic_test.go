@@ -60,7 +60,7 @@ func checkNothingLeft(t testing.TB, e *shard.Engine, s store.Store) {
 				t.Errorf("backlog %d is left in memory", inc)
 			}
 		}
-		for _, qs := range sh.Queues {
+		for _, qs := range sh.Loaded() {
 			live[layoutPlace{sh.ID, uint64(qs.Incarnation)}] = true
 		}
 		sh.Mu.Unlock()

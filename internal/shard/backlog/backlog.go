@@ -405,7 +405,8 @@ func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		// Under the lock of the destination, which was just found there.
-		if err := e.ShardOf(dest).Queues[dest].Admits(topic, now); err != nil {
+		qs, _ := e.ShardOf(dest).Queue(dest)
+		if err := qs.Admits(topic, now); err != nil {
 			return queue.Arrival{}, err
 		}
 		if m.Size() > cfg.MaxMessageSize {

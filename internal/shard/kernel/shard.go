@@ -26,6 +26,9 @@ type Shard struct {
 	// Generation counts the changes of the catalog. It changes under mu only.
 	Generation atomic.Uint64
 
+	// Turn counts the commands that have had mu.
+	Turn uint64
+
 	// Of the command under way.
 	timed bool // it has asked for the time
 	Batch mutation.Batch

@@ -114,18 +114,6 @@ func (qs *Queue) awaited(sequence uint64) *journal.Commit {
 	return nil
 }
 
-// waiter is a receive that waits for a message.
-type waiter struct {
-	queue      *Queue // at which it waits; a purge puts another in its place
-	next, prev *waiter
-	listed     bool
-	max        int
-	visibility time.Duration
-	attempt    string
-	result     chan Found    // capacity 1
-	waiting    func(is bool) // told when it is listed, and no longer; may be nil
-}
-
 // Found is what a receive found.
 type Found struct {
 	queue  *Queue // that they are of; nil without any
@@ -133,42 +121,6 @@ type Found struct {
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
 	Err    error
-}
-
-// waiterList is the queue of receives that wait for messages.
-type waiterList struct{ first, last *waiter }
-
-func (l *waiterList) push(w *waiter) {
-	w.listed, w.prev = true, l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
-	if w.waiting != nil {
-		w.waiting(true)
-	}
-}
-
-func (l *waiterList) remove(w *waiter) {
-	if !w.listed {
-		return
-	}
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.next, w.prev, w.listed = nil, nil, false
-	if w.waiting != nil {
-		w.waiting(false)
-	}
 }
 
 // Receive leases messages of a queue. With a wait it returns as soon as there
@@ -347,31 +299,16 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case <-e.Draining:
 	case <-ctx.Done():
 	}
-	sh.View(func() { w.queue.waiters.remove(w) })
+	sh.View(func() {
+		w.queue.waiters.remove(w)
+		sh.noteEmpty(w.queue)
+	})
 	select {
 	case found := <-w.result:
 		return found
 	default:
 		return Found{Err: ctx.Err()}
 	}
-}
-
-// requeue undoes leases that no client has seen.
-func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
-	if len(leases) == 0 {
-		return
-	}
-	sh.View(func() {
-		if qs.Gone {
-			return
-		}
-		now := sh.Now()
-		for _, l := range leases {
-			// The message may be gone already; then there is nothing to undo.
-			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
-		}
-		sh.Touch(qs)
-	})
 }
 
 // unreadable is a leased message whose record cannot be read, and why.

@@ -74,6 +74,12 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 		return nil, nil, nil
 	}
 	qs := found.queue
+	if req.Admit != nil {
+		if err := req.Admit(); err != nil {
+			sh.requeue(qs, found.Leases)
+			return nil, nil, err
+		}
+	}
 	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
 	keys := make([][]byte, len(found.Leases))
 	for i, l := range found.Leases {

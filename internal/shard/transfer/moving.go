@@ -3,7 +3,6 @@ package transfer
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,7 +90,7 @@ func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lea
 		return nil, nil
 	default:
 	}
-	qs, ok := sh.Queues[t.From]
+	qs, ok := sh.Queue(t.From)
 	if !ok || sh.activeMove(t.From) != t {
 		return nil, nil
 	}
@@ -259,7 +258,7 @@ func (sh *Shard) finishMove(t *RunningMove, status MoveStatus, reason string) {
 // resumeMoves goes on with the tasks that were running when the process before
 // ended. What was on its way and has not arrived is in the source again.
 func (sh *Shard) resumeMoves() {
-	for _, qs := range queues.InOrder(maps.Values(sh.Queues)) {
+	for _, qs := range sh.Loaded() {
 		if qs.Machine.Moving() == 0 {
 			continue
 		}

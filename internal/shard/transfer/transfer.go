@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -394,7 +393,7 @@ func (m module) Recover() error { return m.sh.engine.reconcileTransfers(m.sh) }
 
 func (m module) Resume() {
 	sh := m.sh
-	for _, qs := range queues.InOrder(maps.Values(sh.Queues)) {
+	for _, qs := range sh.Loaded() {
 		moves := slices.DeleteFunc(qs.Machine.Leases(), func(l queue.Lease) bool { return !l.Moving || l.Task })
 		if len(moves) > 0 {
 			sh.moveLater(qs, moves)

@@ -211,10 +211,7 @@ func (x *exchange) setPath(in any) {
 // printable shortens what a stranger sent, for use in an error's text.
 func printable(s string) string {
 	const most = 128
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return fault.Excerpt(s, most, "")
 }
 
 // isAccount reports whether an access key is an account's number.

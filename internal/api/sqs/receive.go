@@ -24,6 +24,9 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err != nil {
 		return nil, s.unlessMissing(ctx, q, err)
 	}
+	if err := ctx.Err(); err != nil { // whoever is gone leases nothing
+		return nil, err
+	}
 	received, err := s.engine.Receive(ctx, req)
 	if err != nil {
 		return nil, err

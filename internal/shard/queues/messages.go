@@ -128,9 +128,6 @@ type Found struct {
 // QueueDoesNotExist, OverLimit when the queue has too many messages in flight
 // and the receive does not wait.
 func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	var qs *Queue
 	var received []Received
 	for range receiveRounds {

@@ -2,6 +2,7 @@ package queues
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -90,13 +91,11 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 		sh.requeue(qs, found.Leases)
 		return nil, nil, err
 	}
-	if len(rest) > 0 {
-		back := make([]queue.Lease, len(rest))
-		for i, at := range rest {
-			back[i] = found.Leases[at]
-		}
-		sh.requeue(qs, back)
+	var back []queue.Lease
+	for _, at := range rest {
+		back = append(back, found.Leases[at])
 	}
+	sh.requeue(qs, back)
 	out = make([]Received, 0, len(found.Leases))
 	damaged, _ := e.Store.(store.Damaged)
 	for i, l := range found.Leases {
@@ -122,11 +121,8 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 		}
 		out = append(out, Received{
 			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
-			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
+			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
 		})
-		if m.FirstReceived != 0 {
-			out[len(out)-1].FirstReceived = m.FirstReceived
-		}
 	}
 	for i, err := range slices.Backward(e.sign(out)) {
 		if err != nil {
@@ -139,11 +135,8 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 }
 
 // sign completes received messages, those of one receive at the same time. It
-// returns an error for each, nil for those that are complete, or nothing if all were.
+// returns an error for each, nil for those that are complete.
 func (e *Queues) sign(received []Received) []error {
-	if !slices.ContainsFunc(received, func(r Received) bool { return r.Message.Unsigned != nil }) {
-		return nil
-	}
 	errs := make([]error, len(received))
 	var wg sync.WaitGroup
 	for i := range received {

@@ -47,6 +47,7 @@ import (
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -161,7 +162,7 @@ const maxAhead = time.Minute
 type Build func(ctx context.Context, deps Deps) (Parts, error)
 
 // Assemble builds the real server.
-func Assemble(_ context.Context, deps Deps) (Parts, error) {
+func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	st, guard, err := openStore(deps)
 	if err != nil {
 		return Parts{}, err
@@ -179,6 +180,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
+	err = stored.Keep(ctx, stored.Options{Production: deps.Config.Production, Store: st, Journal: log, Sealing: sealing, Clock: deps.Clock, Logger: deps.Log})
 	if err != nil {
 		return Parts{}, err
 	}

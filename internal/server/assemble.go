@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/lambda/access"
 	logsapi "godwit.dev/godwit/internal/api/logs"
+	"godwit.dev/godwit/internal/api/mailpages"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
@@ -44,7 +45,9 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -159,7 +162,7 @@ const maxAhead = time.Minute
 type Build func(ctx context.Context, deps Deps) (Parts, error)
 
 // Assemble builds the real server.
-func Assemble(_ context.Context, deps Deps) (Parts, error) {
+func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	st, guard, err := openStore(deps)
 	if err != nil {
 		return Parts{}, err
@@ -177,6 +180,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
+	err = stored.Keep(ctx, stored.Options{Production: deps.Config.Production, Store: st, Journal: log, Sealing: sealing, Clock: deps.Clock, Logger: deps.Log})
 	if err != nil {
 		return Parts{}, err
 	}
@@ -258,7 +265,16 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	mails, err := mailing.Open(deps.Config, deps.Clock, trust)
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("mails", func(context.Context) error {
+		mails.Close()
+		return nil
+	})
 	senders := senders(deps, engine, trust)
+	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
@@ -287,7 +303,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
@@ -306,7 +322,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 
 	return Parts{
-		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
+		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
@@ -320,6 +336,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
+			"GET " + adminPrefix + "outbox":                mails.Handler(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

@@ -97,6 +97,12 @@ type Options struct {
 	Fatal func(error)
 }
 
+// What is sealed in records of topics and functions, for purposes of its own.
+const (
+	endpointsPurpose    = "endpoints"
+	environmentsPurpose = "environments"
+)
+
 // sealer is that of a purpose; nil without keys.
 func (o *Options) sealer(purpose string) *seal.Sealer {
 	if o.Sealing == nil {
@@ -143,8 +149,8 @@ func Open(o Options) (*Engine, error) {
 	}
 	if o.Sealing != nil {
 		for id := range k.All {
-			ofBacklogs.Shards[id].Topics.SealWith(o.Sealing.Sealer("endpoints"))
-			ofFunctions.Shards[id].Functions.SealWith(o.Sealing.Sealer("environments"))
+			ofBacklogs.Shards[id].Topics.SealWith(o.Sealing.Sealer(endpointsPurpose))
+			ofFunctions.Shards[id].Functions.SealWith(o.Sealing.Sealer(environmentsPurpose))
 		}
 	}
 	topics.NewDeletedTopicGC(ofTopics)

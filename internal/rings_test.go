@@ -14,7 +14,7 @@ const module = "godwit.dev/godwit/"
 // only from lines above its own, its ancestors, its descendants, and bases. The
 // lines of one ring are in the order in which they may lean on each other.
 var rings = [][]string{
-	{"sorted"}, // 0
+	{"packed", "sorted"}, // 0
 	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
 	{"config", "sigv4"},
 	{"limit"},

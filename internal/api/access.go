@@ -42,6 +42,14 @@ func Guarded(access map[string]Access, operations []Operation) []Operation {
 	return operations
 }
 
+// Transport is how a request came.
+func (c *Call) Transport() authorize.Transport {
+	if strings.HasPrefix(c.Host, "https:") {
+		return authorize.TLS
+	}
+	return authorize.Plain
+}
+
 // One is a need of a single action on the resource of an account.
 func One(action string, resource arn.ARN) []authorize.Need {
 	return []authorize.Need{{Action: action, Resource: resource.String(), Account: resource.Account}}

@@ -47,7 +47,9 @@ const (
 const (
 	principalTag = "aws:principaltag/"
 	resourceTag  = "aws:resourcetag/"
-	requestTag   = "aws:requesttag/"
+	// IAM's own name for the same.
+	iamResourceTag = "iam:resourcetag/"
+	requestTag     = "aws:requesttag/"
 )
 
 // Values implements policy.Context.
@@ -55,7 +57,11 @@ func (c *Context) Values(key string) []string {
 	if name, ok := strings.CutPrefix(key, principalTag); ok {
 		return c.tag(c.Caller.Tags, name)
 	}
-	if name, ok := strings.CutPrefix(key, resourceTag); ok {
+	name, ofResource := strings.CutPrefix(key, resourceTag)
+	if !ofResource {
+		name, ofResource = strings.CutPrefix(key, iamResourceTag)
+	}
+	if ofResource {
 		if c.TagsOf == nil {
 			return nil
 		}
@@ -140,6 +146,12 @@ func (c *Context) identity(key string) []string {
 	case "aws:tokenissuetime":
 		if !who.Issued.IsZero() {
 			return c.value(who.Issued.UTC().Format("2006-01-02T15:04:05Z"))
+		}
+	case "aws:sourceidentity":
+		return c.value(who.SourceIdentity)
+	case "aws:multifactorauthpresent": // long-term keys do not have it at all
+		if !who.Issued.IsZero() {
+			return c.truth(false)
 		}
 	case "aws:sourceowner":
 		if who.Kind == caller.Root {

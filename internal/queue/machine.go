@@ -48,9 +48,8 @@ func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
 	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: resting}
 }
 
-// ContinueFrom has an empty queue go on with the sequence of the one in whose place
-// it is.
-func (q *Machine) ContinueFrom(former *Machine) { q.next = former.next }
+// ContinueAt has an empty queue go on with a sequence.
+func (q *Machine) ContinueAt(next uint64) { q.next = next }
 
 // wake precedes every change of the content.
 func (q *Machine) wake() {
@@ -61,11 +60,12 @@ func (q *Machine) wake() {
 }
 
 // Hibernate gives back the memory that an empty queue does not need until it is used
-// again. It forgets what tenants have had of the processing time.
-func (q *Machine) Hibernate() {
+// again; false: it is not at rest. It forgets what tenants have had of the processing time.
+func (q *Machine) Hibernate() bool {
 	if q.Empty() && q.due.idle() {
 		q.content = resting
 	}
+	return q.content == resting
 }
 
 func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {

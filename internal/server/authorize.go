@@ -2,18 +2,13 @@ package server
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -26,8 +21,8 @@ func authorization(deps Deps, identities *identity.Module, engine *shard.Engine,
 		return nil
 	}
 	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}
-	keyring.Decide(func(k *kms.Key, access *keys.Access, granted bool) error {
-		return useOfKey(a, deps.Clock.Now().UnixMilli(), k, access, granted)
+	keyring.Decide(func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
+		return useOfKey(a, own, granted, need, known)
 	})
 	return guarded(a)
 }
@@ -52,10 +47,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			return err
 		}
 		for i := range needs {
-			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain}
-			if strings.HasPrefix(call.Host, "https:") {
-				known.Transport = authorize.TLS
-			}
+			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport()}
 			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
 				known.Region = of.Region // a queue's URL may name another one than the signature
 			}
@@ -118,49 +110,23 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	return trust
 }
 
-// asRoles asks what functions' roles may; nobody, where nobody asks.
-func asRoles(deps Deps, identities *identity.Module, resource authorize.Resources) roles.Roles {
-	if !deps.Config.Enforce {
-		return roles.Roles{}
+// TagsOf implements authorize.Resources.
+func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
+	if a.Service != "iam" {
+		return r.Engine.TagsOf(ctx, a)
 	}
-	return roles.Roles{Authorizer: &authorize.Authorizer{Identities: identities, Resources: resource}, Identities: identities, Clock: deps.Clock}
+	return r.identities.TagsOf(a.String())
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do
 // not allow together.
-func useOfKey(a *authorize.Authorizer, now int64, k *kms.Key, access *keys.Access, granted bool) error {
-	own, err := policy.ParseLoose(k.Policy)
-	if err != nil {
-		own = nil // it allows nobody
-	}
-	need := authorize.Need{
-		Action: "kms:" + access.Operation, Resource: k.ARN().String(), Account: k.Account, Shared: true, Must: true,
-		Keys: []authorize.Key{
-			{Name: "kms:calleraccount", Values: given(access.Caller.Account)},
-			{Name: "kms:viaservice", Values: given(access.Via)},
-			{Name: "kms:keyspec", Values: given(k.Spec)},
-			{Name: "kms:keyusage", Values: given(k.Usage)},
-			{Name: "kms:encryptioncontextkeys", Values: slices.Sorted(maps.Keys(access.Context))},
-		},
-	}
-	for name, value := range access.Context {
-		need.Keys = append(need.Keys, authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{value}})
-	}
-	result, err := a.DecideBy(own, granted, &need, &authorize.Context{
-		Caller: access.Caller, Region: k.Region, Now: now, Via: access.Via, Source: access.Source, Owner: access.SourceAccount,
-	})
+func useOfKey(a *authorize.Authorizer, own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
+	result, err := a.DecideBy(own, granted, need, known)
 	if err != nil {
 		return err
 	}
 	if result.Allowed() {
 		return nil
 	}
-	return fault.New(fault.KMSAccessDenied, api.Denial(access.Caller, &need, &result))
-}
-
-func given(value string) []string {
-	if value == "" {
-		return nil
-	}
-	return []string{value}
+	return fault.New(fault.KMSAccessDenied, api.Denial(known.Caller, need, &result))
 }

@@ -173,7 +173,8 @@ func (s *Server) handler(parts Parts) http.Handler {
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path+"/", adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
+		path := r.URL.Path
+		if path != "/" && (strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && parts.Metrics != nil) {
 			own.ServeHTTP(w, r)
 			return
 		}

@@ -35,6 +35,7 @@ type kept struct {
 	data    string
 	rand    *rand.Rand
 	log     logged
+	clock   *clock.Virtual
 	store   *pebble.Store
 	engine  *shard.Engine
 	journal *journal.Journal
@@ -82,7 +83,7 @@ func (k *kept) open(accept bool) (err error) {
 	}
 	k.journal = journal.Open(journal.Options{Store: k.store, Fatal: func(err error) { k.Errorf("the journal ends the process: %v", err) }})
 	k.engine, err = shard.Open(shard.Options{
-		Journal: k.journal, Clock: clock.System, Logger: slog.New(slog.NewTextHandler(&k.log, nil)),
+		Journal: k.journal, Clock: k.clock, Logger: slog.New(slog.NewTextHandler(&k.log, nil)),
 		Fatal: func(err error) { k.Errorf("the engine ends the process: %v", err) },
 	})
 	if err != nil {
@@ -102,7 +103,7 @@ func (k *kept) close() {
 }
 
 func keep(t *testing.T, r *rand.Rand) *kept {
-	k := &kept{T: t, fs: vfs.NewMem(), data: "data", rand: r, promise: map[arn.ARN]map[string]bool{}}
+	k := &kept{T: t, fs: vfs.NewMem(), data: "data", clock: clock.NewVirtual(clock.System.Now()), rand: r, promise: map[arn.ARN]map[string]bool{}}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -120,6 +121,8 @@ func keep(t *testing.T, r *rand.Rand) *kept {
 	}
 	id := 0
 	for range 40 {
+		_, err := k.clock.Advance(t.Context(), time.Millisecond) // what is late comes, and leases end
+		must(err)
 		name := keptQueues[r.IntN(len(keptQueues))]
 		q := queueName(name)
 		var out []shard.Outgoing
@@ -140,7 +143,7 @@ func keep(t *testing.T, r *rand.Rand) *kept {
 			out = append(out, shard.Outgoing{Message: m, Delay: delay})
 			k.promise[q][body] = true
 		}
-		_, err := k.engine.Send(t.Context(), q, out)
+		_, err = k.engine.Send(t.Context(), q, out)
 		must(err)
 		if r.IntN(3) == 0 {
 			got, err := k.engine.Receive(t.Context(), shard.ReceiveRequest{Queue: q, Max: 10, Visibility: time.Millisecond})
@@ -189,7 +192,9 @@ func (k *kept) write(path string, p []byte) error {
 // missing receives all that there is, and counts what was promised and is not there.
 func (k *kept) missing() (n int) {
 	k.Helper()
-	time.Sleep(2 * time.Millisecond) //nolint:forbidigo // leases of a millisecond run out on the system's clock
+	if _, err := k.clock.Advance(k.Context(), 2*time.Millisecond); err != nil { // past the leases of a millisecond
+		k.Fatal(err)
+	}
 	for q, bodies := range k.promise {
 		left := len(bodies)
 		seen := map[string]bool{}
@@ -325,7 +330,7 @@ func TestCheckOfNoData(t *testing.T) {
 // TestCheckOfASalvagedCopy: what a salvage lost is no damage of its copy, and neither
 // is a start, a check or another salvage told that it is.
 func TestCheckOfASalvagedCopy(t *testing.T) {
-	k := &kept{T: t, fs: vfs.NewMem(), data: "data", promise: map[arn.ARN]map[string]bool{}}
+	k := &kept{T: t, fs: vfs.NewMem(), data: "data", clock: clock.NewVirtual(clock.System.Now()), promise: map[arn.ARN]map[string]bool{}}
 	if err := k.open(false); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	sh := e.Topics.ShardOf(shardtest.QueueARN("q"))
 	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
 		sh.Mu.Lock()
-		appended = sh.Queues[shardtest.QueueARN("q")].Machine.Counts(sh.Now()).Visible
+		appended = queueIn(sh, shardtest.QueueARN("q")).Machine.Counts(sh.Now()).Visible
 		sh.Mu.Unlock()
 	}
 	s.Open()

@@ -438,7 +438,7 @@ func holding(t *testing.T, e *shard.Engine) (n int) {
 	t.Helper()
 	for _, sh := range e.Topics.Shards {
 		sh.Mu.Lock()
-		for _, qs := range sh.Queues {
+		for _, qs := range sh.Loaded() {
 			c := qs.Machine.Counts(sh.Now())
 			n += int(c.Visible + c.InFlight + c.Delayed)
 		}

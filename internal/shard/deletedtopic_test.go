@@ -60,7 +60,7 @@ func checkNothingLeft(t testing.TB, e *shard.Engine, s store.Store) {
 				t.Errorf("backlog %d is left in memory", inc)
 			}
 		}
-		for _, qs := range sh.Queues {
+		for _, qs := range sh.Loaded() {
 			live[layoutPlace{sh.ID, uint64(qs.Incarnation)}] = true
 		}
 		sh.Mu.Unlock()
@@ -402,7 +402,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		return ds
 	}
-	for round := range soak.Unraced(6, 2) {
+	for round := range soak.Unraced(6, 1) {
 		var clients sync.WaitGroup
 		for i, name := range names {
 			clients.Go(func() {

@@ -22,6 +22,12 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
+// queueIn is a queue that a shard has, whose lock is held.
+func queueIn(sh interface{ OfQueues() *queues.Shard }, a arn.ARN) *queues.Queue {
+	qs, _ := sh.OfQueues().Queue(a)
+	return qs
+}
+
 // pump is a consumer that does its work when told to: it carries SQS
 // deliveries to their queues, and lets the script decide about the rest.
 type pump struct {

@@ -302,7 +302,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				if before { // it notices, but does not come to leave the line
 					cancel()
 				}
-				qs := sh.Queues[shardtest.QueueARN("q")]
+				qs := queueIn(sh, shardtest.QueueARN("q"))
 				now := sh.Now()
 				sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
 				sh.Commit(true)

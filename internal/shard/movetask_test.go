@@ -156,8 +156,8 @@ func TestCrashInMoveTask(t *testing.T) {
 			s.Close()
 
 			halfway := 0
-			for i, disk := range disks {
-				s := shardtest.OpenStore(t, disk)
+			for _, i := range soak.Spread(len(disks), 4) {
+				s := shardtest.OpenStore(t, disks[i])
 				e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
 				e.Background.Wait()
 				task := lastTask(t, e)

@@ -38,7 +38,7 @@ func admitted(t testing.TB, e *shard.Engine, q, from arn.ARN) bool {
 	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
-	err := sh.Queues[q].Admits(from, sh.Now())
+	err := queueIn(sh, q).Admits(from, sh.Now())
 	if err != nil && fault.KindOf(err) != fault.AccessDenied {
 		t.Errorf("refused with %v", err)
 	}
@@ -112,8 +112,8 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	}
 	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
-	sh.Queues[q].Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
-	if err := sh.WriteQueue(sh.Queues[q]); err != nil {
+	queueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
+	if err := sh.WriteQueue(queueIn(sh, q)); err != nil {
 		t.Fatal(err)
 	}
 	g := sh.Commit(true)

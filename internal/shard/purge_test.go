@@ -199,7 +199,7 @@ func TestPurgeInTransfer(t *testing.T) {
 		died(t, e, 1)
 		from, to := e.Topics.ShardOf(shardtest.QueueARN("dead")), e.Topics.ShardOf(shardtest.QueueARN("q"))
 		from.Mu.Lock()
-		qs := from.Queues[shardtest.QueueARN("dead")]
+		qs := queueIn(from, shardtest.QueueARN("dead"))
 		leases, err := from.LeaseForMove(qs, from.Now(), 1)
 		from.Mu.Unlock()
 		if err != nil || len(leases) != 1 {
@@ -215,7 +215,7 @@ func TestPurgeInTransfer(t *testing.T) {
 			to.Mu.Lock()
 			id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
 			now := to.Now()
-			to.Accept(to.Queues[shardtest.QueueARN("q")], now, arrivalOfBody("m0", now))
+			to.Accept(queueIn(to, shardtest.QueueARN("q")), now, arrivalOfBody("m0", now))
 			to.Accepted = map[transfer.TransferID]struct{}{id: {}}
 			to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
 			to.Commit(true)

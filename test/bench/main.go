@@ -93,7 +93,7 @@ var fullSizes = sizes{
 
 // quickSizes are enough to show that everything works, and nothing more.
 var quickSizes = sizes{
-	rounds: 1, warm: 50 * time.Millisecond, window: 300 * time.Millisecond,
+	rounds: 1, warm: 20 * time.Millisecond, window: 120 * time.Millisecond,
 	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
 	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: 200 * time.Millisecond,
 	fifoDepth: 3000, groups: 100, locked: 500,

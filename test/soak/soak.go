@@ -65,6 +65,25 @@ func Unraced(usual, smaller int) int {
 	return usual
 }
 
+// Spread is which of n things a test looks at: all, or under the race detector so many
+// as smaller, from the first to the last, at even distances.
+func Spread(n, smaller int) []int {
+	if raced {
+		return spread(n, smaller)
+	}
+	return spread(n, n)
+}
+
+func spread(n, most int) (out []int) {
+	if most = min(n, most); most == 1 {
+		return []int{0}
+	}
+	for i := range most {
+		out = append(out, i*(n-1)/(most-1))
+	}
+	return out
+}
+
 // Seed is the seed of what a test draws: GODWIT_SEED, or the name's, or a random one
 // when soaking. It logs the command that repeats it.
 func Seed(t testing.TB) uint64 {

@@ -74,6 +74,17 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+func TestSpread(t *testing.T) {
+	for _, tt := range []struct {
+		n, most int
+		want    []int
+	}{{0, 3, nil}, {1, 3, []int{0}}, {5, 1, []int{0}}, {3, 9, []int{0, 1, 2}}, {10, 4, []int{0, 3, 6, 9}}} {
+		if got := spread(tt.n, tt.most); !slices.Equal(got, tt.want) {
+			t.Errorf("%d of %d: %v, want %v", tt.most, tt.n, got, tt.want)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	want := "GODWIT_SOAK=1 GODWIT_SEED=7 go test -count=1 -run '^TestA$/^b\\.c$' ./test/soak"
 	if raced {

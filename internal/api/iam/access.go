@@ -2,6 +2,7 @@ package iam
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -52,6 +53,9 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 	if boundary, ok := member(in, "PermissionsBoundary"); ok {
 		n.Keys = append(n.Keys, authorize.Key{Name: "iam:permissionsboundary", Values: []string{boundary}})
 	}
+	if boundary := s.boundaryOf(call, operation, in); boundary != "" {
+		n.Keys = append(n.Keys, authorize.Key{Name: "iam:permissionsboundary", Values: []string{boundary}})
+	}
 	if tags := in.FieldByName("Tags"); tags.IsValid() && tags.Type() == reflect.TypeFor[[]Tag]() && tags.Len() > 0 {
 		n.Tags = map[string]string{}
 		for _, t := range tags.Interface().([]Tag) {
@@ -75,6 +79,30 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 		needs = append(needs, n)
 	}
 	return needs
+}
+
+// capped are the operations that may be allowed by the boundary that a user or role has.
+var capped = []string{
+	"AttachUserPolicy", "DetachUserPolicy", "PutUserPolicy", "DeleteUserPolicy", "DeleteUserPermissionsBoundary",
+	"AttachRolePolicy", "DetachRolePolicy", "PutRolePolicy", "DeleteRolePolicy", "DeleteRolePermissionsBoundary",
+}
+
+// boundaryOf is the boundary that a user or role has before one of those; else empty.
+func (s *Service) boundaryOf(call *api.Call, operation string, in reflect.Value) (boundary string) {
+	if !slices.Contains(capped, operation) {
+		return ""
+	}
+	_ = s.engine.Read(call.Account, func(a *iam.Account) error {
+		for _, of := range named {
+			if name, ok := member(in, of.member); ok && (of.kind == iam.User || of.kind == iam.Role) {
+				if e, err := a.Find(of.kind, name); err == nil {
+					boundary = e.Boundary
+				}
+			}
+		}
+		return nil
+	})
+	return boundary
 }
 
 // about is the ARN of what an operation is about.

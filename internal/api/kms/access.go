@@ -2,6 +2,7 @@ package kms
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -28,9 +29,9 @@ var ofAccount = []string{
 	"DisconnectCustomKeyStore", "DeriveSharedSecret", "GetKeyLastUsage",
 }
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// needs is what each operation needs to be allowed. Source: actions, resources and
 // condition keys for KMS, in the service authorization reference.
-var access = func() map[string]api.Access {
+var needs = func() map[string]api.Access {
 	all := map[string]api.Access{
 		"CreateKey":   api.Needs(creating),
 		"CreateAlias": onAlias("CreateAlias", func(in *AliasInput) string { return in.AliasName }),
@@ -54,7 +55,7 @@ func onAlias[In any](action string, name func(*In) string) api.Access {
 	})
 }
 
-func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
+func creating(call *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 	needs := api.Any("kms:CreateKey")
 	// As the key will be, whichever member says so, or none.
 	name := cmp.Or(api.Deref(in.KeySpec), api.Deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
@@ -65,6 +66,9 @@ func creating(_ *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 		}
 	}
 	needs[0].Keys = []authorize.Key{{Name: "kms:keyspec", Values: []string{name}}, {Name: "kms:keyorigin", Values: []string{cmp.Or(api.Deref(in.Origin), "AWS_KMS")}}}
+	needs[0].Keys = append(needs[0].Keys,
+		condition("kms:customermasterkeyspec", name), condition("kms:customermasterkeyusage", usage), condition("kms:multiregion", strconv.FormatBool(is(in.MultiRegion))),
+		condition("kms:bypasspolicylockoutsafetycheck", strconv.FormatBool(is(in.BypassPolicyLockoutSafetyCheck))), condition("kms:calleraccount", call.Account))
 	if usage != "" {
 		needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "kms:keyusage", Values: []string{usage}})
 	}

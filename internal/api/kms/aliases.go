@@ -2,10 +2,12 @@ package kms
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -74,7 +76,7 @@ func (s *Service) ofAlias(call *api.Call, name string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone, and with it what could be done to it
 	}
-	return s.store.Allow(k, &keys.Access{Operation: call.Operation, Caller: who(call)})
+	return s.store.Allow(k, access(call, call.Operation))
 }
 
 // listAliases answers ListAliases.
@@ -146,7 +148,11 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	if in.Constraints != nil {
 		g.Subset, g.Equals = in.Constraints.EncryptionContextSubset, in.Constraints.EncryptionContextEquals
 	}
-	if err := s.store.Allow(k, &keys.Access{Operation: "CreateGrant", Caller: who(call), Grant: &g}); err != nil {
+	asked := access(call, "CreateGrant", append(ofGrant(&g),
+		condition("kms:grantoperations", in.Operations...), condition("kms:granteeprincipal", in.GranteePrincipal),
+		condition("kms:retiringprincipal", api.Deref(in.RetiringPrincipal)))...)
+	asked.Grant, asked.Context = &g, contextOf(&g)
+	if err := s.store.Allow(k, asked); err != nil {
 		return nil, err
 	}
 	if err := dryRun(in.DryRun); err != nil {
@@ -157,6 +163,29 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 		return nil, err
 	}
 	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
+}
+
+// notForService is what kms:GrantIsForAWSResource says: here no service makes grants.
+var notForService = condition("kms:grantisforawsresource", "false")
+
+// ofGrant are the condition keys of making and of retiring a grant; contextOf is the
+// encryption context that its constraints name.
+func ofGrant(g *kms.Grant) []authorize.Key {
+	kind := ""
+	switch {
+	case g.Equals != nil:
+		kind = "EncryptionContextEquals"
+	case g.Subset != nil:
+		kind = "EncryptionContextSubset"
+	}
+	return []authorize.Key{notForService, condition("kms:grantconstrainttype", kind)}
+}
+
+func contextOf(g *kms.Grant) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, g.Subset)
+	maps.Copy(all, g.Equals)
+	return all
 }
 
 // bind is what a grant has for a principal.
@@ -175,7 +204,7 @@ func (s *Service) names(bound, name string) bool {
 
 // listGrants answers ListGrants.
 func (s *Service) listGrants(_ context.Context, call *api.Call, in *ListGrantsInput) (*ListGrantsOutput, error) {
-	k, err := s.key(call, in.KeyId, "ListGrants", nil)
+	k, err := s.key(call, in.KeyId, "ListGrants", nil, notForService)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +270,11 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	// Of the key's account, who may by policies: asked before the grant is looked at.
 	me, allowed := who(call), false
 	if k, err := s.store.Find(call.Account, call.Region, key); err == nil && k.Account == me.Account {
-		allowed = s.store.Allow(k, &keys.Access{Operation: "RetireGrant", Caller: me}) == nil
+		asked := access(call, "RetireGrant")
+		if found, _ := s.store.Grants("", 1, func(of *kms.Key, g *kms.Grant) bool { return of.ID == k.ID && g.ID == id }); len(found) > 0 {
+			asked.Keys, asked.Context = ofGrant(found[0]), contextOf(found[0])
+		}
+		allowed = s.store.Allow(k, asked) == nil
 	}
 	names := keys.Names(me)
 	return s.endGrant(call, key, id, in.DryRun, func(k *kms.Key, g *kms.Grant) error {
@@ -260,7 +293,7 @@ func (s *Service) revokeGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	if in.GrantId == nil {
 		return nil, missing("grantId")
 	}
-	k, err := s.key(call, *in.KeyId, "RevokeGrant", nil)
+	k, err := s.key(call, *in.KeyId, "RevokeGrant", nil, notForService)
 	if err != nil {
 		return nil, err
 	}

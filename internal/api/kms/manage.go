@@ -1,9 +1,11 @@
 package kms
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -145,7 +147,8 @@ func (s *Service) scheduleKeyDeletion(_ context.Context, call *api.Call, in *Sch
 	if in.PendingWindowInDays != nil {
 		days = *in.PendingWindowInDays
 	}
-	k, err := s.change(call, in.KeyId, func(k *kms.Key, now time.Time) error { return k.ScheduleDeletion(days, now) })
+	k, err := s.change(call, in.KeyId, func(k *kms.Key, now time.Time) error { return k.ScheduleDeletion(days, now) },
+		condition("kms:schedulekeydeletionpendingwindowindays", strconv.Itoa(days)))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +204,8 @@ func (s *Service) putKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyI
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(document) })
+	_, err = s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(document) },
+		condition("kms:bypasspolicylockoutsafetycheck", strconv.FormatBool(is(in.BypassPolicyLockoutSafetyCheck))))
 	return nil, err
 }
 
@@ -219,13 +223,25 @@ func (s *Service) tagResource(_ context.Context, call *api.Call, in *TagResource
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.Tag(tags) })
+	asked := access(call, "TagResource")
+	asked.Tags, asked.TagKeys = tags, slices.Sorted(maps.Keys(tags))
+	k, err := s.owned(call, in.KeyId, asked)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.store.Change(k.ID, func(k *kms.Key, _ time.Time) error { return k.Tag(tags) })
 	return nil, err
 }
 
 // untagResource answers UntagResource.
 func (s *Service) untagResource(_ context.Context, call *api.Call, in *UntagResourceInput) (*Empty, error) {
-	_, err := s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.Untag(in.TagKeys) })
+	asked := access(call, "UntagResource")
+	asked.TagKeys = in.TagKeys
+	k, err := s.owned(call, in.KeyId, asked)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.store.Change(k.ID, func(k *kms.Key, _ time.Time) error { return k.Untag(in.TagKeys) })
 	return nil, err
 }
 
@@ -267,7 +283,8 @@ func (s *Service) enableKeyRotation(_ context.Context, call *api.Call, in *Enabl
 			return nil, kms.ErrRotationPeriod.With(0, kms.MinRotation, kms.MaxRotation)
 		}
 	}
-	_, err := s.change(call, in.KeyId, func(k *kms.Key, now time.Time) error { return k.EnableRotation(days, now) })
+	_, err := s.change(call, in.KeyId, func(k *kms.Key, now time.Time) error { return k.EnableRotation(days, now) },
+		condition("kms:rotationperiodindays", strconv.Itoa(cmp.Or(days, kms.DefaultRotation))))
 	return nil, err
 }
 

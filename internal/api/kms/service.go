@@ -3,9 +3,12 @@ package kms
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
@@ -55,7 +58,7 @@ func New(store Store, principals api.Principals) *Service { return &Service{stor
 
 // Operations declares the operations that are built, and those that are refused by name.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, append(unbuilt(),
+	return api.Guarded(needs, append(unbuilt(),
 		api.Op("CreateKey", s.createKey),
 		api.Op("DescribeKey", s.describeKey),
 		api.Op("ListKeys", s.listKeys),
@@ -126,7 +129,19 @@ func who(call *api.Call) *caller.Caller {
 
 // key finds the key that a request names and refuses it unless the caller may do the
 // operation with it.
-func (s *Service) key(call *api.Call, name, operation string, context map[string]string) (*kms.Key, error) {
+func (s *Service) key(call *api.Call, name, operation string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
+	access := access(call, operation, conditions...)
+	access.Context = context
+	return s.allowed(call, name, access)
+}
+
+// access is an operation of the caller on a key, with the condition keys of that.
+func access(call *api.Call, operation string, conditions ...authorize.Key) *keys.Access {
+	return &keys.Access{Operation: operation, Caller: who(call), Address: call.RemoteAddr, Transport: call.Transport(), Keys: conditions}
+}
+
+// allowed finds the key that a request names and refuses it unless the access is allowed.
+func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
 	if err := checkKeyID(name); err != nil {
 		return nil, err
 	}
@@ -134,15 +149,27 @@ func (s *Service) key(call *api.Call, name, operation string, context map[string
 	if err != nil {
 		return nil, err
 	}
-	return k, s.store.Allow(k, &keys.Access{Operation: operation, Caller: who(call), Context: context})
+	if isAlias(name) {
+		access.Alias = name[strings.Index(name, kms.AliasPrefix):]
+	}
+	return k, s.store.Allow(k, access)
+}
+
+// condition is a condition key; without a value the request does not have it.
+func condition(name string, values ...string) authorize.Key {
+	return authorize.Key{Name: name, Values: slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })}
 }
 
 // own is key for operations that take keys of the caller's account alone, and no aliases.
-func (s *Service) own(call *api.Call, name, operation string) (*kms.Key, error) {
+func (s *Service) own(call *api.Call, name, operation string, conditions ...authorize.Key) (*kms.Key, error) {
+	return s.owned(call, name, access(call, operation, conditions...))
+}
+
+func (s *Service) owned(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
 	if isAlias(name) {
 		return nil, fault.Newf(fault.KMSNotFound, "Invalid keyId '%s'", shorten(name))
 	}
-	k, err := s.key(call, name, operation, nil)
+	k, err := s.allowed(call, name, access)
 	if err == nil && k.Account != call.Account {
 		return nil, fault.New(fault.KMSAccessDenied, "The request is not allowed for keys of another account.")
 	}
@@ -150,8 +177,8 @@ func (s *Service) own(call *api.Call, name, operation string) (*kms.Key, error) 
 }
 
 // change runs a command on a key of the caller's account.
-func (s *Service) change(call *api.Call, name string, command func(k *kms.Key, now time.Time) error) (*kms.Key, error) {
-	k, err := s.own(call, name, call.Operation)
+func (s *Service) change(call *api.Call, name string, command func(k *kms.Key, now time.Time) error, conditions ...authorize.Key) (*kms.Key, error) {
+	k, err := s.own(call, name, call.Operation, conditions...)
 	if err != nil {
 		return nil, err
 	}

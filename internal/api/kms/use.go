@@ -1,9 +1,13 @@
 package kms
 
 import (
+	"cmp"
 	"context"
+	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -11,15 +15,25 @@ import (
 
 // usable finds the key of a cryptographic operation: what it is for, and in a state that
 // allows it.
-func (s *Service) usable(call *api.Call, name, operation, usage string, context map[string]string) (*kms.Key, error) {
+func (s *Service) usable(call *api.Call, name, operation, usage string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
 	if err := checkContext(context); err != nil {
 		return nil, err
 	}
-	k, err := s.key(call, name, operation, context)
+	k, err := s.key(call, name, operation, context, conditions...)
 	if err != nil {
 		return nil, err
 	}
 	return k, k.Usable(operation, usage)
+}
+
+// encryption is the condition key for the algorithm that a request names.
+func encryption(named *string) authorize.Key {
+	return condition("kms:encryptionalgorithm", cmp.Or(api.Deref(named), kms.SymmetricDefault))
+}
+
+// onSameKey is the condition key for whether ReEncrypt keeps to one key.
+func onSameKey(same bool) authorize.Key {
+	return condition("kms:reencryptonsamekey", strconv.FormatBool(same))
 }
 
 // algorithm is the one that a request names, or that of symmetric keys.
@@ -36,7 +50,7 @@ func (s *Service) encrypt(_ context.Context, call *api.Call, in *EncryptInput) (
 	if n := len(in.Plaintext); n == 0 || n > kms.MaxPlaintext {
 		return nil, invalid("1 validation error detected: Value at 'plaintext' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
 	}
-	k, err := s.usable(call, in.KeyId, "Encrypt", kms.EncryptDecrypt, in.EncryptionContext)
+	k, err := s.usable(call, in.KeyId, "Encrypt", kms.EncryptDecrypt, in.EncryptionContext, encryption(in.EncryptionAlgorithm))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +83,7 @@ type opened struct {
 }
 
 // open decrypts for an operation that a caller needs the right to.
-func (s *Service) open(call *api.Call, operation string, blob []byte, name, algorithmName *string, context map[string]string, dry *bool) (o opened, err error) {
+func (s *Service) open(call *api.Call, operation string, blob []byte, name, algorithmName *string, context map[string]string, dry *bool, conditions ...func(k *kms.Key) authorize.Key) (o opened, err error) {
 	if n := len(blob); n == 0 || n > maxCiphertext {
 		return o, invalid("1 validation error detected: Value at 'ciphertextBlob' failed to satisfy constraint: Member must have length from 1 to %d", maxCiphertext)
 	}
@@ -92,7 +106,15 @@ func (s *Service) open(call *api.Call, operation string, blob []byte, name, algo
 			return o, fault.New(fault.IncorrectKey, "The key ID in the request does not identify a CMK that can perform this operation.")
 		}
 	}
-	if err := s.store.Allow(o.key, &keys.Access{Operation: operation, Caller: who(call), Context: context}); err != nil {
+	asked := access(call, operation, encryption(algorithmName))
+	asked.Context = context
+	for _, of := range conditions {
+		asked.Keys = append(asked.Keys, of(o.key))
+	}
+	if name != nil && isAlias(*name) {
+		asked.Alias = (*name)[strings.Index(*name, kms.AliasPrefix):]
+	}
+	if err := s.store.Allow(o.key, asked); err != nil {
 		return o, keys.ErrForeign
 	}
 	if err := o.key.Usable(operation, kms.EncryptDecrypt); err != nil {
@@ -110,7 +132,7 @@ func (s *Service) openRSA(call *api.Call, operation string, blob []byte, name *s
 		return o, invalid("A ciphertext of an asymmetric key does not tell its key: KeyId is required.")
 	}
 	o.algorithm = algorithm
-	if o.key, err = s.usable(call, *name, operation, kms.EncryptDecrypt, context); err != nil {
+	if o.key, err = s.usable(call, *name, operation, kms.EncryptDecrypt, context, encryption(&algorithm)); err != nil {
 		return o, err
 	}
 	if err := o.key.CheckAlgorithm(algorithm); err != nil {
@@ -136,11 +158,16 @@ func (s *Service) decrypt(_ context.Context, call *api.Call, in *DecryptInput) (
 
 // reEncrypt answers ReEncrypt.
 func (s *Service) reEncrypt(_ context.Context, call *api.Call, in *ReEncryptInput) (*ReEncryptOutput, error) {
-	o, err := s.open(call, "ReEncryptFrom", in.CiphertextBlob, in.SourceKeyId, in.SourceEncryptionAlgorithm, in.SourceEncryptionContext, nil)
+	same := func(from *kms.Key) authorize.Key {
+		to, err := s.store.Find(call.Account, call.Region, in.DestinationKeyId)
+		return onSameKey(err == nil && to.ID == from.ID)
+	}
+	o, err := s.open(call, "ReEncryptFrom", in.CiphertextBlob, in.SourceKeyId, in.SourceEncryptionAlgorithm, in.SourceEncryptionContext, nil, same)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.usable(call, in.DestinationKeyId, "ReEncryptTo", kms.EncryptDecrypt, in.DestinationEncryptionContext)
+	to, err := s.usable(call, in.DestinationKeyId, "ReEncryptTo", kms.EncryptDecrypt, in.DestinationEncryptionContext,
+		encryption(in.DestinationEncryptionAlgorithm), same(o.key))
 	if err != nil {
 		return nil, err
 	}
@@ -221,8 +248,8 @@ func (s *Service) dataKey(call *api.Call, in *GenerateDataKeyInput) (*GenerateDa
 }
 
 // symmetric is usable for operations that symmetric keys alone do.
-func (s *Service) symmetric(call *api.Call, name string, context map[string]string) (*kms.Key, error) {
-	k, err := s.usable(call, name, call.Operation, kms.EncryptDecrypt, context)
+func (s *Service) symmetric(call *api.Call, name string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
+	k, err := s.usable(call, name, call.Operation, kms.EncryptDecrypt, context, append(conditions, encryption(nil))...)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +284,7 @@ func (s *Service) dataKeyPair(call *api.Call, in *GenerateDataKeyPairInput) (*Ge
 	if !spec.Pair {
 		return nil, constraint("keyPairSpec", in.KeyPairSpec, "Member must satisfy enum value set")
 	}
-	k, err := s.symmetric(call, in.KeyId, in.EncryptionContext)
+	k, err := s.symmetric(call, in.KeyId, in.EncryptionContext, condition("kms:datakeypairspec", in.KeyPairSpec))
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +350,8 @@ func (s *Service) signing(call *api.Call, in *SignInput) (k *kms.Key, digested b
 	if n := len(in.Message); n == 0 || n > kms.MaxPlaintext {
 		return nil, false, invalid("1 validation error detected: Value at 'message' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
 	}
-	if k, err = s.usable(call, in.KeyId, call.Operation, kms.SignVerify, nil); err != nil {
+	if k, err = s.usable(call, in.KeyId, call.Operation, kms.SignVerify, nil,
+		condition("kms:signingalgorithm", in.SigningAlgorithm), condition("kms:messagetype", cmp.Or(api.Deref(in.MessageType), "RAW"))); err != nil {
 		return nil, false, err
 	}
 	if err := k.CheckAlgorithm(in.SigningAlgorithm); err != nil {
@@ -365,7 +393,7 @@ func (s *Service) mac(call *api.Call, in *MacInput) (*kms.Key, error) {
 	if n := len(in.Message); n == 0 || n > kms.MaxPlaintext {
 		return nil, invalid("1 validation error detected: Value at 'message' failed to satisfy constraint: Member must have length from 1 to %d", kms.MaxPlaintext)
 	}
-	k, err := s.usable(call, in.KeyId, call.Operation, kms.GenerateVerifyMAC, nil)
+	k, err := s.usable(call, in.KeyId, call.Operation, kms.GenerateVerifyMAC, nil, condition("kms:macalgorithm", in.MacAlgorithm))
 	if err != nil {
 		return nil, err
 	}

@@ -255,6 +255,7 @@ const (
 
 // What the modes let through is tried in a network that has addresses of each kind.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(elsewhere) == "" {
 		inOwnNetwork(t)
 		return

@@ -69,6 +69,7 @@ func TestStartsThatFail(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
+	t.Parallel() // it waits more than it works, as some below do
 	each(t, func(t *testing.T, l *lab) {
 		f := l.bootstrap()
 		f.Timeout = 5 * time.Second // enough for what it does before it sleeps
@@ -88,6 +89,7 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestStartsThatHang(t *testing.T) {
+	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		l := newLabWith(t, process.Options{Plain: plain, InitTime: time.Second})
 		f := l.bootstrap("START", "hang")
@@ -195,7 +197,7 @@ func TestContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			"AWS_ACCESS_KEY_ID=own", "AWS_DEFAULT_REGION=us-east-1", "AWS_ENDPOINT_URL=http://127.0.0.1:4566", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
+			"AWS_ACCESS_KEY_ID=123456789012", "AWS_DEFAULT_REGION=us-east-1", "AWS_ENDPOINT_URL=http://127.0.0.1:4566", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128",
 			"AWS_LAMBDA_FUNCTION_NAME=f", "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
 			"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/f", "AWS_LAMBDA_LOG_STREAM_NAME=", "AWS_LAMBDA_RUNTIME_API=127.",
 			"AWS_REGION=us-east-1", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "AWS_XRAY_CONTEXT_MISSING=LOG_ERROR", "AWS_XRAY_DAEMON_ADDRESS=",

@@ -93,6 +93,20 @@ func (m *Module) byID(id string) (e *iam.Entity) {
 	return e
 }
 
+// TagsOf are the tags of what an ARN of IAM names; none of what is not there.
+func (m *Module) TagsOf(arn string) (tags map[string]string) {
+	account, _, _, ok := iam.ParseARN(arn)
+	if !ok {
+		return nil
+	}
+	m.peek(account, func(a *iam.Account) {
+		if e := a.ByARN(arn); e != nil {
+			tags = e.TagMap()
+		}
+	})
+	return tags
+}
+
 // Principals are those whom policies of resources and grants may name. Where it is not
 // enforced who calls, they may name a user or role that was never made here.
 type Principals struct {

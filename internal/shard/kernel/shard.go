@@ -26,6 +26,9 @@ type Shard struct {
 	// Generation counts the changes of the catalog. It changes under mu only.
 	Generation atomic.Uint64
 
+	// Turn counts the commands that have had mu.
+	Turn uint64
+
 	// Of the command under way.
 	timed bool // it has asked for the time
 	Batch mutation.Batch
@@ -33,6 +36,12 @@ type Shard struct {
 	Emits []Emitter // what it has to tell
 
 	timer timer
+}
+
+func newShard(id uint16, e *Kernel) *Shard {
+	sh := &Shard{ID: id, engine: e}
+	sh.timer.call = sh.Tick // made once: each would be an allocation
+	return sh
 }
 
 // Base implements shardPart.

@@ -200,6 +200,12 @@ func (sh *Shard) lock() {
 		sh.Mu.Unlock()
 		panic(poison.ErrPoisoned)
 	}
+	sh.begin()
+}
+
+// begin notes that a command has the lock from now on.
+func (sh *Shard) begin() {
+	sh.Turn++
 	sh.timed = false
 }
 
@@ -213,7 +219,7 @@ func lockAll(shards []*Shard) {
 			}
 			panic(poison.ErrPoisoned)
 		}
-		sh.timed = false
+		sh.begin()
 	}
 }
 

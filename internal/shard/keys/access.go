@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
@@ -18,20 +19,29 @@ var ErrDenied = fault.NewRule(fault.KMSAccessDenied, "keys: nothing allows it") 
 type Access struct {
 	Operation string // "Decrypt"
 	Caller    *caller.Caller
-	// Via is the service that acts for the caller, as "sqs.us-east-1.amazonaws.com";
-	// empty: the caller itself asks.
-	Via     string
-	Context map[string]string // the encryption context
+	// Address and Transport are how the caller asks; Via is the service that acts for the
+	// caller, as "sqs.us-east-1.amazonaws.com"; empty: the caller itself asks.
+	Address   string
+	Transport authorize.Transport
+	Via       string
+	Alias     string            // that the request names the key by; else empty
+	Context   map[string]string // the encryption context
 	// Source is the ARN of what a service acts for, as a topic, and SourceAccount its
 	// account; empty for others.
 	Source, SourceAccount string
+	// Keys are condition keys of the operation; Tags those that it sets, TagKeys also
+	// those that it takes away.
+	Keys    []authorize.Key
+	Tags    map[string]string
+	TagKeys []string
 	// Grant is the grant that is to be made, of CreateGrant: another grant allows no more
 	// than it has itself. Else nil.
 	Grant *kms.Grant
 }
 
-// Decider decides an access; granted says that a grant allows it. A refusal is an error.
-type Decider func(k *kms.Key, a *Access, granted bool) error
+// Decider decides by a key's policy (nil: one that cannot be read), whether a grant
+// allows it, and what policies can ask. A refusal is an error.
+type Decider func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error
 
 // Decide has d decide from now on, in place of Allow's own rule. It is called before
 // anything is asked.
@@ -41,20 +51,34 @@ func (m *Module) Decide(d Decider) { m.decides = d }
 // who calls in the key's account may do everything there; of others, and of services on
 // their own account, the key's policy decides, or a grant.
 func (m *Module) Allow(k *kms.Key, a *Access) error {
-	granted := m.granted(k, a)
-	if m.decides != nil {
-		return m.decides(k, a, granted)
-	}
-	if granted || a.Caller.Kind != caller.Service && a.Caller.Account == k.Account {
+	granted, need, known := m.ask(k, a)
+	if m.decides == nil && (granted || a.Caller.Kind != caller.Service && a.Caller.Account == k.Account) {
 		return nil
 	}
-	p, err := policy.ParseLoose(k.Policy)
-	if err != nil || p.Evaluate(&policy.Request{
-		Caller: a.Caller, Owner: k.Account, Action: "kms:" + a.Operation, Resource: k.ARN().String(), Context: &asked{k, a},
+	own := m.policyOf(k)
+	if m.decides != nil {
+		return m.decides(own, granted, &need, &known)
+	}
+	known.Need = &need
+	if own == nil || own.Evaluate(&policy.Request{
+		Caller: a.Caller, Owner: k.Account, Action: need.Action, Resource: need.Resource, Context: &known,
 	}) != policy.Allow {
 		return m.denied(k, a)
 	}
 	return nil
+}
+
+// policyOf is a key's policy, compiled; nil if it cannot be read, and so allows nobody.
+func (m *Module) policyOf(k *kms.Key) *policy.Policy {
+	if p, ok := m.policies.Get(k.Policy); ok {
+		return p
+	}
+	p, err := policy.ParseLoose(k.Policy)
+	if err != nil {
+		return nil
+	}
+	m.policies.Add(k.Policy, p)
+	return p
 }
 
 func (m *Module) denied(k *kms.Key, a *Access) error {
@@ -77,69 +101,53 @@ func Names(c *caller.Caller) []string {
 	return names
 }
 
-// granted reports whether a grant allows an access.
-func (m *Module) granted(k *kms.Key, a *Access) (granted bool) {
+// ask finds out what an access is decided by: whether a grant allows it, and the
+// condition keys.
+func (m *Module) ask(k *kms.Key, a *Access) (granted bool, need authorize.Need, known authorize.Context) {
 	principals := Names(a.Caller)
+	var aliases []string
 	_ = m.run(func() error {
 		for _, g := range m.grants[k.ID] {
 			granted = granted || g.Allows(principals, a.Operation, a.Context) && (a.Grant == nil || g.Covers(a.Grant))
 		}
-		return nil
-	})
-	return granted
-}
-
-// asked is what a key's policy can ask about an access.
-type asked struct {
-	key    *kms.Key
-	access *Access
-}
-
-// Values implements policy.Context.
-func (c *asked) Values(key string) []string {
-	a := c.access
-	switch key {
-	case "kms:calleraccount", "aws:principalaccount":
-		return one(a.Caller.Account)
-	case "aws:sourcearn":
-		return one(a.Source)
-	case "aws:sourceaccount":
-		return one(a.SourceAccount)
-	case "kms:viaservice":
-		return one(a.Via)
-	case "kms:encryptioncontextkeys":
-		return slices.Sorted(maps.Keys(a.Context))
-	case "kms:keyspec":
-		return one(c.key.Spec)
-	case "kms:keyusage":
-		return one(c.key.Usage)
-	case "aws:principalarn":
-		return one(a.Caller.PolicyARN())
-	case "aws:userid":
-		return one(a.Caller.ID)
-	case "aws:requestedregion":
-		return one(c.key.Region)
-	case "aws:resourceaccount":
-		return one(c.key.Account)
-	case "aws:principalisawsservice":
-		if a.Caller.Kind == caller.Service {
-			return []string{"true"}
-		}
-		return []string{"false"}
-	case "aws:viaawsservice":
-		if a.Via != "" {
-			return []string{"true"}
-		}
-		return []string{"false"}
-	}
-	if name, ok := strings.CutPrefix(key, "kms:encryptioncontext:"); ok {
-		for of, value := range a.Context { // the key is in lower case
-			if strings.EqualFold(of, name) {
-				return []string{value}
+		for id, alias := range m.aliases {
+			if alias.Key == k.ID {
+				aliases = append(aliases, id.name)
 			}
 		}
+		known.Now = m.shard.Now()
+		return nil
+	})
+	known.Caller, known.Account, known.Region = a.Caller, k.Account, k.Region
+	known.Address, known.Transport, known.Via = a.Address, a.Transport, a.Via
+	known.Source, known.Owner = a.Source, a.SourceAccount
+	known.TagsOf = func() map[string]string { return k.Tags }
+	need = authorize.Need{
+		Action: "kms:" + a.Operation, Resource: k.ARN().String(), Account: k.Account, Shared: true, Must: true,
+		Tags: a.Tags, TagKeys: a.TagKeys, Keys: slices.Concat(a.Keys, keysOf(k, a, aliases)),
 	}
-	return nil
+	return granted, need, known
+}
+
+// keysOf are the condition keys that every operation on a key has.
+func keysOf(k *kms.Key, a *Access, aliases []string) []authorize.Key {
+	keys := []authorize.Key{
+		{Name: "kms:calleraccount", Values: one(a.Caller.Account)},
+		{Name: "kms:viaservice", Values: one(a.Via)},
+		{Name: "kms:keyspec", Values: one(k.Spec)},
+		{Name: "kms:customermasterkeyspec", Values: one(k.Spec)},
+		{Name: "kms:keyusage", Values: one(k.Usage)},
+		{Name: "kms:customermasterkeyusage", Values: one(k.Usage)},
+		{Name: "kms:keyorigin", Values: one("AWS_KMS")},
+		{Name: "kms:multiregion", Values: one("false")},
+		{Name: "kms:requestalias", Values: one(a.Alias)},
+		{Name: "kms:resourcealiases", Values: aliases},
+		{Name: "kms:encryptioncontextkeys", Values: slices.Sorted(maps.Keys(a.Context))},
+	}
+	for name, value := range a.Context {
+		keys = append(keys, authorize.Key{Name: "kms:encryptioncontext:" + strings.ToLower(name), Values: []string{value}})
+	}
+	return keys
 }
 
 func one(value string) []string {

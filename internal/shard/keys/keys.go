@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
@@ -27,10 +29,11 @@ import (
 // hands out is not changed any more: a command puts another value in its place.
 type Module struct {
 	kernel.NopModule
-	shard   *kernel.Shard // whose lock guards what follows
-	sealing *seal.Keys
-	sealer  *seal.Sealer // of key material
-	decides Decider      // nil: nothing is enforced
+	shard    *kernel.Shard // whose lock guards what follows
+	sealing  *seal.Keys
+	sealer   *seal.Sealer                       // of key material
+	decides  Decider                            // nil: nothing is enforced
+	policies *lru.Cache[string, *policy.Policy] // compiled, by their documents
 
 	keys    map[string]*kms.Key // by their ids, which are distinct everywhere
 	aliases map[aliasID]*kms.Alias
@@ -41,12 +44,17 @@ type Module struct {
 	secrets map[string]any // opened material, by its id: what secret gives
 }
 
+// maxPolicies is how many compiled policies are kept.
+const maxPolicies = 4096
+
 type aliasID struct{ account, region, name string }
 
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
+	policies, _ := lru.New[string, *policy.Policy](maxPolicies) // it fails for no other size than 0
 	m := &Module{
-		shard: k.Beside(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
+		policies: policies,
+		shard:    k.Beside(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
 		keys: map[string]*kms.Key{}, aliases: map[aliasID]*kms.Alias{}, grants: map[string]map[string]*kms.Grant{}, secrets: map[string]any{},
 	}
 	m.shard.Add(m)

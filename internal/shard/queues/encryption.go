@@ -65,8 +65,9 @@ func (e *Queues) EncryptFor(q arn.ARN, who *caller.Caller, source arn.ARN, m *me
 	found := false
 	sh := e.ShardOf(q)
 	sh.View(func() {
-		if qs := sh.Queues[q]; qs != nil {
-			cfg, found = qs.Machine.Config(), true
+		var qs *Queue
+		if qs, found = sh.Queue(q); found {
+			cfg = qs.Machine.Config()
 		}
 	})
 	if !found {

@@ -50,7 +50,7 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 	for _, sh := range e.Shards {
 		sh.View(func() {
 			now := sh.Now()
-			for a, qs := range sh.Queues {
+			for a, qs := range sh.loaded { // of the others none has
 				if c := qs.Machine.Counts(now); c.Visible+c.InFlight+c.Delayed > 0 {
 					all = append(all, a)
 				}
@@ -65,6 +65,11 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
 	sh := e.ShardOf(a)
 	rest, err = sh.Run(false, func(tx *kernel.Tx) error {
+		if created, ok := sh.resting(a); ok {
+			g.Created = time.UnixMilli(created)
+			tx.DependOn(sh.Log.Last())
+			return sh.engine.Injected(a)
+		}
 		qs, err := sh.Lookup(a)
 		if err != nil {
 			return err

@@ -53,14 +53,15 @@ func TestEmptyQueuesRest(t *testing.T) {
 	sh := e.Topics.Shards[0]
 	sh.Mu.Lock()
 	awake := 0
-	for _, qs := range sh.Queues {
+	for _, qs := range sh.Loaded() {
 		if qs.Emptied || qs.Unsynced() > 0 {
 			awake++
 		}
 	}
+	loaded := len(sh.Loaded())
 	sh.Mu.Unlock()
-	if awake != queues.EmptiedKept {
-		t.Errorf("%d of %d queueCount keep their memory", awake, queueCount)
+	if awake != queues.EmptiedKept || loaded != awake {
+		t.Errorf("%d of %d queues are in memory, of which %d keep what they had", loaded, queueCount, awake)
 	}
 	use(0, 2)
 	use(queueCount-1, 2)

@@ -50,14 +50,14 @@ func ParseQueuePolicy(doc string) (*policy.Policy, error) {
 var errQueuePolicy = attribute.ErrValue.With(attribute.Policy)
 
 // loadPolicy compiles a stored policy. One that is not understood, which an
-// older version let in, admits no one.
-func (qs *Queue) loadPolicy(e *Queues) {
+// older version let in, admits no one; then ok is false.
+func (qs *Queue) loadPolicy() (ok bool) {
 	p, err := ParseQueuePolicy(qs.Record.Attributes[attribute.Policy])
 	if err != nil {
-		e.Logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", qs.ARN.String())
 		p = DenyAll
 	}
 	qs.Policy = p
+	return err == nil
 }
 
 // QueuePolicy is the policy of a queue; nil for none, and if there is no such queue.

@@ -43,7 +43,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		old.waiters = waiterList{}
 		sh.Drop(old)
 		qs := sh.newQueue(a, &record, old.Machine.Config())
-		qs.Machine.ContinueFrom(&old.Machine)
+		qs.Machine.ContinueAt(old.Machine.NextSequence())
 		qs.waiters = waiters
 		for w := waiters.first; w != nil; w = w.next {
 			w.queue = qs

@@ -6,11 +6,11 @@ package queues
 import (
 	"bytes"
 	"cmp"
-	"maps"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/packed"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/dedup"
@@ -71,7 +71,8 @@ type Hooks struct {
 type Shard struct {
 	*kernel.Shard
 	engine   *Queues
-	Queues   map[arn.ARN]*Queue
+	loaded   map[arn.ARN]*Queue
+	away     packed.Map // the queues at rest
 	Backlogs map[layout.Incarnation]*Queue
 	Counters map[layout.Incarnation][]byte // while the shard is loaded: those without an owner yet
 	Timers   sorted.Heap[*Queue]
@@ -79,8 +80,7 @@ type Shard struct {
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
-	emptied     [emptiedKept]*Queue // those that became empty last, which are likely to be used again
-	nextEmptied int
+	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
 	running   *Queue // whose machine runs a command
 	dedupFrom int64  // deduplication buckets before this minute have been dropped
@@ -92,7 +92,7 @@ type Shard struct {
 func New(k *kernel.Kernel, o Options) *Queues {
 	e := &Queues{Kernel: k, options: o}
 	for id, sh := range k.All {
-		s := &Shard{Shard: sh, engine: e, Queues: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
+		s := &Shard{Shard: sh, engine: e, loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}
@@ -122,7 +122,7 @@ func (m module) Load() error {
 
 func (m module) Resume() {
 	sh := m.sh
-	for _, qs := range InOrder(maps.Values(sh.Queues)) {
+	for _, qs := range sh.Loaded() {
 		if qs.Machine.Stale() {
 			_, _ = sh.ask(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
 		}
@@ -173,7 +173,8 @@ type Queue struct {
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
 	Consumption Consumption
-	Gone        bool
+	Gone        bool   // it is deleted, or dropped, or was put away: whoever has it from before has to look again
+	turn        uint64 // the command that used it last
 	dirty       bool
 	Emptied     bool // among the shard's emptied ones
 	timer       queueTimer
@@ -221,6 +222,7 @@ type pendingAppend struct {
 
 // Touch marks a queue as changed by the command under way.
 func (sh *Shard) Touch(qs *Queue) {
+	qs.turn = sh.Turn
 	if !qs.dirty {
 		qs.dirty = true
 		sh.MarkDirty(qs)
@@ -255,9 +257,7 @@ func (sh *Shard) Reconcile(qs *Queue) {
 		sh.setTimer(qs, 0)
 		return
 	}
-	if qs.Machine.Empty() && !qs.Emptied {
-		sh.hibernate(qs)
-	}
+	sh.noteEmpty(qs)
 	now := sh.Now()
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
@@ -274,22 +274,6 @@ func (sh *Shard) Reconcile(qs *Queue) {
 		at = max(at, now+1) // what one command left undone gives way to others first
 	}
 	sh.timerBy(qs, at)
-}
-
-// emptiedKept is how many empty queues of a shard keep their memory.
-const emptiedKept = 32
-
-// hibernate notes that a queue is empty, and takes the memory of the one that has been
-// so for longest.
-func (sh *Shard) hibernate(qs *Queue) {
-	last := &sh.emptied[sh.nextEmptied]
-	sh.nextEmptied = (sh.nextEmptied + 1) % emptiedKept
-	if old := *last; old != nil {
-		old.Emptied = false
-		old.Machine.Hibernate()
-		old.forgetDurable()
-	}
-	*last, qs.Emptied = qs, true
 }
 
 // timerBy makes qs due at a moment, unless it is due before that; 0 is never.
@@ -337,7 +321,7 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 // deletion that is not durable yet, so wait for the returned commit before
 // answering it.
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
-	qs, ok := sh.Queues[a]
+	qs, ok := sh.Queue(a)
 	if !ok {
 		return nil, ErrNoQueue
 	}

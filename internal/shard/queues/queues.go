@@ -74,12 +74,17 @@ func catalogPrefix(shard uint16, account, region string) []byte {
 
 // Put writes the record of a queue.
 func (r *QueueRecord) Put(b *mutation.Batch, shard uint16, a arn.ARN) error {
-	value, err := json.Marshal(r)
+	value, err := r.encode()
 	if err != nil {
 		return err
 	}
-	b.Set(catalogKey(shard, a), append([]byte{queueRecordVersion}, value...))
+	b.Set(catalogKey(shard, a), value)
 	return nil
+}
+
+func (r *QueueRecord) encode() ([]byte, error) {
+	value, err := json.Marshal(r)
+	return append([]byte{queueRecordVersion}, value...), err
 }
 
 // WriteQueue writes the record of a queue, as part of the command under way.
@@ -93,7 +98,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		return err
 	}
 	err := e.WithCatalog(ctx, spec.ARN, func(sh *Shard) error {
-		if qs, ok := sh.Queues[spec.ARN]; ok {
+		if qs, ok := sh.Queue(spec.ARN); ok {
 			return sameQueue(qs.Record, spec)
 		}
 		now := sh.Now()
@@ -138,9 +143,9 @@ func fitted(m map[string]string) map[string]string {
 
 func (sh *Shard) newQueue(a arn.ARN, r *QueueRecord, cfg queue.Config) *Queue {
 	qs := &Queue{Shard: sh, ARN: a, Incarnation: r.Incarnation, Record: r}
-	qs.loadPolicy(sh.engine)
+	qs.loadPolicy()
 	qs.Machine = *queue.New(layout.NewKeys(sh.ID, r.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
-	sh.Queues[a] = qs
+	sh.loaded[a] = qs
 	sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 	sh.Touch(qs)
 	return qs
@@ -172,7 +177,7 @@ func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
 		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, arn.ARN{})
 		e.Hooks.Deleted(a)
 		sh.Batch.Delete(catalogKey(sh.ID, a))
-		delete(sh.Queues, a)
+		delete(sh.loaded, a)
 		now := sh.Now()
 		if sh.deletions == nil {
 			sh.deletions = map[arn.ARN]int64{}
@@ -369,11 +374,16 @@ func (sh *Shard) loadQueues() error {
 			return false
 		}
 		qs := &Queue{Shard: sh, ARN: a, Incarnation: record.Incarnation, Record: record}
-		qs.loadPolicy(sh.engine)
+		if !qs.loadPolicy() {
+			sh.engine.Logger.Warn("a queue's policy cannot be read; it denies all deliveries of topics until it is set anew", "queue", a.String())
+		}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
-		sh.Queues[a] = qs
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
-		failed = sh.LoadMachine(qs)
+		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
+			sh.putAway(qs, value)
+		} else {
+			sh.loaded[a] = qs
+		}
 		return failed == nil
 	})
 	return cmp.Or(failed, err)
@@ -434,18 +444,22 @@ func CheckHandleKey(value []byte) bool {
 	return len(value) == HandleKeySize || len(value) == HandleKeySize+seal.Overhead && value[0] == seal.Form
 }
 
+// Loaded are the queues that have messages, and some of those without, by their
+// incarnations.
+func (sh *Shard) Loaded() []*Queue { return InOrder(maps.Values(sh.loaded)) }
+
 // InOrder are queues by their incarnations: what goes on at a start goes on in the same
 // order each time.
 func InOrder(all iter.Seq[*Queue]) []*Queue {
 	return slices.SortedFunc(all, func(a, b *Queue) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
 }
 
-// ByIncarnation finds a queue or backlog; nil: there is none.
+// ByIncarnation finds a queue or backlog; nil: there is none, or it is a queue at rest.
 func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
 	if qs, ok := sh.Backlogs[inc]; ok {
 		return qs
 	}
-	for _, qs := range sh.Queues {
+	for _, qs := range sh.loaded {
 		if qs.Incarnation == inc {
 			return qs
 		}

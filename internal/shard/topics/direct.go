@@ -294,8 +294,8 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 		return nil
 	}
 	qs := d.queue
-	if qs == nil || qs.Gone {
-		qs = d.to.Queues[QueueOf(d.Sub)]
+	if qs == nil || !d.to.Use(qs) {
+		qs, _ = d.to.Queue(QueueOf(d.Sub))
 		w.from.targets[d.Sub] = target{to: d.to, queue: qs}
 		if qs == nil {
 			return nil

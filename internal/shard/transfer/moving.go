@@ -3,7 +3,6 @@ package transfer
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,7 +90,7 @@ func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lea
 		return nil, nil
 	default:
 	}
-	qs, ok := sh.Queues[t.From]
+	qs, ok := sh.Queue(t.From)
 	if !ok || sh.activeMove(t.From) != t {
 		return nil, nil
 	}
@@ -162,6 +161,11 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 	default:
 		if dest, err = arn.Parse(m.Source); err != nil {
 			return nil, errNoMoveSource
+		}
+	}
+	if e.MayMove != nil && t.By != nil {
+		if err := e.MayMove(t.By, t.From, dest); err != nil {
+			return nil, err
 		}
 	}
 	// Drawn from what is moved, so that the same move gives the same id however
@@ -259,7 +263,7 @@ func (sh *Shard) finishMove(t *RunningMove, status MoveStatus, reason string) {
 // resumeMoves goes on with the tasks that were running when the process before
 // ended. What was on its way and has not arrived is in the source again.
 func (sh *Shard) resumeMoves() {
-	for _, qs := range queues.InOrder(maps.Values(sh.Queues)) {
+	for _, qs := range sh.Loaded() {
 		if qs.Machine.Moving() == 0 {
 			continue
 		}

@@ -248,7 +248,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 		if bytes.Compare(key, b.Last) > 0 {
 			key = b.Last
 		}
-		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key})
+		note.Blocks = append(note.Blocks, quarantine.Block{Offset: b.Offset, Length: b.Length, Key: key, Sequence: v.LargestSequence(level) + 1})
 		note.Spans = append(note.Spans, quarantine.Span{From: b.From, Last: b.Last})
 	}
 	note.Reason = damageOf(&note)
@@ -403,19 +403,19 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 		case !isDamage(bad):
 			return 0, bad
 		}
-		if err := b.Delete(c.key, nil); err != nil {
-			return 0, err
+		err := b.Delete(c.key, nil)
+		if c.stored {
+			covered++
+			err = errors.Join(err, b.Set(quarantine.Covered(number, c.key), c.value, nil))
 		}
-		if !c.stored {
-			continue
-		}
-		covered++
-		if err := b.Set(quarantine.Covered(number, c.key), c.value, nil); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
-	if b.Empty() {
-		return 0, nil
+	// Readings see the writes of two more sequence numbers: those of a block that stands in.
+	unused := quarantine.Covered(number, nil)
+	if err := errors.Join(b.Delete(unused, nil), b.Delete(unused, nil)); err != nil {
+		return 0, err
 	}
 	return covered, s.commit(b, pebble.Sync)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // layered is how many records layers has. Pebble opens a damaged table anew for each read.
-var layered = soak.Unraced(1500, 300)
+var layered = soak.Unraced(1500, 100)
 
 // layers makes a store in data whose records are overwritten in one young table, which
 // it gives.

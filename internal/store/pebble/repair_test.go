@@ -162,12 +162,12 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 	var log lockedBuffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	m := &model{t: t, r: r, s: open(t, "data", o), log: &log, values: map[string]int{}}
-	m.write(3000)
+	m.write(soak.Unraced(3000, 1500))
 	if r.IntN(2) == 0 { // into deep levels
 		closed(t, m.s)
 		compactAll(t, fs)
 		m.s = open(t, "data", o)
-		m.write(2000)
+		m.write(soak.Unraced(2000, 1000))
 	}
 	for range 1 + r.IntN(3) {
 		suffix := []string{".sst", ".blob"}[r.IntN(2)]
@@ -178,7 +178,7 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 			damage(t, fs, suffix, r)
 			m.s = open(t, "data", o)
 		}
-		m.write(2000 + r.IntN(2000))
+		m.write(soak.Unraced(2000, 800) + r.IntN(soak.Unraced(2000, 400)))
 		m.check()
 	}
 	flood(t, m.s, 30)
@@ -267,6 +267,9 @@ func (quiet) Infof(string, ...any)      {}
 func (quiet) Errorf(string, ...any)     {}
 func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
+// modelled is how many keys a model has.
+var modelled = soak.Unraced(2000, 600)
+
 // model knows what a store should have.
 type model struct {
 	t      *testing.T
@@ -281,7 +284,7 @@ func (m *model) write(writes int) {
 	m.t.Helper()
 	for range writes {
 		b := new(mutation.Batch)
-		key := damagedKey(m.r.IntN(2000))
+		key := damagedKey(m.r.IntN(modelled))
 		switch m.n++; m.r.IntN(40) {
 		default:
 			b.Set(key, valueOf(key, m.n))
@@ -290,7 +293,7 @@ func (m *model) write(writes int) {
 			b.Delete(key)
 			delete(m.values, string(key))
 		case 6:
-			from := m.r.IntN(2000)
+			from := m.r.IntN(modelled)
 			b.DeleteRange(damagedKey(from), damagedKey(from+10))
 			for n := range 10 {
 				delete(m.values, string(damagedKey(from+n)))
@@ -308,7 +311,7 @@ func (m *model) write(writes int) {
 func (m *model) check() {
 	m.t.Helper()
 	lost := 0
-	for n := range 2000 {
+	for n := range modelled {
 		key := damagedKey(n)
 		v, ok, err := m.s.Get(nil, key)
 		made, should := m.values[string(key)]
@@ -327,7 +330,7 @@ func (m *model) check() {
 			m.t.Errorf("%q has another value", key)
 		}
 	}
-	if lost > 1500 {
+	if lost > modelled*3/4 {
 		m.t.Errorf("%d records are lost", lost)
 	}
 	m.t.Logf("%d lost, %d layers", lost, m.s.Stats().L0Sublevels)
@@ -340,7 +343,8 @@ func (m *model) check() {
 
 // A crash at any operation of a repair loses nothing more, and lets nothing come back.
 func TestCrashWhileRepairing(t *testing.T) {
-	records := soak.Unraced(3000, 1600)
+	records := soak.Unraced(3000, 800)
+	younger := records / 4
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))
 	for n := range records {
@@ -384,7 +388,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	var log lockedBuffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s = open(t, "data", o)
-	for n := 700; n < 1500; n += 7 { // younger ones
+	for n := younger; n < 2*younger; n += 7 {
 		if err := s.Apply(true, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
@@ -398,11 +402,11 @@ func TestCrashWhileRepairing(t *testing.T) {
 	if len(crashes) < 12 || !strings.Contains(log.String(), "out of the way") {
 		t.Fatalf("%d crashes:\n%s", len(crashes), log.String())
 	}
-	for i := 0; i < len(crashes); i += soak.Unraced(1, 12) {
+	for _, i := range soak.Spread(len(crashes), 2) {
 		o := options(t, crashes[i])
 		o.Logger = slog.New(slog.DiscardHandler)
 		s := open(t, "data", o)
-		if again := missing(t, s, records); len(again) > len(gone)+115 { // a crash may be before the younger ones
+		if again := missing(t, s, records); len(again) > len(gone)+younger/7+1 { // a crash may be before the younger ones
 			t.Errorf("crash %d: %d records are lost, not %d", i, len(again), len(gone))
 		}
 		closed(t, s)

@@ -3,10 +3,12 @@ package pebble_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +20,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/test/soak"
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdEnv); dir != "" {
 		hold(dir)
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(soak.Unraced(100, 25))); err != nil { // the usual number, unless a flag says another
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -40,6 +40,17 @@ type Version struct {
 	EverValues map[uint64]uint64
 }
 
+// LargestSequence is the largest sequence number in the tables of a level and of those
+// below.
+func (v *Version) LargestSequence(level int) (largest uint64) {
+	for _, t := range v.Tables {
+		if t.Level >= level {
+			largest = max(largest, t.LargestSequence)
+		}
+	}
+	return largest
+}
+
 // TableID names a table within a version.
 type TableID struct {
 	Level  int

@@ -19,8 +19,8 @@ import (
 var errNoBlock = errors.New("no block of this length can stand for it")
 
 // records is a block of a table, length bytes without its end, that holds no record:
-// a key is deleted there, below any other write of it.
-func records(key []byte, length int) ([]byte, error) {
+// a key is written there with a sequence number, and deleted with the next.
+func records(key []byte, sequence uint64, length int) ([]byte, error) {
 	return fit(length, func(filler []byte) []byte {
 		schema := colblk.DefaultKeySchema(pebble.DefaultComparer, 16)
 		var e colblk.DataBlockEncoder
@@ -32,8 +32,8 @@ func records(key []byte, length int) ([]byte, error) {
 			e.Add(k, value, block.InPlaceValuePrefix(compared.PrefixEqual()), compared, false)
 		}
 		// Not of sequence 0, behind which Pebble expects no other write of the key.
-		add(2<<8|uint64(pebble.InternalKeyKindDelete), nil)
-		add(1<<8|uint64(pebble.InternalKeyKindSet), filler) // which is deleted
+		add((sequence+1)<<8|uint64(pebble.InternalKeyKindDelete), nil)
+		add(sequence<<8|uint64(pebble.InternalKeyKindSet), filler) // which is deleted
 		data, _ := e.Finish(e.Rows(), e.Size())
 		return data
 	})

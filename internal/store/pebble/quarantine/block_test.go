@@ -9,7 +9,7 @@ import (
 // A block of nearly any length can stand for one.
 func TestStandIns(t *testing.T) {
 	for length := 180; length < 20_000; length += 1 + length/50 {
-		p, err := records([]byte("a key of a message, say"), length)
+		p, err := records([]byte("a key of a message, say"), 1_234_567, length)
 		if err != nil || len(p) != length+files.BlockEnd {
 			t.Errorf("records in %d bytes: %d, %v", length, len(p), err)
 		}

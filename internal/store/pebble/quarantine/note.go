@@ -67,6 +67,11 @@ type Block struct {
 	// Of a table: the key that the block which stands for it deletes, one of those that
 	// the damaged one may hold, and within the bounds of the table.
 	Key []byte `json:",omitempty"`
+	// Of a table: the sequence number that the deleted write has there; the deletion has
+	// the next. Both are above those of whatever lies below the table: a read of one key
+	// takes a write that is not older than the one before it for that of another key.
+	// Notes of earlier versions have none.
+	Sequence uint64 `json:",omitempty"`
 	// Of a file of values: their sizes in bytes, as far as they are in use.
 	Values []uint32 `json:",omitempty"`
 }
@@ -85,7 +90,7 @@ func (b *Block) standIn(ofValues bool) ([]byte, error) {
 	if ofValues {
 		return values(b.Values, int(b.Length))
 	}
-	return records(b.Key, int(b.Length))
+	return records(b.Key, max(1, b.Sequence), int(b.Length))
 }
 
 // Notes are those of a store.

@@ -1,0 +1,51 @@
+package queues
+
+import "time"
+
+// waiter is a receive that waits for a message.
+type waiter struct {
+	queue      *Queue // at which it waits; a purge puts another in its place
+	next, prev *waiter
+	listed     bool
+	max        int
+	visibility time.Duration
+	attempt    string
+	result     chan Found    // capacity 1
+	waiting    func(is bool) // told when it is listed, and no longer; may be nil
+}
+
+// waiterList is the queue of receives that wait for messages.
+type waiterList struct{ first, last *waiter }
+
+func (l *waiterList) push(w *waiter) {
+	w.listed, w.prev = true, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+	if w.waiting != nil {
+		w.waiting(true)
+	}
+}
+
+func (l *waiterList) remove(w *waiter) {
+	if !w.listed {
+		return
+	}
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev, w.listed = nil, nil, false
+	if w.waiting != nil {
+		w.waiting(false)
+	}
+}

@@ -47,6 +47,7 @@ import (
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -161,7 +162,7 @@ const maxAhead = time.Minute
 type Build func(ctx context.Context, deps Deps) (Parts, error)
 
 // Assemble builds the real server.
-func Assemble(_ context.Context, deps Deps) (Parts, error) {
+func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	st, guard, err := openStore(deps)
 	if err != nil {
 		return Parts{}, err
@@ -179,6 +180,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
+	err = stored.Keep(ctx, stored.Options{Production: deps.Config.Production, Store: st, Journal: log, Sealing: sealing, Clock: deps.Clock, Logger: deps.Log})
 	if err != nil {
 		return Parts{}, err
 	}
@@ -207,7 +212,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		ofFunctions = append(ofFunctions, counting.function)
 	}
 	limits := functionLimits(deps.Config)
+	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
+		MayMove:   moves.May,
 		Published: events.Published,
 		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
@@ -219,6 +226,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
+	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, err)
 	if err != nil {
 		return Parts{}, err
 	}

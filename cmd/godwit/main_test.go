@@ -47,6 +47,7 @@ func TestDefaults(t *testing.T) {
 		FunctionIsolation:   config.IsolationNamespaces,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
 		ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
+		MailFrom:      "no-reply@godwit.localhost",
 		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {

@@ -147,6 +147,12 @@ func (c *Context) identity(key string) []string {
 		if !who.Issued.IsZero() {
 			return c.value(who.Issued.UTC().Format("2006-01-02T15:04:05Z"))
 		}
+	case "aws:sourceidentity":
+		return c.value(who.SourceIdentity)
+	case "aws:multifactorauthpresent": // long-term keys do not have it at all
+		if !who.Issued.IsZero() {
+			return c.truth(false)
+		}
 	case "aws:sourceowner":
 		if who.Kind == caller.Root {
 			return c.value(who.Account)

@@ -42,6 +42,9 @@ type Caller struct {
 	Issued time.Time
 	// Provider is the identity provider of a session by web identity; else empty.
 	Provider string
+	// SourceIdentity is who is behind a session, as that was said when the first of its
+	// chain began; else empty.
+	SourceIdentity string
 	// Policies are a session's policy documents, inline and managed, that cap what it
 	// may; Capped tells that there are any, as documents that were since deleted count.
 	Policies []string

@@ -105,6 +105,12 @@ type Config struct {
 	ACMECA        string   `name:"acme-ca" placeholder:"FILE" help:"Certificates in PEM form to trust at --acme-directory, in place of the system's."`
 	ACMEHTTP      string   `name:"acme-http" placeholder:"HOST:PORT" help:"Also prove the names by HTTP, at this address that is reached as port 80."`
 
+	MailRelay        string `placeholder:"URL" help:"The server that takes mails to subscribers: smtp://[USER@]HOST[:PORT], by STARTTLS unless it is on this machine, or smtps://. Without one godwit dev keeps mails in an outbox, and godwit serve takes no subscriptions by mail."`
+	MailPasswordFile string `placeholder:"FILE" help:"The password of the user in --mail-relay, readable by its owner only."`
+	MailFrom         string `default:"no-reply@godwit.localhost" placeholder:"ADDRESS" help:"The address that mails to subscribers come from (${default})."`
+	MailDKIMKey      string `name:"mail-dkim-key" placeholder:"FILE" help:"Sign mails with this key, RSA or Ed25519 in PEM form, for the domain of --mail-from."`
+	MailDKIMSelector string `name:"mail-dkim-selector" placeholder:"NAME" help:"The name below _domainkey of that domain which has the public key of --mail-dkim-key."`
+
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
@@ -224,6 +230,7 @@ func (c *Config) Check() error {
 		check(address == "" || err == nil, flag, "want HOST:PORT, have %q", address)
 	}
 	c.checkTLS(check)
+	c.checkMail(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))

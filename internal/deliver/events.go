@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -67,7 +68,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for the topic owner's log groups: without
 // credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda {
+	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)
@@ -83,6 +84,9 @@ func shownEndpoint(sub *topic.Subscription) string {
 func loggedEndpoint(shown string) string {
 	u, err := url.Parse(shown)
 	if err != nil || u.Host == "" {
+		if at := strings.LastIndexByte(shown, '@'); at >= 0 {
+			return "…" + shown[at:] // whose mail address it is, is nobody's affair
+		}
 		return shown // an ARN
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind says what went wrong. Kinds are named after AWS's error shapes where
@@ -188,6 +189,19 @@ func New(kind Kind, message string) *Error { return &Error{Kind: kind, Message: 
 // Newf makes a refusal with a formatted text.
 func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Excerpt is what a refusal repeats of a text that a stranger sent: at most so many bytes,
+// as whole characters, and more behind it if that is not all. What is not UTF-8 becomes
+// U+FFFD.
+func Excerpt(text string, most int, more string) string {
+	if len(text) > most {
+		for most > 0 && !utf8.RuneStart(text[most]) {
+			most--
+		}
+		text = text[:most] + more
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // Because returns the refusal with a reason.

@@ -58,6 +58,21 @@ func TestRule(t *testing.T) {
 	}
 }
 
+func TestExcerpt(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"short", "short"},
+		{"eight by", "eight by"},
+		{"more than eight", "more tha…"},
+		{"seven bé", "seven b…"},
+		{"a\xffb", "a\uFFFDb"},
+		{"\xbf\xbf\xbf\xbf\xbf\xbf\xbf\xbf\xbf\xbf", "…"},
+	} {
+		if got := Excerpt(tt.text, 8, "…"); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
 // A reason goes to a copy: refusals may be shared.
 func TestBecause(t *testing.T) {
 	shared := New(InvalidState, "text")

@@ -64,6 +64,8 @@ type codeRecord struct {
 	SHA256 []byte `json:"sha256,omitempty"`
 	Size   int64  `json:"size,omitempty"`
 	URL    string `json:"url,omitempty"`
+	// Sealed is the URL where that has a password, and URL is empty then.
+	Sealed []byte `json:"sealed,omitempty"`
 }
 
 // Prefixes begin the keys of all records of a shard.
@@ -186,6 +188,13 @@ func (s *State) decode(name arn.ARN, r *versionRecord, number uint64) (*Version,
 			return nil, err
 		}
 	}
+	if s.sealer != nil && len(r.Code.Sealed) > 0 {
+		url, err := s.sealer.Open(r.Code.Sealed, codePlace(name, number))
+		if err != nil {
+			return nil, err
+		}
+		v.Code.URL = string(url)
+	}
 	if len(r.Code.SHA256) > 0 && copy(v.Code.SHA256[:], r.Code.SHA256) != len(v.Code.SHA256) {
 		return nil, errors.New("a digest that is too short")
 	}
@@ -205,19 +214,78 @@ func (s *State) record(f *Function, v *Version) versionRecord {
 	if v.Code.Upload != 0 {
 		r.Code.SHA256 = v.Code.SHA256[:]
 	}
-	if s.sealer != nil && len(v.Config.Environment) > 0 {
-		text, err := json.Marshal(v.Config.Environment)
-		if err == nil {
-			r.Sealed, err = s.sealer.Seal(text, environmentPlace(f.ARN, v.Number))
-		}
+	if s.sealer != nil {
+		r.seal(f.ARN, v.Number, s.sealer)
+	}
+	return r
+}
+
+// seal seals the environment, and the address of a remote function if it may hold a
+// password; it reports whether there was any.
+func (r *versionRecord) seal(name arn.ARN, number uint64, with Sealer) (sealed bool) {
+	do := func(text, place []byte) []byte {
+		out, err := with.Seal(text, place)
 		if err != nil {
 			panic(err) // nothing of it can fail
 		}
-		shown := *v.Config
+		sealed = true
+		return out
+	}
+	if r.Config != nil && len(r.Config.Environment) > 0 {
+		text, err := json.Marshal(r.Config.Environment)
+		if err != nil {
+			panic(err) // it is a map of strings
+		}
+		r.Sealed = do(text, environmentPlace(name, number))
+		shown := *r.Config
 		shown.Environment = nil
 		r.Config = &shown
 	}
-	return r
+	if strings.Contains(r.Code.URL, "@") {
+		r.Code.Sealed, r.Code.URL = do([]byte(r.Code.URL), codePlace(name, number)), ""
+	}
+	return sealed
+}
+
+// SealRecord gives the record of a function or a version with what is secret in it sealed;
+// nil: nothing of it is in clear. Errors: ErrRecord.
+func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
+	bad := fmt.Errorf("%w: key %q", ErrRecord, key)
+	if len(key) < 4 || len(value) == 0 || value[0] != version {
+		return nil, bad
+	}
+	name, rest, _ := bytes.Cut(key[4:], []byte{0})
+	owner, ok := parseName(string(name))
+	if !ok {
+		return nil, bad
+	}
+	if key[3] == functionKind {
+		var r functionRecord
+		if json.Unmarshal(value[1:], &r) != nil {
+			return nil, bad
+		}
+		sealed := r.Latest.seal(owner, 0, with)
+		if r.Next != nil {
+			sealed = r.Next.seal(owner, 0, with) || sealed
+		}
+		if !sealed {
+			return nil, nil
+		}
+		return encode(r), nil
+	}
+	var r versionRecord
+	if len(rest) != 8 || json.Unmarshal(value[1:], &r) != nil {
+		return nil, bad
+	}
+	if !r.seal(owner, binary.BigEndian.Uint64(rest), with) {
+		return nil, nil
+	}
+	return encode(r), nil
+}
+
+// codePlace is what a sealed address of a remote function is bound to.
+func codePlace(name arn.ARN, number uint64) []byte {
+	return fmt.Appendf(nil, "code of %s version %d", name, number)
 }
 
 // Sealer seals what is secret in records, for a place that has to be named to open it

@@ -91,6 +91,9 @@ type Environment interface {
 	// Run runs the function once, at most for the function's timeout. An error
 	// is the server's failure.
 	Run(w *Work) (Result, error)
+	// Usable reports that it can run another invocation: not once the credentials that it
+	// has have come near their end. It is called while nothing runs, under locks.
+	Usable() bool
 	// Close ends it, also in the middle of a call of the others. When it
 	// returns, nothing is left of it.
 	Close()

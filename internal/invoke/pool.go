@@ -224,10 +224,13 @@ func (p *Pool) group(t *function.Target) *group {
 	return g
 }
 
-// take takes the environment of g that was used last, nil if none is idle. The
-// pool is locked.
+// take takes the environment of g that was used last, nil if none is idle. Those that are
+// not usable any more end. The pool is locked.
 func (p *Pool) take(g *group) *slot {
 	last := len(g.idle) - 1
+	for ; last >= 0 && !g.idle[last].env.Usable(); last-- {
+		p.end(g.idle[last])
+	}
 	if last < 0 {
 		return nil
 	}
@@ -377,6 +380,16 @@ func (p *Pool) refuse(g *group, why started) {
 	g.serve(why)
 }
 
+// giveBack gives back an environment that has run. One that is not usable any more ends:
+// who waits for one has another started.
+func (p *Pool) giveBack(s *slot) {
+	if s.env.Usable() {
+		p.release(s)
+	} else {
+		p.close(s)
+	}
+}
+
 // release puts an environment where the next invocation finds it.
 func (p *Pool) release(s *slot) {
 	p.Guard.Lock(&p.mu)
@@ -471,7 +484,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	}
 	if failure != nil {
 		out := p.failedStart(in, started{slot: s, failure: failure})
-		p.release(s)
+		p.giveBack(s)
 		return out, nil
 	}
 	s.stream.begin(in, true)
@@ -485,7 +498,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		return Outcome{}, p.explain(in, err)
 	}
 	out := p.finish(s.stream, in, &r)
-	p.release(s)
+	p.giveBack(s)
 	return out, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +28,10 @@ import (
 type lab struct {
 	pool   *Pool
 	events []Event
-	start  time.Duration // that an environment takes
-	fail   *Failure      // that a start ends with
-	broken error         // that opening ends with
+	start  time.Duration         // that an environment takes
+	fail   *Failure              // that a start ends with
+	broken error                 // that opening ends with
+	worn   func(number int) bool // which are not usable; nil: none
 
 	mu     sync.Mutex
 	opened int
@@ -85,6 +87,8 @@ func (f *fake) Run(w *Work) (Result, error) {
 	}
 	return Result{Payload: fmt.Append(nil, f.number), Duration: d}, nil
 }
+
+func (f *fake) Usable() bool { return f.lab.worn == nil || !f.lab.worn(f.number) }
 
 func (f *fake) Close() {
 	f.close()
@@ -216,6 +220,36 @@ func TestAWaiterTakesWhatIsFree(t *testing.T) {
 		c := <-waiting
 		if took := clock.System.Now().Sub(began); string(c.out.Payload) != "1" || took >= 45*time.Second {
 			t.Errorf("%s after %s: %v", c.out.Payload, took, c.err)
+		}
+	})
+}
+
+// An environment whose credentials end is not used again; who waits for one has another
+// started.
+func TestWornEnvironmentsAreReplaced(t *testing.T) {
+	inBubble(t, Options{}, func(t *testing.T, l *lab) {
+		var worn atomic.Int64 // up to this number
+		l.worn = func(number int) bool { return int64(number) <= worn.Load() }
+		f := target("f")
+		l.want(t, f, "0s", "1")
+		l.want(t, f, "0s", "1")
+		worn.Store(1) // while it is idle
+		l.want(t, f, "0s", "2")
+		l.start = time.Second
+		busy := l.begin(f, "5s")
+		synctest.Wait()
+		waiting := l.begin(f, "0s")
+		_ = (&fake{closed: context.Background()}).pass(500 * time.Millisecond)
+		worn.Store(2) // while it runs, and another one is being started
+		if c := <-waiting; c.err != nil || string(c.out.Payload) != "3" {
+			t.Errorf("%s %v", c.out.Payload, c.err)
+		}
+		if c := <-busy; c.err != nil || string(c.out.Payload) != "2" {
+			t.Errorf("%s %v", c.out.Payload, c.err)
+		}
+		synctest.Wait()
+		if left := l.left(); !slices.Equal(left, []int{3}) {
+			t.Errorf("left: %v", left)
 		}
 	})
 }
@@ -528,4 +562,5 @@ type broken struct{}
 func (broken) Open(*function.Target, Output) (Environment, error) { return broken{}, nil }
 func (broken) Start() (*Failure, error)                           { return nil, nil }
 func (broken) Run(*Work) (Result, error)                          { panic("a mistake") }
+func (broken) Usable() bool                                       { return true }
 func (broken) Close()                                             {}

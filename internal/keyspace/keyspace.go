@@ -120,6 +120,7 @@ const (
 	KeyGrants  byte = 'g'
 	KeyRecords byte = 'k'
 	KeySealing byte = 's'
+	KeyStored  byte = 't'
 )
 
 // Tags behind MetricSpace.

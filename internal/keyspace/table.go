@@ -180,6 +180,7 @@ const (
 	KindKeyGrant
 	KindKey
 	KindSealing
+	KindStored
 	KindMetricClosed
 	KindMetricFloor
 	KindMetricSecond
@@ -259,6 +260,7 @@ var Table = [...]Kind{
 	KindKeyAlias:    {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
 	KindKeyGrant:    {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
 	KindKey:         {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindStored:      {"how far what was stored in clear has been sealed", OwnerKeys, ofKeys(KeyStored), inJSON},
 	KindSealing:     {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
 	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/api/lambda/access"
 	logsapi "godwit.dev/godwit/internal/api/logs"
+	"godwit.dev/godwit/internal/api/mailpages"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
@@ -44,6 +45,9 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -158,7 +162,7 @@ const maxAhead = time.Minute
 type Build func(ctx context.Context, deps Deps) (Parts, error)
 
 // Assemble builds the real server.
-func Assemble(_ context.Context, deps Deps) (Parts, error) {
+func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	st, guard, err := openStore(deps)
 	if err != nil {
 		return Parts{}, err
@@ -176,6 +180,10 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return nil
 	})
 	sealing, err := openSealing(deps, log)
+	if err != nil {
+		return Parts{}, err
+	}
+	err = stored.Keep(ctx, stored.Options{Production: deps.Config.Production, Store: st, Journal: log, Sealing: sealing, Clock: deps.Clock, Logger: deps.Log})
 	if err != nil {
 		return Parts{}, err
 	}
@@ -204,7 +212,9 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		ofFunctions = append(ofFunctions, counting.function)
 	}
 	limits := functionLimits(deps.Config)
+	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
+		MayMove:   moves.May,
 		Published: events.Published,
 		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
@@ -216,6 +226,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
+	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, err)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -238,21 +249,32 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
+	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
+	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add)
+	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
 	counting.watch(engine, pool, sockets)
-	runEvents(deps, engine, limits, pool, ofFunctions.add, asRoles(deps, identities, engine).Handing())
+	runEvents(deps, engine, limits, pool, ofFunctions.add, acting)
 	trust, err := endpointTrust(deps.Config)
 	if err != nil {
 		return Parts{}, err
 	}
+	mails, err := mailing.Open(deps.Config, deps.Clock, trust)
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("mails", func(context.Context) error {
+		mails.Close()
+		return nil
+	})
 	senders := senders(deps, engine, trust)
+	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
@@ -266,11 +288,12 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 
-	if err := startPollers(deps, engine, pool, asRoles(deps, identities, engine).Polling()); err != nil {
+	pollers, err := startPollers(deps, engine, pool, acting)
+	if err != nil {
 		return Parts{}, err
 	}
 	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
-	functions := newLambda(engine, pool, processes, limits, assumable(deps.Config, identities), named)
+	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits, named)
 
 	verifier := authentic(deps)
 	trail, err := newTrail(deps, groups)
@@ -280,7 +303,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
@@ -299,7 +322,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 	})
 
 	return Parts{
-		Wire: signed.keys.Serve(answers), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
+		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
 		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
@@ -313,6 +336,7 @@ func Assemble(_ context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
+			"GET " + adminPrefix + "outbox":                mails.Handler(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

@@ -9,7 +9,6 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -117,14 +116,6 @@ func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
 		return r.Engine.TagsOf(ctx, a)
 	}
 	return r.identities.TagsOf(a.String())
-}
-
-// asRoles asks what functions' roles may; nobody, where nobody asks.
-func asRoles(deps Deps, identities *identity.Module, resource authorize.Resources) roles.Roles {
-	if !deps.Config.Enforce {
-		return roles.Roles{}
-	}
-	return roles.Roles{Authorizer: &authorize.Authorizer{Identities: identities, Resources: resource}, Identities: identities, Clock: deps.Clock}
 }
 
 // useOfKey refuses a use of a key that its policy, a grant and the caller's policies do

@@ -25,7 +25,6 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/server/roles"
 )
 
 // tables are the operations of every service, by the service's name in requests.
@@ -314,37 +313,4 @@ func resourcePolicy(t *testing.T, effect string, needs []authorize.Need, princip
 		t.Fatal(err)
 	}
 	return p
-}
-
-// TestPollingNeedsTheRole: messages are taken for a function as its role may take them.
-func TestPollingNeedsTheRole(t *testing.T) {
-	queue := arn.Queue("us-east-1", owner, "q")
-	session := &caller.Caller{
-		Kind: caller.Session, Account: owner, ARN: "arn:aws:sts::" + owner + ":assumed-role/r/f", ID: "AROAREADERREADERREAD2:f", Name: "f",
-		Role: "arn:aws:iam::" + owner + ":role/r", RoleID: "AROAREADERREADERREAD2",
-	}
-	needs := make([]authorize.Need, len(roles.Polled))
-	for i, action := range roles.Polled {
-		needs[i] = authorize.Need{Action: action, Resource: queue.String()}
-	}
-	ask := func(w *world) error {
-		return roles.May(t.Context(), &authorize.Authorizer{Identities: w, Resources: w}, session, queue, 1, roles.Polled...)
-	}
-	all := identityPolicy(t, statements("Allow", needs, ""))
-	if err := ask(&world{identity: []*policy.Policy{all}}); err != nil {
-		t.Error(err)
-	}
-	for i := range needs {
-		without := append(append([]authorize.Need{}, needs[:i]...), needs[i+1:]...)
-		if err := ask(&world{identity: []*policy.Policy{identityPolicy(t, statements("Allow", without, ""))}}); fault.KindOf(err) != fault.AccessDenied {
-			t.Errorf("without %s: %v", needs[i].Action, err)
-		}
-		denied := identityPolicy(t, statements("Deny", needs[i:i+1], ""))
-		if err := ask(&world{identity: []*policy.Policy{all, denied}}); fault.KindOf(err) != fault.AccessDenied {
-			t.Errorf("with a deny of %s: %v", needs[i].Action, err)
-		}
-	}
-	if err := ask(&world{resource: resourcePolicy(t, "Allow", needs, session.Role)}); err != nil {
-		t.Errorf("by the queue's policy: %v", err)
-	}
 }

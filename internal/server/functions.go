@@ -50,7 +50,7 @@ func newNetwork(deps Deps) (*network.Network, error) {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events) (*invoke.Pool, *process.Runner, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions invoke.Roles) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -65,7 +65,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Libraries: deps.Config.FunctionLibraries,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: sessions, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -107,29 +107,29 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 }
 
 // startPollers feeds functions from their queues. They stop before the functions do.
-func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, allowed roles.Allowed) error {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Allowed: allowed})
+func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Acting: acting})
 	if err != nil {
-		return fmt.Errorf("reading the event-source mappings: %w", err)
+		return nil, fmt.Errorf("reading the event-source mappings: %w", err)
 	}
 	deps.OnStop("event-source mappings", pollers.Stop)
-	return nil
+	return pollers, nil
 }
 
 // runEvents has functions run with the events that wait for them.
-func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, allowed roles.Allowed) {
+func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
-		Limit: limits.Executions, Explain: refusal.Text, Allowed: allowed,
+		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
 	engine.SetConsumer("lambda", consumer)
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *shard.Engine, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, assumable func(role string) bool, named api.Principals) *lambda.Service {
+func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals) *lambda.Service {
 	o := lambda.Options{
-		Engine: engine, Pool: pool, Limits: limits, Assumable: assumable, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
+		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
 		NewRevision: func() string { return newID().String() },
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {

@@ -8,11 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"godwit.dev/godwit/internal/caller"
-	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/publicnet"
-	"godwit.dev/godwit/internal/shard/identity"
 )
 
 // identityWeb asks identity providers, whose addresses clients choose, for their keys: it
@@ -55,27 +51,6 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
 	}
 	return answer, err
-}
-
-// assumable asks whether Lambda may assume a role; nil where no policy is asked.
-func assumable(cfg config.Config, identities *identity.Module) func(role string) bool {
-	if !cfg.Enforce {
-		return nil
-	}
-	service := &caller.Caller{Kind: caller.Service, Services: []string{"lambda.amazonaws.com"}}
-	return func(arn string) bool {
-		role := identities.RoleOf(arn)
-		if role == nil {
-			return true // as yet: who runs as a role that nobody has made may nothing
-		}
-		trust, err := identities.TrustOf(role)
-		if err != nil {
-			return false
-		}
-		result := policy.Decide(&policy.Request{Caller: service, Action: "sts:AssumeRole", Resource: arn, Owner: role.Account},
-			&policy.Policies{Resource: trust, Rule: policy.ResourceSide})
-		return result.Allowed()
-	}
 }
 
 // orphaned warns of an account that only its root can administer any more; nil where

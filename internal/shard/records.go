@@ -55,7 +55,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		return sized(value, 8)
 	case keyspace.KindTopicSequence, keyspace.KindDeletedTopics:
 		return sized(value, 8)
-	case keyspace.KindKey, keyspace.KindKeyAlias, keyspace.KindKeyGrant, keyspace.KindSealing:
+	case keyspace.KindKey, keyspace.KindKeyAlias, keyspace.KindKeyGrant, keyspace.KindSealing, keyspace.KindStored:
 		return keys.CheckRecord(id, value)
 	case keyspace.KindCode:
 		if len(value) == 0 || len(value) > functions.CodeChunk {

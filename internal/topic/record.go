@@ -250,12 +250,8 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		ReplayFrom:                progress.From,
 		ReplayUntil:               progress.Until,
 	}
-	if s.sealer != nil && (sub.Protocol == HTTP || sub.Protocol == HTTPS) && strings.Contains(sub.Endpoint, "@") {
-		sealed, err := s.sealer.Seal([]byte(sub.Endpoint), endpointPlace(sub.ARN))
-		if err != nil {
-			panic(err) // nothing of it can fail
-		}
-		r.Endpoint, r.Sealed = "", sealed
+	if s.sealer != nil {
+		sealEndpoint(&r, sub.ARN, s.sealer)
 	}
 	if sub.principal != nil {
 		r.Principal = *sub.principal
@@ -271,6 +267,37 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		r.Filter = sub.Filter.String()
 	}
 	b.Set(s.subscriptionKey(sub.ARN), encode(r))
+}
+
+// sealEndpoint seals the endpoint if it may hold a password, and reports whether it does.
+func sealEndpoint(r *subscriptionRecord, name arn.ARN, with Sealer) bool {
+	if (r.Protocol != HTTP.String() && r.Protocol != HTTPS.String()) || !strings.Contains(r.Endpoint, "@") {
+		return false
+	}
+	sealed, err := with.Seal([]byte(r.Endpoint), endpointPlace(name))
+	if err != nil {
+		panic(err) // nothing of it can fail
+	}
+	r.Endpoint, r.Sealed = "", sealed
+	return true
+}
+
+// SealRecord gives a subscription's record with what is secret in it sealed; nil: nothing
+// of it is in clear. Errors: ErrRecord.
+func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
+	if len(key) < 3 || len(value) == 0 || value[0] != version {
+		return nil, fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	name, id, isSubscription := bytes.Cut(key[3:], []byte{0})
+	owner, ok := parseTopicName(string(name))
+	var r subscriptionRecord
+	if !ok || !isSubscription || json.Unmarshal(value[1:], &r) != nil {
+		return nil, fmt.Errorf("%w: key %q", ErrRecord, key)
+	}
+	if !sealEndpoint(&r, owner.Subscription(string(id)), with) {
+		return nil, nil
+	}
+	return encode(r), nil
 }
 
 // endpointPlace is what a sealed endpoint is bound to.

@@ -24,6 +24,10 @@ var (
 	ErrUnknownAttribute      = fault.NewRule(fault.InvalidParameter, "topic: unknown attribute") // its name
 	ErrAttributeName         = fault.NewRule(fault.InvalidParameter, "topic: no attribute that can be set")
 
+	// ErrConfirmations refuses to mail more confirmations than a mail box, or whoever asks
+	// for them, is owed.
+	ErrConfirmations = fault.NewRule(fault.Throttled, "topic: too many confirmations by mail")
+
 	// Of Subscribe.
 	ErrProtocolPlanned  = fault.NewRule(fault.InvalidParameter, "topic: the protocol is not built yet")     // the protocol
 	ErrProtocol         = fault.NewRule(fault.InvalidParameter, "topic: no such protocol")                  // the protocol
@@ -35,6 +39,7 @@ var (
 	ErrEndpointProtocol = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
 	ErrEndpointTooLong  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrEndpointURL      = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
+	ErrEndpointAddress  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
 	ErrEndpointPassword = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 	ErrSubscribed       = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
 

@@ -24,9 +24,11 @@ const (
 	HTTP
 	HTTPS
 	Lambda
+	Email
+	EmailJSON
 )
 
-var protocolNames = [...]string{"sqs", "http", "https", "lambda"}
+var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(protocolNames)
@@ -36,6 +38,9 @@ func (p Protocol) String() string { return protocolNames[p] }
 
 // configurable says whether delivery policies apply.
 func (p Protocol) configurable() bool { return p == HTTP || p == HTTPS }
+
+// Mail reports that deliveries are mails.
+func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 
 func parseProtocol(name string) (Protocol, error) {
 	for p, known := range protocolNames {
@@ -50,7 +55,7 @@ func parseProtocol(name string) (Protocol, error) {
 }
 
 // plannedProtocols are those of AWS that are not built.
-var plannedProtocols = []string{"email", "email-json", "sms", "application", "firehose"}
+var plannedProtocols = []string{"sms", "application", "firehose"}
 
 // maxEndpoint bounds a URL, in bytes: few servers take a longer one.
 const maxEndpoint = 8192
@@ -78,6 +83,8 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 			return false, ErrEndpointFunction
 		}
 		return function.Account == owner, nil
+	case Email, EmailJSON:
+		return false, checkAddress(address)
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
 			return false, ErrEndpointProtocol
@@ -114,6 +121,9 @@ type Subscribe struct {
 	Incarnation uint64 // of its backlog
 	// For the case that it has to be confirmed:
 	Token string // a secret that only its endpoint gets
+	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail
+	// address; nil: one may.
+	Refused error
 }
 
 // Subscribed is the answer to Subscribe.
@@ -169,6 +179,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		return Subscribed{}, InAttributes(err)
 	}
 	if sub.Pending {
+		if cmd.Refused != nil && protocol.Mail() {
+			return Subscribed{}, cmd.Refused
+		}
 		sub.confirmation = newConfirmation(now, cmd.Token)
 	}
 	s.addSubscription(sub)
@@ -187,7 +200,10 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 			return Subscribed{}, ErrSubscribed
 		}
 	}
-	if sub.Pending {
+	if sub.Pending && !sub.mailedOfLate(now) {
+		if cmd.Refused != nil && sub.Protocol.Mail() {
+			return Subscribed{}, cmd.Refused
+		}
 		if sub.confirmation != nil {
 			delete(sub.topic.tokens, sub.confirmation.Token)
 		}
@@ -196,8 +212,9 @@ func (s *State) subscribeAgain(now time.Time, sub *Subscription, cmd Subscribe, 
 		s.addExpiring(sub)
 		sub.topic.tokens[sub.confirmation.Token] = sub
 		s.putSubscription(b, sub)
+		return Subscribed{Subscription: sub, Confirm: true}, nil
 	}
-	return Subscribed{Subscription: sub, Confirm: sub.Pending}, nil
+	return Subscribed{Subscription: sub}, nil
 }
 
 func newConfirmation(now time.Time, token string) *confirmation {

@@ -78,6 +78,9 @@ func (sub *Subscription) Topic() *Topic { return sub.topic }
 
 // RetryPolicy is the schedule by which failed deliveries are retried.
 func (sub *Subscription) RetryPolicy() retry.Policy {
+	if sub.Protocol.Mail() {
+		return retry.CustomerManaged
+	}
 	if !sub.Protocol.configurable() {
 		return retry.AWSManaged
 	}
@@ -87,6 +90,9 @@ func (sub *Subscription) RetryPolicy() retry.Policy {
 // Throttle is the bound on attempts per second, retries included. ok is false
 // if there is none.
 func (sub *Subscription) Throttle() (perSecond int, ok bool) {
+	if sub.Protocol.Mail() {
+		return mailsPerSecond, true
+	}
 	if !sub.Protocol.configurable() {
 		return 0, false
 	}

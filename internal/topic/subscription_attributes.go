@@ -142,7 +142,7 @@ func settable(name string) bool {
 func setRaw(sub *change, into *Settings, value string) error {
 	switch strings.ToLower(value) {
 	case "true":
-		if sub.Protocol == Lambda {
+		if sub.Protocol == Lambda || sub.Protocol.Mail() {
 			return ErrRawProtocol.With(sub.Protocol)
 		}
 		into.Raw = true

@@ -43,6 +43,7 @@ type event struct {
 	Read    bool   `json:"read"`    // answer with /tmp/kept
 	Fetch   string `json:"fetch"`   // answer with what a URL answers
 
+	Call  *call    `json:"call"`  // answer with what the services answer the function
 	Probe []string `json:"probe"` // answer with what comes of trying these URLs
 	Load  string   `json:"load"`  // answer with how long Size bytes take to an address and back, in ms
 }
@@ -168,6 +169,8 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 func answer(ctx context.Context, in json.RawMessage, e event) (any, error) {
 	call, _ := lambdacontext.FromContext(ctx)
 	switch {
+	case e.Call != nil:
+		return e.Call.make(ctx)
 	case len(e.Probe) > 0:
 		return probe(e.Probe), nil
 	case e.Load != "":

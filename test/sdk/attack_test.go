@@ -145,18 +145,26 @@ func TestDeadLettersNeedTheRole(t *testing.T) {
 	far := startFar(t)
 	far.fail(100)
 	functions := functionsClient(endpoint)
-	foreign := createQueue(t, clientOf(endpoint, region, other), "theirs")
+	theirs := "arn:aws:sqs:" + region + ":" + other + ":theirs"
+	foreign := createQueue(t, clientOf(endpoint, region, other), "theirs", "Policy",
+		policyOf(`{"Effect":"Allow","Principal":{"AWS":"`+account+`"},"Action":"sqs:SendMessage","Resource":"`+theirs+`"}`))
 	secret := createQueue(t, c, "secret")
-	for name, target := range map[string]string{"f": queueARN("secret"), "g": "arn:aws:sqs:" + region + ":" + other + ":theirs"} {
+	for name, target := range map[string]string{"f": queueARN("secret"), "g": theirs} {
 		role := roleARN
 		if name == "f" {
 			role = makeIdleRole(t, endpoint)
+			must(iamClient(endpoint).PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{RoleName: new("idle"), PolicyName: new("p"), PolicyDocument: new(allow(target, "sqs:SendMessage"))}))(t)
 		}
 		must(functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 			FunctionName: &name, Role: &role, PackageType: lambdatypes.PackageTypeImage, Code: &lambdatypes.FunctionCode{ImageUri: &far.URL},
 			DeadLetterConfig: &lambdatypes.DeadLetterConfig{TargetArn: &target}, Timeout: new(int32(runTime)),
 		}))(t)
-		advance(t, endpoint, "0s")
+	}
+	// What they could send to when they were made they cannot any more.
+	must(iamClient(endpoint).DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: new("idle"), PolicyName: new("p")}))(t)
+	must(clientOf(endpoint, region, other).SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &foreign, Attributes: map[string]string{"Policy": ""}}))(t)
+	advance(t, endpoint, "0s")
+	for _, name := range []string{"f", "g"} {
 		invokeAsync(t, functions, name, `"forged"`)
 	}
 	advance(t, endpoint, "10m")
@@ -177,12 +185,14 @@ func TestPollingWithoutARole(t *testing.T) {
 	functions, c := functionsClient(endpoint), client(endpoint)
 	q := createQueue(t, c, "secret")
 	role := makeIdleRole(t, endpoint)
-	must(iamClient(endpoint).DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: new("idle")}))(t)
+	must(iamClient(endpoint).PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{RoleName: new("idle"), PolicyName: new("p"), PolicyDocument: new(allow("*", "sqs:*"))}))(t)
 	must(functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: new("f"), Role: &role, PackageType: lambdatypes.PackageTypeImage, Code: &lambdatypes.FunctionCode{ImageUri: &far.URL}, Timeout: new(int32(runTime)),
 	}))(t)
 	advance(t, endpoint, "0s")
 	mapped(t, functions, "secret", "f", nil)
+	must(iamClient(endpoint).DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: new("idle"), PolicyName: new("p")}))(t)
+	must(iamClient(endpoint).DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: new("idle")}))(t)
 	must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: new("a secret")}))(t)
 	advance(t, endpoint, "1m")
 	if got := far.ran(); len(got) > 0 {

@@ -3,20 +3,33 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/keyspace/values"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // TestEncryptedQueue: messages of a queue under a customer's key come back whole. Data
@@ -119,58 +132,103 @@ func TestEncryptedQueueAndTopic(t *testing.T) {
 	}
 }
 
-// TestNothingInClear: in production what is secret stands nowhere in the data directory,
-// nor in the logs.
-func TestNothingInClear(t *testing.T) {
-	besideOthers(t)
-	dir := t.TempDir()
-	var logged bytes.Buffer
+// serveFrom runs a server on a data directory, for as long as f takes.
+func serveFrom(t *testing.T, dir string, production bool, log io.Writer, f func(endpoint string)) {
+	t.Helper()
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.SystemClock, Data: dir, Region: region, Account: account,
 		AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, EndpointConcurrency: 5, DeliveryConcurrency: 5, FunctionIsolation: config.IsolationNone,
-		Production: true,
+		Production: production,
 	}
-	s := server.New(settings, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
+	s := server.New(settings, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := "http://" + s.Addr().String()
-	c, topics, k := client(endpoint), topicsClient(endpoint), newKMS(t, endpoint, account)
-	key := makeKey(t, k, &kms.CreateKeyInput{})
-	dead := createQueue(t, c, "dead")
-	redrive := `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":1}`
-	topic := createTopic(t, topics, "t")
-	admitting := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`
-	for name, attributes := range map[string][]string{"managed": {"Policy", admitting, "RedrivePolicy", redrive, "VisibilityTimeout", "0"}, "customer": {"KmsMasterKeyId", *key.KeyId}} {
-		q := createQueue(t, c, name, attributes...)
-		must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: aws.String("canary-body"), MessageAttributes: map[string]types.MessageAttributeValue{
-			"a": {DataType: aws.String("String"), StringValue: aws.String("canary-value")},
-		}}))(t)
-		if name == "managed" {
-			subscribe(t, topics, topic, "sqs", queueARN(name))
-			must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("canary-notification")}))(t)
-			for range 3 { // to the dead letters
-				must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q, MaxNumberOfMessages: 10}))(t)
-			}
-			got := must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &dead, MaxNumberOfMessages: 10, WaitTimeSeconds: 5}))(t)
-			if len(got.Messages) == 0 {
-				t.Error("no dead letters")
-			}
-		}
-	}
-	data := ask(t, k.GenerateDataKey, &kms.GenerateDataKeyInput{KeyId: key.KeyId, NumberOfBytes: aws.Int32(32)})
+	f("http://" + s.Addr().String())
 	if err := s.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	secrets := [][]byte{[]byte("canary"), data.Plaintext}
+}
+
+// writeCanaries uses everything that keeps secrets, and gives those that the server drew.
+func writeCanaries(t *testing.T, endpoint string) (secrets [][]byte) {
+	c, topics, k := client(endpoint), topicsClient(endpoint), newKMS(t, endpoint, account)
+	key := makeKey(t, k, &kms.CreateKeyInput{})
+	dead := createQueue(t, c, "dead")
+	admitting := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage","Resource":"*"}]}`
+	large := "canary" + strings.Repeat(" of some length", 100)
+	for name, attributes := range map[string][]string{
+		"managed":  {"Policy", admitting, "RedrivePolicy", `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":1}`, "VisibilityTimeout", "0"},
+		"customer": {"KmsMasterKeyId", *key.KeyId},
+		"kept":     {},
+	} {
+		q := createQueue(t, c, name, attributes...)
+		for _, body := range []string{"canary", large} {
+			must(c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{
+				"canary-name": {DataType: aws.String("String"), StringValue: aws.String("canary-value")},
+			}}))(t)
+		}
+	}
+	publish := func(topic string, group *string) {
+		must(topics.Publish(t.Context(), &sns.PublishInput{
+			TopicArn: &topic, Message: aws.String(`{"default":"` + large + `","sqs":"canary-of-its-own"}`), MessageStructure: aws.String("json"),
+			Subject: aws.String("canary-subject"), MessageGroupId: group, MessageDeduplicationId: group,
+			MessageAttributes: map[string]snstypes.MessageAttributeValue{"canary-name": {DataType: aws.String("String"), StringValue: aws.String("canary-value")}},
+		}))(t)
+	}
+	for _, under := range []string{"", *key.KeyId} { // what its web hook does not take waits
+		topic := createTopic(t, topics, "t"+under)
+		if under != "" {
+			setTopic(t, topics, topic, "KmsMasterKeyId", under)
+		}
+		sub, _ := confirmedHook(t, topics, topic, newHook(t))
+		subscribe(t, topics, topic, "https", "https://user:canary-password@127.0.0.1:1/")
+		admin(t, endpoint+"/_godwit/subscriptions/pause", `{"subscription":"`+sub+`"}`)
+		subscribe(t, topics, topic, "sqs", queueARN("managed"), "RawMessageDelivery", "true")
+		subscribe(t, topics, topic, "sqs", queueARN("gone"), "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("managed")+`"}`)
+		publish(topic, nil)
+	}
+	publish(createFIFOTopic(t, topics, "t.fifo", "ArchivePolicy", `{"MessageRetentionPeriod":"30"}`), aws.String("g"))
+	managed := endpoint + "/" + account + "/managed"
+	for range 3 { // to the dead letters
+		must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &managed, MaxNumberOfMessages: 10}))(t)
+	}
+	got := must(c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &dead, MaxNumberOfMessages: 10, WaitTimeSeconds: 5}))(t)
+	if len(got.Messages) == 0 {
+		t.Error("no dead letters")
+	}
+
+	functions := functionsClient(endpoint)
+	must(functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
+		FunctionName: aws.String("f"), Role: aws.String(roleARN), PackageType: lambdatypes.PackageTypeImage,
+		Code:        &lambdatypes.FunctionCode{ImageUri: aws.String("http://user:canary-password@127.0.0.1:1/")},
+		Environment: &lambdatypes.Environment{Variables: map[string]string{"PASSWORD": "canary-variable"}},
+	}))(t)
+	must(functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), InvocationType: lambdatypes.InvocationTypeEvent, Payload: []byte(`"canary-event"`)}))(t)
+
+	users := iamClientOf(endpoint, account, secretOf(account), "")
+	must(users.CreateUser(t.Context(), &iam.CreateUserInput{UserName: aws.String("ann")}))(t)
+	access := must(users.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: aws.String("ann")}))(t).AccessKey
+	must(users.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("r"), AssumeRolePolicyDocument: aws.String(trustRoot)}))(t)
+	session := must(stsClientOf(endpoint, account, secretOf(account), "").AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String("arn:aws:iam::" + account + ":role/r"), RoleSessionName: aws.String("session"),
+	}))(t).Credentials
+	data := ask(t, k.GenerateDataKey, &kms.GenerateDataKeyInput{KeyId: key.KeyId, NumberOfBytes: aws.Int32(32)})
+	return [][]byte{data.Plaintext, []byte(*access.SecretAccessKey), []byte(*session.SecretAccessKey), []byte(*session.SessionToken)}
+}
+
+// findCanaries looks for secrets in the files of a directory, and in the records of its
+// store, which files have compressed.
+func findCanaries(t *testing.T, dir string, secrets [][]byte) {
+	t.Helper()
+	secrets = append([][]byte{[]byte("canary")}, secrets...)
 	look := func(what string, text []byte) {
 		for _, secret := range secrets {
 			if bytes.Contains(text, secret) {
-				t.Errorf("%s has %q", what, secret)
+				t.Errorf("%s has %.20q", what, secret)
 			}
 		}
 	}
-	look("the log", logged.Bytes())
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -183,6 +241,86 @@ func TestNothingInClear(t *testing.T) {
 	})
 	if err != nil || files < 3 {
 		t.Errorf("%d files: %v", files, err)
+	}
+	st, err := pebble.Open(filepath.Join(dir, "store"), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for key, value := range storetest.Dump(t, st) {
+		records++
+		k, err := values.Check(key, value)
+		if err != nil {
+			t.Error(err)
+		}
+		look("the key of a "+k.Kind().Name, key)
+		look("a "+k.Kind().Name, value)
+		if k.ID == keyspace.KindSigningKey || k.ID == keyspace.KindHandleKey {
+			if value[0] != seal.Form {
+				t.Errorf("a %s is in clear", k.Kind().Name)
+			}
+		}
+	}
+	if err := st.Close(); err != nil || records < 50 {
+		t.Errorf("%d records: %v", records, err)
+	}
+}
+
+// TestNothingInClear: in production what is secret stands nowhere in the data directory,
+// nor in the logs, before and after the store's files have been rewritten.
+func TestNothingInClear(t *testing.T) {
+	besideOthers(t)
+	dir := t.TempDir()
+	var logged bytes.Buffer
+	var secrets [][]byte
+	serveFrom(t, dir, true, &logged, func(endpoint string) { secrets = writeCanaries(t, endpoint) })
+	findCanaries(t, dir, secrets)
+	serveFrom(t, dir, true, &logged, func(string) {})
+	compactAll(t, dir)
+	findCanaries(t, dir, secrets)
+	for _, secret := range append([][]byte{[]byte("canary")}, secrets...) {
+		if bytes.Contains(logged.Bytes(), secret) {
+			t.Errorf("the log has %.20q", secret)
+		}
+	}
+}
+
+// TestDevelopmentDataIsSealed: what development has written in clear is in no file of the
+// data directory any more once production serves from it, and comes out as it was.
+func TestDevelopmentDataIsSealed(t *testing.T) {
+	besideOthers(t)
+	dir := t.TempDir()
+	var secrets [][]byte
+	serveFrom(t, dir, false, io.Discard, func(endpoint string) { secrets = writeCanaries(t, endpoint) })
+	compactAll(t, dir) // as after a long time
+	serveFrom(t, dir, false, io.Discard, func(endpoint string) {
+		q := endpoint + "/" + account + "/kept"
+		must(client(endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: aws.String("canary")}))(t)
+	})
+	var logged bytes.Buffer
+	serveFrom(t, dir, true, &logged, func(endpoint string) {
+		q := endpoint + "/" + account + "/kept"
+		for range 3 {
+			if m := takeMessage(t, client(endpoint), q); !strings.HasPrefix(*m.Body, "canary") {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+	if !strings.Contains(logged.String(), "what was stored in clear is sealed") {
+		t.Error("the log does not tell that it was sealed")
+	}
+	findCanaries(t, dir, secrets)
+}
+
+// compactAll rewrites the files of a store.
+func compactAll(t *testing.T, dir string) {
+	t.Helper()
+	st, err := pebble.Open(filepath.Join(dir, "store"), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.Compact([]byte{0}, []byte{0xff}, 0), st.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 

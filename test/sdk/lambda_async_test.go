@@ -104,19 +104,30 @@ func (h heads) Do(req *http.Request) (*http.Response, error) {
 // startDisk runs a server that restart ends and starts again on what it kept.
 func startDisk(t *testing.T) (endpoint string, restart func() string) {
 	t.Helper()
+	return startDiskWith(t, func(*config.Config) {})
+}
+
+// startDiskWith is startDisk with other settings.
+func startDiskWith(t *testing.T, change func(c *config.Config)) (endpoint string, restart func() string) {
+	t.Helper()
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: t.TempDir(), Region: region, Account: account,
 		AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, Retry429: true, EndpointConcurrency: 50, DeliveryConcurrency: 500,
 	}
+	change(&settings)
 	var s *server.Server
 	begin := func() string {
 		s = server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if settings.Enforce {
+			enforcing.Store(s.Addr().String(), true)
+		}
 		return "http://" + s.Addr().String()
 	}
 	end := func() {
+		enforcing.Delete(s.Addr().String())
 		if err := s.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}

@@ -23,7 +23,7 @@ func functionsClient(endpoint string) *lambda.Client {
 }
 
 func functionsClientOf(endpoint, region, accessKey string) *lambda.Client {
-	makeRole(endpoint)
+	makeRoles(endpoint, accessKey)
 	return lambda.New(lambda.Options{
 		BaseEndpoint:     &endpoint,
 		Region:           region,
@@ -41,19 +41,21 @@ func functionARN(name string) string {
 // roleARN is the role of tests' functions, which may do everything.
 const roleARN = "arn:aws:iam::" + account + ":role/function"
 
-// makeRole makes it where it is asked what it may, once.
-func makeRole(endpoint string) {
+// makeRoles makes it, and another one, where it is asked what they may, once.
+func makeRoles(endpoint, accessKey string) {
 	if _, enforces := enforcing.Load(strings.TrimPrefix(endpoint, "http://")); !enforces {
 		return
 	}
-	c, ctx := iamClientOf(endpoint, "test", secretOf("test"), ""), context.Background()
-	if _, err := c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: aws.String("function"), AssumeRolePolicyDocument: aws.String(lambdaTrust)}); err != nil {
-		return // it is there
+	c, ctx := iamClientOf(endpoint, accessKey, secretOf(accessKey), ""), context.Background()
+	for _, name := range []string{"function", "function2"} {
+		if _, err := c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(lambdaTrust)}); err != nil {
+			return // they are there
+		}
+		_, _ = c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{
+			RoleName: &name, PolicyName: aws.String("all"),
+			PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`),
+		})
 	}
-	_, _ = c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{
-		RoleName: aws.String("function"), PolicyName: aws.String("all"),
-		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`),
-	})
 }
 
 // startSlow runs a server on which creating and updating a function takes a second

@@ -36,6 +36,12 @@ type farCall struct {
 // createAnswered makes a function whose invocations wait for the test.
 func createAnswered(t *testing.T, c *lambda.Client, name string) *farFunction {
 	t.Helper()
+	return createAnsweredAs(t, c, name, roleARN)
+}
+
+// createAnsweredAs is createAnswered for another role.
+func createAnsweredAs(t *testing.T, c *lambda.Client, name, role string) *farFunction {
+	t.Helper()
 	f := &farFunction{t: t, name: name, calls: make(chan *farCall)}
 	done := make(chan struct{})
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +66,7 @@ func createAnswered(t *testing.T, c *lambda.Client, name string) *farFunction {
 		far.Close()
 	})
 	in := functionInput(t, name)
-	in.PackageType, in.Runtime, in.Handler, in.Timeout = types.PackageTypeImage, "", nil, aws.Int32(runTime)
+	in.PackageType, in.Runtime, in.Handler, in.Timeout, in.Role = types.PackageTypeImage, "", nil, aws.Int32(runTime), &role
 	in.Code = &types.FunctionCode{ImageUri: &far.URL}
 	must(c.CreateFunction(t.Context(), in))(t)
 	return f

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"godwit.dev/godwit/internal/config"
@@ -95,15 +97,108 @@ func raw(der []byte) []byte {
 	return out
 }
 
-// A token of an identity provider gives a session of the roles that trust it, by its
-// claims, and no other.
-func TestAssumeRoleWithWebIdentity(t *testing.T) {
-	provider, other := newIssuer(t), newIssuer(t)
+// startTrusting starts a server that believes a provider's certificate.
+func startTrusting(t *testing.T, provider *issuer) (endpoint string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: provider.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	endpoint := startWith(t, func(c *config.Config) { c.EndpointCA = file })
+	return startWith(t, func(c *config.Config) { c.EndpointCA = file })
+}
+
+// Tags and the source identity in a token are the session's, if the role lets them be set.
+func TestWebIdentityTags(t *testing.T) {
+	provider := newIssuer(t)
+	endpoint := startTrusting(t, provider)
+	c, ctx := iamClient(endpoint), t.Context()
+	arn := *must(c.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{Url: &provider.URL, ClientIDList: []string{"ci"}}))(t).OpenIDConnectProviderArn
+	trust := func(actions, condition string) *string {
+		return new(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":"` + arn + `"},"Action":` + actions + `,"Condition":` + condition + `}]}`)
+	}
+	const all = `["sts:AssumeRoleWithWebIdentity","sts:TagSession","sts:SetSourceIdentity"]`
+	role := *must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("deploy"), AssumeRolePolicyDocument: trust(all, "{}")}))(t).Role.Arn
+	// The role may see who it is, if the session is of the team; and nothing without it.
+	must(c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: new("deploy"), PolicyName: new("p"), PolicyDocument: new(
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"iam:GetRole","Resource":"*","Condition":{` +
+			`"StringEquals":{"aws:PrincipalTag/team":"red","aws:SourceIdentity":"ann","aws:FederatedProvider":"` + arn + `"},"Bool":{"aws:MultiFactorAuthPresent":"false"}}}}`)}))(t)
+	now := serverTime(t, endpoint)
+	s := stsAs(endpoint, aws.AnonymousCredentials{})
+	ask := func(more map[string]any) (*sts.AssumeRoleWithWebIdentityOutput, error) {
+		claims := map[string]any{"iss": provider.URL, "sub": "me", "aud": "ci", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()}
+		maps.Copy(claims, more)
+		return s.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{RoleArn: &role, RoleSessionName: new("run"), WebIdentityToken: new(provider.token(t, claims))})
+	}
+	may := func(out *sts.AssumeRoleWithWebIdentityOutput) error {
+		_, err := iamAs(endpoint, session(out.Credentials)).GetRole(ctx, &iam.GetRoleInput{RoleName: new("deploy")})
+		return err
+	}
+	const source = "https://aws.amazon.com/source_identity"
+	nested := map[string]any{source: "ann", "https://aws.amazon.com/tags": map[string]any{
+		"principal_tags": map[string]any{"team": []string{"red"}}, "transitive_tag_keys": []string{"team"},
+	}}
+	flat := map[string]any{source: "ann", "https://aws.amazon.com/tags/principal_tags/team": "red", "https://aws.amazon.com/tags/transitive_tag_keys": []string{"team"}}
+	for _, claims := range []map[string]any{nested, flat} {
+		if err := may(must(ask(claims))(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	deniedTo(t, "a session without a source", may(must(ask(map[string]any{"https://aws.amazon.com/tags/principal_tags/team": "red"}))(t)))
+	deniedTo(t, "a session of another team", may(must(ask(map[string]any{source: "ann", "https://aws.amazon.com/tags/principal_tags/team": "blue"}))(t)))
+
+	const denied = "Not authorized to perform sts:AssumeRoleWithWebIdentity"
+	for what, document := range map[string]*string{
+		"no tags":     trust(`["sts:AssumeRoleWithWebIdentity","sts:SetSourceIdentity"]`, "{}"),
+		"no source":   trust(`["sts:AssumeRoleWithWebIdentity","sts:TagSession"]`, "{}"),
+		"other tags":  trust(all, `{"StringEquals":{"aws:RequestTag/team":"blue"}}`),
+		"other keys":  trust(all, `{"ForAllValues:StringEquals":{"aws:TagKeys":"other"}}`),
+		"other roots": trust(all, `{"StringEquals":{"sts:SourceIdentity":"bob"}}`),
+		"not passed":  trust(all, `{"ForAnyValue:StringEquals":{"sts:TransitiveTagKeys":"other"}}`),
+	} {
+		t.Run(what, func(t *testing.T) {
+			must(c.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: new("deploy"), PolicyDocument: document}))(t)
+			_, err := ask(nested)
+			refused(t, err, "AccessDenied", 403, denied)
+		})
+	}
+	_, err := ask(map[string]any{"https://aws.amazon.com/tags/principal_tags/team": []string{"red", "blue"}})
+	if err == nil || !strings.Contains(err.Error(), "InvalidIdentityToken") {
+		t.Errorf("a tag of two values: %v", err)
+	}
+}
+
+// Whether a second factor was there is told of sessions; long-term keys say nothing of it.
+func TestMultiFactorAuthPresent(t *testing.T) {
+	endpoint := start(t)
+	eve := makeUser(t, endpoint, "eve")
+	temporary := session(must(stsAs(endpoint, eve).GetSessionToken(t.Context(), &sts.GetSessionTokenInput{}))(t).Credentials)
+	for _, tt := range []struct {
+		condition            string
+		longTerm, ofASession bool
+	}{
+		{`{"Bool":{"aws:MultiFactorAuthPresent":"true"}}`, false, false},
+		{`{"Bool":{"aws:MultiFactorAuthPresent":"false"}}`, false, true},
+		{`{"BoolIfExists":{"aws:MultiFactorAuthPresent":"true"}}`, true, false},
+		{`{"BoolIfExists":{"aws:MultiFactorAuthPresent":"false"}}`, true, true},
+		{`{"Null":{"aws:MultiFactorAuthPresent":"true"}}`, true, false},
+	} {
+		must(iamClient(endpoint).PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{
+			UserName: new("eve"), PolicyName: new("p"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"kms:*","Resource":"*","Condition":` + tt.condition + `}}`),
+		}))(t)
+		for who, allowed := range map[aws.CredentialsProvider]bool{eve: tt.longTerm, temporary: tt.ofASession} {
+			_, err := kmsAs(endpoint, who).ListKeys(t.Context(), &kms.ListKeysInput{})
+			if (err == nil) != allowed {
+				t.Errorf("%s: %v, want %t", tt.condition, err, allowed)
+			}
+		}
+	}
+}
+
+// A token of an identity provider gives a session of the roles that trust it, by its
+// claims, and no other.
+func TestAssumeRoleWithWebIdentity(t *testing.T) {
+	provider, other := newIssuer(t), newIssuer(t)
+	endpoint := startTrusting(t, provider)
 	c, ctx := iamClient(endpoint), t.Context()
 	name := strings.TrimPrefix(provider.URL, "https://")
 	arn := *must(c.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{Url: &provider.URL, ClientIDList: []string{"ci"}}))(t).OpenIDConnectProviderArn
@@ -162,8 +257,21 @@ func TestAssumeRoleWithWebIdentity(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
+	// A claim of another case is another claim.
+	must(ask(role.Arn, provider.token(t, claims("SUB", "repo:you/app", "AUD", "x", "Exp", 1))))(t)
+	for _, name := range []string{"SUB", "Sub"} {
+		_, err := ask(role.Arn, provider.token(t, claims("sub", "repo:you/app", name, "repo:me/app")))
+		refused(t, err, "AccessDenied", 403, denied)
+	}
+	_, err := ask(role.Arn, provider.token(t, claims("sub", nil, "SUB", "repo:me/app")))
+	refused(t, err, "InvalidIdentityToken", 400, "Missing a required claim: sub")
+	_, err = ask(role.Arn, provider.token(t, claims("aud", []string{"ci", "x"})))
+	refused(t, err, "InvalidIdentityToken", 400, "Missing a required claim: azp")
+	_, err = ask(role.Arn, provider.token(t, claims("aud", []string{"ci", "x"}, "azp", "x")))
+	refused(t, err, "InvalidIdentityToken", 400, "Incorrect token audience")
+
 	must(c.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{Url: &other.URL, ClientIDList: []string{"ci"}}))(t)
-	_, err := ask(role.Arn, other.token(t, claims("iss", other.URL))) // whose certificate is the same; its keys are not fetched from where it is not
+	_, err = ask(role.Arn, other.token(t, claims("iss", other.URL))) // whose certificate is the same; its keys are not fetched from where it is not
 	if err == nil {
 		t.Error("a provider that the role does not trust was admitted")
 	}

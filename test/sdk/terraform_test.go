@@ -28,6 +28,7 @@ import (
 // is installed.
 func TestTerraformsCalls(t *testing.T) {
 	endpoint := start(t)
+	role(t, iamClientOf(endpoint, "test", secretOf("test"), ""), "billing", allow("*", "sqs:*", "sns:*", "lambda:*"))
 	s := &stack{
 		endpoint: endpoint, sqs: client(endpoint), sns: topicsClient(endpoint), lambda: functionsClient(endpoint),
 		cw: metricsClient(endpoint), logs: logsClient(endpoint), urls: map[string]string{}, arns: map[string]string{},

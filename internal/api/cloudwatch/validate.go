@@ -95,10 +95,7 @@ func notInEnum(value, member string, set []string) error {
 // shorten makes what a stranger sent fit for an error's text.
 func shorten(s string) string {
 	const most = 128
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return fault.Excerpt(s, most, "")
 }
 
 // isASCII reports whether a text has ASCII characters only, control characters

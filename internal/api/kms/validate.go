@@ -30,10 +30,7 @@ func invalid(format string, args ...any) error {
 }
 
 func shorten(text string) string {
-	if len(text) > maxShown {
-		return strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
+	return fault.Excerpt(text, maxShown, "…")
 }
 
 // constraint refuses a member in the words of AWS's validation.

@@ -92,8 +92,6 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 		}
 	}
 	switch {
-	case set.Role != nil && s.Assumable != nil && !s.Assumable(*set.Role):
-		return invalid("The role defined for the function cannot be assumed by Lambda.")
 	case api.Deref(set.MemorySize) > maxMemory:
 		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
 	case set.SnapStart != nil && api.Deref(set.SnapStart.ApplyOn) == "PublishedVersions":

@@ -20,10 +20,7 @@ func (c *constraints) add(member, value, constraint string, args ...any) {
 // shorten bounds what a refusal repeats of a request.
 func shorten(value string) string {
 	const most = 512
-	if len(value) > most {
-		return strings.ToValidUTF8(value[:most], "") + "..."
-	}
-	return value
+	return fault.Excerpt(value, most, "...")
 }
 
 // err is AWS's refusal: ValidationFailed, or nil.

@@ -121,6 +121,7 @@ type EventSourceMappingConfiguration struct {
 	LastModified                   api.Time
 	State                          string
 	StateTransitionReason          string
+	LastProcessingResult           string
 	FunctionResponseTypes          []string
 	ScalingConfig                  *ScalingConfig
 	EventSourceMappingArn          string
@@ -176,7 +177,7 @@ func shownMapping(m *mapping.Mapping) *EventSourceMappingConfiguration {
 	out := &EventSourceMappingConfiguration{
 		UUID: m.UUID(), BatchSize: m.BatchSize, MaximumBatchingWindowInSeconds: window, EventSourceArn: m.Queue.String(),
 		FunctionArn: m.Function.String(), LastModified: api.TimeOf(m.Modified), State: m.State(),
-		StateTransitionReason: "USER_INITIATED", FunctionResponseTypes: []string{}, EventSourceMappingArn: m.ARN.String(),
+		StateTransitionReason: "USER_INITIATED", LastProcessingResult: m.Result, FunctionResponseTypes: []string{}, EventSourceMappingArn: m.ARN.String(),
 	}
 	if m.ReportFailures {
 		out.FunctionResponseTypes = []string{reportFailures}

@@ -73,8 +73,6 @@ type Options struct {
 	Refusal func() error
 	// Limits are the quotas of an account, as its settings show them.
 	Limits shard.FunctionLimits
-	// Assumable reports whether Lambda may assume a role, by its ARN; nil: nobody asks.
-	Assumable func(role string) bool
 	// DownloadKey authenticates the links that code is downloaded from.
 	DownloadKey link.Key
 	// Principals are who can be named by functions' policies; nil: api.Unbound.

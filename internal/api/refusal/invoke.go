@@ -6,6 +6,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/async"
 	"godwit.dev/godwit/internal/invoke/process"
 	"godwit.dev/godwit/internal/invoke/remote"
+	"godwit.dev/godwit/internal/invoke/source"
 )
 
 // reasons are the words for programs that Lambda has beside the sentence.
@@ -19,6 +20,9 @@ var invocations = sentences{
 	invoke.ErrStopping:    "",
 	invoke.ErrReserved:    "Rate Exceeded.",
 	invoke.ErrConcurrency: "Rate Exceeded.",
+	invoke.ErrRole:        "The role defined for the function cannot be assumed by Lambda.",
+
+	source.ErrRole: "The function execution role does not have permissions to call %s on SQS",
 
 	async.ErrFIFO:    "The target is a FIFO queue or topic.",
 	async.ErrEmpty:   "The message is empty.",

@@ -65,6 +65,8 @@ type Options struct {
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.
 	PublishQuota int
+	// NoMail has subscriptions by mail refused: mails go nowhere.
+	NoMail bool
 	// Principals are who can be named by topics' policies; nil: api.Unbound.
 	Principals api.Principals
 }
@@ -75,13 +77,14 @@ type Service struct {
 	newID    func() message.ID
 	newToken func() string
 	quota    *quota
+	noMail   bool
 
 	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.

@@ -2,7 +2,6 @@ package sts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -64,50 +63,12 @@ func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error
 	return provider, nil
 }
 
-// claims are what a token says, as far as it counts.
-type claims struct {
-	Issuer   string   `json:"iss"`
-	Subject  string   `json:"sub"`
-	Audience audience `json:"aud"`
-	Party    string   `json:"azp"`
-	Issued   *float64 `json:"iat"`
-	Expires  *float64 `json:"exp"`
-	AMR      []string `json:"amr"`
-}
-
-// audience is a text or a list of them.
-type audience []string
-
-// UnmarshalJSON reads both.
-func (a *audience) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*a = audience{one}
-		return nil
-	}
-	return json.Unmarshal(text, (*[]string)(a))
-}
-
 func badToken(why string) error { return fault.New(fault.InvalidIdentityToken, why) }
 
 var (
 	errWebIdentity = fault.New(fault.AccessDenied, "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 	errUnreachable = fault.New(fault.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 )
-
-// peek reads a token's claims, which nobody has verified.
-func peek(token string) (c claims, err error) {
-	payload, ok := payloadOf(token)
-	if !ok || json.Unmarshal(payload, &c) != nil {
-		return c, badToken("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
-	}
-	for name, missing := range map[string]bool{"iss": c.Issuer == "", "sub": c.Subject == "", "aud": len(c.Audience) == 0, "iat": c.Issued == nil, "exp": c.Expires == nil} {
-		if missing {
-			return c, badToken("Missing a required claim: " + name)
-		}
-	}
-	return c, nil
-}
 
 // assumeRoleWithWebIdentity answers AssumeRoleWithWebIdentity: the token is verified with
 // the keys of its issuer, whom the role's account has to know, and the role's trust policy
@@ -141,11 +102,16 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		return nil, err
 	}
 	client := said.Audience[0]
-	if len(said.Audience) > 1 && said.Party != "" {
-		client = said.Party
+	if len(said.Audience) > 1 { // the party that it was issued to decides
+		if client = said.Party; client == "" {
+			return nil, badToken("Missing a required claim: azp")
+		}
 	}
 	if !slices.Contains(provider.Provider.ClientIDs, client) {
 		return nil, badToken("Incorrect token audience")
+	}
+	if said.SourceIdentity != "" && checkText("sourceIdentity", said.SourceIdentity, 2, 64, "") != nil {
+		return nil, badToken("The ID Token has a source identity that is none")
 	}
 	if err := s.admits(call, role, provider, name, client, &said, *in.RoleSessionName); err != nil {
 		return nil, err
@@ -154,8 +120,10 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	if err != nil {
 		return nil, err
 	}
-	session := &identity.Session{Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN()}
-	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, nil, nil)
+	session := &identity.Session{
+		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN(), Source: said.SourceIdentity,
+	}
+	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, said.Tags, said.Transitive)
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +182,9 @@ func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, clien
 	who := &caller.Caller{Kind: caller.Anonymous, Provider: provider.ARN()}
 	keys := map[string][]string{"sts:rolesessionname": {session}}
 	known := webContext{claims: keys, other: authorize.Context{
-		Caller: who, Account: role.Account, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: authorize.Plain,
+		Caller: who, Account: role.Account, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport(),
+		Need: said.tagging(),
 	}}
-	if strings.HasPrefix(call.Host, "https:") {
-		known.other.Transport = authorize.TLS
-	}
 	prefix := strings.ToLower(name)
 	keys[prefix+":aud"], keys[prefix+":sub"] = []string{client}, []string{said.Subject}
 	if len(said.Audience) > 1 {
@@ -230,11 +196,19 @@ func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, clien
 	if len(said.AMR) > 0 {
 		keys[prefix+":amr"] = said.AMR
 	}
-	result := policy.Decide(&policy.Request{
-		Caller: who, Action: "sts:AssumeRoleWithWebIdentity", Resource: role.ARN(), Owner: role.Account, Context: &known,
-	}, &policy.Policies{Resource: trust, Rule: policy.ResourceSide})
-	if !result.Allowed() {
-		return errWebIdentity
+	if said.SourceIdentity != "" {
+		keys["sts:sourceidentity"] = []string{said.SourceIdentity}
+	}
+	if len(said.Transitive) > 0 {
+		keys["sts:transitivetagkeys"] = said.Transitive
+	}
+	for _, action := range said.actions() {
+		result := policy.Decide(&policy.Request{
+			Caller: who, Action: action, Resource: role.ARN(), Owner: role.Account, Context: &known,
+		}, &policy.Policies{Resource: trust, Rule: policy.ResourceSide})
+		if !result.Allowed() {
+			return errWebIdentity
+		}
 	}
 	return nil
 }

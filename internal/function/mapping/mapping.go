@@ -41,6 +41,7 @@ type Mapping struct {
 	Enabled  bool
 	Modified time.Time
 	Tags     map[string]string
+	Result   string // LastProcessingResult, which is not stored; empty: none
 
 	change  string // the state that it passes through; empty: none
 	readyAt time.Time

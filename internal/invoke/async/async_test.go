@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -501,10 +502,11 @@ func TestHandOverThatTheRoleMayNot(t *testing.T) {
 	w := newWorld(t)
 	var asked []arn.ARN
 	w.close()
-	w.options.Allowed = func(_ context.Context, target *function.Target, to arn.ARN) error {
+	w.options.Acting = func(_ context.Context, target *function.Target, to arn.ARN, action string) (*caller.Caller, error) {
 		w.check("whose role", target.Function, fn)
+		w.check("what for", action, "sqs:SendMessage")
 		asked = append(asked, to)
-		return fault.New(fault.AccessDenied, "no")
+		return nil, fault.New(fault.AccessDenied, "no")
 	}
 	w.open()
 	w.create(fn, dlq)

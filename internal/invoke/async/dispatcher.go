@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/consume"
 	"godwit.dev/godwit/internal/function"
@@ -23,7 +24,10 @@ type Engine interface {
 	EventDone(ev *shard.QueuedEvent)
 	RetryEvent(ev *shard.QueuedEvent, due time.Time)
 	ReleaseEvent(ev *shard.QueuedEvent)
-	MoveEvent(ctx context.Context, ev *shard.QueuedEvent, dest arn.ARN, m *message.Message) error
+	// MoveEvent is told who hands the event over; nil: the root of the function's account.
+	MoveEvent(ctx context.Context, ev *shard.QueuedEvent, dest arn.ARN, m *message.Message, who *caller.Caller) error
+	// EncryptFor encrypts a message for a queue, if it is an encrypted one.
+	EncryptFor(queue arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error
 
 	Function(ctx context.Context, function arn.ARN, qualifier string) (function.Target, error)
 	// EventInvoke is how the events of a function, version or alias are tried: the
@@ -51,9 +55,9 @@ type Options struct {
 	// Explain says in words, for a dead letter, why a function could not be run: the
 	// error's own unless given.
 	Explain func(error) string
-	// Allowed refuses to hand over what the role of a function may not, to a queue, topic
-	// or function; nil: nobody asks.
-	Allowed func(ctx context.Context, target *function.Target, dest arn.ARN) error
+	// Acting refuses to hand over what the role of a function may not, to a queue, topic
+	// or function; nil: every role may.
+	Acting invoke.Acting
 }
 
 const (

@@ -99,11 +99,21 @@ func order(dest arn.ARN) int {
 	return 1
 }
 
+// actions are what a role needs to have what came of its function's events handed over, by
+// the service that takes it. Source: the Lambda developer guide, on destinations and
+// dead-letter queues.
+var actions = map[string]string{"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
+
+// Action is what a function's role needs to hand something over to a receiver; empty for
+// what is none.
+func Action(dest arn.ARN) string { return actions[dest.Service] }
+
 // temporary says that a receiver may take later what it does not take now.
 func temporary(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied, fault.InvalidParameter,
-		fault.InvalidMessageContents, fault.RequestTooLarge, fault.UnsupportedOperation:
+		fault.InvalidMessageContents, fault.RequestTooLarge, fault.UnsupportedOperation,
+		fault.KMSAccessDenied, fault.KMSNotFound, fault.KMSInvalidKeyUsage:
 		return false
 	default:
 		return true
@@ -132,10 +142,9 @@ var (
 )
 
 func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes []message.Attribute, last bool) (moved bool, err error) {
-	if allowed := e.options.Allowed; allowed != nil {
-		if err := allowed(ctx, &e.target, dest); err != nil {
-			return false, err
-		}
+	who, _, err := e.options.Acting.May(ctx, &e.target, dest, Action(dest))
+	if err != nil {
+		return false, err
 	}
 	m := &message.Message{ID: e.options.NewID(), Sender: e.ev.Function.Account, Trace: e.ev.Trace, Body: body, Attributes: attributes}
 	m.Seal()
@@ -156,11 +165,14 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 	case chained && len(body) > function.MaxEventBytes:
 		return false, ErrTooLong
 	case last:
-		err := e.engine.MoveEvent(ctx, e.ev, dest, m)
+		err := e.engine.MoveEvent(ctx, e.ev, dest, m, who)
 		return err == nil, err
 	case chained:
 		return false, e.engine.InvokeAsync(ctx, fn, function.Event{ID: m.ID, Qualifier: qualifier, Trace: m.Trace, Payload: body})
 	default:
+		if err := e.engine.EncryptFor(dest, who, e.ev.Function, m); err != nil {
+			return false, err
+		}
 		_, err := e.engine.Send(ctx, dest, []shard.Outgoing{{Message: m, Delay: -1}})
 		return false, err
 	}

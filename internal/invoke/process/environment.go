@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -43,6 +44,8 @@ type environment struct {
 	passwd   string       // where it finds the names of users; empty: where the machine does
 	memory   *sandbox.Tmp // its /tmp; nil: a directory
 	closing  chan struct{}
+	// credentials are those of the latest process; nil: it has none of a role.
+	credentials atomic.Pointer[invoke.Credentials]
 
 	mu      sync.Mutex
 	current *instance // nil: nothing runs
@@ -183,6 +186,9 @@ func (e *environment) exited(i *instance) (*invoke.Failure, error) {
 
 // launch starts a process.
 func (e *environment) launch() (*instance, error) {
+	if err := e.assume(); err != nil {
+		return nil, err
+	}
 	i := &instance{api: newAPI(e.runner.Answers)}
 	var listener net.Listener // nil: it is in the sandbox
 	address := e.runner.Network.RuntimeAPI()
@@ -232,6 +238,21 @@ func (e *environment) launch() (*instance, error) {
 	}
 	e.current = i
 	return i, nil
+}
+
+// assume begins a session of the function's role for the next process.
+func (e *environment) assume() error {
+	if e.runner.Roles == nil {
+		return nil
+	}
+	c, err := e.runner.Roles.Credentials(e.target)
+	e.credentials.Store(c)
+	return err
+}
+
+// Usable implements invoke.Environment.
+func (e *environment) Usable() bool {
+	return e.runner.Roles == nil || e.runner.Roles.Lasts(e.target, e.credentials.Load())
 }
 
 // attach serves the network that the sandbox has made. That it made none shows by its

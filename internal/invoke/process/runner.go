@@ -62,6 +62,8 @@ type Options struct {
 	// Storage is what all functions may have in /tmp together, in bytes, beside what
 	// each may have; 0: a quarter of this machine's memory.
 	Storage int64
+	// Roles gives functions their credentials; nil: they have those of nobody.
+	Roles invoke.Roles
 	// Answers is what all answers of functions may hold while they are read; nil: any
 	// number of bytes.
 	Answers *limit.Budget

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
 )
 
 // userName is what functions' users are called.
@@ -48,9 +49,6 @@ func (e *environment) variables(api, task, lib string) []string {
 		"SHLVL":                    "0",
 		"LANG":                     "en_US.UTF-8",
 		"TZ":                       ":UTC",
-		"AWS_ACCESS_KEY_ID":        t.Function.Account,
-		"AWS_SECRET_ACCESS_KEY":    "godwit-secret",
-		"AWS_SESSION_TOKEN":        "godwit-session",
 		"AWS_XRAY_CONTEXT_MISSING": "LOG_ERROR",
 	}
 	if e.language.managed {
@@ -79,6 +77,11 @@ func (e *environment) variables(api, task, lib string) []string {
 		"LAMBDA_TASK_ROOT":                task,
 		"LAMBDA_RUNTIME_DIR":              lib,
 	}
+	c := e.credentials.Load()
+	if c == nil { // requests are the account's, where nobody verifies them
+		c = &invoke.Credentials{AccessKey: t.Function.Account, Secret: "godwit-secret", Token: "godwit-session"}
+	}
+	own["AWS_ACCESS_KEY_ID"], own["AWS_SECRET_ACCESS_KEY"], own["AWS_SESSION_TOKEN"] = c.AccessKey, c.Secret, c.Token
 	own["AWS_LAMBDA_LOG_GROUP_NAME"], own["AWS_LAMBDA_LOG_STREAM_NAME"] = e.out.Stream()
 	if t.Logging.Format == function.JSONLogs {
 		own["AWS_LAMBDA_LOG_FORMAT"], own["AWS_LAMBDA_LOG_LEVEL"] = t.Logging.Format, t.Logging.ApplicationLevel

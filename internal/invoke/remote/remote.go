@@ -96,6 +96,9 @@ type environment struct {
 // Start does nothing: whoever runs the server starts it.
 func (e *environment) Start() (*invoke.Failure, error) { return nil, nil }
 
+// Usable implements invoke.Environment: whoever runs the server gives it its credentials.
+func (e *environment) Usable() bool { return true }
+
 // Close ends an invocation under way.
 func (e *environment) Close() { e.close() }
 

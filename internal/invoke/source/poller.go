@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/shard"
@@ -50,7 +52,8 @@ type batch struct {
 	items      []item
 	size       int // of their records
 	visibility time.Duration
-	until      time.Time // when others can receive them
+	until      time.Time      // when others can receive them
+	caller     *caller.Caller // who receives; nil: the root of the queue's account
 	release    func()
 }
 
@@ -103,6 +106,8 @@ type poller struct {
 	grown     time.Time     // the machine's
 	freed     chan struct{}
 
+	failing error // why the queue cannot be read, told to others
+
 	lacking bool          // the queue or the function, since the latest try; run's
 	found   chan struct{} // one of them has been made
 }
@@ -120,13 +125,16 @@ func (p *poller) run(ctx context.Context) {
 			p.leave()
 			if err != nil && ctx.Err() == nil {
 				p.Logger.Debug("an event-source mapping cannot read its queue", slog.String("mapping", p.mapping.ARN.String()), slog.Any("error", err))
+				p.fails(err)
 				p.pause(ctx, &rest)
 			} else {
+				p.fails(nil)
 				p.lack(false)
 			}
 			continue
 		}
 		rest = firstRest
+		p.fails(nil)
 		p.lack(false)
 		b.release = p.Clock.Hold()
 		batches.Go(func() {
@@ -269,11 +277,12 @@ func (p *poller) lack(is bool) (changed bool) {
 
 // collect receives one batch. Nil without an error is none.
 func (p *poller) collect(ctx context.Context) (*batch, error) {
-	visibility, err := p.visibility(ctx)
+	b := &batch{}
+	visibility, err := p.visibility(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{visibility: visibility}
+	b.visibility = visibility
 	received, err := p.receive(ctx, b)
 	if err != nil {
 		return nil, err
@@ -293,12 +302,26 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 	return b, nil
 }
 
-// receive takes up to as many messages as one receive may and the batch lacks.
+// receive takes up to as many messages as one receive may and the batch lacks. It fails if
+// the role has lost the right to by the time that there are some.
 func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error) {
 	return p.Engine.Receive(ctx, shard.ReceiveRequest{
 		Queue: p.mapping.Queue, Max: min(maxReceive, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
-		Waiting: func(is bool) { p.busy.set(!is) },
+		Waiting: func(is bool) { p.busy.set(!is) }, Caller: b.caller,
+		Admit: func() error { return p.stillMay(ctx) },
 	})
+}
+
+// may finds the function, and who reads the queue for it. It fails if there is none, or
+// its role may not.
+func (p *poller) may(ctx context.Context) (function.Target, *caller.Caller, error) {
+	whole, qualifier, _ := p.mapping.Function.SplitFunction()
+	target, err := p.Engine.Function(ctx, whole, qualifier)
+	if err != nil {
+		return target, nil, err
+	}
+	who, err := May(ctx, p.Acting, &target, p.mapping.Queue)
+	return target, who, err
 }
 
 // fill adds to a batch until its window ends. A virtual clock may move meanwhile.
@@ -342,17 +365,15 @@ func (p *poller) idle() {
 	p.limit = min(firstBatches, p.bound())
 }
 
-// visibility is how long messages must be hidden. It fails if there is no function,
-// or no queue.
-func (p *poller) visibility(ctx context.Context) (time.Duration, error) {
-	whole, qualifier, _ := p.mapping.Function.SplitFunction()
-	target, err := p.Engine.Function(ctx, whole, qualifier)
-	if err == nil && p.Allowed != nil {
-		err = p.Allowed(ctx, &target, p.mapping.Queue)
-	}
+// visibility is how long messages of a batch must be hidden; it sets who receives them. It
+// fails as may does, or if there is no queue.
+func (p *poller) visibility(ctx context.Context, b *batch) (time.Duration, error) {
+	target, who, err := p.may(ctx)
 	if err != nil {
 		return 0, err
 	}
+	b.caller = who
+	p.allowed()
 	cfg, err := p.Engine.QueueConfig(ctx, p.mapping.Queue)
 	if needed := p.mapping.Window + target.Timeout; needed > cfg.Visibility {
 		return needed + visibleMore, err
@@ -386,7 +407,7 @@ func (p *poller) wanted(body []byte) bool {
 
 // remove deletes messages. One that is not deleted comes again, as any may.
 func (p *poller) remove(handles []string) {
-	if len(handles) == 0 {
+	if len(handles) == 0 || !p.mayDelete(context.Background()) {
 		return
 	}
 	errs, err := p.Engine.DeleteMessages(context.Background(), p.mapping.Queue, handles)

@@ -36,9 +36,10 @@ type Options struct {
 	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
-	// Allowed refuses to take messages out of a queue for a function whose role may not.
-	// It is asked before each batch. Nil: every role may.
-	Allowed func(ctx context.Context, target *function.Target, queue arn.ARN) error
+	// Acting refuses to take messages out of a queue for a function whose role may not. It
+	// is asked before and after each receive, and before messages are deleted. Nil: every
+	// role may.
+	Acting invoke.Acting
 	// Draining is closed when the server begins to stop. No batch begins any more: the
 	// engine lets no receive wait from then on, and pollers would go round and round.
 	// Nil: never.

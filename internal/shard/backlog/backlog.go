@@ -32,6 +32,7 @@ type Delivery struct {
 	Subscription topic.Subscription // as it is now
 	Retry        retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
+	DisplayName  string             // of the topic, whom mails are from; empty: it has none
 	Throttle     int                // deliveries a second; 0: no limit
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
 	Message      *message.Message
@@ -154,6 +155,9 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
 		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
 		one.Throttle, _ = s.Throttle()
+		if s.Protocol.Mail() {
+			one.DisplayName = s.Topic().Attribute("DisplayName")
+		}
 		for i, l := range leases {
 			all[i], taken[i] = one, &all[i]
 			all[i].Attempt, all[i].Lease = int(l.Queued.Receives), l

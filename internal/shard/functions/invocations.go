@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
@@ -245,7 +246,10 @@ func (e *Functions) ReleaseEvent(ev *QueuedEvent) {
 // whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
 // ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
 // Unavailable, Throttled. They leave the event leased as it was.
-func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message) error {
+func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message, who *caller.Caller) error {
+	if who == nil {
+		who = authorize.RootOf(ev.Function.Account)
+	}
 	var enter transfer.Arrival
 	if fn, qualifier, ok := dest.SplitFunction(); ok {
 		to := e.ShardOf(fn)
@@ -269,8 +273,7 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 			m.Sent = now
 			return transfer.ArrivalOf(m, now, cfg), nil
 		}
-		// As the function's role, whose rights are its account's here.
-		if err := e.EncryptFor(dest, authorize.RootOf(ev.Function.Account), ev.Function, m); err != nil {
+		if err := e.EncryptFor(dest, who, ev.Function, m); err != nil {
 			return err
 		}
 	}

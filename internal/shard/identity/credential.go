@@ -123,7 +123,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	default:
 		c = RootCaller(s.Account, "")
 	}
-	c.Kind, c.AccessKey, c.Issued = s.Kind, s.AccessKey, s.Issued
+	c.Kind, c.AccessKey, c.Issued, c.SourceIdentity = s.Kind, s.AccessKey, s.Issued, s.Source
 	if len(s.Tags) > 0 {
 		tags := map[string]string{}
 		maps.Copy(tags, c.Tags)

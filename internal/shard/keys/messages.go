@@ -61,7 +61,7 @@ func NewMessages(keys *Module, c clock.Clock, managed bool) *Messages {
 	if err != nil {
 		panic(err)
 	}
-	return &Messages{keys: keys, sealer: keys.sealing.Sealer("messages"), clock: c, managed: managed, sealing: sealing, opening: opening}
+	return &Messages{keys: keys, sealer: keys.sealing.Sealer(messagesPurpose), clock: c, managed: managed, sealing: sealing, opening: opening}
 }
 
 // The first byte of what an encrypted message has for a body: how it was sealed. The ARN

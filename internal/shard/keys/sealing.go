@@ -68,6 +68,8 @@ func CheckRecord(id keyspace.ID, value []byte) (err error) {
 	switch id {
 	case keyspace.KindSealing:
 		_, err = seal.RootOf(value)
+	case keyspace.KindStored:
+		err = json.Unmarshal(value, &Stored{})
 	case keyspace.KindKey:
 		_, err = decode[kms.Key](value)
 	case keyspace.KindKeyAlias:

@@ -82,3 +82,21 @@ func (r *inParts) Get(key []byte) ([]byte, bool, error) { return (*atOnce)(r).Ge
 func (r *inParts) Scan(span layout.Span, f func(key, value []byte) bool) error {
 	return (*atOnce)(r).Scan(span, f)
 }
+
+// requeue undoes leases that no client has seen.
+func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
+	if len(leases) == 0 {
+		return
+	}
+	sh.View(func() {
+		if qs.Gone {
+			return
+		}
+		now := sh.Now()
+		for _, l := range leases {
+			// The message may be gone already; then there is nothing to undo.
+			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
+		}
+		sh.Touch(qs)
+	})
+}

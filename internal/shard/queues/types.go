@@ -57,6 +57,9 @@ type ReceiveRequest struct {
 	// Caller is who receives, who has to have the right to decrypt; nil: the root of the
 	// queue's account.
 	Caller *caller.Caller
+	// Admit is asked again once messages were found, without a lock: what it refuses puts
+	// them back as if nobody had received them, and is the receive's error. Nil admits.
+	Admit func() error
 	// Waiting is called when the receive begins to wait for a message and when it stops,
 	// under a shard's lock: it must be quick, and not call the engine. May be nil.
 	Waiting func(is bool)

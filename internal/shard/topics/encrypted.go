@@ -71,16 +71,18 @@ func (e *Topics) encrypt(t arn.ARN, publications []Publication) ([]Publication, 
 	}
 	publications = slices.Clone(publications)
 	for i := range publications {
-		if err := e.encryptOne(t, key, &publications[i]); err != nil {
+		p := &publications[i]
+		err := p.encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
+		if err != nil {
 			return nil, err
 		}
 	}
 	return publications, nil
 }
 
-func (e *Topics) encryptOne(t arn.ARN, key string, p *Publication) error {
+func (p *Publication) encrypt(encrypt func(m *message.Message) error) error {
 	m := message.Message{Attributes: p.Attributes, Body: p.Body, Notice: &message.Notice{Subject: p.Subject}}
-	if err := e.EncryptWaiting(t, key, p.Caller, p.Source, &m); err != nil {
+	if err := encrypt(&m); err != nil {
 		return err
 	}
 	p.cipher = m.Cipher
@@ -89,7 +91,7 @@ func (e *Topics) encryptOne(t arn.ARN, key string, p *Publication) error {
 	}
 	for protocol, body := range p.Bodies {
 		m.Body = []byte(body)
-		if err := e.EncryptWaiting(t, key, p.Caller, p.Source, &m); err != nil {
+		if err := encrypt(&m); err != nil {
 			return err
 		}
 		p.ciphers[protocol] = m.Cipher
@@ -127,6 +129,19 @@ func (e *Topics) open(f *Fanout) error {
 		f.P.Bodies[protocol] = string(own.Body)
 	}
 	return nil
+}
+
+// SealRecord gives the record of a publication, in a fan-out or an archive, encrypted; nil:
+// it is already. Errors: message.ErrCorrupt, and encrypt's.
+func SealRecord(value []byte, encrypt func(m *message.Message) error) ([]byte, error) {
+	f, err := DecodeFanout(value)
+	if err != nil || f.P.cipher != nil {
+		return nil, err
+	}
+	if err := f.P.encrypt(encrypt); err != nil {
+		return nil, err
+	}
+	return f.encode(), nil
 }
 
 // rendered is what a queue gets of a publication, encrypted under the store's own key. It

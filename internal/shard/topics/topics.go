@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics/confirmations"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -178,7 +179,9 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		}
 		cmd.Incarnation, cmd.Next = sh.Meta.Incarnation+1, sh.order(cmd.Topic)
 		cmd.Token = sh.Topics.Token(cmd.Topic, cmd.Token)
-		done, err := sh.Topics.Subscribe(clock.Time(sh.Now()), cmd, &sh.Batch)
+		now := clock.Time(sh.Now())
+		cmd.Refused = e.confirmations.Admit(cmd.Owner, cmd.Endpoint, now)
+		done, err := sh.Topics.Subscribe(now, cmd, &sh.Batch)
 		if err != nil {
 			return err
 		}
@@ -187,7 +190,10 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Confirm {
-			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token)
+			if done.Subscription.Protocol.Mail() {
+				now = e.confirmations.Reserve(cmd.Owner, cmd.Endpoint, now)
+			}
+			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token, now)
 		}
 		sub = *done.Subscription
 		return nil
@@ -204,8 +210,9 @@ func (sh *Shard) order(t arn.ARN) uint64 {
 	return sh.stream(found).next
 }
 
-// notify queues a message of Godwit's own for a subscription's endpoint.
-func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string) {
+// notify queues a message of Godwit's own for a subscription's endpoint, to be sent when it
+// is due.
+func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string, due time.Time) {
 	now := sh.Now()
 	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
 		".\nTo confirm the subscription, visit the SubscribeURL included in this message."
@@ -224,7 +231,7 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 	if err := sh.Engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
 		panic(err) // the store's own key needs nothing but randomness
 	}
-	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: due.UnixMilli()})
 }
 
 // signatureVersion is how the messages of a topic are signed; 0: not at all.
@@ -261,6 +268,9 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 		if sh.Batch.Len() > 0 { // it was pending, or removed
 			sh.replayChanged(done.Subscription)
 		}
+		if done.Subscription.Protocol.Mail() {
+			e.confirmations.Answered(done.Subscription.Endpoint)
+		}
 		name = done.Subscription.ARN
 		return nil
 	})
@@ -293,7 +303,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 		}
 		if done.Confirm {
 			sh.Meta.Incarnation++
-			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token)
+			sh.notify(done.Subscription, message.UnsubscribeConfirmation, cmd.Token, clock.Time(sh.Now()))
 		}
 		return err
 	})
@@ -419,6 +429,8 @@ type Topics struct {
 	kernel.Parts[*Shard]
 	Options Options
 	quotas  sync.Mutex // held while what a quota counts may grow
+
+	confirmations confirmations.Counts
 }
 
 // Shard is the module's part in a shard.

@@ -98,7 +98,7 @@ func (s *Store) tidyDropped() {
 		if d.ctx.Err() != nil {
 			return
 		}
-		if err := s.compact([]byte(lower), r.upper); err != nil && d.ctx.Err() == nil {
+		if err := s.Compact([]byte(lower), r.upper, droppedLeast); err != nil && d.ctx.Err() == nil {
 			s.log.Warn("the space of what was deleted is given back later", "error", err.Error())
 		}
 	}
@@ -109,14 +109,14 @@ func (s *Store) tidyDropped() {
 	}
 }
 
-// compact rewrites the tables of a deleted range if they take much.
-func (s *Store) compact(lower, upper []byte) error {
+// Compact rewrites the tables of a range, without what is deleted, if they take least bytes.
+func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.using.RUnlock()
 	size, err := s.db.EstimateDiskUsage(lower, upper)
-	if err != nil || size < droppedLeast {
+	if err != nil || size < least {
 		return err
 	}
 	return s.db.Compact(s.dropped.ctx, lower, upper, false)

@@ -231,7 +231,9 @@ func limitAlways() error {
 	return errors.Join(
 		limit(unix.RLIMIT_NOFILE, "open files", MaxOpenFiles),
 		limit(unix.RLIMIT_MEMLOCK, "locked memory", maxLocked),
-		limit(unix.RLIMIT_CORE, "core dumps", 0), // AWS has 10 GiB; here a program of the machine might take them
+		// AWS has 10 GiB; here a program of the machine might take them, with the function's
+		// credentials. Of 0 bytes they go to such a program yet; of 1 they are not made.
+		limit(unix.RLIMIT_CORE, "core dumps", 1),
 	)
 }
 

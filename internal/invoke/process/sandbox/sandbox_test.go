@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -250,6 +251,17 @@ func TestProgramsYieldMemory(t *testing.T) {
 		exit, output := runScript(t, script2spec("cat /proc/self/oom_score_adj", root))
 		if exit.Err != nil || output != "1000\n" {
 			t.Errorf("it is ended in the order %q (%s), want 1000: first", output, exit)
+		}
+	})
+}
+
+// No core is dumped of what has a role's credentials, also not into a pipe: for that the
+// kernel takes a limit of 0 bytes for none.
+func TestNoCoreDumps(t *testing.T) {
+	each(t, func(t *testing.T, root string) {
+		exit, output := runScript(t, script2spec("cat /proc/self/limits", root))
+		if !regexp.MustCompile(`Max core file size +1 +1 `).MatchString(output) {
+			t.Errorf("%v\n%s", exit, output)
 		}
 	})
 }

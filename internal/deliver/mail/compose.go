@@ -1,0 +1,130 @@
+package mailsender
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+
+	mime "github.com/emersion/go-message"
+	"github.com/emersion/go-message/mail"
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Paths of the pages that links in mails lead to.
+const (
+	ConfirmationPath = "/confirmation.html"
+	UnsubscribePath  = "/unsubscribe.html"
+)
+
+// The subjects of mails that have none of their own, and of confirmations. Source:
+// recorded mails of SNS.
+const (
+	plainSubject        = "AWS Notification Message"
+	confirmationSubject = "AWS Notification - Subscription Confirmation"
+	confirmationSender  = "AWS Notifications"
+)
+
+const noReply = "Please do not reply directly to this email."
+
+// ConfirmationLink is the page that confirms a subscription by its token.
+func ConfirmationLink(base, topicARN, token string) string {
+	return base + ConfirmationPath + "?TopicArn=" + url.QueryEscape(topicARN) + "&Token=" + url.QueryEscape(token)
+}
+
+// UnsubscribeLink is the page that removes a subscription.
+func UnsubscribeLink(base, subscription, endpoint string) string {
+	return base + UnsubscribePath + "?SubscriptionArn=" + url.QueryEscape(subscription) + "&Endpoint=" + url.QueryEscape(endpoint)
+}
+
+// compose renders the mail of an attempt, from an address.
+func compose(r *deliver.Request, from string) ([]byte, error) {
+	m, n := r.Message, r.Message.Notice
+	confirms := n.Kind != message.Notification
+	sender, subject := r.DisplayName, n.Subject
+	if sender == "" {
+		sender = topicName(n.Topic)
+	}
+	if subject == "" {
+		subject = plainSubject
+	}
+	if confirms {
+		sender, subject = confirmationSender, confirmationSubject
+	}
+
+	var h mail.Header
+	h.SetDate(r.At)
+	h.SetAddressList("From", []*mail.Address{{Name: oneLine(sender), Address: from}})
+	h.SetAddressList("To", []*mail.Address{{Address: r.Subscription.Endpoint}})
+	h.SetSubject(oneLine(subject))
+	h.SetMessageID(messageID(r, from))
+	h.Set("x-amz-sns-message-id", uuid.UUID(m.ID).String())
+	h.Set("x-amz-sns-subscription-arn", n.Subscription)
+	if !confirms {
+		h.Set("List-Unsubscribe", "<"+UnsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint)+">")
+		h.Set("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
+	}
+	h.Set("Auto-Submitted", "auto-generated") // RFC 3834: nobody is to answer that they are away
+	h.SetContentType("text/plain", map[string]string{"charset": "UTF-8"})
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	h.Set("MIME-Version", "1.0")
+
+	var b bytes.Buffer
+	w, err := mime.CreateWriter(&b, h.Header)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write([]byte(text(r, confirms))); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// text is what a subscriber reads.
+func text(r *deliver.Request, confirms bool) string {
+	n := r.Message.Notice
+	switch {
+	case r.Subscription.Protocol == topic.EmailJSON:
+		return string(r.Body())
+	case confirms:
+		return "You have chosen to subscribe to the topic:\n" + n.Topic + "\n\n" +
+			"To confirm this subscription, click or visit the link below (If this was in error no action is necessary):\n" +
+			ConfirmationLink(r.Issuer.URL, n.Topic, n.Token) + "\n\n" + noReply + "\n"
+	default:
+		return string(r.Message.Body) + "\n\n--\n" +
+			"If you wish to stop receiving notifications from this topic, please click or visit the link below to unsubscribe:\n" +
+			UnsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint) + "\n\n" + noReply + "\n"
+	}
+}
+
+// messageID is the same for each attempt at a delivery, so that a mail that comes twice,
+// after an answer was lost, can be recognised.
+func messageID(r *deliver.Request, from string) string {
+	id := uuid.NewSHA1(uuid.UUID(r.Message.ID), []byte(r.Message.Notice.Subscription))
+	return id.String() + from[strings.LastIndexByte(from, '@'):]
+}
+
+func topicName(name string) string {
+	t, err := arn.Parse(name)
+	if err != nil {
+		return name
+	}
+	return t.Resource
+}
+
+// oneLine is a text for a header: what ends lines there, or is no text, becomes a space.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}

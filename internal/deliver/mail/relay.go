@@ -1,0 +1,322 @@
+package mailsender
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliver"
+)
+
+// RelayOptions are what a Relay is made of.
+type RelayOptions struct {
+	Address string // HOST:PORT
+	// Security is how the connection is encrypted.
+	Security Security
+	// User and Password are for AUTH PLAIN; an empty User: none.
+	User, Password string
+	// Name is what the relay is told that this machine is called; empty: localhost.
+	Name string
+	// TLS has whom to believe to be the relay; nil: as the system does.
+	TLS *tls.Config
+	// Connections bounds those at once, and Kept those that wait for the next mail. 8 and
+	// 4 unless given.
+	Connections, Kept int
+}
+
+// Security is how a connection to a relay is encrypted.
+type Security int
+
+// The ways. A relay without STARTTLS is not used with StartTLS.
+const (
+	StartTLS Security = iota // by a command of SMTP, before anything else is said
+	ImplicitTLS
+	Plain // for a relay on the same machine
+)
+
+// How long a connection waits for the next mail, and after how long a mail is tried again
+// whose end a relay did not confirm. It may have been taken, and relays are given ten
+// minutes to say so (RFC 5321, 4.5.3.2.6).
+const (
+	keptFor   = 30 * time.Second
+	lostAfter = 10 * time.Minute
+)
+
+// Relay hands mails to a server of SMTP. It implements Transport.
+type Relay struct {
+	options RelayOptions
+	slots   chan struct{}
+
+	mu     sync.Mutex
+	kept   []*connection // the latest last
+	closed bool
+}
+
+// NewRelay makes a relay. It connects with the first mail.
+func NewRelay(o RelayOptions) *Relay {
+	if o.Connections == 0 {
+		o.Connections = 8
+	}
+	if o.Kept == 0 {
+		o.Kept = 4
+	}
+	if o.Name == "" {
+		o.Name = "localhost"
+	}
+	return &Relay{options: o, slots: make(chan struct{}, o.Connections)}
+}
+
+// connection is one to a relay, which has been greeted.
+type connection struct {
+	*smtp.Client
+	conn  net.Conn
+	since time.Time // that it is kept
+}
+
+// stage is how far an attempt has come.
+type stage int
+
+const (
+	connecting stage = iota
+	naming           // MAIL
+	addressing       // RCPT
+	beginning        // DATA
+	sending          // the mail
+	ending           // the last dot
+)
+
+var stages = [...]string{
+	connecting: "the connection", naming: "the sender", addressing: "the recipient", beginning: "a mail", sending: "the mail", ending: "the mail",
+}
+
+// errTooLarge refuses a mail that is larger than the relay says it takes.
+var errTooLarge = errors.New("mail: too large for the relay")
+
+// Host implements Transport.
+func (r *Relay) Host() string { return r.options.Address }
+
+// Close ends the connections that wait, and those under way when they are done.
+func (r *Relay) Close() {
+	r.mu.Lock()
+	kept := r.kept
+	r.kept, r.closed = nil, true
+	r.mu.Unlock()
+	for _, c := range kept {
+		_ = c.conn.Close()
+	}
+}
+
+// Deliver hands a mail over.
+func (r *Relay) Deliver(ctx context.Context, m *Mail) deliver.Outcome {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return deliver.Outcome{Class: deliver.ServerError, Detail: "all connections to the relay are busy"}
+	}
+	c := r.take()
+	at, err := r.attempt(ctx, c, m)
+	if c != nil && at == naming && isStale(err) && ctx.Err() == nil {
+		// The relay has closed what was kept, and has heard nothing of the mail.
+		at, err = r.attempt(ctx, nil, m)
+	}
+	return outcome(at, err, ctx.Err() != nil)
+}
+
+// attempt hands a mail over, by a connection that was kept, or else a new one. It returns
+// how far it has come.
+func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, err error) {
+	if c == nil {
+		if c, err = r.connect(ctx); err != nil {
+			return connecting, err
+		}
+	}
+	release := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
+	at, err = c.send(m)
+	if !release() { // it is closed
+		return at, err
+	}
+	if reply, ok := errors.AsType[*smtp.SMTPError](err); ok && reply.Code != goingAway || errors.Is(err, errTooLarge) {
+		// The connection is good, and begins the next mail anew.
+		c.CommandTimeout = resetWithin
+		if c.Reset() == nil {
+			c.CommandTimeout = unlimited
+			r.keep(c)
+			return at, err
+		}
+	}
+	if err != nil {
+		_ = c.conn.Close()
+		return at, err
+	}
+	r.keep(c)
+	return at, nil
+}
+
+const (
+	goingAway   = 421 // the reply of a relay that closes the connection
+	resetWithin = time.Second
+	unlimited   = time.Hour // an attempt's context ends it before
+)
+
+func (c *connection) send(m *Mail) (stage, error) {
+	if most, ok := c.MaxMessageSize(); ok && most > 0 && len(m.Message) > most {
+		return naming, errTooLarge
+	}
+	if err := c.Mail(m.From, nil); err != nil {
+		return naming, err
+	}
+	if err := c.Rcpt(m.To, nil); err != nil {
+		return addressing, err
+	}
+	w, err := c.Data()
+	if err != nil {
+		return beginning, err
+	}
+	if _, err := w.Write(m.Message); err != nil {
+		return sending, err
+	}
+	return ending, w.Close()
+}
+
+// connect greets the relay.
+func (r *Relay) connect(ctx context.Context) (*connection, error) {
+	o := &r.options
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, err
+	}
+	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	client, err := r.greet(conn)
+	if !release() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	// A context ends what takes too long.
+	client.CommandTimeout, client.SubmissionTimeout = unlimited, unlimited
+	return &connection{Client: client, conn: conn}, nil
+}
+
+func (r *Relay) greet(conn net.Conn) (client *smtp.Client, err error) {
+	o := &r.options
+	secured := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.TLS != nil {
+		secured = o.TLS.Clone()
+	}
+	if secured.ServerName == "" {
+		secured.ServerName, _, _ = net.SplitHostPort(o.Address)
+	}
+	switch o.Security {
+	case StartTLS:
+		if client, err = smtp.NewClientStartTLS(conn, secured); err != nil {
+			return nil, err
+		}
+	case ImplicitTLS:
+		client = smtp.NewClient(tls.Client(conn, secured))
+	default:
+		client = smtp.NewClient(conn)
+	}
+	if err := client.Hello(o.Name); err != nil {
+		return nil, err
+	}
+	if o.User != "" {
+		return client, client.Auth(sasl.NewPlainClient("", o.User, o.Password))
+	}
+	return client, nil
+}
+
+// take gives a connection that waits; nil if none does.
+func (r *Relay) take() *connection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.kept) == 0 {
+		return nil
+	}
+	last := len(r.kept) - 1
+	c := r.kept[last]
+	r.kept = r.kept[:last]
+	return c
+}
+
+// keep has a connection wait for the next mail, for a while.
+func (r *Relay) keep(c *connection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || len(r.kept) >= r.options.Kept {
+		_ = c.conn.Close()
+		return
+	}
+	c.since = clock.System.Now()
+	r.kept = append(r.kept, c)
+	clock.System.AfterFunc(keptFor, r.expire)
+}
+
+// expire ends connections that have waited for too long.
+func (r *Relay) expire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := clock.System.Now()
+	r.kept = slices.DeleteFunc(r.kept, func(c *connection) bool {
+		old := now.Sub(c.since) >= keptFor
+		if old {
+			_ = c.conn.Close()
+		}
+		return old
+	})
+}
+
+// isStale reports that a kept connection was closed before it was used.
+func isStale(err error) bool {
+	if err == nil || errors.Is(err, errTooLarge) {
+		return false
+	}
+	reply, ok := errors.AsType[*smtp.SMTPError](err)
+	return !ok || reply.Code == goingAway
+}
+
+// outcome says whose fault a failure is. What a relay refuses for good of a mail is the
+// client's side; what it refuses of the connection is the operator's affair, and may be
+// mended. Of a reply only the codes are told: its text may have the address.
+func outcome(at stage, err error, late bool) deliver.Outcome {
+	reply, refused := errors.AsType[*smtp.SMTPError](err)
+	switch {
+	case err == nil:
+		return deliver.Outcome{Class: deliver.Success}
+	case errors.Is(err, errTooLarge):
+		return deliver.Outcome{Class: deliver.ClientError, Detail: "the mail is larger than the relay takes"}
+	case refused:
+		o := deliver.Outcome{Class: deliver.ServerError, Detail: fmt.Sprintf("the relay refused %s: %s", stages[at], codes(reply))}
+		if reply.Code/100 == 5 && at > connecting {
+			o.Class = deliver.ClientError
+		}
+		return o
+	case at == ending:
+		return deliver.Outcome{
+			Class: deliver.ServerError, RetryAfter: lostAfter, Detail: "the relay did not confirm the mail, and may have taken it",
+		}
+	case late:
+		return deliver.Outcome{Class: deliver.ServerError, Detail: "the relay did not answer in time"}
+	default:
+		return deliver.Outcome{Class: deliver.ServerError, Detail: "the connection to the relay failed"}
+	}
+}
+
+func codes(e *smtp.SMTPError) string {
+	if e.EnhancedCode == smtp.NoEnhancedCode || e.EnhancedCode == smtp.EnhancedCodeNotSet {
+		return fmt.Sprint(e.Code)
+	}
+	return fmt.Sprintf("%d %d.%d.%d", e.Code, e.EnhancedCode[0], e.EnhancedCode[1], e.EnhancedCode[2])
+}

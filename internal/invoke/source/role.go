@@ -1,0 +1,91 @@
+package source
+
+import (
+	"context"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+)
+
+// ErrRole refuses to poll a queue that the function's role may not read.
+var ErrRole = fault.NewRule(fault.AccessDenied, "source: the function's role may not read its queue") // the action that it may not
+
+const deleteMessage = "sqs:DeleteMessage"
+
+// polled are what a role needs to have its function get a queue's messages. Source: the
+// Lambda developer guide, on execution role permissions for SQS.
+var polled = []string{"sqs:ReceiveMessage", deleteMessage, "sqs:GetQueueAttributes"}
+
+// May refuses a function whose role may not read a queue, with ErrRole, and tells who reads
+// it otherwise.
+func May(ctx context.Context, acting invoke.Acting, t *function.Target, queue arn.ARN) (*caller.Caller, error) {
+	who, denied, err := acting.May(ctx, t, queue, polled...)
+	if _, action, ok := strings.Cut(denied, ":"); ok {
+		return nil, ErrRole.With(action)
+	}
+	return who, err
+}
+
+// Failing says why a mapping cannot read its queue: ErrRole, or a refusal of the queue's
+// key; nil: it can, as far as it has tried, or something else keeps it.
+func (p *Pollers) Failing(a arn.ARN) error {
+	p.mu.Lock()
+	one := p.running[a]
+	p.mu.Unlock()
+	if one == nil {
+		return nil
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.failing
+}
+
+// fails notes why the queue cannot be read; nil: it can.
+func (p *poller) fails(err error) {
+	switch fault.KindOf(err) {
+	case fault.AccessDenied, fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
+	default:
+		err = nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failing = err
+}
+
+// allowed notes that the role may read the queue again.
+func (p *poller) allowed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if fault.KindOf(p.failing) == fault.AccessDenied {
+		p.failing = nil
+	}
+}
+
+// stillMay refuses messages that came after the role had lost the right to them. What else
+// is wrong shows when the function is invoked.
+func (p *poller) stillMay(ctx context.Context) error {
+	if p.Acting == nil {
+		return nil
+	}
+	if _, _, err := p.may(ctx); fault.KindOf(err) == fault.AccessDenied {
+		return err
+	}
+	return nil
+}
+
+// mayDelete reports whether the role may delete what its function has succeeded with.
+func (p *poller) mayDelete(ctx context.Context) bool {
+	if p.Acting == nil {
+		return true
+	}
+	whole, qualifier, _ := p.mapping.Function.SplitFunction()
+	target, err := p.Engine.Function(ctx, whole, qualifier)
+	if err == nil {
+		_, _, err = p.Acting.May(ctx, &target, p.mapping.Queue, deleteMessage)
+	}
+	return err == nil
+}

@@ -1,0 +1,85 @@
+// Package stored keeps the promise of production that what is stored is sealed, also of a
+// data directory that development has written to.
+package stored
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Options are what Keep works with.
+type Options struct {
+	Production bool
+	Store      store.Store
+	Journal    *journal.Journal
+	Sealing    *seal.Keys
+	Clock      clock.Clock
+	Logger     *slog.Logger
+}
+
+// reportEvery is how many steps of the rewrite, of about a mebibyte each, one line of the
+// log tells of.
+const reportEvery = 64
+
+// Keep has a store sealed before production serves from it; it goes on where one before
+// was interrupted. Development, which writes in clear, takes the promise back. Nobody else
+// has the store open. Errors: ctx's, and the store's.
+func Keep(ctx context.Context, o Options) error {
+	if !o.Production {
+		state, err := keys.ReadStored(o.Journal)
+		if err == nil && (state.After != nil || state.Rewritten) && !state.Done {
+			// What was written anew has to be so once: what deletes it counts on that.
+			err = compact(o.Store)
+		}
+		if err != nil {
+			return err
+		}
+		return keys.ForgetStored(o.Journal, o.Clock.Now())
+	}
+	steps := 0
+	found, err := shard.SealStored(ctx, shard.SealStoredOptions{
+		Journal: o.Journal, Sealing: o.Sealing,
+		Compact: func() error { return compact(o.Store) },
+		Report: func(found map[string]int64) {
+			if steps++; steps%reportEvery == 0 {
+				o.Logger.Info("sealing what was stored in clear, before anything is served", "sealed", list(found))
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("sealing what was stored in clear: %w", err)
+	}
+	if len(found) > 0 {
+		o.Logger.Info("what was stored in clear is sealed", "sealed", list(found))
+	}
+	return nil
+}
+
+func list(found map[string]int64) string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, fmt.Sprintf("%s: %d", kind, found[kind]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// compact rewrites the files of a store without what was overwritten.
+func compact(s store.Store) error {
+	if c, ok := s.(interface {
+		Compact(lower, upper []byte, least uint64) error
+	}); ok {
+		return c.Compact([]byte{0}, []byte{0xff, 0xff, 0xff, 0xff}, 0)
+	}
+	return nil
+}

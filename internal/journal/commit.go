@@ -2,6 +2,7 @@ package journal
 
 import (
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -23,6 +24,8 @@ type Commit struct {
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
 	sync    bool                    // a caller waits for it
+	awaited bool                    // a caller waits for it though it is lazy
+	due     time.Time               // when it is to be made durable in any case; zero: no part of it is lazy
 	applied atomic.Bool             // the store shows it
 	durable atomic.Bool             // it survives a crash
 	done    chan struct{}           // closed once durable

@@ -32,6 +32,9 @@ import (
 // store, so that with its sync it is durable within 10 ms.
 const LazyDelay = 4 * time.Millisecond
 
+// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow.
+const AwaitedDelay = time.Millisecond
+
 // A sync that takes longer than SlowSync leaves too little of the 10 ms. For
 // SlowMemory after one, what would be answered before its own sync waits for it.
 const (
@@ -70,8 +73,9 @@ type Journal struct {
 
 	mu     sync.Mutex // guards what follows
 	open   *Commit    // what is appended goes there
+	flush  *Commit    // is being applied; nil: none is
 	unsync []*Commit  // applied, not yet durable
-	lazy   bool       // the timer for a commit without waiting callers is set
+	lazy   bool       // the timer for commits without waiting callers is set
 	closed bool
 
 	syncing   atomic.Int64 // UnixNano; when the sync under way began, 0: none is
@@ -134,17 +138,44 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	}
 	wake := sync && !c.sync
 	c.sync = c.sync || sync
-	lazy := !c.sync && !j.lazy
-	if lazy {
-		j.lazy = true
+	arm := false
+	if !c.sync && c.due.IsZero() {
+		c.due = clock.System.Now().Add(LazyDelay)
+		arm, j.lazy = !j.lazy, true
 	}
 	j.mu.Unlock()
 	if wake {
 		j.signal()
-	} else if lazy {
-		clock.System.AfterFunc(LazyDelay, j.signal)
+	} else if arm {
+		clock.System.AfterFunc(LazyDelay, j.signalDue)
 	}
 	return c
+}
+
+// signalDue has commits made durable that no caller waits for, once it is time for that.
+// Mostly others waited for what came with them, and they are durable long before.
+func (j *Journal) signalDue() {
+	j.mu.Lock()
+	due := j.open.due
+	sooner := func(c *Commit) {
+		if c != nil && !c.due.IsZero() && (due.IsZero() || c.due.Before(due)) {
+			due = c.due
+		}
+	}
+	sooner(j.flush)
+	for _, c := range j.unsync { // what is being synced is none of them
+		sooner(c)
+	}
+	wait := due.Sub(clock.System.Now())
+	j.lazy = !due.IsZero() && wait > 0
+	again := j.lazy
+	j.mu.Unlock()
+	switch {
+	case again:
+		clock.System.AfterFunc(wait, j.signalDue)
+	case !due.IsZero():
+		j.signal()
+	}
 }
 
 // add moves a part into a commit; j.mu is held.
@@ -172,7 +203,8 @@ func (j *Journal) add(c *Commit, p *Part) {
 }
 
 // AwaitUnlessQuick returns once the caller of a lazy commit may be answered: at once
-// while the disk is quick, or else once the commit is durable.
+// while the disk is quick, or else once the commit is durable, which it is made within
+// AwaitedDelay.
 func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	if c == nil {
 		return
@@ -181,8 +213,19 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	if hanging := since != 0 && now-since > int64(SlowSync); !hanging && now >= j.slowUntil.Load() {
 		return
 	}
-	// It is written soon, with what others wait for or at the end of LazyDelay: a
-	// sync of its own would be one more on a disk that is slow.
+	// A sync at once would be one more for each caller on a disk that is slow, and at the
+	// end of LazyDelay callers that come again have all waited for that.
+	j.mu.Lock()
+	arm := !c.sync && !c.awaited
+	c.awaited = true
+	j.mu.Unlock()
+	if arm {
+		clock.System.AfterFunc(AwaitedDelay, func() {
+			if !c.Durable() {
+				j.signal()
+			}
+		})
+	}
 	c.Wait()
 }
 
@@ -203,7 +246,7 @@ func (j *Journal) Flush() {
 		j.mu.Unlock()
 		return
 	}
-	j.open = newCommit(c.number + 1)
+	j.open, j.flush = newCommit(c.number+1), c
 	j.mu.Unlock()
 
 	batches := make([]*mutation.Batch, len(c.parts))
@@ -223,7 +266,7 @@ func (j *Journal) Flush() {
 		c.parts[i].batch = nil
 	}
 	j.mu.Lock()
-	j.unsync = append(j.unsync, c)
+	j.unsync, j.flush = append(j.unsync, c), nil
 	j.mu.Unlock()
 }
 
@@ -231,9 +274,6 @@ func (j *Journal) Flush() {
 func (j *Journal) Sync() {
 	j.guard.Lock(&j.durable)
 	defer j.guard.Unlock(&j.durable)
-	j.mu.Lock()
-	j.lazy = false
-	j.mu.Unlock()
 	j.Flush()
 	j.mu.Lock()
 	commits := j.unsync

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +90,78 @@ func TestAppend(t *testing.T) {
 			t.Error("no commit is not durable")
 		}
 		c.Wait()
+	})
+}
+
+// A commit that nobody waits for costs no sync where others wait for what comes with it,
+// and is durable LazyDelay after it was begun where nobody does.
+func TestLazyCommitsShareSyncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var syncs atomic.Int32
+		j := Open(Options{Store: memory.New(), Synced: func(time.Duration) { syncs.Add(1) }})
+		defer j.Close()
+		a := open(t, j, 1)
+		const step = LazyDelay / 4
+		expect := func(what string, want int32) {
+			t.Helper()
+			synctest.Wait()
+			if n := syncs.Load(); n != want {
+				t.Errorf("%s: %d syncs, want %d", what, n, want)
+			}
+		}
+		a.Append(false, 0, set("a", "1"))
+		<-after(step)
+		a.Append(true, 0, set("a", "2")).Wait()
+		expect("a caller waits", 1)
+		<-after(2 * step)
+		late := a.Append(false, 0, set("a", "3"))
+		<-after(step)
+		expect("when the first would have been due", 1)
+		if late.Durable() {
+			t.Error("durable before it was due")
+		}
+		if get(t, a.Reader(), "a") != "3" { // which applies it
+			t.Error("not seen")
+		}
+		later := a.Append(false, 0, set("a", "4"))
+		<-after(3 * step)
+		expect("when the second was due", 2)
+		if !late.Durable() || !later.Durable() {
+			t.Error("not durable")
+		}
+		<-after(time.Minute)
+		expect("with nothing to do", 2)
+	})
+}
+
+// On a slow disk the caller of a lazy commit waits no longer than AwaitedDelay for the
+// sync to begin, and callers share it.
+func TestLazyCommitsOfASlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var syncs atomic.Int32
+		s := &storetest.Gated{Store: memory.New()}
+		j := Open(Options{Store: s, Synced: func(time.Duration) { syncs.Add(1) }})
+		defer j.Close()
+		a := open(t, j, 1)
+		s.Shut()
+		a.Append(true, 0, set("a", "1"))
+		<-after(2 * SlowSync)
+		s.Open()
+		synctest.Wait()
+		var answered atomic.Int32
+		for range 3 {
+			c := a.Append(false, 0, set("a", "2"))
+			go func() { j.AwaitUnlessQuick(c); answered.Add(1) }()
+			synctest.Wait()
+		}
+		if answered.Load() != 0 {
+			t.Error("answered before the sync")
+		}
+		<-after(AwaitedDelay)
+		synctest.Wait()
+		if answered.Load() != 3 || syncs.Load() != 2 {
+			t.Errorf("%d answered after %d syncs", answered.Load(), syncs.Load())
+		}
 	})
 }
 

@@ -212,7 +212,9 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		ofFunctions = append(ofFunctions, counting.function)
 	}
 	limits := functionLimits(deps.Config)
+	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
+		MayMove:   moves.May,
 		Published: events.Published,
 		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
@@ -224,6 +226,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
+	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, err)
 	if err != nil {
 		return Parts{}, err
 	}

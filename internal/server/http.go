@@ -27,6 +27,13 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
+// What a connection of HTTP/2 may have under way: requests, and bytes of their bodies
+// that nobody has read yet, and that no budget counts.
+const (
+	maxStreams  = 100
+	streamBytes = 128 << 10
+)
+
 const (
 	adminPrefix = "/_godwit/"
 	healthPath  = adminPrefix + "health"
@@ -152,7 +159,10 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
-		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: streamBytes, MaxReceiveBufferPerStream: streamBytes,
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -163,7 +173,8 @@ func (s *Server) handler(parts Parts) http.Handler {
 	// The wire's requests stay clear of the mux, which would redirect paths
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path+"/", adminPrefix) || r.URL.Path == metricsPath && parts.Metrics != nil {
+		path := r.URL.Path
+		if path != "/" && (strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && parts.Metrics != nil) {
 			own.ServeHTTP(w, r)
 			return
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
@@ -56,6 +57,8 @@ type Options struct {
 	// TwoStep makes every transfer between shards take the way it takes where
 	// they do not share a commit: accepted there first, removed here after.
 	TwoStep bool
+	// MayMove is asked for the rights of who asked for a move task; see transfer.Transfers.
+	MayMove func(by *caller.Caller, from, to arn.ARN) error
 	// Render and NewID make what subscribed queues get, for publishes that are
 	// delivered by their own commit. Without them none is.
 	Render topics.Renderer
@@ -134,6 +137,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Strict: o.Strict, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
+	ofTransfers.MayMove = o.MayMove
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
 	ofFunctions := functions.New(ofBacklogs, functions.Options{

@@ -25,7 +25,7 @@ func Each(r Reader, span keyspace.Span, f func(key, value []byte) bool) error {
 
 // GetEach calls f with the value of each of keys that exists, in ascending
 // order of the keys, and the index of the key. The value is valid during the
-// call. One walk through keys that lie close to each other costs a fraction of
+// call, but that of a single key is f's to keep. One walk through keys that lie close to each other costs a fraction of
 // a Get of each where they are in no cache. An error of f ends it.
 func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 	switch len(keys) {

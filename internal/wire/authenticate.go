@@ -81,7 +81,10 @@ func (x *exchange) authenticate(version string) error {
 func (x *exchange) believe() {
 	if known := x.handler.Known; known != nil && x.call.AccessKey != "" {
 		const token = "X-Amz-Security-Token"
-		given := x.r.Header.Get(token)
+		given := ""
+		if sent := x.r.Header[token]; len(sent) > 0 {
+			given = sent[0]
+		}
 		if given == "" && strings.Contains(x.r.URL.RawQuery, token) {
 			given = x.r.URL.Query().Get(token)
 		}

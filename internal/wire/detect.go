@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -39,10 +40,7 @@ func (x *exchange) address() {
 	if isAccount(scope.AccessKey) {
 		x.call.Account = strings.Clone(scope.AccessKey)
 	}
-	x.call.Host = "http://" + r.Host
-	if r.TLS != nil {
-		x.call.Host = "https://" + r.Host
-	}
+	x.call.Host = h.base.of(r)
 
 	if x.addressTarget() || x.addressAbsent(scope) || x.addressREST(scope.Service) {
 		return
@@ -72,6 +70,25 @@ func (x *exchange) address() {
 		return
 	}
 	x.service = h.Services[0] // its errors; which service is meant is not known yet
+}
+
+// base is what the queue URLs of the latest request begin with: most requests come to
+// the same host.
+type base struct{ latest atomic.Pointer[baseURL] }
+
+type baseURL struct{ host, plain, secure string }
+
+func (b *base) of(r *http.Request) string {
+	u := b.latest.Load()
+	if u == nil || u.host != r.Host {
+		plain := "http://" + r.Host
+		u = &baseURL{host: plain[len("http://"):], plain: plain, secure: "https://" + r.Host}
+		b.latest.Store(u)
+	}
+	if r.TLS != nil {
+		return u.secure
+	}
+	return u.plain
 }
 
 // addressTarget is address for what most requests are: JSON at the root, of a service

@@ -94,6 +94,7 @@ type Handler struct {
 	byName    map[string]*Service
 	rest      []*Service
 	callers   unverified
+	base      base
 	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
 	large     chan struct{} // holds a token for each large body that is worked on
 }
@@ -346,7 +347,11 @@ func (x *exchange) checkAddress() error {
 // checkScheme refuses a request that is signed otherwise than AWS's services
 // take it today. version is Query's parameter SignatureVersion.
 func (x *exchange) checkScheme(version string) error {
-	if sigv4.Superseded(x.r.Header.Get("Authorization"), version) {
+	authorization := ""
+	if given := x.r.Header["Authorization"]; len(given) > 0 {
+		authorization = given[0]
+	}
+	if sigv4.Superseded(authorization, version) {
 		return fault.New(fault.InvalidSecurity, "The request must be signed with Signature Version 4.")
 	}
 	return nil

@@ -173,3 +173,58 @@ func TestBodyStaysInPlace(t *testing.T) {
 		t.Errorf("status %d, the operation sees %.20q of %d bytes", w.Code, got, len(got))
 	}
 }
+
+// An answer over HTTP/2 that its caller does not read is given up, and its connection goes
+// on with others.
+func TestAnswersOverHTTP2ThatAreNotRead(t *testing.T) {
+	answers := limit.NewBudget("answers", 8<<20, time.Second)
+	h := newHandler(func(o *wire.Options) {
+		o.Answers, o.Pace = answers, wire.Pace{Window: time.Second, Rate: 4 << 10, Whole: time.Minute}
+		o.Services = []*wire.Service{wire.SQS(
+			api.Op("ReceiveMessage", func(_ context.Context, _ *api.Call, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) {
+				return &sqs.ReceiveMessageOutput{Messages: []sqs.Message{{Body: strings.Repeat("x", *in.MaxNumberOfMessages<<10)}}}, nil
+			}),
+		)}
+	})
+	ended := make(chan struct{}, 2)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+		ended <- struct{}{}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	transport := s.Client().Transport.(*http.Transport)
+	transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+	receive := func(kilobytes string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader(`{"QueueUrl":"q","MaxNumberOfMessages":`+kilobytes+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Amz-Target", "AmazonSQS.ReceiveMessage")
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.ProtoMajor != 2 || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer.Proto, answer.Status)
+		}
+		return answer
+	}
+	large := receive("2000")
+	defer large.Body.Close()
+	<-ended
+	if n, err := io.Copy(io.Discard, large.Body); err == nil {
+		t.Errorf("%d bytes, and no error", n)
+	}
+	little := receive("40") // of several parts
+	defer little.Body.Close()
+	if n, err := io.Copy(io.Discard, little.Body); err != nil || n < 40<<10 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	<-ended
+	if used := answers.Stats().Used; used != 0 {
+		t.Errorf("%d bytes are still reserved", used)
+	}
+}

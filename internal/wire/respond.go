@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/wire/awsjson"
@@ -206,7 +207,27 @@ func (x *exchange) write(status int, body []byte) {
 	x.status, x.bytes.out = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
-		_, _ = x.w.Write(body) // a caller that is gone does not want to know
+		x.send(body)
+	}
+}
+
+// send writes the answer's body; a caller that is gone does not want to know. By HTTP/2
+// a caller may leave one answer where it is and go on with others, so that its
+// connection is not seen to stand still: so much of each has to go out in every window.
+func (x *exchange) send(body []byte) {
+	pace := &x.handler.Pace
+	if x.r.ProtoMajor < 2 {
+		_, _ = x.w.Write(body)
+		return
+	}
+	least := max(int(float64(pace.Rate)*pace.Window.Seconds()), 4<<10)
+	deadlines := http.NewResponseController(x.w)
+	for sent := 0; sent < len(body); {
+		_ = deadlines.SetWriteDeadline(clock.System.Now().Add(pace.Window)) // what has no connection waits for none
+		n, err := x.w.Write(body[sent:min(sent+least, len(body))])
+		if sent += n; err != nil {
+			return
+		}
 	}
 }
 

@@ -197,6 +197,79 @@ func TestReceiversThatDoNotRead(t *testing.T) {
 	}
 }
 
+// By HTTP/2, answers that are not read are given up one by one, although their
+// connection goes on with others; over TLS without it, their connections are cut off.
+func TestReceiversThatDoNotReadOverTLS(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			t.Parallel()
+			connections := soak.Rounds(t, 8, 300)
+			a := newAuthority(t)
+			cert, key := a.files(t, t.TempDir())
+			flags := []string{"--tls-cert", cert, "--tls-key", key}
+			if !soak.Enabled() {
+				flags = append(flags, "--max-bytes-in-flight", "134217728", "--transfer-window", "2s")
+			}
+			addr := freeAddress(t)
+			p := launch(t, addr, exec.Command(binary, arguments(addr, filepath.Join(t.TempDir(), "data"), flags...)...))
+			attack := &http.Transport{
+				TLSClientConfig: a.trust(), ForceAttemptHTTP2: proto == "HTTP/2.0",
+				HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 1 << 20},
+				DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					c, err := new(net.Dialer).DialContext(ctx, network, addr)
+					if err == nil && proto == "HTTP/1.1" { // else the windows of streams bound what is taken
+						_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+					}
+					return c, err
+				},
+			}
+			defer attack.CloseIdleConnections()
+			p.client = newClient(addr)
+			p.base, p.http = "https://"+addr, &http.Client{Transport: &http.Transport{TLSClientConfig: a.trust(), ForceAttemptHTTP2: true}}
+			p.awaitReady(t)
+			large, other := p.createQueue(t, "large"), p.createQueue(t, "other")
+			for i := range 10 {
+				p.send(t, large, strings.Repeat(string(rune('a'+i)), 1<<20-1))
+			}
+			body, _ := json.Marshal(object{"QueueUrl": large, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
+			most := int64(0)
+			for range connections {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.base+"/", strings.NewReader(string(body)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+				r.Header.Set("X-Amz-Target", "AmazonSQS.ReceiveMessage")
+				r.Header.Set("Authorization", signed("sqs"))
+				answer, err := attack.RoundTrip(r)
+				if err != nil {
+					continue // cut off to make room
+				}
+				defer answer.Body.Close() // it is not read
+				if answer.Proto != proto {
+					t.Fatalf("it is %s", answer.Proto)
+				}
+				most = max(most, p.limitOf(t, "used", "answer_bytes"))
+				p.serves(t, other)
+			}
+			eventually(t, "what is not read is given up", func() (bool, error) {
+				p.serves(t, other)
+				used := p.limitOf(t, "used", "answer_bytes")
+				most = max(most, used)
+				return used == 0, fmt.Errorf("%d bytes are reserved", used)
+			})
+			_, peak := p.memory(t)
+			t.Logf("up to %d MiB were reserved, %d MiB at most resident", most>>20, peak>>20)
+			if limit := p.limitOf(t, "max", "answer_bytes"); most > limit || most < 4<<20 {
+				t.Errorf("%d bytes were reserved, of %d", most, limit)
+			}
+			if peak > 1<<30 {
+				t.Errorf("the server had %d MiB", peak>>20)
+			}
+		})
+	}
+}
+
 // Uploads that stall hold what has come of them, keep nobody waiting, and are cut off.
 func TestUploadsThatStall(t *testing.T) {
 	connections, sent := soak.Rounds(t, 6, 100), 9<<20

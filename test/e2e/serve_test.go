@@ -402,7 +402,8 @@ func TestServeRefuses(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", p.settings, "--listen", "0.0.0.0:0", "--data", p.dir,
-		"--admin-listen", "0.0.0.0:1", "--min-transfer-rate", "0", "--function-isolation", "none", "--tls-client-ca", "x")
+		"--admin-listen", "0.0.0.0:1", "--min-transfer-rate", "0", "--function-isolation", "none", "--tls-client-ca", "x",
+		"--mail-relay", "smtp://ops@mail.example.com", "--mail-password-file", root)
 	cmd.Env = append(os.Environ(), "GODWIT_CLOCK=virtual")
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -412,7 +413,7 @@ func TestServeRefuses(t *testing.T) {
 	for _, want := range []string{
 		"--config: .*: chmod go-w", "--root-key: .* chmod 600", "--root-key: .* is in the data directory",
 		"--listen: .*--tls-cert.*--allow-plain-http", "--admin-listen: ", "--min-transfer-rate: ", "--function-isolation: ",
-		"--tls-client-ca: ", "--clock: GODWIT_CLOCK",
+		"--tls-client-ca: ", "--clock: GODWIT_CLOCK", "--mail-password-file: .* chmod 600",
 	} {
 		if !regexp.MustCompile("(?m)^  " + want).Match(out) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -1,6 +1,7 @@
 package sns
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ var access = map[string]api.Access{
 	"ListTopics":               everyTopic("ListTopics"),
 	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
 	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
-	"SetTopicAttributes":       shared("SetTopicAttributes", func(in *SetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":       api.Needs(setting),
 	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
 	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
 	"Publish":                  api.Needs(publishing),
@@ -81,13 +82,34 @@ func onSubscription[In any](action string, subscription func(*In) string) api.Ac
 
 func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
 	needs := api.One("sns:CreateTopic", arn.Topic(call.Region, call.Account, api.Deref(in.Name)))
-	if len(in.Tags) == 0 {
-		return needs, nil
+	if len(in.Tags) > 0 {
+		setTags(&needs[0], in.Tags)
+		tag := needs[0]
+		tag.Action = "sns:TagResource"
+		needs = append(needs, tag)
 	}
-	setTags(&needs[0], in.Tags)
-	tag := needs[0]
-	tag.Action = "sns:TagResource"
-	return append(needs, tag), nil
+	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
+		needs = append(needs, passing(name, in.Attributes[name])...)
+	}
+	return needs, nil
+}
+
+func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "SetTopicAttributes", "TopicArn", in.TopicArn, true)
+	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), err
+}
+
+// passing needs that the caller may give SNS the role that an attribute names, to log
+// deliveries.
+func passing(attribute, role string) []authorize.Need {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") {
+		return nil
+	}
+	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
+	return []authorize.Need{{
+		Action: "iam:PassRole", Resource: role, Account: a.Account,
+		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
+	}}
 }
 
 func setTags(n *authorize.Need, tags []Tag) {

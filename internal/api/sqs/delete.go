@@ -25,11 +25,8 @@ func (s *Service) DeleteMessageBatch(ctx context.Context, call *api.Call, in *De
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
-		return nil, err
-	}
 	if err := checkBatch("DeleteMessageBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
-		return nil, err
+		return nil, s.unlessMissing(ctx, q, err)
 	}
 	handles := make([]string, len(in.Entries))
 	for i := range in.Entries {

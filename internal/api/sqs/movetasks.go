@@ -31,7 +31,11 @@ func (s *Service) StartMessageMoveTask(ctx context.Context, call *api.Call, in *
 		return nil, err
 	}
 	id := s.newID().String()
-	if err := s.engine.StartMoveTask(ctx, shard.MoveTaskSpec{ID: id, Source: source, Destination: destination, Rate: rate}); err != nil {
+	spec := shard.MoveTaskSpec{ID: id, Source: source, Destination: destination, Rate: rate}
+	if call.Authorized {
+		spec.By = call.Caller
+	}
+	if err := s.engine.StartMoveTask(ctx, spec); err != nil {
 		return nil, err
 	}
 	return &StartMessageMoveTaskOutput{TaskHandle: sealTask(source, id)}, nil

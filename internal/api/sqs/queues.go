@@ -217,6 +217,16 @@ func openToken(call *api.Call, prefix, token string) (after string, ok bool) {
 	return after, string(p[:tokenDigest]) == string(tokenSum(call, prefix, after))
 }
 
+// unlessMissing is err, which the request is refused with, if its queue is there: of one
+// that is not, nothing else is said. So that is asked only where there is another fault;
+// the engine sees by itself whether the queue is there.
+func (s *Service) unlessMissing(ctx context.Context, q arn.ARN, err error) error {
+	if _, missing := s.engine.QueueConfig(ctx, q); missing != nil {
+		return missing
+	}
+	return err
+}
+
 // existing finds a queue that must be there before anything else about the
 // request is looked at.
 func (s *Service) existing(ctx context.Context, call *api.Call, url string) (arn.ARN, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -15,43 +16,18 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
-		return nil, err
-	}
-	most, err := optional(in.MaxNumberOfMessages, 1, 1, maxReceived, "MaxNumberOfMessages", "Must be between 1 and 10, if provided.")
+	req, err := receiveRequest(call, q, in)
 	if err != nil {
-		return nil, err
-	}
-	visibility, err := optional(in.VisibilityTimeout, -1, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := optional(in.WaitTimeSeconds, -1, 0, maxWait, "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.")
-	if err != nil {
-		return nil, err
-	}
-	attempt := ""
-	if id := in.ReceiveRequestAttemptId; id != nil {
-		if !q.FIFO() {
-			return nil, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
-		}
-		if attempt = *id; !validGroup(attempt) {
-			return nil, outOfRange(*id, "ReceiveRequestAttemptId",
-				"ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
-		}
+		return nil, s.unlessMissing(ctx, q, err)
 	}
 	system, err := selectSystem(in.AttributeNames, in.MessageSystemAttributeNames)
 	if err != nil {
+		return nil, s.unlessMissing(ctx, q, err)
+	}
+	if err := ctx.Err(); err != nil { // whoever is gone leases nothing
 		return nil, err
 	}
-	received, err := s.engine.Receive(ctx, shard.ReceiveRequest{
-		Queue: q, Max: most,
-		Visibility: time.Duration(visibility) * time.Second,
-		Wait:       time.Duration(wait) * time.Second,
-		Attempt:    attempt,
-		Memory:     call.Memory,
-		Caller:     call.Caller,
-	})
+	received, err := s.engine.Receive(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +51,33 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	return out, nil
 }
 
+// receiveRequest is what is asked of the engine.
+func receiveRequest(call *api.Call, q arn.ARN, in *ReceiveMessageInput) (req shard.ReceiveRequest, err error) {
+	req = shard.ReceiveRequest{Queue: q, Memory: call.Memory, Caller: call.Caller}
+	if req.Max, err = optional(in.MaxNumberOfMessages, 1, 1, maxReceived, "MaxNumberOfMessages", "Must be between 1 and 10, if provided."); err != nil {
+		return req, err
+	}
+	visibility, err := optional(in.VisibilityTimeout, -1, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
+	if err != nil {
+		return req, err
+	}
+	wait, err := optional(in.WaitTimeSeconds, -1, 0, maxWait, "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.")
+	if err != nil {
+		return req, err
+	}
+	req.Visibility, req.Wait = time.Duration(visibility)*time.Second, time.Duration(wait)*time.Second
+	if id := in.ReceiveRequestAttemptId; id != nil {
+		if !q.FIFO() {
+			return req, outOfRange(*id, "ReceiveRequestAttemptId", invalidForKind)
+		}
+		if req.Attempt = *id; !validGroup(req.Attempt) {
+			return req, outOfRange(*id, "ReceiveRequestAttemptId",
+				"ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+		}
+	}
+	return req, nil
+}
+
 // ChangeMessageVisibility sets how long from now a received message stays
 // hidden.
 func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, in *ChangeMessageVisibilityInput) (*ChangeMessageVisibilityOutput, error) {
@@ -82,12 +85,9 @@ func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, i
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.engine.QueueConfig(ctx, q); err != nil {
-		return nil, err
-	}
 	timeout, err := optional(in.VisibilityTimeout, 0, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
 	if err != nil {
-		return nil, err
+		return nil, s.unlessMissing(ctx, q, err)
 	}
 	errs, err := s.engine.ChangeVisibility(ctx, q, []shard.VisibilityChange{
 		{Handle: in.ReceiptHandle, Timeout: time.Duration(timeout) * time.Second},

@@ -66,7 +66,7 @@ func New(o Options) *Kernel {
 		Draining: make(chan struct{}), Stopping: make(chan struct{}),
 	}
 	for id := range e.All {
-		e.All[id] = &Shard{ID: uint16(id), engine: e}
+		e.All[id] = newShard(uint16(id), e)
 	}
 	return e
 }
@@ -80,7 +80,7 @@ func (e *Kernel) Beside(stream uint16) *Shard {
 			return sh
 		}
 	}
-	sh := &Shard{ID: stream, engine: e}
+	sh := newShard(stream, e)
 	e.beside = append(e.beside, sh)
 	slices.SortFunc(e.beside, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
 	return sh
@@ -248,7 +248,7 @@ func (sh *Shard) Arm() {
 // CallBy has the modules' Tick called at a moment, in epoch milliseconds, if none is to be
 // called before: for a module that has something to do since. It may be called under any
 // lock, also the shard's.
-func (sh *Shard) CallBy(at int64) { sh.timer.set(sh.engine.Clock, at, sh.Tick) }
+func (sh *Shard) CallBy(at int64) { sh.timer.set(sh.engine.Clock, at) }
 
 // Tick runs what has become due.
 func (sh *Shard) Tick() {
@@ -271,14 +271,15 @@ func (sh *Shard) runDue() {
 
 // timer is the one of a shard. Its lock is a leaf.
 type timer struct {
+	call    func() // what is called
 	mu      sync.Mutex
 	pending clock.Timer // nil: not set
 	at      int64
 	stopped bool
 }
 
-// set has f called at a moment, unless it is set to an earlier one.
-func (t *timer) set(c clock.Clock, at int64, f func()) {
+// set has call called at a moment, unless it is set to an earlier one.
+func (t *timer) set(c clock.Clock, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
@@ -292,7 +293,7 @@ func (t *timer) set(c clock.Clock, at int64, f func()) {
 	}
 	t.at = at
 	d := time.UnixMilli(at).Sub(c.Now()) // to the very moment, not to within a millisecond
-	t.pending = c.AfterFunc(max(d, 0), f)
+	t.pending = c.AfterFunc(max(d, 0), t.call)
 }
 
 // fired notes that what was set has been called.

@@ -38,6 +38,12 @@ type Shard struct {
 	timer timer
 }
 
+func newShard(id uint16, e *Kernel) *Shard {
+	sh := &Shard{ID: id, engine: e}
+	sh.timer.call = sh.Tick // made once: each would be an allocation
+	return sh
+}
+
 // Base implements shardPart.
 func (sh *Shard) Base() *Shard { return sh }
 

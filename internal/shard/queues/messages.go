@@ -1,11 +1,9 @@
 package queues
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -13,9 +11,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/store"
 )
 
 // maxRecordKept bounds the buffer that a shard keeps to encode records in, in bytes.
@@ -339,77 +335,6 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	}
 }
 
-// deliverable reads the messages of leases, as far as there is room for them; they are
-// durable.
-func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
-	if len(found.Leases) == 0 {
-		return nil, nil, nil
-	}
-	qs := found.queue
-	if req.Admit != nil {
-		if err := req.Admit(); err != nil {
-			sh.requeue(qs, found.Leases)
-			return nil, nil, err
-		}
-	}
-	names, origin := layout.NewKeys(sh.ID, qs.Incarnation), found.origin
-	keys := make([][]byte, len(found.Leases))
-	for i, l := range found.Leases {
-		keys[i] = bytes.Clone(names.Record(l.Lane, l.Sequence))
-	}
-	records, rest, err := e.readRecords(ctx, keys, req.Memory)
-	if err != nil {
-		sh.requeue(qs, found.Leases)
-		return nil, nil, err
-	}
-	if len(rest) > 0 {
-		back := make([]queue.Lease, len(rest))
-		for i, at := range rest {
-			back[i] = found.Leases[at]
-		}
-		sh.requeue(qs, back)
-	}
-	out = make([]Received, 0, len(found.Leases))
-	damaged, _ := e.Store.(store.Damaged)
-	for i, l := range found.Leases {
-		if records[i] == nil {
-			if damaged != nil {
-				if err := damaged.DamageIn(keys[i], append(keys[i], 0)); err != nil {
-					bad = append(bad, unreadable{l, err})
-				}
-			}
-			continue
-		}
-		m, err := message.DecodeRecord(records[i])
-		if err != nil {
-			bad = append(bad, unreadable{l, err})
-			continue
-		}
-		if refused, err := e.decrypt(qs, req.Caller, m); refused {
-			sh.requeue(qs, found.Leases)
-			return nil, nil, err
-		} else if err != nil {
-			bad = append(bad, unreadable{l, err})
-			continue
-		}
-		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
-			Receives: int(m.Receives) + int(l.Receives), FirstReceived: l.First, FIFO: qs.ARN.FIFO(),
-		})
-		if m.FirstReceived != 0 {
-			out[len(out)-1].FirstReceived = m.FirstReceived
-		}
-	}
-	for i, err := range slices.Backward(e.sign(out)) {
-		if err != nil {
-			at := slices.IndexFunc(found.Leases, func(l queue.Lease) bool { return l.Sequence == out[i].Sequence })
-			bad = append(bad, unreadable{found.Leases[at], err})
-			out = slices.Delete(out, i, i+1)
-		}
-	}
-	return out, bad, nil
-}
-
 // DeleteMessages deletes received messages by their handles. Deleting what is
 // deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
 func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
@@ -519,25 +444,4 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 	}
 	e.Journal.AwaitUnlessQuick(lazy)
 	return errs, nil
-}
-
-// sign completes received messages, those of one receive at the same time. It
-// returns an error for each, nil for those that are complete.
-func (e *Queues) sign(received []Received) []error {
-	errs := make([]error, len(received))
-	var wg sync.WaitGroup
-	for i := range received {
-		m := received[i].Message
-		if m.Unsigned == nil {
-			continue
-		}
-		wg.Go(func() {
-			if errs[i] = e.options.Sign(m.Body, m.Unsigned); errs[i] == nil {
-				m.Unsigned = nil
-				m.Seal()
-			}
-		})
-	}
-	wg.Wait()
-	return errs
 }

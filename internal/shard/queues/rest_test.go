@@ -26,7 +26,7 @@ type crowd struct {
 	names []arn.ARN
 }
 
-func newCrowd(t *testing.T, e *shard.Engine, n int, attributes func(i int) map[string]string) *crowd {
+func newCrowd(t testing.TB, e *shard.Engine, n int, attributes func(i int) map[string]string) *crowd {
 	t.Helper()
 	w := &crowd{Engine: e}
 	for i := 0; len(w.names) < n; i++ {
@@ -264,5 +264,28 @@ func TestFoundBeforeItWasPutAway(t *testing.T) {
 	sh.View(func() { sh.Touch(before) })
 	if g, err := w.QueueGauges(ctx, a); err != nil || g.Visible != 1 {
 		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// BenchmarkLookup asks for the tags of queues in turn: of few that stay in memory, and of
+// more than do, each of which is made of its record and another put away.
+func BenchmarkLookup(b *testing.B) {
+	for name, n := range map[string]int{"loaded": queues.EmptiedKept / 2, "resting": queues.EmptiedKept * 4} {
+		b.Run(name, func(b *testing.B) {
+			s := shardtest.OpenStore(b, vfs.NewMem())
+			defer s.Close()
+			e := shardtest.Open(b, shard.Options{Journal: shardtest.JournalOf(b, s, nil), Clock: clock.System})
+			defer e.Close()
+			w := newCrowd(b, e, n, func(int) map[string]string {
+				return map[string]string{attribute.VisibilityTimeout: "3600"}
+			})
+			i := 0
+			for b.Loop() {
+				i++
+				if _, err := w.QueueTags(b.Context(), w.names[i%n]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
@@ -55,6 +56,8 @@ type MoveTaskSpec struct {
 	Source      arn.ARN
 	Destination arn.ARN // zero: each message to the queue that it came from
 	Rate        int     // messages a second, 1–500; 0: as fast as they go
+	// By is who asks for it, whose rights are looked at with each message; nil: nobody's.
+	By *caller.Caller
 }
 
 // MoveTask is what a move task tells about itself.
@@ -81,6 +84,8 @@ type MoveRecord struct {
 	// messages had been moved.
 	PacedAt   int64 `json:"pacedAt,omitempty"`
 	PacedFrom int64 `json:"pacedFrom,omitempty"`
+	// By is who asked for it, without the access key.
+	By *caller.Caller `json:"by,omitempty"`
 }
 
 const moveRecordVersion = 1
@@ -195,7 +200,7 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		now := sh.Now()
 		t := &RunningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
 			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
-			Started: now, PacedAt: now, ToMove: sh.Counts(qs, now).Visible,
+			Started: now, PacedAt: now, By: withoutKey(spec.By), ToMove: sh.Counts(qs, now).Visible,
 		}}
 		if tasks := sh.moves[spec.Source]; len(tasks) > 0 {
 			t.Number = tasks[len(tasks)-1].Number + 1
@@ -209,6 +214,16 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 		sh.WorkOn(t)
 		return nil
 	})
+}
+
+// withoutKey is a caller as a record keeps it.
+func withoutKey(c *caller.Caller) *caller.Caller {
+	if c == nil {
+		return nil
+	}
+	kept := *c
+	kept.AccessKey = ""
+	return &kept
 }
 
 // checkMove applies the rules that involve other queues than the source.

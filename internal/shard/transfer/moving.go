@@ -163,6 +163,11 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 			return nil, errNoMoveSource
 		}
 	}
+	if e.MayMove != nil && t.By != nil {
+		if err := e.MayMove(t.By, t.From, dest); err != nil {
+			return nil, err
+		}
+	}
 	// Drawn from what is moved, so that the same move gives the same id however
 	// often it is begun.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)

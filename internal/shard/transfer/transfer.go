@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -338,7 +339,11 @@ func ArrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 type Transfers struct {
 	*queues.Queues
 	kernel.Parts[*Shard]
-	TwoStep bool            // every transfer takes the way of shards that share no commit
+	TwoStep bool // every transfer takes the way of shards that share no commit
+	// MayMove refuses a step of a move task, with AccessDenied, that who asked for the task
+	// may not take any more: it takes messages out of one queue and sends them to another.
+	// It is called without locks. Nil: nobody asks.
+	MayMove func(by *caller.Caller, from, to arn.ARN) error
 	Sinks   map[string]Sink // by service
 	// Removed is called with a queue that a message has been moved out of, as part of
 	// that command.

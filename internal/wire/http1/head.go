@@ -25,15 +25,21 @@ type head struct {
 	target string
 	url    url.URL
 	host   string
-	length int64 // of the body, in bytes
+	length int64 // of the body, in bytes; negative: not said
 	header http.Header
 
-	values []string // what the lists in header are cut from
-	names  []name   // of the last request's fields, in their order
+	// The fields in header, in their order. While a caller sends the same ones, only
+	// their values change: the lists in header are cut from values.
+	keys, values []string
+	listed       bool   // header has just these keys and values, each key once
+	names        []name // of the last request's fields, Host among them, in their order
 }
 
 // name is a field's name as it was sent, and as net/http spells it.
-type name struct{ sent, canonical string }
+type name struct {
+	sent, canonical string
+	means           bool // its value says something to this package
+}
 
 // beginsPlain reports whether what b begins can be a plain head. Of b's first seen
 // bytes that is known.
@@ -65,23 +71,55 @@ func (h *head) parse(b []byte) (plain bool) {
 	if !h.parseTarget(text[len(post) : end-len(version)]) {
 		return false
 	}
-	if h.header == nil {
-		h.header = make(http.Header, 16)
-	}
-	clear(h.header)
-	h.values, h.host, h.length = h.values[:0], "", -1
+	h.host, h.length = "", -1
+	count, same := 0, h.listed
+	h.listed = false // until all is there
 	for field := 0; end < len(text); field++ {
 		size := strings.IndexByte(text[end:], '\n')
 		if size < 1 || text[end+size-1] != '\r' || field == maxFields {
 			return false
 		}
-		if !h.parseField(field, text[end:end+size-1]) {
+		key, value, plain := h.parseField(field, count, text[end:end+size-1])
+		if !plain {
 			return false
 		}
 		end += size + 1
+		switch {
+		case key == "":
+			continue
+		case count < len(h.keys):
+			same = same && h.keys[count] == key
+			h.keys[count], h.values[count] = key, value
+		default:
+			same = false
+			h.keys, h.values = append(h.keys, key), append(h.values, value)
+		}
+		count++
+	}
+	if !same || count != len(h.keys) || count != len(h.header) {
+		h.keys, h.values = h.keys[:count], h.values[:count]
+		h.list()
+	} else {
+		h.listed = true
 	}
 	h.length = max(h.length, 0)
 	return h.host != ""
+}
+
+// list makes the header of the fields.
+func (h *head) list() {
+	if h.header == nil {
+		h.header = make(http.Header, 16)
+	}
+	clear(h.header)
+	for i, key := range h.keys {
+		if earlier := h.header[key]; earlier != nil {
+			h.header[key] = append(earlier, h.values[i])
+		} else {
+			h.header[key] = h.values[i : i+1 : i+1]
+		}
+	}
+	h.listed = len(h.header) == len(h.keys)
 }
 
 // parseTarget takes a path that needs no decoding as it is.
@@ -102,72 +140,89 @@ func (h *head) parseTarget(target string) (plain bool) {
 	return true
 }
 
-// parseField adds a line without its end to the header, and reports whether
-// the request can still be plain.
-func (h *head) parseField(i int, line string) (plain bool) {
-	colon := strings.IndexByte(line, ':')
-	if colon < 1 {
-		return false
-	}
-	key, ok := h.canonical(i, line[:colon])
+// parseField reads a line without its end, the i-th, and reports whether the request
+// can still be plain. Host has no place in the header, and is returned without a key; of
+// the others this one is the nth.
+func (h *head) parseField(i, nth int, line string) (key, value string, plain bool) {
+	name, colon, ok := h.name(i, line)
 	if !ok {
-		return false
+		return "", "", false
 	}
-	value := strings.Trim(line[colon+1:], " \t")
-	for i := range len(value) {
-		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
+	value = trim(line[colon+1:])
+	if nth >= len(h.values) || value != h.values[nth] { // else it was looked at
+		for i := range len(value) {
+			if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+				return "", "", false
+			}
 		}
 	}
-	switch key {
+	if !name.means {
+		return name.canonical, value, true
+	}
+	switch name.canonical {
 	case "Host":
 		plain = h.host == "" && isHost(value)
 		h.host = value
-		return plain
+		return "", "", plain
 	case "Content-Length":
-		if h.length, ok = parseLength(value); !ok || h.header[key] != nil {
-			return false
+		if h.length >= 0 {
+			return "", "", false
 		}
+		h.length, plain = parseLength(value)
 	case "Connection":
-		if !strings.EqualFold(value, "keep-alive") {
-			return false
-		}
-	case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Pragma":
-		return false
+		plain = strings.EqualFold(value, "keep-alive")
 	}
-	if earlier := h.header[key]; earlier != nil {
-		h.header[key] = append(earlier, value)
-		return true
-	}
-	h.values = append(h.values, value)
-	last := len(h.values)
-	h.header[key] = h.values[last-1 : last : last]
-	return true
+	return name.canonical, value, plain
 }
 
-// canonical spells a field's name as net/http does. A caller sends the same
-// fields in the same order again and again.
-func (h *head) canonical(i int, sent string) (canonical string, ok bool) {
-	if i < len(h.names) && h.names[i].sent == sent {
-		return h.names[i].canonical, true
+// meaningful are the fields that have a meaning here.
+var meaningful = map[string]bool{
+	"Host": true, "Content-Length": true, "Connection": true,
+	"Transfer-Encoding": true, "Expect": true, "Upgrade": true, "Trailer": true, "Pragma": true, // not plain
+}
+
+// trim takes the blanks off both ends.
+func trim(s string) string {
+	if len(s) > 0 && s[0] == ' ' {
+		s = s[1:]
 	}
-	for i := range len(sent) {
-		if !isToken[sent[i]] {
-			return "", false
+	if len(s) == 0 || s[0] > ' ' && s[len(s)-1] > ' ' {
+		return s
+	}
+	return strings.Trim(s, " \t")
+}
+
+// name finds a line's name, and where it ends, and spells it as net/http does. A caller
+// sends the same fields in the same order again and again.
+func (h *head) name(i int, line string) (n name, colon int, ok bool) {
+	if i < len(h.names) {
+		n = h.names[i]
+		if colon = len(n.sent); colon < len(line) && line[colon] == ':' && line[:colon] == n.sent {
+			return n, colon, true
 		}
 	}
-	if len(sent) > maxName {
-		return textproto.CanonicalMIMEHeaderKey(sent), true
+	if colon = strings.IndexByte(line, ':'); colon < 1 {
+		return name{}, 0, false
 	}
-	sent = strings.Clone(sent)
-	known := name{sent, textproto.CanonicalMIMEHeaderKey(sent)}
+	sent := line[:colon]
+	for i := range len(sent) {
+		if !isToken[sent[i]] {
+			return name{}, 0, false
+		}
+	}
+	n.canonical = textproto.CanonicalMIMEHeaderKey(sent)
+	n.means = meaningful[n.canonical]
+	if len(sent) > maxName {
+		return n, colon, true
+	}
+	n.sent = strings.Clone(sent)
 	switch {
 	case i < len(h.names):
-		h.names[i] = known
+		h.names[i] = n
 	case i == len(h.names):
-		h.names = append(h.names, known)
+		h.names = append(h.names, n)
 	}
-	return known.canonical, true
+	return n, colon, true
 }
 
 // parseLength reads a Content-Length of at most 15 digits.

@@ -30,6 +30,42 @@ func TestHeadOfAnSDKIsPlain(t *testing.T) {
 	}
 }
 
+// While the fields are the same, the header of the request before is filled anew.
+func TestHeadsThatFollowEachOther(t *testing.T) {
+	const begin, end = "POST / HTTP/1.1\r\nHost: a\r\n", "\r\n\r\n"
+	for name, heads := range map[string][]string{
+		"other values":           {"A: 1\r\nB: 2", "A: 3\r\nB: 4", "A: 3\r\nB:"},
+		"another order":          {"A: 1\r\nB: 2", "B: 1\r\nA: 2"},
+		"another name":           {"A: 1\r\nB: 2", "A: 1\r\nC: 2", "A: 1\r\nB: 2"},
+		"fewer, then more":       {"A: 1\r\nB: 2\r\nC: 3", "A: 1", "A: 2\r\nB: 3\r\nC: 4\r\nD: 5", "A: 3\r\nB: 4\r\nC: 5\r\nD: 6"},
+		"one twice":              {"A: 1\r\nB: 2", "A: 1\r\nA: 2", "A: 3\r\nA: 4", "A: 1\r\nB: 2"},
+		"one spelled otherwise":  {"a-b: 1", "A-B: 2", "A-b: 3\r\nx: 1"},
+		"one that is left alone": {"A: 1\r\nB: 2", "C: 3\r\nExpect: 1", "C: 3\r\nB: 2", "C: 4\r\nB: 5"},
+		"a long name":            {"A: 1\r\n" + strings.Repeat("n", 2*maxName) + ": 2\r\nB: 3", "A: 2\r\n" + strings.Repeat("n", 2*maxName) + ": 3\r\nB: 4"},
+		"blanks":                 {"A: 1 \r\nB:\t2", "A:1\t\r\nB:   2 3 ", "A: \r\nB:\t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h head
+			for _, fields := range heads {
+				checkHead(t, &h, []byte(begin+fields+end))
+			}
+		})
+	}
+	t.Run("a header that was changed in size", func(t *testing.T) {
+		var h head
+		checkHead(t, &h, []byte(begin+"A: 1\r\nB: 2"+end))
+		h.header.Del("B")
+		checkHead(t, &h, []byte(begin+"A: 3\r\nB: 4"+end))
+	})
+	t.Run("a value that cannot be", func(t *testing.T) {
+		var h head
+		checkHead(t, &h, []byte(begin+"A: 1\r\nB: 2"+end))
+		if h.parse([]byte(begin + "A: 1\r\nB: \x01" + end)) {
+			t.Error("taken as plain")
+		}
+	})
+}
+
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	var h head
 	for i := range maxFields - 1 {

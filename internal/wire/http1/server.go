@@ -39,8 +39,8 @@ type Server struct {
 // ConnState of connections, and has other serve what is not plain, and what comes
 // over TLS. Where a connection goes to other, that tells them once more: ConnState
 // is told of http.StateNew and http.StateClosed only there. other must serve nothing
-// else. The handler must not use a request,
-// nor what it holds but strings, once it has returned.
+// else. The handler must not change a request's header, nor use a request, or what it
+// holds but strings, once it has returned.
 func New(other *http.Server) *Server {
 	return &Server{
 		other:    other,

@@ -18,13 +18,32 @@ import (
 // server's address.
 func TestReadme(t *testing.T) {
 	programs.Need(t, "bash", "aws", "curl", "zip")
+	// What stands in this order is all that each order came to.
+	said := runReadme(t, "## With functions", "reserved R-1", "billed R-1", "X-1", `"order X-1 is broken"`, "R-3", "billed R-3", "recovered R-4")
+	if strings.Contains(said, "R-2") {
+		t.Errorf("the order that is only quoted came somewhere:\n%s", said)
+	}
+}
+
+// TestReadmeInProduction runs those of the third part.
+func TestReadmeInProduction(t *testing.T) {
+	programs.Need(t, "bash", "aws", "curl", "jq", "zip")
+	runReadme(t, "## In production", "AccessDenied", "InvalidClientTokenId", "reserved R-1", "billed R-1", `"order X-1 is broken"`, "billed X-1", "billed R-3")
+}
+
+// runReadme runs the commands of one part, and checks that what it prints has all of want
+// in this order.
+func runReadme(t *testing.T, heading string, want ...string) (said string) {
+	t.Helper()
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, part, _ := strings.Cut(string(text), heading+"\n")
+	part, _, _ = strings.Cut(part, "\n## ")
 	// The first command that fails ends it, and what runs with it.
 	script := "set -eo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(part, -1) {
 		script += block[1]
 	}
 	script = strings.ReplaceAll(script, "127.0.0.1:4566", freeAddress(t))
@@ -38,18 +57,13 @@ func TestReadme(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out.String(), complaints.String())
 	}
-	// What stands in this order is all that each order came to.
-	said := out.String()
-	for _, want := range []string{
-		"reserved R-1", "billed R-1", "X-1", `"order X-1 is broken"`, "R-3", "billed R-3", "recovered R-4",
-	} {
-		_, after, found := strings.Cut(said, want)
+	rest := out.String()
+	for _, part := range want {
+		_, after, found := strings.Cut(rest, part)
 		if !found {
-			t.Fatalf("no %q in\n%s", want, out.String())
+			t.Fatalf("no %q in\n%s", part, out.String())
 		}
-		said = after
+		rest = after
 	}
-	if strings.Contains(out.String(), "R-2") {
-		t.Errorf("the order that is only quoted came somewhere:\n%s", out.String())
-	}
+	return out.String()
 }

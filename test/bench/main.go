@@ -126,6 +126,8 @@ var scenarios = []scenario{
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
 	{"signatures", "what it costs to verify who has sent a body", runSignatures},
+	{"decisions", "what it costs to decide by policies", runDecisions},
+	{"sealing", "sends to a queue with SSE-SQS and to one without, in production", runSealing},
 	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},
 	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},
 	{"space", "the disk space after much was received and deleted", runSpace},

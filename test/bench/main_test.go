@@ -56,7 +56,7 @@ func TestQuickRun(t *testing.T) {
 	for _, want := range []string{
 		"Send", "Cycle", "Open loop", "Fan-out", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
 		"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
-		"Beside endpoints that hang", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
+		"Beside endpoints that hang", "Decisions", "Sealing", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
 	} {
 		if !strings.Contains(out.String(), "\n"+want+"\n") || !strings.Contains(string(filled), "### "+want+"\n") {
 			t.Errorf("no %q", want)
@@ -81,7 +81,7 @@ func TestQuickRun(t *testing.T) {
 		"send godwit", "send r", "send m", "send " + atPeer, "cycle godwit", "cycle m", "cycle " + atPeer,
 		"open godwit", "open r", "open m", "open " + atPeer, "fanout godwit", "poll godwit", "poll m",
 		"fifo standard", "fifo FIFO", "fifo alone", "fifo beside", "queues 50 queues", "queues 500 queues",
-		"http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
+		"sealing sse", "sealing clear", "http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
 		"depth empty", "depth untouched", "depth delayed", "depth returned",
 	} {
 		if !seen[want] {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -93,9 +94,13 @@ func openQueue(c *conn, url string, seed uint64) *queue {
 }
 
 // makeQueue creates a queue and returns its URL. Leases last: no message of a
-// benchmark comes back by itself. A name that ends as a FIFO queue's is one.
-func makeQueue(c *conn, name string) (string, error) {
+// benchmark comes back by itself. A name that ends as a FIFO queue's is one. more
+// are names of attributes, each with its value.
+func makeQueue(c *conn, name string, more ...string) (string, error) {
 	attributes := map[string]string{"VisibilityTimeout": "3600"}
+	for pair := range slices.Chunk(more, 2) {
+		attributes[pair[0]] = pair[1]
+	}
 	if strings.HasSuffix(name, fifoSuffix) {
 		attributes["FifoQueue"] = "true"
 	}

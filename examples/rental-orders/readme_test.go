@@ -47,7 +47,7 @@ func runReadme(t *testing.T, heading string, want ...string) (said string) {
 		script += block[1]
 	}
 	script = strings.ReplaceAll(script, "127.0.0.1:4566", freeAddress(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience) // dozens of times the CLI starts
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir, cmd.WaitDelay = "../..", time.Second

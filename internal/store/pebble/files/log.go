@@ -41,14 +41,20 @@ type Record struct {
 
 // Extent says how much of a log or manifest can be read.
 type Extent struct {
-	Size    int64 // of the file, bytes
-	Valid   int64 // bytes from its beginning without a fault
-	Closed  bool  // it ends where its writer closed it
-	Records int   // read
+	Size   int64 // of the file, bytes
+	Valid  int64 // bytes from its beginning without a fault
+	Closed bool  // it ends where its writer closed it
+	// Synced is how much was durable, as what was written after it says: what does not
+	// reach so far is damaged, and not torn by a crash. 0: nothing says so.
+	Synced  int64
+	Records int // read
 	Faults  []int64
 	// LastSequence is that of the last write read; 0: none was.
 	LastSequence uint64
 }
+
+// Damaged reports whether less can be read than the log itself says was durable.
+func (e *Extent) Damaged() bool { return e.Valid < e.Synced }
 
 // Clean reports whether the file ends where its writer ended it.
 func (e *Extent) Clean() bool { return e.Closed || e.Valid == e.Size }
@@ -98,6 +104,9 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 			offset = c.base + int64(c.at)
 			c.at += end
 			c.valid()
+			if header == syncHeader {
+				c.extent.Synced = max(c.extent.Synced, int64(binary.LittleEndian.Uint64(p[recycleHeader:])))
+			}
 			return kind, offset, p[header:end], nil
 		}
 		c.fault(ok, end, len(p))

@@ -195,19 +195,13 @@ func (s *found) lookAtLogs(list *files.Listing) error {
 			return fmt.Errorf("reading %s: %w", files.LogName(n), err)
 		}
 		missing := err != nil
-		if !missing && !e.Clean() { // what is behind a fault may say that it was durable
-			all, err := files.ReadLog(s.fs, s.fs.PathJoin(s.dir, files.LogName(n)), n, true, nil)
-			if err != nil {
-				return fmt.Errorf("reading %s: %w", files.LogName(n), err)
-			}
-			e.Synced = all.Synced
-		}
 		if !missing {
 			s.logs = append(s.logs, logFile{n, e})
 		}
 		if s.loss == nil {
 			reached = max(reached, e.LastSequence)
 		}
+		expected[n] = max(expected[n], e.Synced)
 		switch {
 		case missing:
 			s.lost(n, 0, reached, "%s is missing, of which %d bytes were durable", files.LogName(n), expected[n])
@@ -215,8 +209,6 @@ func (s *found) lookAtLogs(list *files.Listing) error {
 			s.lost(n, e.Valid, reached, "%s is cut off: %d of its %d durable bytes can be read", files.LogName(n), e.Valid, expected[n])
 		case e.Valid < expected[n]:
 			s.lost(n, e.Valid, reached, "%s is damaged: %d of its %d durable bytes can be read", files.LogName(n), e.Valid, expected[n])
-		case e.Damaged():
-			s.lost(n, e.Valid, reached, "%s is damaged at byte %d of %d, of which at least %d were durable", files.LogName(n), e.Valid, e.Size, e.Synced)
 		}
 	}
 	return nil

@@ -53,9 +53,6 @@ type Extent struct {
 	LastSequence uint64
 }
 
-// Damaged reports whether less can be read than the log itself says was durable.
-func (e *Extent) Damaged() bool { return e.Valid < e.Synced }
-
 // Clean reports whether the file ends where its writer ended it.
 func (e *Extent) Clean() bool { return e.Closed || e.Valid == e.Size }
 
@@ -281,5 +278,10 @@ func ReadLog(fs vfs.FS, path string, number uint64, past bool, f func(sequence u
 		return f(uint64(h.SeqNum), r.Data)
 	})
 	e.LastSequence = latest
+	if err == nil && !past && !e.Clean() { // what is behind a fault may say that it was durable
+		var all Extent
+		all, err = readRecords(fs, path, uint32(number), true, func(Record) error { return nil })
+		e.Synced = max(e.Synced, all.Synced)
+	}
 	return e, err
 }

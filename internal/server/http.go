@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -151,7 +152,7 @@ func portOf(a net.Addr) uint16 {
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
-	unread := int(cmp.Or(s.cfg.MaxUnreadBytes, defaultUnreadBytes))
+	unread := int(min(cmp.Or(s.cfg.MaxUnreadBytes, defaultUnreadBytes), math.MaxInt32)) // as much as a window can be
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,

@@ -44,18 +44,20 @@ func WriteDevRootKey(path string, root *seal.Root) error {
 	return create(path, append([]byte("# Made by godwit dev. It protects nothing, since who has the data has it too.\n"), root.Encode()...))
 }
 
-// CopyDevRootKey copies development's root key into another data directory, which has
-// none; byte by byte, so that one that is damaged can be mended there, too. Without one it
-// does nothing.
-func CopyDevRootKey(data, to string) error {
-	text, err := os.ReadFile(filepath.Join(data, DevRootKey))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// CopyKeys copies development's root key and what KeepSealing has kept into another data
+// directory, which has neither; byte by byte, so that what is damaged can be mended there,
+// too. What is not there is left out.
+func CopyKeys(data, to string) error {
+	for _, name := range []string{DevRootKey, sealingFile} {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err == nil {
+			err = create(filepath.Join(to, name), text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return create(filepath.Join(to, DevRootKey), text)
+	return nil
 }
 
 // accessKey is the file of the root user's access key. The secret is sealed with the

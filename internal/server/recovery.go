@@ -141,8 +141,8 @@ func SalvageData(data, to string, log *slog.Logger, stdout io.Writer) (whole boo
 	if err != nil {
 		return false, err
 	}
-	if err := bootstrap.CopyDevRootKey(data, to); err != nil {
-		return false, fmt.Errorf("the copy is done, but for its root key: %w", err)
+	if err := bootstrap.CopyKeys(data, to); err != nil {
+		return false, fmt.Errorf("the copy is done, but for its keys: %w", err)
 	}
 	return whole, nil
 }

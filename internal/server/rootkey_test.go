@@ -118,6 +118,50 @@ func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
 	}
 }
 
+// The keys that everything is sealed with are kept twice: where the store has lost them
+// they come from beside it, unless a rotation has put them under another root key.
+func TestLostSealingKeys(t *testing.T) {
+	data := t.TempDir()
+	open := func(st *memory.Store) (*seal.Keys, error) {
+		log := journal.Open(journal.Options{Store: st})
+		defer log.Close()
+		return openSealing(Deps{Config: config.Config{Data: data}, Clock: clock.System}, log)
+	}
+	first, err := open(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := first.Sealer("x").Seal([]byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := memory.New()
+	for range 2 {
+		again, err := open(lost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := again.Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {
+			t.Errorf("%q: %v", got, err)
+		}
+	}
+	to := t.TempDir()
+	if err := bootstrap.CopyKeys(data, to); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := bootstrap.KeptSealing(to); err != nil || len(kept) == 0 {
+		t.Errorf("the copy has none: %v", err)
+	}
+	if err := errors.Join(bootstrap.ForgetSealing(data), bootstrap.ForgetSealing(data)); err != nil {
+		t.Error(err)
+	}
+	if again, err := open(memory.New()); err != nil {
+		t.Error(err)
+	} else if _, err := again.Sealer("x").Open(sealed, nil); err == nil {
+		t.Error("what was forgotten is there")
+	}
+}
+
 func contents(t *testing.T, st *memory.Store) (all []byte) {
 	t.Helper()
 	it, err := st.Iter(nil, nil)

@@ -4,6 +4,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,11 +31,37 @@ func ReadRootKey(path string) (*seal.Root, error) {
 		return nil, err
 	}
 	root, err := seal.ParseRoot(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err == nil {
+		return root, nil
 	}
-	return root, nil
+	if root := mended(text); root != nil {
+		return root, nil
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
 }
+
+// mended is the root key of a text of which a single bit was flipped, which the id tells,
+// since it follows from the key; nil if it is not that. It leaves text as it is.
+func mended(text []byte) *seal.Root {
+	if len(text) > longestRootKey {
+		return nil
+	}
+	text = bytes.Clone(text)
+	for i := range text {
+		for bit := range 8 {
+			text[i] ^= 1 << bit
+			if root, err := seal.ParseRoot(text); err == nil {
+				return root
+			}
+			text[i] ^= 1 << bit
+		}
+	}
+	return nil
+}
+
+// longestRootKey is up to how many bytes a file is mended: a few times those that Godwit
+// writes.
+const longestRootKey = 1 << 10
 
 // WriteRootKey makes the file of a root key, which must not exist.
 func WriteRootKey(path string, root *seal.Root) error { return create(path, root.Encode()) }

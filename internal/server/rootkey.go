@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/clock"
@@ -92,8 +91,8 @@ func checkRootKey(c config.Config) error {
 		return fmt.Errorf("%w: it is sealed with %s%s already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR",
 			seal.ErrWrongRoot, path, bootstrap.NextRootKey)
 	}
-	return fmt.Errorf("%w: that has the id %s, and the one in %s %s (so says root-key.id in %s; if that file is damaged, remove it, and the store is asked)",
-		seal.ErrWrongRoot, strings.TrimSpace(last), path, root.ID(), c.Data)
+	return fmt.Errorf("%w: that has the id %q, and the one in %s %q (so says root-key.id in %s; if that file is damaged, remove it, and the store is asked)",
+		seal.ErrWrongRoot, last, path, root.ID(), c.Data)
 }
 
 // readRoot reads the file of a root key; needed is the id of the one that the data is

@@ -111,9 +111,9 @@ func (r *rewrite) step() (more bool, err error) {
 		case len(value) < storedApart:
 			continue
 		}
-		stream := keyspace.KeyStream
-		if shard, ok := k.Shard(); ok {
-			stream = shard
+		stream, ok := keyspace.StreamOf(key)
+		if !ok { // no owner replays it
+			continue
 		}
 		if changed[stream] == nil {
 			changed[stream] = &mutation.Batch{}

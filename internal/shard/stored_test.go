@@ -194,7 +194,7 @@ func TestSealStored(t *testing.T) {
 				continue
 			}
 			for key, value := range storetest.Dump(t, s) {
-				if bytes.Contains([]byte(value), []byte("canary")) {
+				if bytes.Contains(value, []byte("canary")) {
 					t.Errorf("behind a stop after %d steps, %q has %q", steps, key, value)
 				}
 			}

@@ -58,9 +58,12 @@ type everything struct {
 	hook           *hook
 }
 
-func (e *everything) start() {
+// start starts the server as development, or as production with the same root key, which
+// seals what the store has in clear first.
+func (e *everything) start(production bool) {
 	e.t.Helper()
 	s := server.New(config.Config{
+		Production: production,
 		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
 		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 500,
@@ -306,12 +309,12 @@ func TestStoreOfEverything(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	e := &everything{t: t, dir: filepath.Join(t.TempDir(), "data"), rand: rand.New(rand.NewPCG(seed, 0))}
-	e.start()
+	e.start(false)
 	e.setUp()
 	for i := range 120 {
 		if e.step(i); i == 60 {
 			e.stop()
-			e.start()
+			e.start(true)
 		}
 	}
 	e.leave()

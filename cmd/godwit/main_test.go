@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 		Listen: "127.0.0.1:4566", Data: "./godwit-data", Region: "us-east-1", Account: "000000000000",
 		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, MaxAlarms: 5000, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30,
 		LambdaConcurrency: 1000, LambdaCodeStorage: 80530636800, LambdaIdle: 5 * time.Minute,
-		MinTransferRate: 4096, TransferWindow: 10 * time.Second,
+		MinTransferRate: 4096, TransferWindow: 10 * time.Second, MaxStreams: 100, MaxUnreadBytes: 128 << 10,
 		FunctionNetwork: "private", FunctionConnections: 4096,
 		FunctionIsolation:   config.IsolationNamespaces,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,

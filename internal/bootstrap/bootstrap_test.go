@@ -97,6 +97,36 @@ func TestInit(t *testing.T) {
 	}
 }
 
+// A root key of which one bit was flipped can be read; one of which two were cannot.
+func TestFlippedBitOfARootKey(t *testing.T) {
+	path, root := filepath.Join(t.TempDir(), "x"), seal.NewRoot()
+	if err := bootstrap.WriteDevRootKey(path, root); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range text {
+		text[i] ^= 1 << (i % 8)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bootstrap.ReadRootKey(path); err != nil || got.ID() != root.ID() {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		text[i] ^= 1 << (i % 8)
+	}
+	text[len(text)-5] ^= 1
+	text[len(text)-9] ^= 1
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bootstrap.ReadRootKey(path); !errors.Is(err, seal.ErrRootFile) {
+		t.Errorf("two bits: %v", err)
+	}
+}
+
 func TestResetAccessKey(t *testing.T) {
 	set := initialise(t)
 	made, err := bootstrap.ResetAccessKey(set.Dir)

@@ -4,6 +4,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,11 +31,37 @@ func ReadRootKey(path string) (*seal.Root, error) {
 		return nil, err
 	}
 	root, err := seal.ParseRoot(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err == nil {
+		return root, nil
 	}
-	return root, nil
+	if root := mended(text); root != nil {
+		return root, nil
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
 }
+
+// mended is the root key of a text of which a single bit was flipped, which the id tells,
+// since it follows from the key; nil if it is not that. It leaves text as it is.
+func mended(text []byte) *seal.Root {
+	if len(text) > longestRootKey {
+		return nil
+	}
+	text = bytes.Clone(text)
+	for i := range text {
+		for bit := range 8 {
+			text[i] ^= 1 << bit
+			if root, err := seal.ParseRoot(text); err == nil {
+				return root
+			}
+			text[i] ^= 1 << bit
+		}
+	}
+	return nil
+}
+
+// longestRootKey is up to how many bytes a file is mended: a few times those that Godwit
+// writes.
+const longestRootKey = 1 << 10
 
 // WriteRootKey makes the file of a root key, which must not exist.
 func WriteRootKey(path string, root *seal.Root) error { return create(path, root.Encode()) }
@@ -42,6 +69,22 @@ func WriteRootKey(path string, root *seal.Root) error { return create(path, root
 // WriteDevRootKey makes the file of development's root key, which must not exist.
 func WriteDevRootKey(path string, root *seal.Root) error {
 	return create(path, append([]byte("# Made by godwit dev. It protects nothing, since who has the data has it too.\n"), root.Encode()...))
+}
+
+// CopyKeys copies development's root key and what KeepSealing has kept into another data
+// directory, which has neither; byte by byte, so that what is damaged can be mended there,
+// too. What is not there is left out.
+func CopyKeys(data, to string) error {
+	for _, name := range []string{DevRootKey, sealingFile} {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err == nil {
+			err = create(filepath.Join(to, name), text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // accessKey is the file of the root user's access key. The secret is sealed with the

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -31,6 +32,40 @@ func NoteSealedWith(data string, ids ...string) error {
 		return err
 	}
 	return replace(filepath.Join(data, sealedWithFile), []byte(strings.Join(ids, "\n")+"\n"))
+}
+
+// sealingFile is a copy of the record of the store that nothing sealed can be read
+// without: a damaged block of the store must not take all that with it.
+const sealingFile = "sealing-keys"
+
+// KeptSealing reads what KeepSealing has kept in a data directory; nil if there is nothing.
+func KeptSealing(data string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(data, sealingFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// KeepSealing keeps the keys of a store, wrapped with its root key, beside it. It is
+// durable when it returns.
+func KeepSealing(data string, text []byte) error {
+	if before, err := KeptSealing(data); err != nil || bytes.Equal(before, text) {
+		return err
+	}
+	return replace(filepath.Join(data, sealingFile), text)
+}
+
+// ForgetSealing removes what KeepSealing has kept, which is wrapped with another root key
+// now: the next start keeps it anew.
+func ForgetSealing(data string) error {
+	if err := os.Remove(filepath.Join(data, sealingFile)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return syncDirectory(data)
 }
 
 // NoteRotation keeps that the data is about to be put under the root key to.

@@ -89,6 +89,8 @@ type Config struct {
 
 	MaxConnections           int           `default:"0" placeholder:"N" help:"Connections of clients at once; 0 is as many as the limit of open files allows, up to 16,384 (${default})."`
 	MaxConnectionsPerAddress int           `default:"0" placeholder:"N" help:"Connections of one address, other than this machine's and those of trusted proxies; 0 is a quarter of all (${default})."`
+	MaxStreams               int           `default:"100" placeholder:"N" help:"Requests of HTTP/2 at once on a connection; in all there are at most as many as --max-connections (${default})."`
+	MaxUnreadBytes           int64         `default:"128KiB" type:"bytes" placeholder:"BYTES" help:"Bodies of requests of HTTP/2 on a connection that are there and that nobody has read yet; 64 KiB or more (${default})."`
 	TrustedProxies           []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, whose connections are not bounded by address."`
 	MaxBytesInFlight         int64         `default:"0" type:"bytes" placeholder:"BYTES" help:"Memory of large requests and answers at once, half for each; what does not fit waits, and gets 503. 0 is an eighth of the memory, up to 256 MiB (${default})."`
 	MinTransferRate          int64         `default:"4096" type:"bytes" placeholder:"BYTES" help:"Bytes a second that a client must send of a large request, and take of a large answer: 1 or more (${default})."`
@@ -263,6 +265,8 @@ func (c *Config) Check() error {
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
 	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)
+	check(c.MaxStreams >= 0, "max-streams", "want 1 or more, have %d", c.MaxStreams)
+	check(c.MaxUnreadBytes == 0 || c.MaxUnreadBytes >= 64<<10, "max-unread-bytes", "want 64KiB or more, have %d", c.MaxUnreadBytes)
 	check(c.MaxBytesInFlight == 0 || c.MaxBytesInFlight >= 16<<20, "max-bytes-in-flight", "want 0, or %d or more, have %d", 16<<20, c.MaxBytesInFlight)
 	check(c.MinTransferRate >= 0, "min-transfer-rate", "want 1 or more, have %d", c.MinTransferRate)
 	check(c.TransferWindow == 0 || c.TransferWindow >= time.Second, "transfer-window", "want 1s or more, have %s", c.TransferWindow)

@@ -64,6 +64,7 @@ func TestConfigCheck(t *testing.T) {
 		{"negative rate", func(c *config.Config) { c.SQSFIFORate = -1 }, []string{"--sqs-fifo-rate"}},
 		{"pprof without a port", func(c *config.Config) { c.Pprof = "x" }, []string{"--pprof"}},
 		{"negative storage of functions", func(c *config.Config) { c.FunctionStorage = -1 }, []string{"--function-storage"}},
+		{"limits of HTTP/2", func(c *config.Config) { c.MaxStreams, c.MaxUnreadBytes = -1, 1<<16-1 }, []string{"--max-streams", "--max-unread-bytes"}},
 		{"negative limits", func(c *config.Config) { c.FunctionConnections, c.MinTransferRate, c.TransferWindow = -1, -1, -1 }, []string{
 			"--function-connections", "--min-transfer-rate", "--transfer-window",
 		}},

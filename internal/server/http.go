@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -27,11 +29,11 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// What a connection of HTTP/2 may have under way: requests, and bytes of their bodies
-// that nobody has read yet, and that no budget counts.
+// What a connection of HTTP/2 may have under way where nothing else is set: requests, and
+// bytes of their bodies that nobody has read yet, and that no budget counts.
 const (
-	maxStreams  = 100
-	streamBytes = 128 << 10
+	defaultStreams     = 100
+	defaultUnreadBytes = 128 << 10
 )
 
 const (
@@ -150,6 +152,7 @@ func portOf(a net.Addr) uint16 {
 }
 
 func (s *Server) httpServer(h http.Handler) *http.Server {
+	unread := int(min(cmp.Or(s.cfg.MaxUnreadBytes, defaultUnreadBytes), math.MaxInt32)) // as much as a window can be
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -160,7 +163,8 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: streamBytes, MaxReceiveBufferPerStream: streamBytes,
+			MaxConcurrentStreams:          cmp.Or(s.cfg.MaxStreams, defaultStreams),
+			MaxReceiveBufferPerConnection: unread, MaxReceiveBufferPerStream: unread,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

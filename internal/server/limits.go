@@ -79,9 +79,10 @@ func (l *Limits) ofFunctions(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
 }
 
-// watch has a server tell which of its connections are idle.
+// watch has a server tell which of its connections are idle, and bounds its requests of
+// HTTP/2.
 func (l *Limits) watch(s *http.Server) {
-	s.ConnContext, s.ConnState = conns.Context, conns.State
+	s.ConnContext, s.ConnState, s.Handler = conns.Context, conns.State, conns.Streams(s.Handler)
 }
 
 // stats are what metrics show.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/keyspace/values"
 	"godwit.dev/godwit/internal/shard"
@@ -136,7 +137,14 @@ func checkData(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
 // SalvageData copies what can be read of a data directory into another one, which
 // must not exist or be empty, and prints what was lost. whole says that nothing was.
 func SalvageData(data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
-	return salvageData(vfs.Default, data, to, log, stdout)
+	whole, err = salvageData(vfs.Default, data, to, log, stdout)
+	if err != nil {
+		return false, err
+	}
+	if err := bootstrap.CopyKeys(data, to); err != nil {
+		return false, fmt.Errorf("the copy is done, but for its keys: %w", err)
+	}
+	return whole, nil
 }
 
 func salvageData(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {

@@ -20,8 +20,14 @@ import (
 
 // openSealing opens the keys that the store is sealed with.
 func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
-	used := ""
-	opened, err := keys.OpenSealing(log, deps.Clock.Now(), func(needed string) (root *seal.Root, err error) {
+	used, kept := "", []byte(nil)
+	if onDisk(deps) {
+		var err error
+		if kept, err = bootstrap.KeptSealing(deps.Config.Data); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := keys.OpenSealing(log, deps.Clock.Now(), kept, func(needed string) (root *seal.Root, err error) {
 		defer func() {
 			if err == nil {
 				used = root.ID()
@@ -47,6 +53,11 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 	})
 	if err == nil && onDisk(deps) {
 		err = bootstrap.NoteSealedWith(deps.Config.Data, used)
+	}
+	if err == nil && onDisk(deps) {
+		if kept, err = keys.Sealing(log); err == nil {
+			err = bootstrap.KeepSealing(deps.Config.Data, kept)
+		}
 	}
 	return opened, err
 }
@@ -80,7 +91,8 @@ func checkRootKey(c config.Config) error {
 		return fmt.Errorf("%w: it is sealed with %s%s already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR",
 			seal.ErrWrongRoot, path, bootstrap.NextRootKey)
 	}
-	return fmt.Errorf("%w: that has the id %s, and the one in %s %s", seal.ErrWrongRoot, last, path, root.ID())
+	return fmt.Errorf("%w: that has the id %q, and the one in %s %q (so says root-key.id in %s; if that file is damaged, remove it, and the store is asked)",
+		seal.ErrWrongRoot, last, path, root.ID(), c.Data)
 }
 
 // readRoot reads the file of a root key; needed is the id of the one that the data is
@@ -130,7 +142,7 @@ func rotation(c config.Config, rewrap func(to *seal.Root) error) func() (kept st
 			if err := rewrap(to); err != nil {
 				return err
 			}
-			return bootstrap.NoteSealedWith(c.Data, to.ID())
+			return errors.Join(bootstrap.NoteSealedWith(c.Data, to.ID()), bootstrap.ForgetSealing(c.Data))
 		})
 	}
 }
@@ -158,7 +170,7 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 		j.Close()
 	}
 	if err == nil {
-		err = bootstrap.NoteSealedWith(data, to.ID())
+		err = errors.Join(bootstrap.NoteSealedWith(data, to.ID()), bootstrap.ForgetSealing(data))
 	}
 	return errors.Join(err, st.Close())
 }

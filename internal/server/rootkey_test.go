@@ -3,7 +3,9 @@ package server
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/pebble"
 )
 
 // A root key is made once where none is configured, for its owner's eyes only; and one
@@ -79,6 +82,83 @@ func TestRootKey(t *testing.T) {
 	}
 	if !bytes.Equal(contents(t, st), before) {
 		t.Error("a refused start has written")
+	}
+}
+
+// A salvaged copy of development's data starts: what it is sealed with comes along.
+func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
+	open := func(data string) *seal.Keys {
+		t.Helper()
+		st, err := pebble.Open(filepath.Join(data, storeName), pebble.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := journal.Open(journal.Options{Store: st})
+		opened, err := openSealing(Deps{Config: config.Config{Data: data}, Clock: clock.System}, log)
+		log.Close()
+		if err := errors.Join(err, st.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return opened
+	}
+	data, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	sealed, err := open(data).Sealer("x").Seal([]byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := SalvageData(data, to, slog.New(slog.DiscardHandler), io.Discard); err != nil || !whole {
+		t.Fatalf("%v, %v", whole, err)
+	}
+	if got, err := open(to).Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {
+		t.Errorf("%q in the copy: %v", got, err)
+	}
+	info, err := os.Stat(filepath.Join(to, bootstrap.DevRootKey))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: %v", info, err)
+	}
+}
+
+// The keys that everything is sealed with are kept twice: where the store has lost them
+// they come from beside it, unless a rotation has put them under another root key.
+func TestLostSealingKeys(t *testing.T) {
+	data := t.TempDir()
+	open := func(st *memory.Store) (*seal.Keys, error) {
+		log := journal.Open(journal.Options{Store: st})
+		defer log.Close()
+		return openSealing(Deps{Config: config.Config{Data: data}, Clock: clock.System}, log)
+	}
+	first, err := open(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := first.Sealer("x").Seal([]byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := memory.New()
+	for range 2 {
+		again, err := open(lost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := again.Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {
+			t.Errorf("%q: %v", got, err)
+		}
+	}
+	to := t.TempDir()
+	if err := bootstrap.CopyKeys(data, to); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := bootstrap.KeptSealing(to); err != nil || len(kept) == 0 {
+		t.Errorf("the copy has none: %v", err)
+	}
+	if err := errors.Join(bootstrap.ForgetSealing(data), bootstrap.ForgetSealing(data)); err != nil {
+		t.Error(err)
+	}
+	if again, err := open(memory.New()); err != nil {
+		t.Error(err)
+	} else if _, err := again.Sealer("x").Open(sealed, nil); err == nil {
+		t.Error("what was forgotten is there")
 	}
 }
 

@@ -42,7 +42,7 @@ func openClear(t *testing.T, s store.Store, root *seal.Root, production bool, se
 	c := clock.NewVirtual(shardtest.Start)
 	w := &clearWorld{journal: shardtest.JournalOf(t, s, nil)}
 	var err error
-	if w.sealing, err = keys.OpenSealing(w.journal, c.Now(), func(string) (*seal.Root, error) { return cmp.Or(root, first), nil }); err != nil {
+	if w.sealing, err = keys.OpenSealing(w.journal, c.Now(), nil, func(string) (*seal.Root, error) { return cmp.Or(root, first), nil }); err != nil {
 		t.Fatal(err)
 	}
 	if sealFirst != nil {

@@ -325,6 +325,96 @@ func TestUploadsThatStall(t *testing.T) {
 	}
 }
 
+// stalled is a body that gives what it has, and then nothing until the end.
+type stalled struct {
+	text io.Reader
+	over <-chan struct{}
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if n, err := s.text.Read(p); err == nil {
+		return n, nil
+	}
+	<-s.over
+	return 0, io.ErrUnexpectedEOF
+}
+
+// Uploads that stall on one connection of HTTP/2 stay within their budget, and others are
+// served meanwhile, on other connections; in the end they are cut off.
+func TestUploadsThatStallByHTTP2(t *testing.T) {
+	const size = 1 << 20
+	a := newAuthority(t)
+	cert, key := a.files(t, t.TempDir())
+	addr := freeAddress(t)
+	flags := []string{"--tls-cert", cert, "--tls-key", key, "--max-bytes-in-flight", "67108864"}
+	if !soak.Enabled() {
+		flags = append(flags, "--transfer-window", "3s")
+	}
+	p := launch(t, addr, exec.Command(binary, arguments(addr, filepath.Join(t.TempDir(), "data"), flags...)...))
+	p.client = newClient(addr)
+	p.base, p.http = "https://"+addr, &http.Client{Transport: &http.Transport{TLSClientConfig: a.trust(), ForceAttemptHTTP2: true}}
+	p.awaitReady(t)
+	queue := p.createQueue(t, "other")
+	attack := &http.Transport{TLSClientConfig: a.trust(), ForceAttemptHTTP2: true}
+	defer attack.CloseIdleConnections()
+	piece, over := strings.Repeat("x", size), make(chan struct{})
+	var all sync.WaitGroup
+	var answered atomic.Int64
+	for range 100 {
+		all.Go(func() {
+			body := &stalled{strings.NewReader(piece), over}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.base+"/2015-03-31/functions", body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.ContentLength = 40 << 20
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", signed("lambda"))
+			answer, err := attack.RoundTrip(r)
+			if err != nil {
+				return // cut off
+			}
+			answered.Add(1)
+			if answer.ProtoMajor != 2 || answer.StatusCode < 400 {
+				t.Errorf("%s %s", answer.Proto, answer.Status)
+			}
+			answer.Body.Close()
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	most, rounds := int64(0), 0
+	for open := true; open; rounds++ {
+		p.serves(t, queue)
+		most = max(most, p.limitOf(t, "used", "request_bytes"))
+		select {
+		case <-done:
+			open = false
+		case <-t.Context().Done():
+			t.Fatal("they were not cut off")
+		default:
+		}
+	}
+	close(over)
+	_, peak := p.memory(t)
+	t.Logf("%d of 100 were answered; up to %d MiB were reserved, %d MiB at most resident, and others were served %d times meanwhile",
+		answered.Load(), most>>20, peak>>20, rounds)
+	if limit := p.limitOf(t, "max", "request_bytes"); most > limit || most < 4*size {
+		t.Errorf("%d bytes were reserved, of %d", most, limit)
+	}
+	if peak > 512<<20 {
+		t.Errorf("the server had %d MiB", peak>>20)
+	}
+	eventually(t, "all of it is given back", func() (bool, error) {
+		used, streams := p.limitOf(t, "used", "request_bytes"), p.limitOf(t, "used", "http2_requests")
+		return used == 0 && streams <= 1, fmt.Errorf("%d bytes, %d requests", used, streams) // the one that asks
+	})
+}
+
 // dials is how the test's binary is told to hold connections: ADDRESS,COUNT.
 const dials = "GODWIT_E2E_DIALS"
 

@@ -41,6 +41,7 @@ type Conn struct {
 	tcp      socket
 	listener *Listener
 	address  netip.Addr // what counts it; invalid: nothing does
+	of       *set       // of its address; nil: nothing counts it
 
 	state atomic.Int32
 	since atomic.Int64 // by the listener's count of connections: when it became idle

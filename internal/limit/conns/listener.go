@@ -44,7 +44,7 @@ const (
 	pause = 10 * time.Millisecond
 )
 
-// Listener bounds the connections that it takes.
+// Listener bounds the connections that it takes, and what Streams is given of them.
 type Listener struct {
 	net.Listener
 	options Options
@@ -52,6 +52,8 @@ type Listener struct {
 	taken        atomic.Int64 // connections, since the start
 	heads        atomic.Int64
 	refusedHeads atomic.Int64
+
+	refusedStreams atomic.Int64
 
 	mu        sync.Mutex
 	all       set
@@ -81,6 +83,7 @@ func (l *Listener) Stats() []limit.Stats {
 	return []limit.Stats{
 		{Name: "connections", Used: int64(open), Limit: int64(l.options.Most), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
 		{Name: "connections_of_address", Limit: int64(l.options.PerAddress), Refused: l.refusedAddress.Load(), Cut: l.closedIdleAddress.Load()},
+		{Name: "http2_requests", Used: l.all.streams.Load(), Limit: int64(l.options.Most), Refused: l.refusedStreams.Load()},
 		{Name: "header_bytes", Used: l.heads.Load(), Limit: l.options.HeadBytes, Refused: l.refusedHeads.Load()},
 	}
 }
@@ -166,6 +169,7 @@ func (l *Listener) admit(c *Conn) (old *Conn, full refusal) {
 			l.addresses[c.address] = of
 		}
 		of.add(c)
+		c.of = of
 	}
 	return old, ""
 }

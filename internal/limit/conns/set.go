@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -19,6 +20,8 @@ type set struct {
 	conns   []*Conn
 	hand    int       // where in conns the next idle one is looked for
 	allBusy time.Time // when nothing idle was found
+
+	streams atomic.Int64 // requests of HTTP/2 under way; mu does not guard it
 }
 
 func (s *set) add(c *Conn) {

@@ -25,7 +25,7 @@ const account, region = shardtest.Account, shardtest.Region
 // open opens the module on a journal.
 func open(t *testing.T, j *journal.Journal, root *seal.Root, c clock.Clock) *keys.Module {
 	t.Helper()
-	sealing, err := keys.OpenSealing(j, shardtest.Start, func(string) (*seal.Root, error) { return root, nil })
+	sealing, err := keys.OpenSealing(j, shardtest.Start, nil, func(string) (*seal.Root, error) { return root, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

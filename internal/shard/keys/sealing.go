@@ -27,12 +27,19 @@ var ErrNoRoot = errors.New("the root key that the data is sealed with is not the
 // told the id of the one that is needed, which is empty for a store that has none yet,
 // and which gets its keys now. A root key that is not the store's is refused before
 // anything is written: seal.ErrWrongRoot. It comes before the kernel opens its streams.
-func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (*seal.Root, error)) (*seal.Keys, error) {
-	text, ok, err := log.Reader().Get(nil, sealingKey)
+//
+// kept is what Sealing gave earlier, which takes the place of a record that the store has
+// lost; nil: nothing is kept.
+func OpenSealing(log *journal.Journal, now time.Time, kept []byte, root func(needed string) (*seal.Root, error)) (*seal.Keys, error) {
+	text, err := Sealing(log)
 	if err != nil {
-		return nil, fmt.Errorf("reading which root key the data is sealed with: %w", err)
+		return nil, err
 	}
-	if ok {
+	lost := text == nil && kept != nil
+	if lost {
+		text = kept
+	}
+	if text != nil {
 		needed, err := seal.RootOf(text)
 		if err != nil {
 			return nil, err
@@ -41,7 +48,11 @@ func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (
 		if err != nil {
 			return nil, err
 		}
-		return seal.OpenKeys(found, text)
+		keys, err := seal.OpenKeys(found, text)
+		if err != nil || !lost {
+			return keys, err
+		}
+		return keys, putSealing(log, now, text)
 	}
 	found, err := root("")
 	if err != nil {
@@ -51,15 +62,32 @@ func OpenSealing(log *journal.Journal, now time.Time, root func(needed string) (
 	if err != nil {
 		return nil, err
 	}
+	return keys, putSealing(log, now, text)
+}
+
+// Sealing is the record of the keys that a store is sealed with, which only the root key
+// opens; nil if there is none.
+func Sealing(log *journal.Journal) ([]byte, error) {
+	text, ok, err := log.Reader().Get(nil, sealingKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading which root key the data is sealed with: %w", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return text, nil
+}
+
+func putSealing(log *journal.Journal, now time.Time, text []byte) error {
 	stream, _, err := log.Stream(keyspace.KeyStream, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stream.Begin() // no commit is of no epoch; the module's Load begins the next
 	var b mutation.Batch
 	b.Set(sealingKey, text)
 	stream.Append(true, now.UnixMilli(), &b).Wait()
-	return keys, nil
+	return nil
 }
 
 // CheckRecord reports whether the value of a record of this package can be read. What is

@@ -15,6 +15,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/mark"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -302,4 +304,55 @@ func contents(t *testing.T, fs vfs.FS, path string) []byte {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// A log that is damaged where it says itself that it was durable is told by all that look
+// at it, although no mark was written since.
+func TestDamageBehindTheMark(t *testing.T) {
+	for _, offset := range []int64{5_000, 33_500} {
+		t.Run(fmt.Sprint(offset), func(t *testing.T) {
+			fs := vfs.NewCrashableMem()
+			o := options(t, fs)
+			s := open(t, "data", o)
+			for n := range 200 {
+				if err := s.Apply(true, put(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
+			closed(t, s)
+			if err := o.FS.Remove("data/" + mark.Name); err != nil {
+				t.Fatal(err)
+			}
+			whole := slices.Max(named(t, o.FS, "data", ".log"))
+			tear(t, o.FS, whole) // which is no damage
+			if err := pebble.Verify(o.FS, "data"); err != nil {
+				t.Errorf("of a torn tail: %v", err)
+			}
+			flip(t, o.FS, whole, offset, 1)
+			if err := pebble.Verify(o.FS, "data"); !errors.Is(err, pebble.ErrLoss) {
+				t.Errorf("Verify: %v", err)
+			}
+			src, err := files.OpenSource(o.FS, "data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, read := "", 0
+			if err := src.Read(func(files.Write) error { read++; return nil }, func(p files.Problem, _ *files.Gap) { told += p.File + ": " + p.Err.Error() }); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(told, " durable bytes can be read") || read >= 200 || read < 100 {
+				t.Errorf("%d writes were read, and this was told: %q", read, told)
+			}
+			if _, err := pebble.Open("data", o); !errors.Is(err, pebble.ErrLoss) || !strings.Contains(err.Error(), "--accept-data-loss") {
+				t.Errorf("Open: %v", err)
+			}
+			o.AcceptLoss = true
+			s = open(t, "data", o)
+			if _, ok, err := s.Get(nil, damagedKey(0)); err != nil || !ok {
+				t.Errorf("what stands before the damage: %v, %v", ok, err)
+			}
+			closed(t, s)
+		})
+	}
 }

@@ -201,6 +201,7 @@ func (s *found) lookAtLogs(list *files.Listing) error {
 		if s.loss == nil {
 			reached = max(reached, e.LastSequence)
 		}
+		expected[n] = max(expected[n], e.Synced)
 		switch {
 		case missing:
 			s.lost(n, 0, reached, "%s is missing, of which %d bytes were durable", files.LogName(n), expected[n])

@@ -41,10 +41,13 @@ type Record struct {
 
 // Extent says how much of a log or manifest can be read.
 type Extent struct {
-	Size    int64 // of the file, bytes
-	Valid   int64 // bytes from its beginning without a fault
-	Closed  bool  // it ends where its writer closed it
-	Records int   // read
+	Size   int64 // of the file, bytes
+	Valid  int64 // bytes from its beginning without a fault
+	Closed bool  // it ends where its writer closed it
+	// Synced is how much was durable, as what was written after it says: what does not
+	// reach so far is damaged, and not torn by a crash. 0: nothing says so.
+	Synced  int64
+	Records int // read
 	Faults  []int64
 	// LastSequence is that of the last write read; 0: none was.
 	LastSequence uint64
@@ -98,6 +101,9 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 			offset = c.base + int64(c.at)
 			c.at += end
 			c.valid()
+			if header == syncHeader {
+				c.extent.Synced = max(c.extent.Synced, int64(binary.LittleEndian.Uint64(p[recycleHeader:])))
+			}
 			return kind, offset, p[header:end], nil
 		}
 		c.fault(ok, end, len(p))
@@ -272,5 +278,10 @@ func ReadLog(fs vfs.FS, path string, number uint64, past bool, f func(sequence u
 		return f(uint64(h.SeqNum), r.Data)
 	})
 	e.LastSequence = latest
+	if err == nil && !past && !e.Clean() { // what is behind a fault may say that it was durable
+		var all Extent
+		all, err = readRecords(fs, path, uint32(number), true, func(Record) error { return nil })
+		e.Synced = max(e.Synced, all.Synced)
+	}
 	return e, err
 }

@@ -203,8 +203,8 @@ func (s *Source) readLog(n uint64, latest bool, f func(Write) error, told func(P
 	switch {
 	case bad != nil:
 		told(Problem{name, bad}, nil)
-	case e.Valid < s.durable[n]:
-		told(Problem{name, fmt.Errorf("%d of its %d durable bytes can be read", e.Valid, s.durable[n])}, nil)
+	case e.Valid < max(s.durable[n], e.Synced):
+		told(Problem{name, fmt.Errorf("%d of its %d durable bytes can be read", e.Valid, max(s.durable[n], e.Synced))}, nil)
 	case len(e.Faults) > 1 || len(e.Faults) == 1 && !latest:
 		told(Problem{name, fmt.Errorf("unreadable at byte %d of %d", e.Faults[0], e.Size)}, nil)
 	}

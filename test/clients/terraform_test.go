@@ -53,20 +53,13 @@ func TestTerraform(t *testing.T) {
 	tf.lifeCycle(t, 25, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
 }
 
-// TestTerraformIdentity is TestTerraform of what IAM, STS and KMS have: of a server that
-// verifies who calls and asks its policies, and of one that does not.
+// TestTerraformIdentity is TestTerraform of what IAM, STS and KMS have, where the server
+// verifies who calls and asks its policies.
 func TestTerraformIdentity(t *testing.T) {
 	t.Parallel()
-	for _, flags := range [][]string{nil, {"--enforce"}} {
-		t.Run(fmt.Sprintf("with flags %q", flags), func(t *testing.T) {
-			t.Parallel()
-			tf := newTerraform(t, filepath.Join("identity", "main.tf"), flags...)
-			if flags != nil {
-				tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
-			}
-			tf.lifeCycle(t, 25, nil, []string{"-var", "changed=true"})
-		})
-	}
+	tf := newTerraform(t, filepath.Join("identity", "main.tf"), "--enforce")
+	tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
+	tf.lifeCycle(t, 25, nil, []string{"-var", "changed=true"})
 }
 
 // lifeCycle applies first, which makes at least n resources, then second, and destroys all.

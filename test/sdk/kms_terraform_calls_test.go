@@ -163,8 +163,8 @@ func (s *identities) key(name string, spec kmstypes.KeySpec, policy func(actions
 		"rotation": "false", "period": "0", "tags": "team=a",
 	}
 	in := &kms.CreateKeyInput{
-		Description: &name, CustomerMasterKeySpec: kmstypes.CustomerMasterKeySpec(spec), KeyUsage: usages[spec],
-		Tags: []kmstypes.Tag{{TagKey: new("team"), TagValue: new("a")}},
+		CustomerMasterKeySpec: kmstypes.CustomerMasterKeySpec(spec), //nolint:staticcheck // deprecated, and what the provider names
+		Description:           &name, KeyUsage: usages[spec], Tags: []kmstypes.Tag{{TagKey: new("team"), TagValue: new("a")}},
 	}
 	put := func(t *testing.T, doc string) {
 		t.Helper()

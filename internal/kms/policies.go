@@ -2,6 +2,8 @@ package kms
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +31,16 @@ func ManagedService(alias string) (service string, ok bool) {
 		_, ok = managed[service]
 	}
 	return service, ok
+}
+
+// PredefinedAliases are the names of the aliases of AWS managed keys, in their order. Every
+// account has them in every region, before there is a key.
+func PredefinedAliases() []string {
+	services := slices.Sorted(maps.Keys(managed))
+	for i, service := range services {
+		services[i] = ManagedPrefix + service
+	}
+	return services
 }
 
 type document struct {

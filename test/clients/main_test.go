@@ -28,6 +28,12 @@ import (
 // patience bounds every wait for something that should be quick.
 const patience = 2 * time.Minute
 
+// rootKey is the root user's access key where a server verifies who calls.
+const (
+	rootKey    = "AKIAROOTROOTROOTROOT"
+	rootSecret = "root/secret+of+the+account/000000000000"
+)
+
 // serverURL is where the server under test answers, binary what it runs.
 var (
 	serverURL *url.URL
@@ -87,6 +93,7 @@ func startServer(data string, flags ...string) (at *url.URL, stop func() (logged
 	at = &url.URL{Scheme: "http", Host: address}
 	var output bytes.Buffer
 	cmd := exec.Command(binary, append([]string{"--listen", address, "--data", data, "--log-level", "warn"}, flags...)...)
+	cmd.Env = append(os.Environ(), "GODWIT_ROOT_ACCESS_KEY_ID="+rootKey, "GODWIT_ROOT_SECRET_ACCESS_KEY="+rootSecret)
 	cmd.Stderr = &output
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err

@@ -47,13 +47,49 @@ func pluginsFrom(t *testing.T, dir string) string {
 // it is again, and remove it.
 func TestTerraform(t *testing.T) {
 	t.Parallel()
+	tf := newTerraform(t, "main.tf", "--function-isolation", "none")
+	tf.write(t, "a.zip", zipped(t, "#!/bin/sh\n# a\n"))
+	tf.write(t, "b.zip", zipped(t, "#!/bin/sh\n# b\n"))
+	tf.lifeCycle(t, 25, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
+}
+
+// TestTerraformIdentity is TestTerraform of what IAM, STS and KMS have, where the server
+// verifies who calls and asks its policies.
+func TestTerraformIdentity(t *testing.T) {
+	t.Parallel()
+	tf := newTerraform(t, filepath.Join("identity", "main.tf"), "--enforce")
+	tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
+	tf.lifeCycle(t, 25, nil, []string{"-var", "changed=true"})
+}
+
+// lifeCycle applies first, which makes at least n resources, then second, and destroys all.
+func (tf *terraform) lifeCycle(t *testing.T, n int, first, second []string) {
+	t.Helper()
+	tf.apply(t, first)
+	tf.noDrift(t, first)
+	if made := tf.resources(t); made < n {
+		t.Errorf("%d resources were made", made)
+	}
+	tf.apply(t, second)
+	tf.noDrift(t, second)
+	if out, err := tf.run(t, append([]string{"destroy", "-auto-approve", "-no-color"}, second...)...); err != nil {
+		t.Fatalf("destroy: %v\n%s", err, out)
+	}
+	if left := tf.resources(t); left != 0 {
+		t.Errorf("%d resources are left", left)
+	}
+}
+
+// newTerraform starts a server for a configuration, and prepares a directory with it.
+func newTerraform(t *testing.T, config string, flags ...string) *terraform {
+	t.Helper()
 	installed(t)
 	const client = "Terraform with the AWS provider 5.100.0"
 	path, err := exec.LookPath("terraform")
 	if err != nil {
 		skips.skip(t, client, "terraform is not installed")
 	}
-	at, stop, err := startServer(filepath.Join(t.TempDir(), "data"), "--function-isolation", "none")
+	at, stop, err := startServer(filepath.Join(t.TempDir(), "data"), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,33 +99,17 @@ func TestTerraform(t *testing.T) {
 		}
 	})
 	dir := t.TempDir()
-	tf := &terraform{path: path, dir: dir, env: append(environment(dir, at.String()), "TF_IN_AUTOMATION=1", "TF_INPUT=0", "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+pluginsFrom(t, dir))}
-	tf.write(t, "a.zip", zipped(t, "#!/bin/sh\n# a\n"))
-	tf.write(t, "b.zip", zipped(t, "#!/bin/sh\n# b\n"))
-	config, err := os.ReadFile(filepath.Join("terraform", "main.tf"))
+	tf := &terraform{path: path, dir: dir, env: append(environment(dir, at.String()), "TF_IN_AUTOMATION=1", "TF_INPUT=0",
+		"CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+pluginsFrom(t, dir), "TF_VAR_endpoint="+at.String())}
+	text, err := os.ReadFile(filepath.Join("terraform", config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tf.write(t, "main.tf", config)
+	tf.write(t, "main.tf", text)
 	if out, err := tf.run(t, "init", "-no-color"); err != nil {
 		skips.skip(t, client, "terraform init does not find the provider: "+lastLines(out))
 	}
-
-	first := []string{"-var", "endpoint=" + at.String(), "-var", "code=a.zip"}
-	second := []string{"-var", "endpoint=" + at.String(), "-var", "code=b.zip", "-var", "changed=true"}
-	tf.apply(t, first)
-	tf.noDrift(t, first)
-	if n := tf.resources(t); n < 25 {
-		t.Errorf("%d resources were made", n)
-	}
-	tf.apply(t, second)
-	tf.noDrift(t, second)
-	if out, err := tf.run(t, append([]string{"destroy", "-auto-approve", "-no-color"}, second...)...); err != nil {
-		t.Fatalf("destroy: %v\n%s", err, out)
-	}
-	if n := tf.resources(t); n != 0 {
-		t.Errorf("%d resources are left", n)
-	}
+	return tf
 }
 
 // terraform is a directory with a configuration.

@@ -364,7 +364,27 @@ func TestKMSTerraform(t *testing.T) {
 // changed.
 func TestKMSManagedKeys(t *testing.T) {
 	c := newKMS(t, start(t), account)
-	key := ask(t, c.DescribeKey, &kms.DescribeKeyInput{KeyId: aws.String("alias/aws/sqs")}).KeyMetadata
+	// aliases are there before the keys: Terraform's data source of one finds it in the
+	// list, and then asks for its key, which makes it
+	listed := func() (all []types.AliasListEntry) {
+		var marker *string
+		for {
+			page := ask(t, c.ListAliases, &kms.ListAliasesInput{Limit: aws.Int32(1), Marker: marker})
+			if all, marker = append(all, page.Aliases...), page.NextMarker; !page.Truncated {
+				return all
+			}
+		}
+	}
+	entry := func(service string) types.AliasListEntry {
+		name := "alias/aws/" + service
+		return types.AliasListEntry{AliasName: &name, AliasArn: aws.String("arn:aws:kms:" + region + ":" + account + ":" + name)}
+	}
+	equal(t, "before the first use", []types.AliasListEntry{entry("lambda"), entry("sns"), entry("sqs")}, listed())
+	key := ask(t, c.DescribeKey, &kms.DescribeKeyInput{KeyId: entry("sqs").AliasArn}).KeyMetadata
+	used := entry("sqs")
+	used.TargetKeyId, used.CreationDate, used.LastUpdatedDate = key.KeyId, key.CreationDate, key.CreationDate
+	equal(t, "of the key", []types.AliasListEntry{used}, ask(t, c.ListAliases, &kms.ListAliasesInput{KeyId: key.KeyId}).Aliases)
+	equal(t, "after the first use", []types.AliasListEntry{entry("lambda"), entry("sns"), used}, listed())
 	if key.KeyManager != types.KeyManagerTypeAws {
 		t.Errorf("%+v", key)
 	}

@@ -62,6 +62,12 @@ func TestTerraformsCalls(t *testing.T) {
 		s.subscription("function", "orders", "lambda", functionARN("billing"), nil, nil),
 		s.mapping(), s.alarm(),
 	}
+	lifeCycle(t, resources)
+}
+
+// lifeCycle makes, reads, changes and removes resources. What one needs goes before it.
+func lifeCycle(t *testing.T, resources []resource) {
+	t.Helper()
 	for _, r := range resources {
 		t.Run("create "+r.name, func(t *testing.T) {
 			r.create(t)

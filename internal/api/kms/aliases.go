@@ -101,8 +101,12 @@ func (s *Service) listAliases(_ context.Context, call *api.Call, in *ListAliases
 	found, more := s.store.Aliases(call.Account, call.Region, key, after, most)
 	out := &ListAliasesOutput{Aliases: []Alias{}, Truncated: more}
 	for _, a := range found {
-		created, updated := api.TimeOf(a.Created), api.TimeOf(a.Updated)
-		out.Aliases = append(out.Aliases, Alias{a.Name, a.ARN(), a.Key, &created, &updated})
+		entry := Alias{AliasName: a.Name, AliasArn: a.ARN(), TargetKeyId: a.Key}
+		if a.Key != "" {
+			created, updated := api.TimeOf(a.Created), api.TimeOf(a.Updated)
+			entry.CreationDate, entry.LastUpdatedDate = &created, &updated
+		}
+		out.Aliases = append(out.Aliases, entry)
 		out.NextMarker = next(list, a.Name, more)
 	}
 	return out, nil

@@ -196,7 +196,8 @@ type ListAliasesInput struct {
 	Marker *string
 }
 
-// Alias is an alias of a list.
+// Alias is an alias of a list. One that is predefined has a key and times from its first
+// use on.
 type Alias struct {
 	AliasName       string
 	AliasArn        string

@@ -95,12 +95,18 @@ func (m *Module) Alias(account, region, name string) (a *kms.Alias) {
 }
 
 // Aliases gives the aliases of an account in a region, of one key unless key is empty, in
-// the order of their names, from behind the one after.
+// the order of their names, from behind the one after. Those that are predefined have no
+// key and no times until they are first used.
 func (m *Module) Aliases(account, region, key, after string, limit int) (all []*kms.Alias, more bool) {
 	_ = m.run(func() error {
 		for id, a := range m.aliases {
 			if id.account == account && id.region == region && (key == "" || a.Key == key) && id.name > after {
 				all = append(all, a)
+			}
+		}
+		for _, name := range kms.PredefinedAliases() {
+			if key == "" && name > after && m.aliases[aliasID{account, region, name}] == nil {
+				all = append(all, &kms.Alias{Account: account, Region: region, Name: name})
 			}
 		}
 		return nil

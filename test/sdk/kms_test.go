@@ -363,7 +363,8 @@ func TestKMSTerraform(t *testing.T) {
 // TestKMSManagedKeys: AWS managed keys are made when they are first named, and can't be
 // changed.
 func TestKMSManagedKeys(t *testing.T) {
-	c := newKMS(t, start(t), account)
+	endpoint := start(t)
+	c := newKMS(t, endpoint, account)
 	// aliases are there before the keys: Terraform's data source of one finds it in the
 	// list, and then asks for its key, which makes it
 	listed := func() (all []types.AliasListEntry) {
@@ -378,6 +379,9 @@ func TestKMSManagedKeys(t *testing.T) {
 	entry := func(service string) types.AliasListEntry {
 		name := "alias/aws/" + service
 		return types.AliasListEntry{AliasName: &name, AliasArn: aws.String("arn:aws:kms:" + region + ":" + account + ":" + name)}
+	}
+	if _, err := newKMS(t, endpoint, "999999999999").DescribeKey(t.Context(), &kms.DescribeKeyInput{KeyId: entry("sns").AliasArn}); err == nil {
+		t.Error("another account may describe it")
 	}
 	equal(t, "before the first use", []types.AliasListEntry{entry("lambda"), entry("sns"), entry("sqs")}, listed())
 	key := ask(t, c.DescribeKey, &kms.DescribeKeyInput{KeyId: entry("sqs").AliasArn}).KeyMetadata

@@ -64,7 +64,7 @@ func (e *everything) start(production bool) {
 	e.t.Helper()
 	s := server.New(config.Config{
 		Production: production,
-		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
+		Listen:     "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
 		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 500,
 	}, slog.New(slog.NewTextHandler(e.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), func(ctx context.Context, deps server.Deps) (server.Parts, error) {

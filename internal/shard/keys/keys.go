@@ -255,8 +255,9 @@ func (m *Module) Create(n kms.New) (*kms.Key, error) {
 
 // Find finds the key that a request in an account and a region names: by its id, its
 // ARN, an alias or an alias's ARN. A service's AWS managed key is made when it is first
-// named. Errors: kms.ErrNoKey, kms.ErrNoAlias.
+// named in its own account. Errors: kms.ErrNoKey, kms.ErrNoAlias.
 func (m *Module) Find(account, region, name string) (k *kms.Key, err error) {
+	caller := account
 	if full, ok := strings.CutPrefix(name, "arn:"); ok {
 		a, err := arn.Parse("arn:" + full)
 		if err != nil || a.Service != "kms" || a.Region != region {
@@ -274,7 +275,7 @@ func (m *Module) Find(account, region, name string) (k *kms.Key, err error) {
 		k, err = m.find(account, region, name)
 		return err
 	})
-	if err == nil || !managed {
+	if err == nil || !managed || account != caller { // nobody makes another account's key by naming it
 		return k, err
 	}
 	return m.manage(account, region, service)

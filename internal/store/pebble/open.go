@@ -145,6 +145,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
 		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: newPausing(),
+		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = quarantine.New(s.durable)
 	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)

@@ -50,10 +50,11 @@ type repairs struct {
 	one   sync.Mutex // held by what runs
 	notes *quarantine.Notes
 
-	mu     sync.Mutex // guards what follows
-	begin  func()     // nil: not yet
-	wanted map[string]places
-	stuck  map[string]bool // what cannot be repaired
+	mu      sync.Mutex // guards what follows
+	begin   func()     // nil: not yet
+	running bool       // what is wanted meanwhile comes after it, or after the delay if it fails
+	wanted  map[string]places
+	stuck   map[string]bool // what cannot be repaired
 
 	// Held while a write is applied; and alone while what damage covers is.
 	writing sync.RWMutex
@@ -73,15 +74,12 @@ func (c *repairs) want(file string, err error) {
 	}
 	if of == nil {
 		of = places{}
-		if c.wanted == nil {
-			c.wanted = map[string]places{}
-		}
 		c.wanted[file] = of
 	}
 	if b, ok := quarantine.Place(err); ok {
 		of[b.Offset] = b.Length
 	}
-	if c.begin != nil {
+	if c.begin != nil && !c.running {
 		c.run.After(0, c.begin)
 	}
 }
@@ -120,10 +118,10 @@ func (s *Store) repair() {
 	defer c.one.Unlock()
 	c.mu.Lock()
 	wanted := c.wanted
-	c.wanted = nil
+	c.wanted, c.running = map[string]places{}, true
 	maps.DeleteFunc(wanted, func(name string, _ places) bool { return c.stuck[name] }) // since it was asked for
 	c.mu.Unlock()
-	repaired, again := false, false
+	repaired, wait := false, time.Duration(0)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if c.ctx.Err() != nil {
 			return
@@ -136,21 +134,15 @@ func (s *Store) repair() {
 			return
 		case errors.Is(err, errStuck):
 			c.mu.Lock()
-			if c.stuck == nil {
-				c.stuck = map[string]bool{}
-			}
 			c.stuck[name] = true
 			c.mu.Unlock()
 			s.damage.rename(name, err)
 			s.log.Error("damage stays in the way of compactions: what is written takes more and more space until the store is salvaged",
 				"file", name, "error", reason(err))
 		default:
-			again = true
+			wait = repairRetryDelay
 			s.log.Warn("damage is not yet out of the way of compactions: it is tried again", "file", name, "error", reason(err))
 			c.mu.Lock()
-			if c.wanted == nil {
-				c.wanted = map[string]places{}
-			}
 			if c.wanted[name] == nil {
 				c.wanted[name] = places{}
 			}
@@ -161,8 +153,10 @@ func (s *Store) repair() {
 	if repaired {
 		s.merging.mended()
 	}
-	if again {
-		c.run.After(repairRetryDelay, s.repair)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running = false; len(c.wanted) > 0 {
+		c.run.After(wait, s.repair)
 	}
 }
 

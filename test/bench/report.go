@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,6 +19,14 @@ type table struct {
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// addLoads adds a row for each result under one load, its CPU beside that of base.
+func (t *table) addLoads(batch, width int, results []result, base result) {
+	for _, x := range results {
+		t.add(strconv.Itoa(batch), strconv.Itoa(width), x.name, figure(x.ServerCPU), figure(ratio(x.ServerCPU, base.ServerCPU)),
+			figure(x.Throughput), figure(x.P50), figure(x.P99))
+	}
+}
 
 // verdict is a result against its target.
 type verdict struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 )
 
 // unwatched is the server without metrics.
@@ -45,10 +44,7 @@ func runMonitoring(ctx context.Context, b *bench) error {
 			return err
 		}
 		other, _ := find(results, unwatched)
-		for _, x := range results {
-			t.add(strconv.Itoa(batch), strconv.Itoa(width), x.name, figure(x.ServerCPU), figure(ratio(x.ServerCPU, other.ServerCPU)),
-				figure(x.Throughput), figure(x.P50), figure(x.P99))
-		}
+		t.addLoads(batch, width, results, other)
 		b.judgeCPU("monitoring", label, monitoringTarget, results, unwatched)
 	}
 	return nil

@@ -58,10 +58,7 @@ func runSealing(ctx context.Context, b *bench) error {
 			return err
 		}
 		sse, plain := results[0], results[1]
-		for _, x := range results {
-			t.add(strconv.Itoa(batch), strconv.Itoa(width), x.name, figure(x.ServerCPU), figure(ratio(x.ServerCPU, plain.ServerCPU)),
-				figure(x.Throughput), figure(x.P50), figure(x.P99))
-		}
+		t.addLoads(batch, width, results, plain)
 		times := ratio(sse.ServerCPU, plain.ServerCPU)
 		b.judge(times > 0 && times <= sealingTarget, fmt.Sprintf("%s × (%s against %s µs)", figure(times), figure(sse.ServerCPU), figure(plain.ServerCPU)),
 			"a send with SSE-SQS, %s: at most %.4g × the CPU of one without", label, sealingTarget)

@@ -47,7 +47,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
+	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/heap", "server/mailing", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
 	"cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
@@ -56,7 +56,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"api/refusal", "bootstrap", "config", "server", "server/recovery", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "bootstrap", "config", "server", "server/clustered", "server/recovery", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

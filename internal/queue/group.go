@@ -88,6 +88,19 @@ func (x *group) unread() uint64 {
 	return x.start
 }
 
+// lastSent is when the last message was sent that memory knows; 0: it knows none.
+func (x *group) lastSent() int64 {
+	switch n := len(x.held); {
+	case x.fresh.Len() > 0:
+		return x.fresh.Last().sent
+	case n > 0:
+		return x.held[n-1].Sent
+	case x.listing.Returned:
+		return 0
+	}
+	return x.listing.At
+}
+
 // head is the sequence of the first message of a group, by which it is to be listed; 0
 // if that is in flight, and blocks it, or there is none.
 func (x *group) head() (seq uint64, l layout.Listing) {

@@ -84,6 +84,9 @@ func (q *Machine) hold(b *mutation.Batch, now int64, s *item) {
 	q.c.Returned++
 	q.due.countLater(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
+	if q.heldAges() {
+		layout.PutNumber(b, q.heldExpiry(&s.State), uint64(s.Lane))
+	}
 	q.g.touch(q.g.get(s.Lane))
 }
 
@@ -94,6 +97,9 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *item) {
 		q.c.Returned--
 		q.due.uncountLater(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
+		if q.heldAges() {
+			b.SingleDelete(q.heldExpiry(&s.State))
+		}
 	}
 }
 

@@ -178,8 +178,12 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 			q.lane(s.Lane).hold(l)
 		}
 	default:
-		sent, _ := message.RecordSent(value) // of a damaged record unknown
-		q.lane(need.lane).fresh.Append(freshMessage{sequence: layout.KeySequence(key), sent: sent})
+		x := q.lane(need.lane)
+		sent, ok := message.RecordSent(value)
+		if !ok && q.kind.FIFO { // it is damaged
+			sent = x.lastSent()
+		}
+		x.fresh.Append(freshMessage{sequence: layout.KeySequence(key), sent: sent})
 	}
 	return nil
 }

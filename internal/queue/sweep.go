@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -68,11 +69,11 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 
 // firstSequences are the sequences at which the main and the delayed lane begin.
 func (q *Machine) firstSequences() (mainLane, delayed uint64) {
-	if q.due.count > 0 {
+	if q.due.Count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
 	// Then all that is not leased is fresh: no need to pass what was deleted.
-	low := q.leases.lowest(q.head())
+	low := q.leases.Lowest(q.head())
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 
@@ -114,7 +115,7 @@ func (q *Machine) findExpired(r Reader) error {
 // messages that were never received.
 func (q *Machine) findExpiredGroups(r Reader) error {
 	s := q.sweeping
-	for _, l := range q.leases.bySequence {
+	q.leases.Each(func(l *leases.Item) {
 		switch {
 		case l.Sent == 0: // its record is damaged: it expires when it has come back
 		case l.Sent > s.cutoff:
@@ -122,7 +123,7 @@ func (q *Machine) findExpiredGroups(r Reader) error {
 		default:
 			s.found = append(s.found, expired{lane: l.Lane, sequence: l.Sequence, sent: l.Sent})
 		}
-	}
+	})
 	slices.SortFunc(s.found, func(a, b expired) int { return cmp.Compare(a.sequence, b.sequence) })
 	if len(s.found) > 0 { // behind them may be more of their groups
 		s.found, s.more = s.found[:min(len(s.found), SweepSize)], true

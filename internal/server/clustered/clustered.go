@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"log/slog"
 	"net"
 	"net/http"

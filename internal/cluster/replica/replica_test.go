@@ -103,7 +103,9 @@ func isFence(key []byte) bool { return bytes.Equal(key, record.Key(0)) }
 // The owner's store is a store, but for the record that the replica keeps in it.
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Engine{
-		Open: func(t testing.TB) store.Store { return hidden{own(t, memory.New(), replica.OwnerOptions{RecordSize: 4 << 10})} },
+		Open: func(t testing.TB) store.Store {
+			return hidden{own(t, memory.New(), replica.OwnerOptions{RecordSize: 4 << 10})}
+		},
 		OpenCheckpoint: func(t testing.TB, dir string) store.Store {
 			s, err := memory.Open(dir)
 			if err != nil {

@@ -16,6 +16,7 @@ const module = "godwit.dev/godwit/"
 var rings = [][]string{
 	{"packed", "sorted"}, // 0
 	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
+	{"sms"},
 	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
@@ -46,7 +47,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
+	"api/check", "api/refusal", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "server/secret", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
 	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",

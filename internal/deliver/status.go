@@ -28,9 +28,9 @@ type StatusEntry struct {
 
 // StatusNotification says what was to be delivered.
 type StatusNotification struct {
-	MessageMD5Sum string `json:"messageMD5Sum"`
+	MessageMD5Sum string `json:"messageMD5Sum,omitempty"`
 	MessageID     string `json:"messageId"`
-	TopicARN      string `json:"topicArn"`
+	TopicARN      string `json:"topicArn,omitempty"`
 	Timestamp     string `json:"timestamp"` // of the publish
 }
 
@@ -43,6 +43,8 @@ type StatusDelivery struct {
 	DwellTimeMs      int64  `json:"dwellTimeMs"`
 	Attempts         int    `json:"attempts"`
 	StatusCode       int    `json:"statusCode"`
+
+	text *TextReport // of a delivery by text message, which has members of its own
 }
 
 // Group is the log group that the entry belongs to.
@@ -82,12 +84,12 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	if e.Kind != message.Notification || !e.Feedback.Success && !e.Feedback.Failure {
 		return nil
 	}
-	name, _, _ := e.Subscription.SplitSubscription()
+	name := ownerOf(e.Subscription)
 	entry := StatusEntry{
 		topic: name, at: e.At,
 		Notification: StatusNotification{
 			MessageMD5Sum: e.BodyMD5, MessageID: uuid.UUID(e.MessageID).String(),
-			TopicARN: name.String(), Timestamp: e.Published.UTC().Format(statusTimestamp),
+			TopicARN: topicOf(e.Subscription), Timestamp: e.Published.UTC().Format(statusTimestamp),
 		},
 		Delivery: StatusDelivery{
 			DeliveryID:  deliveryUUID(e.Subscription, e.MessageID),
@@ -95,6 +97,9 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 			RedrivePolicy: redrivePolicy(e.DeadLetter),
 		},
 		Status: statusFailure,
+	}
+	if e.Text != nil {
+		entry.Notification.MessageMD5Sum = "" // as with AWS
 	}
 	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
 		made := entry
@@ -108,6 +113,8 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
 		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
+		} else if e.Text != nil {
+			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
 		} else if made.Delivery.ProviderResponse == "" {
 			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
 		}

@@ -48,10 +48,12 @@ import (
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/stored"
+	"godwit.dev/godwit/internal/server/texting"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -190,6 +192,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
 	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
+	ledger := texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
@@ -273,7 +276,16 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		mails.Close()
 		return nil
 	})
+	messages, err := texting.Open(texting.Options{Config: deps.Config, Clock: deps.Clock, Ledger: ledger, Injected: engine.Injected, Trust: trust, Own: deps.ownPorts()})
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("text messages", func(context.Context) error {
+		messages.Close()
+		return nil
+	})
 	senders := senders(deps, engine, trust)
+	senders[topic.SMS] = messages.Sender
 	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
@@ -303,7 +315,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Texting: sns.Texting{Texts: ledger, Publish: engine.Direct.PublishDirect, Origins: messages.Origins(), None: !messages.Sends()}, Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
@@ -337,6 +349,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "outbox":                mails.Handler(),
+			"GET " + adminPrefix + "outbox/sms":            messages.Handler(),
+			"POST " + adminPrefix + "sms/receive":          messages.Receiver(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

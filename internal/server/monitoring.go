@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	snstopic "godwit.dev/godwit/internal/topic"
 )
 
 // monitoring is what watches the service. It is there before the engine, whose
@@ -24,6 +25,7 @@ type monitoring struct {
 	queues    *monitor.Queues
 	topics    *monitor.Topics
 	functions *monitor.Functions
+	texts     *monitor.Texts
 	alarms    *alarms.Engine
 	actions   *actions
 }
@@ -47,6 +49,7 @@ func newMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) *mon
 	m.reader = monitor.NewReader(m.points, m.queues)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
+	m.texts = monitor.NewTexts(m.points, m.minutes.Wake)
 	m.alarms = alarms.New(k, alarms.Options{
 		Metrics: m.reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
 	})
@@ -111,6 +114,12 @@ func (m *monitoring) Delivery(e *deliver.Event) {
 	if ok {
 		m.record(topic, e.At, e.Metrics())
 	}
+	if e.Protocol == snstopic.SMS {
+		m.texts.Record(e.Subscription.Account, e.Subscription.Region, false, e.At, textData(e.TextMetrics())...)
+		if !ok {
+			m.texts.Record(e.Subscription.Account, e.Subscription.Region, true, e.At, textData(e.Metrics())...)
+		}
+	}
 }
 
 // Published makes metrics of a publish.
@@ -132,4 +141,15 @@ func (m *monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {
 		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
 	}
 	m.topics.Record(topic, at, data...)
+}
+
+func textData(all []deliver.Metric) (data []metrics.Datum) {
+	for _, one := range all {
+		unit := "Count"
+		if one.Name == deliver.SMSMonthToDateSpent {
+			unit = "None"
+		}
+		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
+	}
+	return data
 }

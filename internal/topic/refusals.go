@@ -40,6 +40,7 @@ var (
 	ErrEndpointTooLong  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrEndpointURL      = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrEndpointAddress  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
+	ErrEndpointNumber   = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number") // as it was given
 	ErrEndpointPassword = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 	ErrSubscribed       = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
 

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
@@ -26,9 +27,10 @@ const (
 	Lambda
 	Email
 	EmailJSON
+	SMS
 )
 
-var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json"}
+var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "sms"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(protocolNames)
@@ -41,6 +43,9 @@ func (p Protocol) configurable() bool { return p == HTTP || p == HTTPS }
 
 // Mail reports that deliveries are mails.
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
+
+// Device reports that deliveries go to somebody's device: the bare text, and no envelope.
+func (p Protocol) Device() bool { return p == SMS }
 
 func parseProtocol(name string) (Protocol, error) {
 	for p, known := range protocolNames {
@@ -55,7 +60,7 @@ func parseProtocol(name string) (Protocol, error) {
 }
 
 // plannedProtocols are those of AWS that are not built.
-var plannedProtocols = []string{"sms", "application", "firehose"}
+var plannedProtocols = []string{"application", "firehose"}
 
 // maxEndpoint bounds a URL, in bytes: few servers take a longer one.
 const maxEndpoint = 8192
@@ -85,6 +90,11 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 		return function.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkAddress(address)
+	case SMS:
+		if _, ok := sms.Number(address); !ok {
+			return false, ErrEndpointNumber.With(address)
+		}
+		return true, nil
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
 			return false, ErrEndpointProtocol

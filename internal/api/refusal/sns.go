@@ -3,6 +3,7 @@ package refusal
 import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -43,9 +44,20 @@ var sns = sentences{
 	topic.ErrEndpointProtocol: badParameter + "Endpoint must match the specified protocol",
 	topic.ErrEndpointTooLong:  badParameter + "Endpoint Reason: longer than %d bytes",
 	topic.ErrEndpointAddress:  badParameter + "Email address",
+	topic.ErrEndpointNumber:   "Invalid SMS endpoint: %s",
 	topic.ErrEndpointURL:      badParameter + "Endpoint Reason: not a URL",
 	topic.ErrEndpointPassword: badParameter + "Endpoint Reason: credentials in an endpoint need https",
 	topic.ErrSubscribed:       badParameter + "Attributes Reason: Subscription already exists with different attributes",
+
+	sms.ErrAttribute:      "%s is not a valid attribute",
+	sms.ErrAttributeValue: "%s is invalid",
+	sms.ErrOptInAgain:     badParameter + "PhoneNumber Reason: a phone number can be opted in once in 30 days",
+	sms.ErrOptedOut:       "The phone number is opted out",
+	sms.ErrVerified:       "The phone number is verified already",
+	sms.ErrTooManyNumbers: "The sandbox has as many phone numbers as it may have",
+	sms.ErrTooSoon:        "A phone number can be deleted 24 hours after it was verified",
+	sms.ErrNoNumber:       "The phone number is not in the SMS sandbox",
+	sms.ErrPassword:       "The one-time password is not valid",
 
 	topic.ErrInAttribute:     badParameter + "%s",
 	topic.ErrInAttributes:    badParameter + "Attributes Reason: %s",

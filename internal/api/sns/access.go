@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // access is what each operation needs to be allowed. A batch needs what its single action
@@ -102,7 +103,7 @@ func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, err
 // passing needs that the caller may give SNS the role that an attribute names, to log
 // deliveries.
 func passing(attribute, role string) []authorize.Need {
-	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole {
 		return nil
 	}
 	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
@@ -126,6 +127,9 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.PhoneNumber != nil {
+		return anyResource("Publish"), nil
 	}
 	return onTopic(call, "Publish", member, value, true)
 }

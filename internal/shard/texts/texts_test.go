@@ -63,8 +63,12 @@ func TestCrash(t *testing.T) {
 		m.Attributes(p) // waits until that is durable
 	}
 	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *texts.Module { return open(t, j) }, everything,
-		func(m *texts.Module) { check(m.SetAttributes(ctx, here, map[string]string{sms.DefaultSenderID: "Godwit"})) },
-		func(m *texts.Module) { check(m.SetAttributes(ctx, there, map[string]string{sms.MonthlySpendLimit: "5"})) },
+		func(m *texts.Module) {
+			check(m.SetAttributes(ctx, here, map[string]string{sms.DefaultSenderID: "Godwit"}))
+		},
+		func(m *texts.Module) {
+			check(m.SetAttributes(ctx, there, map[string]string{sms.MonthlySpendLimit: "5"}))
+		},
 		func(m *texts.Module) { spend(m, here, 400_000) },
 		func(m *texts.Module) { spend(m, there, 4_400_000) },
 		func(m *texts.Module) { m.OptOutEverywhere("+4930") },

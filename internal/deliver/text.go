@@ -16,6 +16,7 @@ type TextReport struct {
 	Response   string  // what the provider said, in AWS's words
 	Feedback   topic.Feedback
 	MonthSpent float64 // USD, of the account until now; 0: as before
+	Unknown    int     // parts that were sent and not answered: they may come twice
 	Carrier    string  // of the phone; empty: not known
 	MCC, MNC   int     // the codes of its country and network; 0: not known
 	AckMs      int64   // until the phone had it; 0: not known

@@ -270,7 +270,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Trust: trust, Own: deps.ownPorts(),
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	if err != nil {

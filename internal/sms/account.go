@@ -96,6 +96,9 @@ var checks = map[string]func(value string) bool{
 	UsageReportBucket: bucket.MatchString,
 }
 
+// IsAttribute reports whether an account has such an attribute.
+func IsAttribute(name string) bool { return checks[name] != nil }
+
 // Account is what is known of an account in a region. Only commands change it; what they
 // refuse they leave as it was.
 type Account struct {

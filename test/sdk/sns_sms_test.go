@@ -229,6 +229,8 @@ func TestTextSettings(t *testing.T) {
 		_, err := c.SetSMSAttributes(t.Context(), &sns.SetSMSAttributesInput{Attributes: map[string]string{"DefaultSenderID": "Other", tt[0]: tt[1]}})
 		refused(t, err, "InvalidParameter", 400, tt[2])
 	}
+	_, err := c.GetSMSAttributes(t.Context(), &sns.GetSMSAttributesInput{Attributes: []string{"DefaultSendID"}})
+	refused(t, err, "InvalidParameter", 400, "DefaultSendID is not a valid attribute")
 	equal(t, "after refusals", "LSTest", get()["DefaultSenderID"])
 	publishText(t, c, "+15551234567", "m")
 	advance(t, endpoint, "1s")

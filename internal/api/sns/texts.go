@@ -143,6 +143,11 @@ type GetSMSAttributesOutput struct {
 }
 
 func (s *Service) getSMSAttributes(_ context.Context, call *api.Call, in *GetSMSAttributesInput) (*GetSMSAttributesOutput, error) {
+	for _, name := range in.Attributes {
+		if !sms.IsAttribute(name) {
+			return nil, sms.ErrAttribute.With(name)
+		}
+	}
 	all := s.texting.Texts.Attributes(placeOf(call))
 	if len(in.Attributes) > 0 {
 		for name := range all {

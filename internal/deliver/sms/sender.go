@@ -95,8 +95,6 @@ type Options struct {
 	// Injected is the outage of an account's messages that an operator has asked for; may
 	// be nil.
 	Injected func(p texts.Place) error
-	// Unknown is told how many parts may come twice, as an answer was lost; may be nil.
-	Unknown func(parts int)
 }
 
 // Sender sends text messages. It implements deliver.Sender.
@@ -172,11 +170,9 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		out.Kept = keep(t.Sent)
 	}
 	report.MonthSpent = s.Ledger.Settle(charge, s.Price*sms.MicroUSD(taken+result.Unknown)).USD()
+	report.Unknown = result.Unknown
 	if result.OptedOut {
 		s.Ledger.OptOutEverywhere(t.To)
-	}
-	if result.Unknown > 0 && s.Unknown != nil {
-		s.Unknown(result.Unknown)
 	}
 	return out
 }

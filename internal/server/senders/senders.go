@@ -28,6 +28,8 @@ type Options struct {
 	Clock  clock.Clock
 	Engine *shard.Engine
 	Ledger *texts.Module // of text messages
+	// Receipt is told what became of text messages that an SMSC has taken.
+	Receipt func(state string)
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
@@ -80,7 +82,7 @@ func (s *Senders) openMails(o *Options) (err error) {
 }
 
 func (s *Senders) openTexts(o *Options) (err error) {
-	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own})
+	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt})
 	if err != nil {
 		return err
 	}

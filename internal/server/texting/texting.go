@@ -34,8 +34,6 @@ type Options struct {
 	Own   []uint16 // the ports that this server listens at
 	// Receipt is told what became of messages that an SMSC has taken; may be nil.
 	Receipt func(state string)
-	// Unknown is told how many parts of messages may come twice; may be nil.
-	Unknown func(parts int)
 }
 
 // Texting sends text messages, or keeps them.
@@ -53,7 +51,7 @@ func Open(o Options) (*Texting, error) {
 	c := o.Config
 	price, _ := sms.ParseUSD(c.SMS.Price) // it was checked
 	t := &Texting{ledger: o.Ledger, config: c.SMS, dev: !c.Production, close: func() {}}
-	so := smssender.Options{Ledger: o.Ledger, Price: price, From: c.SMS.From, Unknown: o.Unknown}
+	so := smssender.Options{Ledger: o.Ledger, Price: price, From: c.SMS.From}
 	so.Injected = func(p texts.Place) error { return o.Injected(arn.Direct(p.Region, p.Account, topic.SMS.String())) }
 	var err error
 	switch {

@@ -20,20 +20,7 @@ import (
 // several, in both alphabets, throttles, and opts a phone out.
 func TestSMPP(t *testing.T) {
 	t.Parallel()
-	modules := nodeModules(t, "smpp")
-	dir := t.TempDir()
-	for _, name := range []string{"smsc.js", "package.json"} {
-		text, err := os.ReadFile(filepath.Join("node", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	dir := nodeDir(t, nodeModules(t, "smpp"), "smsc.js")
 	center := exec.CommandContext(t.Context(), "node", "smsc.js")
 	center.Dir, center.Stderr = dir, os.Stderr
 	in, err := center.StdinPipe()

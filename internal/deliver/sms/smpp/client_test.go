@@ -3,9 +3,12 @@ package smpp_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"io"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +50,12 @@ func newSMSC(t *testing.T) *smsc {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openSMSC(t, l)
+}
+
+// openSMSC serves at a listener, which it closes.
+func openSMSC(t *testing.T, l net.Listener) *smsc {
+	t.Helper()
 	s := &smsc{l: l, password: "s3cr3t", submit: func(int) reaction { return reaction{} }}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -401,5 +410,27 @@ func TestFromTheSMSC(t *testing.T) {
 	}
 	if got := c.Deliver(t.Context(), text(t, "hello")); got.Class != deliver.Success {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Over TLS, with whom the client believes to be the SMSC, and with nobody else.
+func TestTLS(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // which has a certificate
+	defer web.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openSMSC(t, tls.NewListener(l, &tls.Config{Certificates: web.TLS.Certificates}))
+	trust := x509.NewCertPool()
+	trust.AddCert(web.Certificate())
+	for _, tt := range []struct {
+		trust *x509.CertPool
+		class deliver.Class
+	}{{trust, deliver.Success}, {x509.NewCertPool(), deliver.ServerError}} {
+		c := newClient(t, s, func(o *smpp.Options) { o.TLS = &tls.Config{RootCAs: tt.trust} })
+		if got := c.Deliver(t.Context(), text(t, "hello")); got.Class != tt.class || got.Unknown != 0 {
+			t.Errorf("%+v", got)
+		}
 	}
 }

@@ -234,6 +234,10 @@ func TestTextSettings(t *testing.T) {
 	equal(t, "after refusals", "LSTest", get()["DefaultSenderID"])
 	publishText(t, c, "+15551234567", "m")
 	advance(t, endpoint, "1s")
+	defer func() { // what Terraform's aws_sns_sms_preferences does at its end
+		setTexts(t, c, "DefaultSMSType", "", "DefaultSenderID", "", "DeliveryStatusIAMRole", "", "DeliveryStatusSuccessSamplingRate", "", "MonthlySpendLimit", "", "UsageReportS3Bucket", "")
+		equal(t, "after the reset", map[string]string{"MonthlySpendLimit": "1"}, get())
+	}()
 	equal(t, "whom it is from", "LSTest", textsTo(t, endpoint, "+15551234567")[0].From)
 }
 

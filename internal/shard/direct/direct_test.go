@@ -1,4 +1,4 @@
-package shard_test
+package direct_test
 
 import (
 	"encoding/json"
@@ -68,7 +68,9 @@ func TestDirectPublishesSurviveCrashes(t *testing.T) {
 		publish(name, 4),
 		func(e *shard.Engine) { check(e.Resume(t.Context(), name)) },
 		func(e *shard.Engine) { // an attempt fails
-			d := takeAll(t, e, other)[0]
+			taken, _, err := e.Take(other, 1)
+			check(err)
+			d := taken[0]
 			d.Cause = backlog.Cause{Reason: "x", Attempt: 1} // so that the retry is durable on return
 			e.Retry(d, backlog.Attempt{At: shardtest.Start, Outcome: "server-error"}, shardtest.Start.Add(1<<40))
 		},

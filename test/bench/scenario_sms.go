@@ -175,7 +175,7 @@ func (s *smsc) release() {
 }
 
 func (s *smsc) serve(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
 	for {
 		var head [16]byte

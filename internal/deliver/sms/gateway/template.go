@@ -74,8 +74,7 @@ func ReadTemplate(text []byte) (*Template, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(t); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, fmt.Errorf("not JSON, at byte %d", syntax.Offset)
 		}
 		if strings.HasPrefix(err.Error(), "json: unknown field") {

@@ -18,6 +18,8 @@ const (
 	MetricSpace byte = 'm'
 	SMSSpace    byte = 't'
 
+	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
+
 	IdentitySpace byte = 'i'
 )
 
@@ -108,6 +110,9 @@ const (
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
 )
+
+// ClusterFences is the tag behind ClusterSpace.
+const ClusterFences byte = 'f'
 
 // Tags behind IdentitySpace.
 const (

@@ -145,7 +145,7 @@ func (doc *statementDocument) compile(detectors map[string]*detector) (s stateme
 		s.principals = doc.NotPrincipal
 	}
 	if len(doc.DataIdentifier) == 0 {
-		return s, ErrLacks.With("DataIdentifier")
+		return s, ErrStatementLacks.With("DataIdentifier")
 	}
 	for _, name := range doc.DataIdentifier {
 		d, err := detectorOf(name, detectors)
@@ -235,7 +235,7 @@ func (doc *auditDocument) compile(s *statement) (err error) {
 		return err
 	}
 	if doc.FindingsDestination == nil && doc.NoFindingsDestination == nil {
-		return ErrLacks.With("FindingsDestination")
+		return ErrStatementLacks.With("FindingsDestination")
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (doc *destinationDocument) compile() (logGroup string, err error) {
 	case doc.Firehose != nil:
 		return "", ErrDestination.With("Firehose")
 	case doc.CloudWatchLogs == nil:
-		return "", ErrLacks.With("CloudWatchLogs")
+		return "", ErrStatementLacks.With("CloudWatchLogs")
 	}
 	name := doc.CloudWatchLogs.LogGroup
 	if !strings.HasPrefix(name, logGroupPrefix) || len(name) > 512 || strings.Trim(name, nameCharacters+"/.#") != "" {

@@ -241,7 +241,7 @@ func TestParseRefuses(t *testing.T) {
 		strings.Replace(edit(`{"Deny":{}}`, `{"Deidentify":{"RedactConfig":{}}}`), "Inbound", "Outbound", 1):  ErrInboundOnly,
 		audit(`{"SampleRate":100,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`): ErrSampleRate,
 		audit(`{"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`):                  ErrSampleRate,
-		audit(`{"SampleRate":9}`): ErrLacks,
+		audit(`{"SampleRate":9}`): ErrStatementLacks,
 		audit(`{"SampleRate":9,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/other"}}}`): ErrLogGroup,
 		audit(`{"SampleRate":9,"FindingsDestination":{"S3":{"Bucket":"b"}}}`):                    ErrDestination,
 		custom("EmailAddress", "a"):           ErrOwnName,

@@ -140,6 +140,7 @@ func shortest(re *syntax.Regexp) int {
 			least = min(least, shortest(sub))
 		}
 		return least
+	default: // places and what may be missing
+		return 0
 	}
-	return 0
 }

@@ -197,9 +197,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: counting.Series(), NewID: newID,
 	})
 	deps.Keys = inTurn(identities.Credential, deps.Keys)
-	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
-	}
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups)
+	events := deliveryEvents{eventLog}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -217,8 +216,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
 		MayMove:   moves.May,
-		Published: events.Published,
-		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
+		Published: events.Published, Audited: eventLog.Audited,
+		Sealing: sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{

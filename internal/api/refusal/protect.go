@@ -1,6 +1,6 @@
 package refusal
 
-import "godwit.dev/godwit/internal/protect"
+import "godwit.dev/godwit/internal/topic/protect"
 
 const badProtection = badParameter + "DataProtectionPolicy Reason: "
 

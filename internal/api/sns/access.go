@@ -21,6 +21,8 @@ var access = map[string]api.Access{
 	"SetTopicAttributes":       api.Needs(setting),
 	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
 	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"PutDataProtectionPolicy":  owner("PutDataProtectionPolicy", func(in *PutDataProtectionPolicyInput) string { return in.ResourceArn }),
+	"GetDataProtectionPolicy":  owner("GetDataProtectionPolicy", func(in *GetDataProtectionPolicyInput) string { return in.ResourceArn }),
 	"Publish":                  api.Needs(publishing),
 	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),

@@ -36,17 +36,23 @@ type statement struct {
 	findings, noFindings string
 }
 
-// Text is the document, as it was given.
-func (p *Policy) Text() string { return p.text }
+// Text is the document, as it was given; of no policy it is empty.
+func (p *Policy) Text() string {
+	if p == nil {
+		return ""
+	}
+	return p.text
+}
 
 // Audits reports whether the policy has a statement that audits.
 func (p *Policy) Audits() bool {
 	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.operation == audit })
 }
 
-// Outbound reports whether the policy looks at messages that leave the topic.
+// Outbound reports whether the policy looks at messages that leave the topic. There may be
+// no policy.
 func (p *Policy) Outbound() bool {
-	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.outbound })
+	return p != nil && slices.ContainsFunc(p.statements, func(s statement) bool { return s.outbound })
 }
 
 // Finding is a kind of sensitive data that a message has, and where.

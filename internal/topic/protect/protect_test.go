@@ -218,45 +218,47 @@ func TestParseRefuses(t *testing.T) {
 		return edit(`"Name":"n"`, fmt.Sprintf(`"Name":"n","Configuration":{"CustomDataIdentifier":[{"Name":%q,"Regex":%q}]}`, name, regex))
 	}
 	one := valid[strings.Index(valid, "[{")+1 : len(valid)-2]
-	for document, want := range map[string]*fault.Rule{
-		"":                                 ErrJSON,
-		"[]":                               ErrJSON,
-		valid + "x":                        ErrJSON,
-		edit(`"Name":"n"`, `"Nmae":"n"`):   ErrJSON,
-		edit(`"Name":"n",`, ``):            ErrLacks,
-		edit("2021-06-01", "2012-10-17"):   ErrVersion,
-		strings.Repeat(" ", maxDocument+1): ErrTooLong,
-		edit("Inbound", "inbound"):         ErrDirection,
-		edit(`["*"]`, `[]`):                ErrPrincipals,
-		edit("/EmailAddress", "/Email"):    ErrIdentifier,
-		edit("/EmailAddress", "/Name"):     ErrModel,
-		edit("/EmailAddress", "/Address"):  ErrModel,
-		edit("arn:aws:dataprotection::aws:data-identifier/EmailAddress", "EmailAddress"): ErrIdentifier,
-		edit(`{"Deny":{}}`, `{}`): ErrOperation,
-		edit(`{"Deny":{}}`, `{"Deny":{},"Deidentify":{"RedactConfig":{}}}`):                                   ErrOperation,
-		edit(`{"Deny":{}}`, `{"Deidentify":{}}`):                                                              ErrDeidentify,
-		edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{}}}`):                                               ErrMask,
-		edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{"MaskWithCharacter":"é"}}}`):                        ErrMask,
-		edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{"MaskWithCharacter":"\""}}}`):                       ErrMask,
-		strings.Replace(edit(`{"Deny":{}}`, `{"Deidentify":{"RedactConfig":{}}}`), "Inbound", "Outbound", 1):  ErrInboundOnly,
-		audit(`{"SampleRate":100,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`): ErrSampleRate,
-		audit(`{"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`):                  ErrSampleRate,
-		audit(`{"SampleRate":9}`): ErrStatementLacks,
-		audit(`{"SampleRate":9,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/other"}}}`): ErrLogGroup,
-		audit(`{"SampleRate":9,"FindingsDestination":{"S3":{"Bucket":"b"}}}`):                    ErrDestination,
-		custom("EmailAddress", "a"):           ErrOwnName,
-		custom("a b", "a"):                    ErrOwnName,
-		custom("a", "("):                      ErrOwnRegex,
-		custom("a", "a*"):                     ErrOwnRegex,
-		custom("a", `\b`):                     ErrOwnRegex,
-		custom("a", "x|y?"):                   ErrOwnRegex,
-		custom("a", strings.Repeat("a", 201)): ErrOwnRegex,
-		custom("a", "((x+)+)+"):               ErrOwnRegex,
-		edit(one, strings.Repeat(one+",", maxStatements)+one): ErrTooManyParts,
+	for _, c := range []struct {
+		document string
+		want     *fault.Rule
+	}{
+		{"", ErrJSON},
+		{"[]", ErrJSON},
+		{valid + "x", ErrJSON},
+		{edit(`"Name":"n"`, `"Nmae":"n"`), ErrJSON},
+		{edit(`"Name":"n",`, ``), ErrLacks},
+		{edit("2021-06-01", "2012-10-17"), ErrVersion},
+		{strings.Repeat(" ", maxDocument+1), ErrTooLong},
+		{edit("Inbound", "inbound"), ErrDirection},
+		{edit(`["*"]`, `[]`), ErrPrincipals},
+		{edit("/EmailAddress", "/Email"), ErrIdentifier},
+		{edit("/EmailAddress", "/Name"), ErrModel},
+		{edit("/EmailAddress", "/Address"), ErrModel},
+		{edit("arn:aws:dataprotection::aws:data-identifier/EmailAddress", "EmailAddress"), ErrIdentifier},
+		{edit(`{"Deny":{}}`, `{}`), ErrOperation},
+		{edit(`{"Deny":{}}`, `{"Deny":{},"Deidentify":{"RedactConfig":{}}}`), ErrOperation},
+		{edit(`{"Deny":{}}`, `{"Deidentify":{}}`), ErrDeidentify},
+		{edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{}}}`), ErrMask},
+		{edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{"MaskWithCharacter":"é"}}}`), ErrMask},
+		{edit(`{"Deny":{}}`, `{"Deidentify":{"MaskConfig":{"MaskWithCharacter":"\""}}}`), ErrMask},
+		{strings.Replace(edit(`{"Deny":{}}`, `{"Deidentify":{"RedactConfig":{}}}`), "Inbound", "Outbound", 1), ErrInboundOnly},
+		{audit(`{"SampleRate":100,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`), ErrSampleRate},
+		{audit(`{"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`), ErrSampleRate},
+		{audit(`{"SampleRate":9}`), ErrStatementLacks},
+		{audit(`{"SampleRate":9,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/other"}}}`), ErrLogGroup},
+		{audit(`{"SampleRate":9,"FindingsDestination":{"S3":{"Bucket":"b"}}}`), ErrDestination},
+		{custom("EmailAddress", "a"), ErrOwnName},
+		{custom("a b", "a"), ErrOwnName},
+		{custom("a", "("), ErrOwnRegex},
+		{custom("a", "a*"), ErrOwnRegex},
+		{custom("a", `\b`), ErrOwnRegex},
+		{custom("a", "x|y?"), ErrOwnRegex},
+		{custom("a", strings.Repeat("a", 201)), ErrOwnRegex},
+		{custom("a", "((x+)+)+"), ErrOwnRegex},
+		{edit(one, strings.Repeat(one+",", maxStatements)+one), ErrTooManyParts},
 	} {
-		_, err := Parse(document)
-		if !refused(err, want) {
-			t.Errorf("%.300s: %v, want %v", document, err, want)
+		if _, err := Parse(c.document); !refused(err, c.want) {
+			t.Errorf("%.300s: %v, want %v", c.document, err, c.want)
 		}
 	}
 	two := audit(`{"SampleRate":9,"FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/a"}}}`)

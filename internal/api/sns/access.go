@@ -15,15 +15,17 @@ import (
 // does. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
 var access = map[string]api.Access{
-	"CreateTopic":              api.Needs(creating),
-	"ListTopics":               everyTopic("ListTopics"),
-	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
-	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
-	"SetTopicAttributes":       api.Needs(setting),
-	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
-	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
-	"PutDataProtectionPolicy":  api.Needs(protecting),
-	"GetDataProtectionPolicy":  owner("GetDataProtectionPolicy", func(in *GetDataProtectionPolicyInput) string { return in.ResourceArn }),
+	"CreateTopic":             api.Needs(creating),
+	"ListTopics":              everyTopic("ListTopics"),
+	"DeleteTopic":             shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
+	"GetTopicAttributes":      shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":      api.Needs(setting),
+	"AddPermission":           shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
+	"RemovePermission":        shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"PutDataProtectionPolicy": api.Needs(protecting),
+	"GetDataProtectionPolicy": api.Needs(func(call *api.Call, in *GetDataProtectionPolicyInput) ([]authorize.Need, error) {
+		return onTopic(call, "GetDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	}),
 	"Publish":                  api.Needs(publishing),
 	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),

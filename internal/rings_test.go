@@ -46,7 +46,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
+	"api/check", "api/constraints", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
 	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",

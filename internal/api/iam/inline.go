@@ -54,10 +54,7 @@ func (s *Service) inlines() []api.Operation {
 }
 
 func (s *Service) putInline(call *api.Call, kind iam.Kind, name, policy, document string) (*Empty, error) {
-	if err := checkName("policyName", policy, maxName); err != nil {
-		return nil, err
-	}
-	if err := checkDocument("policyDocument", iam.Identity, document); err != nil {
+	if err := checkDocument(iam.Identity, document); err != nil {
 		return nil, err
 	}
 	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })

@@ -30,11 +30,6 @@ func (s *Service) users() []api.Operation {
 	}
 }
 
-const (
-	maxNewName = 64 // of a user
-	maxName    = 128
-)
-
 func shownBoundary(e *iam.Entity) *AttachedBoundary {
 	if e.Boundary == "" {
 		return nil
@@ -56,11 +51,7 @@ func listedUser(e *iam.Entity) User {
 }
 
 func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserInput) (*UserOutput, error) {
-	if err := checkName("userName", *in.UserName, maxNewName); err != nil {
-		return nil, err
-	}
-	path, err := readPath("path", in.Path)
-	if err != nil {
+	if err := checkBoundary(in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
 	tags, err := readTags(in.Tags)
@@ -68,7 +59,7 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
+	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: pathOf(in.Path), Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +100,7 @@ func (s *Service) change(account string, command func(a *iam.Account, now time.T
 // caller.
 func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if name != nil {
-		return *name, checkName("userName", *name, maxName)
+		return *name, nil
 	}
 	if c := call.Caller; c.Kind == caller.User {
 		return c.Name, nil
@@ -133,20 +124,8 @@ func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput)
 }
 
 func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserInput) (*Empty, error) {
-	path := ""
-	if in.NewPath != nil {
-		var err error
-		if path, err = readPath("newPath", in.NewPath); err != nil {
-			return nil, err
-		}
-	}
-	if in.NewUserName != nil {
-		if err := checkName("newUserName", *in.NewUserName, maxNewName); err != nil {
-			return nil, err
-		}
-	}
 	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
-		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), path)
+		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), api.Deref(in.NewPath))
 	})
 }
 
@@ -156,11 +135,6 @@ func (s *Service) deleteUser(_ context.Context, call *api.Call, in *UserInput) (
 
 // list gives the entities of a kind under a path.
 func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
-	if prefix != nil {
-		if err := check.Length("pathPrefix", *prefix, 1, maxPath); err != nil {
-			return nil, err
-		}
-	}
 	err = s.engine.Read(call.Account, func(a *iam.Account) error {
 		all = a.List(kind, api.Deref(prefix))
 		return nil
@@ -280,9 +254,6 @@ func (s *Service) listAccessKeys(_ context.Context, call *api.Call, in *MaybeUse
 }
 
 func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateAccessKeyInput) (*Empty, error) {
-	if *in.Status != active && *in.Status != inactive {
-		return nil, check.Constraint(*in.Status, "status", "Member must satisfy enum value set: [Active, Inactive]")
-	}
 	name, err := s.userName(call, in.UserName)
 	if err != nil {
 		return nil, err
@@ -305,7 +276,7 @@ func (s *Service) getAccessKeyLastUsed(_ context.Context, call *api.Call, in *Ac
 	err := s.engine.Read(call.Account, func(a *iam.Account) error {
 		k := a.Key(*in.AccessKeyId)
 		if k == nil {
-			return fault.New(fault.AccessDenied, "")
+			return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform iam:GetAccessKeyLastUsed on resource: access key %s", call.Principal(), *in.AccessKeyId)
 		}
 		if u := a.ByID(k.User); u != nil {
 			out.UserName = u.Name

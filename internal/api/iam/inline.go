@@ -57,11 +57,11 @@ func (s *Service) putInline(call *api.Call, kind iam.Kind, name, policy, documen
 	if err := checkDocument(iam.Identity, document); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })
 }
 
 func (s *Service) getInline(call *api.Call, kind iam.Kind, name, policy string) (holder, document string, err error) {
-	e, err := s.find(call.Account, kind, name)
+	e, err := s.entities.Find(call.Account, kind, name)
 	if err != nil {
 		return "", "", err
 	}
@@ -70,11 +70,11 @@ func (s *Service) getInline(call *api.Call, kind iam.Kind, name, policy string) 
 }
 
 func (s *Service) deleteInline(call *api.Call, kind iam.Kind, name, policy string) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteInline(kind, name, policy) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteInline(kind, name, policy) })
 }
 
 func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*PolicyNamesOutput, error) {
-	e, err := s.find(call.Account, kind, name)
+	e, err := s.entities.Find(call.Account, kind, name)
 	if err != nil {
 		return nil, err
 	}

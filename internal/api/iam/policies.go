@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -32,7 +33,7 @@ func (s *Service) policies() []api.Operation {
 	}
 }
 
-func versionName(number int) string { return "v" + itoa(number) }
+func versionName(number int) string { return "v" + strconv.Itoa(number) }
 
 // readVersion reads the name of a version, which has the form of one; of one that no version
 // has here, as v1.beta, it is 0.
@@ -55,12 +56,12 @@ func policyARN(e *iam.Entity) string { return e.ARN() }
 
 func shownPolicy(a *iam.Account, e *iam.Entity) *Policy {
 	p := listedPolicy(a, e)
-	p.Description, p.Tags = e.Description, shownTags(e.Tags)
+	p.Description, p.Tags = e.Description, entity.ShownTags(e.Tags)
 	return &p
 }
 
 func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePolicyInput) (*PolicyOutput, error) {
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +69,8 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixPolicy, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{
-		Kind: iam.Policy, Path: pathOf(in.Path), Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
+	e, err := s.entities.Create(call.Account, &iam.Entity{
+		Kind: iam.Policy, Path: entity.PathOf(in.Path), Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Policy: &iam.PolicyPart{Versions: []iam.Version{{Number: 1, Document: *in.PolicyDocument}}, Default: 1, Latest: 1},
 	})
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Service) changePolicy(call *api.Call, arn string, command func(a *iam.A
 	if err := checkPolicyARN(arn); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, now time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, now time.Time) error {
 		e, err := a.OwnPolicy(arn)
 		if err != nil {
 			return err
@@ -229,7 +230,7 @@ func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *Poli
 	const widest = 1 << 30
 	cut, truncated, next, err := check.Page("versions", all, func(v *PolicyVersion) string {
 		number, _ := strconv.Atoi(v.VersionId[1:])
-		return itoa(widest - number)
+		return strconv.Itoa(widest - number)
 	}, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
@@ -285,7 +286,7 @@ func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *L
 }
 
 func (s *Service) tagPolicy(_ context.Context, call *api.Call, in *TagPolicyInput) (*Empty, error) {
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -307,5 +308,5 @@ func (s *Service) listPolicyTags(_ context.Context, call *api.Call, in *PolicyLi
 	if err != nil {
 		return nil, err
 	}
-	return tagsOf(found, in.Marker, in.MaxItems)
+	return entity.TagsOf(found, in.Marker, in.MaxItems)
 }

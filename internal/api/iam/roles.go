@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -31,7 +32,7 @@ func (s *Service) shownRole(e *iam.Entity) *Role {
 	r := s.listedRole(e)
 	r.PermissionsBoundary = shownBoundary(e)
 	if len(e.Tags) > 0 {
-		r.Tags = shownTags(e.Tags)
+		r.Tags = entity.ShownTags(e.Tags)
 	}
 	r.RoleLastUsed = &RoleLastUsed{}
 	if use, ok := s.engine.LastUse(e.ID); ok {
@@ -73,7 +74,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	if err := checkBoundary(in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +87,8 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 		part.MaxSession = *in.MaxSessionDuration
 	}
 	id := iam.NewID(iam.PrefixRole, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{
-		Kind: iam.Role, Path: pathOf(in.Path), Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
+	e, err := s.entities.Create(call.Account, &iam.Entity{
+		Kind: iam.Role, Path: entity.PathOf(in.Path), Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Boundary: api.Deref(in.PermissionsBoundary), Role: part,
 	})
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 }
 
 func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*RoleOutput, error) {
-	e, err := s.find(call.Account, iam.Role, *in.RoleName)
+	e, err := s.entities.Find(call.Account, iam.Role, *in.RoleName)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*Ro
 }
 
 func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Describe(*in.RoleName, in.Description, in.MaxSessionDuration)
 	})
 }
@@ -124,19 +125,19 @@ func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, bound) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, bound) })
 }
 
 func (s *Service) deleteRole(_ context.Context, call *api.Call, in *RoleInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Role, *in.RoleName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Role, *in.RoleName) })
 }
 
 func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*ListRolesOutput, error) {
-	all, err := s.list(call, iam.Role, in.PathPrefix)
+	all, err := s.entities.List(call, iam.Role, in.PathPrefix)
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := check.Page("roles", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("roles", all, entity.NameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +149,13 @@ func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*
 }
 
 func (s *Service) tagRole(_ context.Context, call *api.Call, in *TagRoleInput) (*Empty, error) {
-	return s.tag(call, iam.Role, *in.RoleName, in.Tags)
+	return s.entities.Tag(call, iam.Role, *in.RoleName, in.Tags)
 }
 
 func (s *Service) untagRole(_ context.Context, call *api.Call, in *UntagRoleInput) (*Empty, error) {
-	return s.untag(call, iam.Role, *in.RoleName, in.TagKeys)
+	return s.entities.Untag(call, iam.Role, *in.RoleName, in.TagKeys)
 }
 
 func (s *Service) listRoleTags(_ context.Context, call *api.Call, in *RoleListInput) (*TagsOutput, error) {
-	return s.listTags(call, iam.Role, *in.RoleName, in.Marker, in.MaxItems)
+	return s.entities.Tags(call, iam.Role, *in.RoleName, in.Marker, in.MaxItems)
 }

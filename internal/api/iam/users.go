@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
@@ -41,7 +42,7 @@ func shownUser(e *iam.Entity) *User {
 	u := listedUser(e)
 	u.PermissionsBoundary = shownBoundary(e)
 	if len(e.Tags) > 0 {
-		u.Tags = shownTags(e.Tags)
+		u.Tags = entity.ShownTags(e.Tags)
 	}
 	return &u
 }
@@ -54,46 +55,16 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 	if err := checkBoundary(in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: pathOf(in.Path), Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.User, Path: entity.PathOf(in.Path), Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
 	if err != nil {
 		return nil, err
 	}
 	return &UserOutput{shownUser(e)}, nil
-}
-
-// create adds an entity, which is made now, and gives it as it is stored.
-func (s *Service) create(account string, e *iam.Entity) (made *iam.Entity, err error) {
-	err = s.engine.Run(account, func(a *iam.Account, now time.Time) error {
-		e.Created = now.Truncate(time.Second)
-		if e.Policy != nil {
-			e.Policy.Updated, e.Policy.Versions[0].Created = e.Created, e.Created
-		}
-		if err := a.Create(e); err != nil {
-			return err
-		}
-		made, err = a.Find(e.Kind, e.Name)
-		return err
-	})
-	return made, err
-}
-
-// find reads an entity.
-func (s *Service) find(account string, kind iam.Kind, name string) (e *iam.Entity, err error) {
-	err = s.engine.Read(account, func(a *iam.Account) error {
-		e, err = a.Find(kind, name)
-		return err
-	})
-	return e, err
-}
-
-// change runs a command that answers nothing.
-func (s *Service) change(account string, command func(a *iam.Account, now time.Time) error) (*Empty, error) {
-	return nil, s.engine.Run(account, command)
 }
 
 // userName is the name of a user that a request names or, if it names none, of the
@@ -116,7 +87,7 @@ func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.find(call.Account, iam.User, name)
+	e, err := s.entities.Find(call.Account, iam.User, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,32 +95,21 @@ func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput)
 }
 
 func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), api.Deref(in.NewPath))
 	})
 }
 
 func (s *Service) deleteUser(_ context.Context, call *api.Call, in *UserInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.User, *in.UserName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.User, *in.UserName) })
 }
-
-// list gives the entities of a kind under a path.
-func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
-	err = s.engine.Read(call.Account, func(a *iam.Account) error {
-		all = a.List(kind, api.Deref(prefix))
-		return nil
-	})
-	return all, err
-}
-
-func nameOf(e **iam.Entity) string { return (*e).Name }
 
 func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*ListUsersOutput, error) {
-	all, err := s.list(call, iam.User, in.PathPrefix)
+	all, err := s.entities.List(call, iam.User, in.PathPrefix)
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := check.Page("users", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("users", all, entity.NameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -160,47 +120,16 @@ func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*
 	return out, nil
 }
 
-// tag, untag and listTags are of all kinds of entities.
-func (s *Service) tag(call *api.Call, kind iam.Kind, name string, tags []Tag) (*Empty, error) {
-	all, err := readTags(tags)
-	if err != nil {
-		return nil, err
-	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Tag(kind, name, all) })
-}
-
-func (s *Service) untag(call *api.Call, kind iam.Kind, name string, keys []string) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Untag(kind, name, keys) })
-}
-
-func (s *Service) listTags(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*TagsOutput, error) {
-	e, err := s.find(call.Account, kind, name)
-	if err != nil {
-		return nil, err
-	}
-	return tagsOf(e, marker, most)
-}
-
-func tagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
-	tags := shownTags(e.Tags)
-	sortTags(tags)
-	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
-	if err != nil {
-		return nil, err
-	}
-	return &TagsOutput{cut, truncated, next}, nil
-}
-
 func (s *Service) tagUser(_ context.Context, call *api.Call, in *TagUserInput) (*Empty, error) {
-	return s.tag(call, iam.User, *in.UserName, in.Tags)
+	return s.entities.Tag(call, iam.User, *in.UserName, in.Tags)
 }
 
 func (s *Service) untagUser(_ context.Context, call *api.Call, in *UntagUserInput) (*Empty, error) {
-	return s.untag(call, iam.User, *in.UserName, in.TagKeys)
+	return s.entities.Untag(call, iam.User, *in.UserName, in.TagKeys)
 }
 
 func (s *Service) listUserTags(_ context.Context, call *api.Call, in *UserListInput) (*TagsOutput, error) {
-	return s.listTags(call, iam.User, *in.UserName, in.Marker, in.MaxItems)
+	return s.entities.Tags(call, iam.User, *in.UserName, in.Marker, in.MaxItems)
 }
 
 const active, inactive = "Active", "Inactive"
@@ -258,7 +187,7 @@ func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateA
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetKey(name, *in.AccessKeyId, *in.Status == active) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetKey(name, *in.AccessKeyId, *in.Status == active) })
 }
 
 func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessKeyInput) (*Empty, error) {
@@ -266,7 +195,7 @@ func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessK
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
 }
 
 // getAccessKeyLastUsed answers GetAccessKeyLastUsed. A key of another account is as one

@@ -26,7 +26,7 @@ func (s *Service) accounts() []api.Operation {
 		api.Op("ListMFADevices", func(_ context.Context, call *api.Call, in *MaybeUserListInput) (*MFADevicesOutput, error) {
 			return &MFADevicesOutput{MFADevices: []Empty{}}, s.isUser(call, in)
 		}),
-		api.Op("ListVirtualMFADevices", func(context.Context, *api.Call, *ListInput) (*VirtualMFADevicesOutput, error) {
+		api.Op("ListVirtualMFADevices", func(context.Context, *api.Call, *VirtualMFADevicesInput) (*VirtualMFADevicesOutput, error) {
 			return &VirtualMFADevicesOutput{VirtualMFADevices: []Empty{}}, nil
 		}),
 		api.Op("ListSSHPublicKeys", func(_ context.Context, call *api.Call, in *MaybeUserListInput) (*SSHPublicKeysOutput, error) {

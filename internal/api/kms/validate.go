@@ -90,8 +90,7 @@ func readTags(all []Tag) (map[string]string, error) {
 	tags := make(map[string]string, len(all))
 	for _, tag := range all {
 		key, value := api.Deref(tag.TagKey), api.Deref(tag.TagValue)
-		switch {
-		case strings.HasPrefix(strings.ToLower(key), "aws:"):
+		if strings.HasPrefix(strings.ToLower(key), "aws:") {
 			return nil, fault.New(fault.InvalidTag, "Tags beginning with aws: are reserved")
 		}
 		if _, twice := tags[key]; twice {

@@ -37,8 +37,7 @@ func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog) *E
 // Delivery is told of a step of a delivery.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
-		name, _, _ := e.Subscription.SplitSubscription()
-		l.metrics(name, e.Metrics())
+		l.metrics(e.Topic(), e.Metrics())
 	}
 	l.status(e.Status(l.jitter.Float64))
 }

@@ -38,6 +38,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	pushsender "godwit.dev/godwit/internal/deliver/push"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
@@ -46,6 +47,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/pushing"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/shard"
@@ -275,6 +277,17 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	})
 	senders := senders(deps, engine, trust)
 	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
+	pushes, err := pushing.Open(deps.Config, deps.Clock, engine, pushsender.Connections{
+		AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), TLS: trust, Slots: deps.Limits.outgoing, Dial: deps.World.Dial,
+	})
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("push platforms' connections", func(context.Context) error {
+		pushes.Close()
+		return nil
+	})
+	senders[topic.Application] = pushes.Sender
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
@@ -337,6 +350,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
 
 			"GET " + adminPrefix + "outbox":                mails.Handler(),
+			"GET " + adminPrefix + "outbox/push":           pushes.Handler(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

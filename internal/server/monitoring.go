@@ -107,10 +107,7 @@ func (m *monitoring) functionEvents(deps Deps) invoke.Events {
 
 // Delivery makes metrics of a step of a delivery.
 func (m *monitoring) Delivery(e *deliver.Event) {
-	topic, _, ok := e.Subscription.SplitSubscription()
-	if ok {
-		m.record(topic, e.At, e.Metrics())
-	}
+	m.record(e.Topic(), e.At, e.Metrics())
 }
 
 // Published makes metrics of a publish.

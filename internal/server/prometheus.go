@@ -150,8 +150,8 @@ func (p *prometheus) function(e invoke.Event) { p.Function(e.Function, e.Kind.St
 
 // Delivery counts a step of a delivery.
 func (p *prometheus) Delivery(e *deliver.Event) {
-	name, _, ok := e.Subscription.SplitSubscription()
-	if !ok || e.Kind != message.Notification {
+	name := e.Topic()
+	if e.Kind != message.Notification {
 		return
 	}
 	if e.Made {

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/platforms"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/transfer"
@@ -39,6 +40,14 @@ type (
 	FunctionLimits = functions.FunctionLimits
 	// QueuedEvent is that of functions.
 	QueuedEvent = functions.QueuedEvent
+	// PushTarget is that of platforms.
+	PushTarget = platforms.Target
+	// PushCredentials is that of platforms.
+	PushCredentials = platforms.Credentials
+	// PlatformApplication is that of platforms.
+	PlatformApplication = platforms.Application
+	// PlatformEndpoint is that of platforms.
+	PlatformEndpoint = platforms.Endpoint
 	// Outgoing is that of queues.
 	Outgoing = queues.Outgoing
 	// Permission is that of queues.

@@ -40,6 +40,7 @@ var (
 	ErrEndpointTooLong  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrEndpointURL      = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrEndpointAddress  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
+	ErrEndpointPlatform = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
 	ErrEndpointPassword = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 	ErrSubscribed       = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
 

@@ -26,9 +26,10 @@ const (
 	Lambda
 	Email
 	EmailJSON
+	Application
 )
 
-var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json"}
+var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(protocolNames)
@@ -41,6 +42,9 @@ func (p Protocol) configurable() bool { return p == HTTP || p == HTTPS }
 
 // Mail reports that deliveries are mails.
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
+
+// Device reports that deliveries go to somebody's device: the bare text, and no envelope.
+func (p Protocol) Device() bool { return p == Application }
 
 func parseProtocol(name string) (Protocol, error) {
 	for p, known := range protocolNames {
@@ -55,7 +59,7 @@ func parseProtocol(name string) (Protocol, error) {
 }
 
 // plannedProtocols are those of AWS that are not built.
-var plannedProtocols = []string{"sms", "application", "firehose"}
+var plannedProtocols = []string{"sms", "firehose"}
 
 // maxEndpoint bounds a URL, in bytes: few servers take a longer one.
 const maxEndpoint = 8192
@@ -85,6 +89,13 @@ func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed 
 		return function.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkAddress(address)
+	case Application:
+		if endpoint, err := arn.Parse(address); err == nil && endpoint.Account == owner && endpoint.Region == topic.Region {
+			if _, _, ok := endpoint.SplitEndpoint(); ok {
+				return true, nil
+			}
+		}
+		return false, ErrEndpointPlatform.With(address)
 	default: // HTTP, HTTPS
 		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
 			return false, ErrEndpointProtocol
@@ -124,6 +135,8 @@ type Subscribe struct {
 	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail
 	// address; nil: one may.
 	Refused error
+	// Missing says that there is no such endpoint of a push platform.
+	Missing bool
 }
 
 // Subscribed is the answer to Subscribe.
@@ -153,6 +166,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	confirmed, err := checkEndpoint(protocol, cmd.Endpoint, cmd.Owner, t.ARN)
 	if err != nil {
 		return Subscribed{}, err
+	}
+	if cmd.Missing && protocol == Application {
+		return Subscribed{}, ErrEndpointPlatform.With(cmd.Endpoint)
 	}
 	if existing, ok := t.endpoints[endpoint{protocol, cmd.Endpoint}]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)

@@ -78,7 +78,7 @@ func (sub *Subscription) Topic() *Topic { return sub.topic }
 
 // RetryPolicy is the schedule by which failed deliveries are retried.
 func (sub *Subscription) RetryPolicy() retry.Policy {
-	if sub.Protocol.Mail() {
+	if sub.Protocol.Mail() || sub.Protocol.Device() {
 		return retry.CustomerManaged
 	}
 	if !sub.Protocol.configurable() {

@@ -44,6 +44,7 @@ var sns = sentences{
 	topic.ErrEndpointTooLong:  badParameter + "Endpoint Reason: longer than %d bytes",
 	topic.ErrEndpointAddress:  badParameter + "Email address",
 	topic.ErrEndpointURL:      badParameter + "Endpoint Reason: not a URL",
+	topic.ErrEndpointPlatform: badParameter + "Endpoint Reason: Endpoint does not exist for endpoint arn%s",
 	topic.ErrEndpointPassword: badParameter + "Endpoint Reason: credentials in an endpoint need https",
 	topic.ErrSubscribed:       badParameter + "Attributes Reason: Subscription already exists with different attributes",
 

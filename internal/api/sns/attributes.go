@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -73,6 +74,9 @@ func checkAttributeName(name string) error {
 			return badValue("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. "+
 				"Can only include alphanumeric characters, hyphens, underscores, or dots.", c)
 		}
+	}
+	if strings.HasPrefix(name, platform.AttributePrefix) {
+		return nil
 	}
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
 		return badValue("Message attribute name can not start with the reserved prefixes AWS. or Amazon.")

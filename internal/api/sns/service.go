@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -50,6 +51,12 @@ type Engine interface {
 	// Publish accepts messages, in their order; they are durable on return. It
 	// gives a result for each.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
+
+	platforms.Engine
+	// MayPublish refuses an endpoint of a push platform that takes no message, and
+	// PublishToEndpoint accepts one for it; it is durable on return.
+	MayPublish(ctx context.Context, endpoint arn.ARN) error
+	PublishToEndpoint(ctx context.Context, endpoint arn.ARN, p shard.Publication) error
 }
 
 // Options are what a Service is made of. Every field is needed but for the
@@ -89,7 +96,7 @@ func New(o Options) *Service {
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return append(platforms.Operations(s.engine), api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),
@@ -109,5 +116,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	})
+	})...)
 }

@@ -106,7 +106,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
 		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.PausedAt != 0}}
-		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
+		kind := queue.Kind{Backlog: true, FIFO: topicFIFO(qs)}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
 		sh.Backlogs[inc] = qs
 	}
@@ -138,7 +138,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	var qs *queues.Queue
 	var durable func(before bool)
 	sh.View(func() {
-		s, ok := sh.Topics.Deliverable(sub)
+		s, ok := sh.deliverable(sub)
 		if ok {
 			qs = sh.BacklogOf(s)
 		}
@@ -196,6 +196,9 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			continue
 		}
 		d.Message = m
+		if d.Direct() && m.Notice != nil {
+			d.Subscription.Endpoint = m.Notice.Token
+		}
 		if d.Queued.Receives > 1 {
 			value, _, err := e.Store.Get(nil, keys.History(d.Queued.Sequence))
 			if err != nil {
@@ -288,7 +291,12 @@ func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
 }
 
 func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
-	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, d.Queued) })
+	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
+		sh.AckSource(qs, d.Queued)
+		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
+			r.Failed(d, d.Attempt, reason)
+		}
+	})
 	e.Finish(d, a, state, reason)
 }
 
@@ -447,6 +455,8 @@ type Shard struct {
 	*transfer.Shard
 	engine *Backlogs
 	Topics *topic.State // whose subscriptions have backlogs
+
+	recipients map[arn.ARN]*Recipient
 }
 
 // Consumer takes the messages of backlogs.
@@ -462,7 +472,7 @@ type Consumer interface {
 func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
 	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits)}
+		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}

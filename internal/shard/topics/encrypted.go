@@ -101,7 +101,7 @@ func (p *Publication) encrypt(encrypt func(m *message.Message) error) error {
 
 // cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
 func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
-	if cipher, ok := p.ciphers[sub.Protocol.String()]; ok {
+	if cipher, ok := p.ciphers[sub.BodyName()]; ok {
 		return cipher
 	}
 	return p.cipher

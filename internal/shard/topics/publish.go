@@ -261,13 +261,13 @@ func (f *Fanout) notification(sub *topic.Subscription) *message.Message {
 		f.note = f.stored()
 	}
 	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
-	f.note.Body, f.note.Cipher = f.body(sub), f.P.cipherFor(sub)
+	f.note.Body, f.note.Cipher, f.note.Notice.Own = f.body(sub), f.P.cipherFor(sub), !f.shared(sub)
 	return &f.note
 }
 
 // body is what a subscription gets.
 func (f *Fanout) body(sub *topic.Subscription) []byte {
-	if body, ok := f.P.Bodies[sub.Protocol.String()]; ok {
+	if body, ok := f.P.Bodies[sub.BodyName()]; ok {
 		return []byte(body)
 	}
 	return f.P.Body
@@ -298,6 +298,6 @@ func (p *Publication) size() int {
 
 // shared reports that a subscription gets the body that most get.
 func (f *Fanout) shared(sub *topic.Subscription) bool {
-	_, own := f.P.Bodies[sub.Protocol.String()]
+	_, own := f.P.Bodies[sub.BodyName()]
 	return !own
 }

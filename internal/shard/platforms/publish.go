@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -91,7 +92,7 @@ func asTarget(err error) error {
 
 // PublishToEndpoint accepts a message for one endpoint; it is durable on return. Errors:
 // those of MayPublish, InsufficientStorage, and KMS's.
-func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p topics.Publication) error {
+func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publication.Publication) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p topic
 		sh.AcceptFor(there.app.recipient, m)
 		if e.options.Published != nil {
 			sh.Emit(&published{e.options.Published, &topics.Published{
-				Topic: app, ID: p.ID, At: clock.Time(m.Sent), Size: len(p.Body) + m.Size() - len(m.Body),
+				Topic: app, ID: p.ID, At: clock.Time(m.Sent), Size: p.Size(),
 				Feedback: there.app.recipient.Topic().Feedback(topic.Application),
 			}})
 		}

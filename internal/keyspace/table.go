@@ -19,6 +19,7 @@ const (
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
 	OwnerPlatforms Owner = "platforms"
+	OwnerCluster   Owner = "cluster"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -176,6 +177,7 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindFence
 	KindIdentity
 	KindAccessKey
 	KindTokenKey
@@ -261,6 +263,8 @@ var Table = [...]Kind{
 	KindAlarmIndex:    {"item of an alarm's history", OwnerAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
+
+	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
 	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},

@@ -152,7 +152,8 @@ func TestPushLadder(t *testing.T) {
 	pushTo(t, c, tablet, "for a minute", "AWS.SNS.MOBILE.GCM.TTL", "15")
 	advance(t, endpoint, "7h")
 	attempts(53) // the third would have been after 20 s
-	equal(t, "its failure", "TTLExpired", events()[0]["FailureType"])
+	got = events()
+	equal(t, "its failure", []any{2.0, "TTLExpired"}, []any{got[0]["DeliveryAttempts"], got[0]["FailureType"]})
 
 	// Pause, and retry now.
 	admin(t, endpoint+"/_godwit/subscriptions/pause", `{"subscription":"`+app+`"}`)

@@ -71,7 +71,7 @@ func (o Connections) client(certificate *tls.Certificate) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext: o.Slots.Dial(dial), TLSClientConfig: secured, DisableCompression: true,
-			MaxIdleConnsPerHost: 2, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headerLimit,
+			MaxConnsPerHost: 1, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headerLimit,
 			ForceAttemptHTTP2: true, // a dialer of one's own would turn it off
 			HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		},

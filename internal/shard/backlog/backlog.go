@@ -294,7 +294,11 @@ func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason strin
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
 		sh.AckSource(qs, d.Queued)
 		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
-			r.Failed(d, d.Attempt, reason)
+			made := d.History.Total
+			if a.Outcome != "" {
+				made++
+			}
+			r.Failed(d, made, reason)
 		}
 	})
 	e.Finish(d, a, state, reason)

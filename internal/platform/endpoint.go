@@ -144,9 +144,12 @@ const (
 )
 
 // failures are the types of failures, by what reasons say.
-var failures = []struct{ said, name string }{
-	{SaidInvalidToken, "InvalidPlatformToken"}, {SaidDisabled, "EndpointDisabled"}, {SaidNoEndpoint, "EndpointNotFound"},
-	{SaidExpired, "TTLExpired"}, {"retry policy exhausted", "ServerError"},
+var failures = [...]struct{ said, name string }{
+	{SaidInvalidToken, "InvalidPlatformToken"},
+	{SaidDisabled, "EndpointDisabled"},
+	{SaidNoEndpoint, "EndpointNotFound"},
+	{SaidExpired, "TTLExpired"},
+	{"retry policy exhausted", "ServerError"},
 }
 
 // Failed adds to an event why a delivery has failed.

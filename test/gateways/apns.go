@@ -124,14 +124,15 @@ func (a *APNs) judge(r *http.Request, token string, body []byte) (status int, re
 
 // provider says why a provider is refused; empty: it is not.
 func (a *APNs) provider(r *http.Request) string {
-	text, ok := strings.CutPrefix(strings.ToLower(r.Header.Get("Authorization")), "bearer ")
-	if !ok {
+	const scheme = "bearer "
+	text := r.Header.Get("Authorization")
+	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) {
 		if len(r.TLS.PeerCertificates) > 0 {
 			return ""
 		}
 		return "MissingProviderToken"
 	}
-	text = r.Header.Get("Authorization")[len("bearer "):]
+	text = text[len(scheme):]
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(parsed.Headers) != 1 {
 		return "InvalidProviderToken"

@@ -55,7 +55,7 @@ func (g *gateway) start(t testing.TB, h http.HandlerFunc) {
 	g.EnableHTTP2 = true
 	g.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	g.StartTLS()
-	t.Cleanup(g.Server.Close)
+	t.Cleanup(g.Close)
 }
 
 // CA is the certificate of the gateway, in PEM form.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 	"godwit.dev/godwit/internal/deliver/sendertest"
@@ -145,7 +146,7 @@ func send(t *testing.T, s *pushsender.Sender, of string, m message.Message) deli
 	r := sendertest.Request(sendertest.Target{Protocol: topic.Application, Endpoint: endpointOf(of)})
 	m.ID = message.ID{0xaa, 15: 1}
 	if m.Sent == 0 {
-		m.Sent = time.Now().UnixMilli()
+		m.Sent = clock.System.Now().UnixMilli()
 	}
 	if m.Notice == nil {
 		m.Notice = &message.Notice{Kind: message.Notification}

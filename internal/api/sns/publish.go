@@ -76,6 +76,9 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	if err != nil {
 		return nil, err
 	}
+	if err := owned(call, endpoint); err != nil {
+		return nil, err
+	}
 	if err := s.engine.MayPublish(ctx, endpoint); err != nil {
 		return nil, err
 	}

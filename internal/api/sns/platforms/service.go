@@ -125,7 +125,27 @@ func parse(call *api.Call, member, value string) (arn.ARN, error) {
 	if a.Service != "sns" || a.String() != value || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
 		return arn.ARN{}, invalid("%s", member)
 	}
+	return a, nil
+}
+
+// own refuses what another account has.
+func own(call *api.Call, a arn.ARN, err error) (arn.ARN, error) {
+	if err != nil {
+		return a, err
+	}
 	return a, api.Owned(call, a, "sns:"+call.Operation)
+}
+
+// applicationIn reads the ARN of an application that the caller may use.
+func applicationIn(call *api.Call, value string) (arn.ARN, error) {
+	a, err := parseApplication(call, value)
+	return own(call, a, err)
+}
+
+// ownEndpoint reads the ARN of an endpoint that the caller may use.
+func ownEndpoint(call *api.Call, value string) (arn.ARN, error) {
+	a, err := parseEndpoint(call, value)
+	return own(call, a, err)
 }
 
 func parseApplication(call *api.Call, value string) (arn.ARN, error) {
@@ -165,7 +185,8 @@ func wrongSlashes(member string) error {
 	return invalid("%s Reason: Wrong number of slashes in relative portion of the ARN.", member)
 }
 
-// ParseTarget reads the ARN of an endpoint that is published to, with its platform.
+// ParseTarget reads the ARN of an endpoint that is published to, of any account, with its
+// platform.
 func ParseTarget(call *api.Call, member, value string) (endpoint arn.ARN, of string, err error) {
 	if endpoint, err = endpointIn(call, member, value); err != nil {
 		return endpoint, "", err
@@ -198,7 +219,7 @@ func (s *service) create(ctx context.Context, call *api.Call, in *CreatePlatform
 }
 
 func (s *service) delete(ctx context.Context, call *api.Call, in *DeletePlatformApplicationInput) (*DeletePlatformApplicationOutput, error) {
-	a, err := parseApplication(call, in.PlatformApplicationArn)
+	a, err := applicationIn(call, in.PlatformApplicationArn)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +227,7 @@ func (s *service) delete(ctx context.Context, call *api.Call, in *DeletePlatform
 }
 
 func (s *service) attributes(ctx context.Context, call *api.Call, in *GetPlatformApplicationAttributesInput) (*GetPlatformApplicationAttributesOutput, error) {
-	a, err := parseApplication(call, in.PlatformApplicationArn)
+	a, err := applicationIn(call, in.PlatformApplicationArn)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +236,7 @@ func (s *service) attributes(ctx context.Context, call *api.Call, in *GetPlatfor
 }
 
 func (s *service) setAttributes(ctx context.Context, call *api.Call, in *SetPlatformApplicationAttributesInput) (*SetPlatformApplicationAttributesOutput, error) {
-	a, err := parseApplication(call, in.PlatformApplicationArn)
+	a, err := applicationIn(call, in.PlatformApplicationArn)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +268,7 @@ func (s *service) list(ctx context.Context, call *api.Call, in *ListPlatformAppl
 }
 
 func (s *service) createEndpoint(ctx context.Context, call *api.Call, in *CreatePlatformEndpointInput) (*CreatePlatformEndpointOutput, error) {
-	a, err := parseApplication(call, in.PlatformApplicationArn)
+	a, err := applicationIn(call, in.PlatformApplicationArn)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +280,7 @@ func (s *service) createEndpoint(ctx context.Context, call *api.Call, in *Create
 }
 
 func (s *service) deleteEndpoint(ctx context.Context, call *api.Call, in *DeleteEndpointInput) (*DeleteEndpointOutput, error) {
-	a, err := parseEndpoint(call, in.EndpointArn)
+	a, err := ownEndpoint(call, in.EndpointArn)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +288,7 @@ func (s *service) deleteEndpoint(ctx context.Context, call *api.Call, in *Delete
 }
 
 func (s *service) endpointAttributes(ctx context.Context, call *api.Call, in *GetEndpointAttributesInput) (*GetEndpointAttributesOutput, error) {
-	a, err := parseEndpoint(call, in.EndpointArn)
+	a, err := ownEndpoint(call, in.EndpointArn)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +297,7 @@ func (s *service) endpointAttributes(ctx context.Context, call *api.Call, in *Ge
 }
 
 func (s *service) setEndpointAttributes(ctx context.Context, call *api.Call, in *SetEndpointAttributesInput) (*SetEndpointAttributesOutput, error) {
-	a, err := parseEndpoint(call, in.EndpointArn)
+	a, err := ownEndpoint(call, in.EndpointArn)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +308,7 @@ func (s *service) setEndpointAttributes(ctx context.Context, call *api.Call, in 
 }
 
 func (s *service) listEndpoints(ctx context.Context, call *api.Call, in *ListEndpointsByPlatformApplicationInput) (*ListEndpointsByPlatformApplicationOutput, error) {
-	a, err := parseApplication(call, in.PlatformApplicationArn)
+	a, err := applicationIn(call, in.PlatformApplicationArn)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type StatusEntry struct {
 
 	topic arn.ARN
 	at    time.Time
+	role  string // that it is written with
 }
 
 // StatusNotification says what was to be delivered.
@@ -94,12 +95,12 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 			Destination: e.Endpoint, DwellTimeMs: max(e.At.Sub(e.Published).Milliseconds(), 0), Attempts: max(e.Number, 1),
 			RedrivePolicy: redrivePolicy(e.DeadLetter),
 		},
-		Status: statusFailure,
+		Status: statusFailure, role: e.Feedback.FailureRole,
 	}
 	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
 		made := entry
 		if e.State == shard.DeliveryDelivered {
-			made.Status = statusSuccess
+			made.Status, made.role = statusSuccess, e.Feedback.SuccessRole
 		}
 		if !e.Attempt.At.IsZero() { // until it was handed over, not until there was an answer
 			made.Delivery.DwellTimeMs = max(e.Attempt.At.Sub(e.Published).Milliseconds(), 0)
@@ -116,7 +117,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	moved := e.State == shard.DeliveryDeadLetter
 	if e.Redrive.Status != 0 && (moved && e.Feedback.Success || !moved && e.Feedback.Failure) {
 		if moved {
-			entry.Status = statusSuccess
+			entry.Status, entry.role = statusSuccess, e.Feedback.SuccessRole
 		}
 		d := &entry.Delivery
 		d.RedrivePolicy, d.Destination, d.Attempts = "", e.DeadLetter.String(), 1

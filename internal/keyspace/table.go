@@ -204,7 +204,7 @@ var Table = [...]Kind{
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},

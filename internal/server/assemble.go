@@ -197,8 +197,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: counting.Series(), NewID: newID,
 	})
 	deps.Keys = inTurn(identities.Credential, deps.Keys)
+	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
+	sessions := &roles.Sessions{
+		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
+	}
 	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
+		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus()),
 	}
 	if deps.Config.Metrics {
 		events = append(events, watching)
@@ -251,8 +255,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
-	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
+	asked := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}
+	acting := sessions.Acting(asked)
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
@@ -287,7 +291,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	if err := watching.Start(engine); err != nil {
+	if err := watching.Start(engine, sessions.Alarms(asked)); err != nil {
 		return Parts{}, err
 	}
 
@@ -295,7 +299,6 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
 	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits, named)
 
 	verifier := authentic(deps)

@@ -43,13 +43,17 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 // checkTypes refuses attributes without a type, as AWS does before it looks at
 // anything else; at is where the attributes stand in the request.
 func checkTypes(at string, given map[string]MessageAttributeValue) error {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name].DataType == nil {
-			return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
-				"failed to satisfy constraint: Member must not be null", at, name)
+	first, untyped := "", false
+	for name, value := range given {
+		if value.DataType == nil && (!untyped || name < first) {
+			first, untyped = name, true
 		}
 	}
-	return nil
+	if !untyped {
+		return nil
+	}
+	return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
+		"failed to satisfy constraint: Member must not be null", at, first)
 }
 
 func badValue(format string, args ...any) error {

@@ -3,6 +3,7 @@
 package monitoring
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -88,9 +89,10 @@ func (m *Monitoring) Latest() time.Time {
 }
 
 // Start begins with what is due each minute: first queues and topics tell how they
-// stand at its end, then it is written, and then alarms are evaluated.
-func (m *Monitoring) Start(engine *shard.Engine) error {
-	m.actions.services = engine
+// stand at its end, then it is written, and then alarms are evaluated. mayTell asks a
+// topic's policy for CloudWatch, which publishes for alarms; nil where nobody asks.
+func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Context, alarm, topic arn.ARN) error) error {
+	m.actions.services, m.actions.mayTell = engine, mayTell
 	m.Reader.Records(engine)
 	now := m.clock.Now()
 	if err := m.Queues.Resume(engine.HoldingQueues(), now); err != nil {

@@ -12,9 +12,15 @@ const { getMessaging } = require("firebase-admin/messaging");
 const given = JSON.parse(process.env.GODWIT_GATEWAYS);
 const told = { apns: {}, fcm: {} };
 
-// firebase-admin knows one place only.
+// firebase-admin knows one place only, and writes the scheme with a colon, which Google's
+// servers let pass and others do not.
 const connect = http2.connect;
-http2.connect = (url, ...rest) => connect(String(url).replace("https://fcm.googleapis.com", given.fcm), ...rest);
+http2.connect = (url, ...rest) => {
+  const session = connect(String(url).replace("https://fcm.googleapis.com", given.fcm), ...rest);
+  const request = session.request.bind(session);
+  session.request = (headers, ...more) => request({ ...headers, ...(headers[":scheme"] && { ":scheme": "https" }) }, ...more);
+  return session;
+};
 
 const at = new URL(given.apns);
 

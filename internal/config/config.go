@@ -117,6 +117,8 @@ type Config struct {
 	PushAPNsSandboxURL string `name:"push-apns-sandbox-url" placeholder:"URL" help:"Where those to endpoints of APNS_SANDBOX go, as https://api.sandbox.push.apple.com."`
 	PushFCMURL         string `name:"push-fcm-url" placeholder:"URL" help:"Where those to endpoints of GCM go, as https://fcm.googleapis.com."`
 
+	SMS SMS `embed:""`
+
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
@@ -237,6 +239,7 @@ func (c *Config) Check() error {
 	}
 	c.checkTLS(check)
 	c.checkMail(check)
+	c.SMS.check(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))

@@ -23,6 +23,7 @@ const (
 	Lambda    = endpoint.Lambda
 	Email     = endpoint.Email
 	EmailJSON = endpoint.EmailJSON
+	SMS       = endpoint.SMS
 
 	Application = endpoint.Application
 	// Protocols is how many there are; they count up from 0.

@@ -84,7 +84,7 @@ func TestForeignClients(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{
 		"another key": "invalid_grant", "unregistered": "messaging/registration-token-not-registered", "mismatch": "messaging/mismatched-credential",
-		"no token": "messaging/invalid-credential",
+		"no token": "messaging/third-party-auth-error",
 	}, told.FCM); diff != "" {
 		t.Errorf("FCM:\n%s", diff)
 	}

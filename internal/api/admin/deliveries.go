@@ -84,8 +84,9 @@ func Deliveries(lister DeliveryLister) http.Handler {
 func subscriptionOf(w http.ResponseWriter, name string) (subscription arn.ARN, ok bool) {
 	subscription, err := arn.Parse(name)
 	_, _, ok = subscription.SplitSubscription()
+	_, direct := subscription.DirectProtocol()
 	_, _, application := subscription.SplitApplication()
-	if ok = ok || application; err != nil || !ok {
+	if ok = ok || direct || application; err != nil || !ok {
 		writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription, or of a platform application")
 		return arn.ARN{}, false
 	}

@@ -91,8 +91,9 @@ func canFail(resource arn.ARN, all bool) bool {
 	case "sqs":
 		return resource.Resource != ""
 	case "sns":
+		_, direct := resource.DirectProtocol()
 		_, _, application := resource.SplitApplication()
-		return all || application
+		return all || direct || application
 	case "lambda":
 		_, qualifier, ok := resource.SplitFunction()
 		return all || ok && qualifier == ""

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -83,6 +84,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = identity.CheckRecord(k.ID, value)
 		case keyspace.OwnerPlatforms:
 			err = platforms.CheckRecord(k.ID, value)
+		case keyspace.OwnerSMS:
+			err = texts.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		default:

@@ -166,6 +166,9 @@ func (p *Prometheus) Delivery(e *deliver.Event) {
 	if e.Kind != message.Notification {
 		return
 	}
+	if e.Text != nil && e.Text.Unknown > 0 {
+		p.TextsUnanswered(e.Text.Unknown)
+	}
 	if e.Made {
 		p.Attempt(name, e.Protocol, promOutcomes[e.Attempt.Outcome], e.Attempt.Latency)
 	}
@@ -198,4 +201,11 @@ func refusals() (reasons []string) {
 		reasons = append(reasons, string(reason))
 	}
 	return reasons
+}
+
+// TextReceipt counts a receipt of a text message.
+func (p *Prometheus) TextReceipt(state string) {
+	if p != nil {
+		p.Metrics.TextReceipt(state)
+	}
 }

@@ -4,6 +4,7 @@ package senders
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 
@@ -17,7 +18,9 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/pushing"
+	"godwit.dev/godwit/internal/server/texting"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -26,6 +29,9 @@ type Options struct {
 	Config config.Config
 	Clock  clock.Clock
 	Engine *shard.Engine
+	Ledger *texts.Module // of text messages
+	// Receipt is told what became of text messages that an SMSC has taken.
+	Receipt func(state string)
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
@@ -41,6 +47,7 @@ type Senders struct {
 	ByProtocol map[topic.Protocol]deliver.Sender
 	Mails      *mailing.Mailing
 	Pushes     *pushing.Pushing
+	Texts      *texting.Texting
 
 	closers []func()
 }
@@ -51,11 +58,9 @@ func Open(o Options) (*Senders, error) {
 		topic.SQS: sqssender.New(o.Engine), topic.Lambda: lambdasender.New(o.Engine),
 	}}
 	s.openWeb(&o)
-	for _, open := range [...]func(*Options) error{s.openMails, s.openPushes} {
-		if err := open(&o); err != nil {
-			s.Close()
-			return nil, err
-		}
+	if err := errors.Join(s.openMails(&o), s.openTexts(&o), s.openPushes(&o)); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
 }
@@ -88,6 +93,16 @@ func (s *Senders) openPushes(o *Options) (err error) {
 	}
 	s.closers = append(s.closers, s.Pushes.Close)
 	s.ByProtocol[topic.Application] = s.Pushes.Sender
+	return nil
+}
+
+func (s *Senders) openTexts(o *Options) (err error) {
+	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.Texts.Close)
+	s.ByProtocol[topic.SMS] = s.Texts.Sender
 	return nil
 }
 

@@ -129,5 +129,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	})...)
+	}))
 }

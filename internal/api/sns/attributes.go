@@ -78,11 +78,20 @@ func checkAttributeName(name string) error {
 				"Can only include alphanumeric characters, hyphens, underscores, or dots.", c)
 		}
 	}
+	for _, own := range ownPrefixes {
+		if strings.HasPrefix(name, own) {
+			return nil
+		}
+	}
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
 		return badValue("Message attribute name can not start with the reserved prefixes AWS. or Amazon.")
 	}
 	return nil
 }
+
+// ownPrefixes begin the attributes that say something about a text message or a push
+// notification.
+var ownPrefixes = [...]string{"AWS.SNS.SMS.", "AWS.MM.SMS.", "AWS.SNS.MOBILE."}
 
 func alphanumeric(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'

@@ -77,7 +77,7 @@ type Shard struct {
 	*kernel.Shard
 	engine   *Queues
 	loaded   map[arn.ARN]*Queue
-	away     packed.Map // the queues at rest
+	parked   packed.Map // see park.go
 	Backlogs map[layout.Incarnation]*Queue
 	Counters map[layout.Incarnation][]byte // while the shard is loaded: those without an owner yet
 	Timers   sorted.Heap[*Queue]
@@ -180,7 +180,7 @@ type Queue struct {
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
 	Consumption Consumption
-	Gone        bool   // it is deleted, or dropped, or was put away: whoever has it from before has to look again
+	Gone        bool   // it is deleted, or dropped, or was parked: whoever has it from before has to look again
 	turn        uint64 // the command that used it last
 	dirty       bool
 	Emptied     bool // among the shard's emptied ones

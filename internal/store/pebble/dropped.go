@@ -18,9 +18,9 @@ const (
 	// trimmed all the time is left to ordinary compactions.
 	droppedAfter = flushRangeTombstones + 10*time.Second
 
-	// droppedLeast is how many bytes a range must still take for its tables
+	// minDropped is how many bytes a range must still take for its tables
 	// to be rewritten.
-	droppedLeast = 1 << 20
+	minDropped = 1 << 20
 
 	// maxDropped bounds how many ranges wait. What is forgotten takes space
 	// until its tables are merged.
@@ -98,7 +98,7 @@ func (s *Store) tidyDropped() {
 		if d.ctx.Err() != nil {
 			return
 		}
-		if err := s.Compact([]byte(lower), r.upper, droppedLeast); err != nil && d.ctx.Err() == nil {
+		if err := s.Compact([]byte(lower), r.upper, minDropped); err != nil && d.ctx.Err() == nil {
 			s.log.Warn("the space of what was deleted is given back later", "error", err.Error())
 		}
 	}

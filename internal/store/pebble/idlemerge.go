@@ -21,8 +21,8 @@ const (
 	// be merged by the first time only.
 	rounds = 2
 
-	// leastDeletes is how many deletes are worth a merge of the youngest tables.
-	leastDeletes = 200
+	// minDeletes is how many deletes are worth a merge of the youngest tables.
+	minDeletes = 200
 )
 
 // idleMerge reclaims the space of deleted records while the store is idle. The
@@ -63,7 +63,7 @@ func (s *Store) look() {
 	r.seen = writes
 	switch {
 	case !quiet || s.tight(): // Reclaim does the same
-	case r.again == 0 && r.deletes.Load()-r.merged < leastDeletes:
+	case r.again == 0 && r.deletes.Load()-r.merged < minDeletes:
 		// The next delete sets the timer anew.
 		r.looking.Store(false)
 		return
@@ -75,7 +75,7 @@ func (s *Store) look() {
 		}
 		switch {
 		case !through:
-		case deletes-r.merged >= leastDeletes:
+		case deletes-r.merged >= minDeletes:
 			r.merged, r.again = deletes, rounds-1
 		default:
 			r.again--

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				}
 				e.Background.Wait()
 				e.Journal.Flush()
-				before := heapInUse()
+				before := shardtest.HeapInUse()
 				largest = 0
 				over, waited := make(chan struct{}), make(chan time.Duration)
 				go func() { waited <- longestWait(e.Topics.ShardOf(large), over) }()
@@ -68,7 +68,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				b.ReportMetric(float64((<-waited).Microseconds()), "µs-waited")
 				e.Journal.Flush()
 				b.ReportMetric(float64(largest), "B-commit")
-				b.ReportMetric(float64(before-heapInUse()), "B-freed")
+				b.ReportMetric(float64(before-shardtest.HeapInUse()), "B-freed")
 				if err := e.Close(); err != nil {
 					b.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package shard_test
+package queues_test
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration
 		for _, m := range received {
 			bodies = append(bodies, fmt.Sprintf("%s×%d", m.Body, m.Receives))
 		}
-		text := strings.Join(append(bodies, said(err)), " ")
+		text := strings.Join(append(bodies, shardtest.Said(err)), " ")
 		got.Store(&text)
 	}()
 	synctest.Wait()
@@ -302,7 +302,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				if before { // it notices, but does not come to leave the line
 					cancel()
 				}
-				qs := queueIn(sh, shardtest.QueueARN("q"))
+				qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
 				now := sh.Now()
 				sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
 				sh.Commit(true)

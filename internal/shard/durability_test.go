@@ -181,7 +181,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 				synctest.Wait()
 				go func() { got = c.ask(w); answered = true }()
 				synctest.Wait()
-				<-after(time.Second) // a long poll ends
+				<-shardtest.After(time.Second) // a long poll ends
 				synctest.Wait()
 				if caused || answered {
 					t.Errorf("before the sync: caused %v, answered %v %q", caused, answered, got)
@@ -194,13 +194,6 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			})
 		})
 	}
-}
-
-// after is a channel that is closed once d has passed.
-func after(d time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(done) })
-	return done
 }
 
 // TestWaitingReceiveWaitsForDurability is the same for a receive that waited
@@ -292,7 +285,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
-				<-after(time.Second) // nothing is under way
+				<-shardtest.After(time.Second) // nothing is under way
 				w.store.Shut()
 				answered := false
 				go func() { w.must(command(w)); answered = true }()
@@ -307,7 +300,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}
-				<-after(journal.LazyDelay)
+				<-shardtest.After(journal.LazyDelay)
 				synctest.Wait()
 				w.store.Open()
 				synctest.Wait()

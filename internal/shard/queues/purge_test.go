@@ -96,7 +96,7 @@ func TestPurgeWhileWaiting(t *testing.T) {
 		p.expect("the first", first, "")
 		p.send(0, "a")
 		p.expect("the first", first, "a×1 ok")
-		<-after(15 * time.Second)
+		<-shardtest.After(15 * time.Second)
 		synctest.Wait()
 		p.expect("whose time is over", second, "ok")
 		p.send(0, "b")

@@ -244,7 +244,7 @@ func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
 }
 
 // Committed does what a change of the queue asks for.
-func (qs *Queue) Committed() { qs.Shard.Reconcile(qs) }
+func (qs *Queue) Committed() { qs.Shard.AfterCommit(qs) }
 
 // Clean implements touched.
 func (qs *Queue) Clean() { qs.dirty = false }
@@ -257,9 +257,9 @@ func (qs *Queue) Appended(c *journal.Commit) {
 	}
 }
 
-// Reconcile does what a changed queue asks for: who waits is served, the consumer is
+// AfterCommit does what a changed queue asks for: who waits is served, the consumer is
 // told, the timer is set. It runs between commands.
-func (sh *Shard) Reconcile(qs *Queue) {
+func (sh *Shard) AfterCommit(qs *Queue) {
 	if qs.Ended() {
 		sh.setTimer(qs, 0)
 		return

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
@@ -108,4 +110,11 @@ func Decodable(t *testing.T, largest *int) func([]byte) {
 			t.Errorf("a commit of %d bytes: %v", len(sealed), err)
 		}
 	}
+}
+
+// After is a channel that is closed once d has passed.
+func After(d time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	clock.System.AfterFunc(d, func() { close(done) })
+	return done
 }

@@ -17,8 +17,8 @@ const (
 	// under load, the tables that it makes are merged anyway.
 	quietWrites = 5000
 
-	// rounds is how often they are merged: what lies in the way of a delete may itself
-	// be merged by the first time only.
+	// rounds is how often they are merged: the first merge may only bring together a
+	// delete and what it deletes.
 	rounds = 2
 
 	// minDeletes is how many deletes are worth a merge of the youngest tables.
@@ -42,7 +42,7 @@ type idleMerge struct {
 	again  int   // merges that are to follow that
 }
 
-// note counts writes, and sees to it that their space is given back.
+// note counts writes, and schedules a look if any of them deletes.
 func (s *Store) note(writes, deletes int) {
 	r := &s.idleMerge
 	r.writes.Add(int64(writes))
@@ -84,9 +84,8 @@ func (s *Store) look() {
 	r.looks.After(idleCheckEvery, s.look)
 }
 
-// mergeYoung puts as many layers over the youngest tables as it takes for Pebble to
-// merge them with what they delete. It gives up when there is load, as the layers of
-// that do as well. The work is bounded by the youngest tables and what lies directly
+// mergeYoung flushes until L0 has so many sublevels that Pebble compacts it, and with it
+// what its tombstones delete. It gives up under load, whose flushes do that as well. The work is bounded by the youngest tables and what lies directly
 // below them; values that stand apart from their keys are not read for it.
 func (s *Store) mergeYoung() (through bool, err error) {
 	r := &s.idleMerge

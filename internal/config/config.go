@@ -113,6 +113,8 @@ type Config struct {
 	MailDKIMKey      string `name:"mail-dkim-key" placeholder:"FILE" help:"Sign mails with this key, RSA or Ed25519 in PEM form, for the domain of --mail-from."`
 	MailDKIMSelector string `name:"mail-dkim-selector" placeholder:"NAME" help:"The name below _domainkey of that domain which has the public key of --mail-dkim-key."`
 
+	SMS SMS `embed:""`
+
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
@@ -233,6 +235,7 @@ func (c *Config) Check() error {
 	}
 	c.checkTLS(check)
 	c.checkMail(check)
+	c.SMS.check(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))

@@ -65,7 +65,13 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
-	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Fate: Fate{State: shard.DeliveryPending}}
+	if out.Kept != nil {
+		d.Signature = out.Kept
+	}
+	if out.Text != nil {
+		d.Feedback = out.Text.Feedback
+	}
+	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Text: out.Text, Fate: Fate{State: shard.DeliveryPending}}
 	v := d.decide(out, deadline)
 	v.Took = took
 	return v
@@ -109,7 +115,7 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 func (d *delivery) request() (*Request, error) {
 	r := &Request{Delivery: d.Delivery, Issuer: d.issuer(d.Message), NewID: d.options.NewID}
 	sender, ok := d.options.Senders[d.Subscription.Protocol]
-	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
+	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() || d.Subscription.Protocol.Device() {
 		return r, nil
 	}
 	var unsigned *message.Unsigned

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -14,8 +15,12 @@ import (
 // StatusLog takes the entries of delivery status logs: values that are kept as
 // JSON. It does not block.
 type StatusLog interface {
-	LogJSON(group arn.ARN, stream string, at time.Time, value any)
+	LogJSON(group arn.ARN, stream string, at time.Time, value any, as authorize.LogRights)
 }
+
+// LogRights says what SNS may do with a role that a topic names for its delivery status
+// log. Nil: everything.
+type LogRights func(topic arn.ARN, role string, group arn.ARN, stream string) authorize.LogRights
 
 // EventLog writes the entries of delivery status logs, which a topic's owner has
 // asked for, to their log groups. At the level debug it writes them and metrics to
@@ -24,21 +29,24 @@ type EventLog struct {
 	logger *slog.Logger
 	jitter *clock.Jitter
 	groups StatusLog
+	rights LogRights
 }
 
 var _ Events = (*EventLog)(nil)
 
 // NewEventLog makes a subscriber of events. jitter draws the successes that are
-// logged.
-func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog) *EventLog {
-	return &EventLog{logger, jitter, groups}
+// logged; rights is asked for each entry that a log group is to have.
+func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, rights LogRights) *EventLog {
+	if rights == nil {
+		rights = func(arn.ARN, string, arn.ARN, string) authorize.LogRights { return authorize.AllLogRights }
+	}
+	return &EventLog{logger, jitter, groups, rights}
 }
 
 // Delivery is told of a step of a delivery.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
-		name, _, _ := e.Subscription.SplitSubscription()
-		l.metrics(name, e.Metrics())
+		l.metrics(ownerOf(e.Subscription), append(e.Metrics(), e.TextMetrics()...))
 	}
 	l.status(e.Status(l.jitter.Float64))
 }
@@ -69,7 +77,13 @@ func (l *EventLog) metrics(name arn.ARN, all []Metric) {
 func (l *EventLog) status(all []StatusEntry) {
 	for i := range all {
 		e := &all[i]
-		l.groups.LogJSON(arn.LogGroup(e.topic.Region, e.topic.Account, e.Group()), e.stream(), e.at, e)
+		group, stream := arn.LogGroup(e.topic.Region, e.topic.Account, e.Group()), e.stream()
+		as := l.rights(e.topic, e.role, group, stream)
+		if !as.Put {
+			l.logger.Debug("a delivery's status is not logged: the role may not", "role", e.role, "group", group.String())
+			continue
+		}
+		l.groups.LogJSON(group, stream, e.at, e, as)
 		if !l.on(slog.LevelDebug) {
 			continue
 		}

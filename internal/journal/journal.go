@@ -32,8 +32,9 @@ import (
 // store, so that with its sync it is durable within 10 ms.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow.
-const AwaitedDelay = time.Millisecond
+// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow:
+// as long as it takes a few others to come, but not so long that all callers wait.
+const AwaitedDelay = 250 * time.Microsecond
 
 // A sync that takes longer than SlowSync leaves too little of the 10 ms. For
 // SlowMemory after one, what would be answered before its own sync waits for it.
@@ -61,6 +62,9 @@ type Options struct {
 	Logger  *slog.Logger // may be nil
 	// Synced is told how long each sync took; may be nil.
 	Synced func(took time.Duration)
+	// Awaited has whoever appended wait for the commit, however quick the store is: what
+	// it has not made durable may be undone by another owner.
+	Awaited bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
 	Fatal func(error)
@@ -209,12 +213,21 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	if c == nil {
 		return
 	}
+	if j.options.Awaited {
+		j.awaitLazy(c)
+		return
+	}
 	now, since := clock.System.Now().UnixNano(), j.syncing.Load()
 	if hanging := since != 0 && now-since > int64(SlowSync); !hanging && now >= j.slowUntil.Load() {
 		return
 	}
-	// A sync at once would be one more for each caller on a disk that is slow, and at the
-	// end of LazyDelay callers that come again have all waited for that.
+	j.awaitLazy(c)
+}
+
+// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay: a
+// sync at once would be one more for each caller on a disk that is slow, and at the end of
+// LazyDelay callers that come again have all waited for that.
+func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
 	arm := !c.sync && !c.awaited
 	c.awaited = true

@@ -16,6 +16,9 @@ const (
 	AlarmSpace  byte = 'a'
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+	SMSSpace    byte = 't'
+
+	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
 	IdentitySpace byte = 'i'
 )
@@ -31,12 +34,14 @@ const (
 	LogStream
 	IdentityStream
 	KeyStream
+	SMSStream
 	Streams // how many there are
 )
 
 // Tags of a shard's records, behind its number.
 const (
 	Archives       byte = 'A'
+	Directs        byte = 'B' // of what was published to no topic
 	Counters       byte = 'C'
 	Data           byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
 	DeletedTopics  byte = 'E'
@@ -106,6 +111,9 @@ const (
 	AlarmSequence byte = 's'
 )
 
+// ClusterFences is the tag behind ClusterSpace.
+const ClusterFences byte = 'f'
+
 // Tags behind IdentitySpace.
 const (
 	IdentityEntities byte = 'e'
@@ -152,3 +160,11 @@ func Prefix(prefix []byte) Span {
 
 // Shard begins the keys of a kind of record of a shard.
 func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte(shard), tag} }
+
+// Tags behind SMSSpace.
+const (
+	SMSAttributes   byte = 'a'
+	SMSConsents     byte = 'c'
+	SMSDestinations byte = 'd'
+	SMSSpending     byte = 's'
+)

@@ -18,6 +18,8 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerSMS       Owner = "sms"
+	OwnerCluster   Owner = "cluster"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -85,6 +87,10 @@ func identity(kind byte, p ...Part) []Part {
 
 func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
+func ofSMS(kind byte, p ...Part) []Part {
+	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
+}
+
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
 }
@@ -102,6 +108,7 @@ const (
 	PartSequence    = "sequence"
 	PartGroup       = "group" // of logs: its number
 	PartKind        = "kind"
+	PartNumber      = "phone number"
 	PartID          = "id" // of a subscription: the end of its ARN
 )
 
@@ -122,6 +129,7 @@ type ID int
 // The kinds of record.
 const (
 	KindArchive ID = iota
+	KindDirect
 	KindCounters
 	KindDue
 	KindExpiry
@@ -172,6 +180,7 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindFence
 	KindIdentity
 	KindAccessKey
 	KindTokenKey
@@ -188,17 +197,22 @@ const (
 	KindMetricOpen
 	KindMetricPoint
 	KindMetricSeries
+	KindSMSAttributes
+	KindSMSConsent
+	KindSMSDestination
+	KindSMSSpending
 	kinds
 )
 
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
 	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
+	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
@@ -253,6 +267,8 @@ var Table = [...]Kind{
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
 
+	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
+
 	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
@@ -270,6 +286,11 @@ var Table = [...]Kind{
 	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
 	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+
+	KindSMSAttributes:  {"an account's settings of text messages", OwnerSMS, ofSMS(SMSAttributes), versioned},
+	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
+	KindSMSDestination: {"phone number of the sandbox", OwnerSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
+	KindSMSSpending:    {"what an account has spent on text messages in a month", OwnerSMS, ofSMS(SMSSpending), versioned},
 }
 
 const setForm = "form, count, sum, minimum, maximum, distribution"

@@ -91,7 +91,8 @@ func canFail(resource arn.ARN, all bool) bool {
 	case "sqs":
 		return resource.Resource != ""
 	case "sns":
-		return all
+		_, direct := resource.DirectProtocol()
+		return all || direct
 	case "lambda":
 		_, qualifier, ok := resource.SplitFunction()
 		return all || ok && qualifier == ""

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // access is what each operation needs to be allowed. A batch needs what its single action
@@ -26,7 +27,7 @@ var access = map[string]api.Access{
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),
 
 	"Subscribe":                 api.Needs(subscribing),
-	"ConfirmSubscription":       owner("ConfirmSubscription", func(in *ConfirmSubscriptionInput) string { return in.TopicArn }),
+	"ConfirmSubscription":       api.Needs(confirming),
 	"Unsubscribe":               onSubscription("Unsubscribe", func(in *UnsubscribeInput) string { return in.SubscriptionArn }),
 	"ListSubscriptions":         everyTopic("ListSubscriptions"),
 	"GetSubscriptionAttributes": onSubscription("GetSubscriptionAttributes", func(in *GetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
@@ -46,11 +47,14 @@ func shared[In any](action string, topic func(*In) string) api.Access {
 	})
 }
 
-// owner needs an action on a topic that only its own account's identities can be given.
-func owner[In any](action string, topic func(*In) string) api.Access {
-	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
-		return onTopic(call, action, "TopicArn", topic(in), false)
-	})
+// confirming needs the right to confirm. The token stands for the topic's owner, of whatever
+// account: only the caller's own policies are asked.
+func confirming(call *api.Call, in *ConfirmSubscriptionInput) ([]authorize.Need, error) {
+	t, err := parseARN(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, invalid("Topic")
+	}
+	return []authorize.Need{{Action: "sns:ConfirmSubscription", Resource: t.String()}}, nil
 }
 
 func onTopic(call *api.Call, action, member, value string, shared bool) ([]authorize.Need, error) {
@@ -102,7 +106,7 @@ func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, err
 // passing needs that the caller may give SNS the role that an attribute names, to log
 // deliveries.
 func passing(attribute, role string) []authorize.Need {
-	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole {
 		return nil
 	}
 	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
@@ -126,6 +130,9 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.PhoneNumber != nil {
+		return anyResource("Publish"), nil
 	}
 	return onTopic(call, "Publish", member, value, true)
 }

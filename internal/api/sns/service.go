@@ -67,6 +67,8 @@ type Options struct {
 	PublishQuota int
 	// NoMail has subscriptions by mail refused: mails go nowhere.
 	NoMail bool
+	// Texting are text messages.
+	Texting Texting
 	// Principals are who can be named by topics' policies; nil: api.Unbound.
 	Principals api.Principals
 }
@@ -78,18 +80,19 @@ type Service struct {
 	newToken func() string
 	quota    *quota
 	noMail   bool
+	texting  Texting
 
 	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return append(s.textOperations(), api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),
@@ -109,5 +112,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	})
+	})...)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -20,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	sealed "godwit.dev/godwit/internal/shard/signing"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -67,6 +69,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		if _, _, ok := journal.DecodeState(value); !ok {
 			err = errors.New("it cannot be read")
 		}
+	case keyspace.KindFence:
+		_, err = record.DecodeFence(value)
 	case keyspace.KindSigningKey:
 		err = sealed.CheckRecord(value, signing.CheckRecord)
 	default:
@@ -77,6 +81,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = alarms.CheckRecord(k.ID, value)
 		case keyspace.OwnerIdentity:
 			err = identity.CheckRecord(k.ID, value)
+		case keyspace.OwnerSMS:
+			err = texts.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		default:

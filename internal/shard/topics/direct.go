@@ -127,14 +127,10 @@ func (sh *Shard) plan(fs []fanout) plan {
 	return p
 }
 
-// made are the deliveries that were made at once.
-func (p *plan) made(yield func(backlog.Direct) bool) {
-	for i := range p.deliveries {
-		d := &p.deliveries[i]
-		if d.made && !yield(backlog.Direct{Subscription: d.sub, Message: d.f.P.ID, Published: d.f.Sent}) {
-			return
-		}
-	}
+// made is a delivery, and whether it was made at once.
+func (p *plan) made(i int) (d backlog.Direct, made bool) {
+	planned := &p.deliveries[i]
+	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
 // full reports that there is no room for another delivery.
@@ -242,7 +238,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 	w.emit()
 	sh.deferFanout(fs, p)
 	g = tx.Commit()
-	sh.engine.Finished.AddDirect(p.made, now)
+	sh.engine.Finished.AddDirect(len(p.deliveries), p.made, now)
 	return g, len(fs)
 }
 

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // poll is an engine with an empty queue "q", and receives that wait at it.
@@ -288,15 +289,15 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		t.Run(fmt.Sprintf("before=%v", before), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				defer w.Close()
-				p := poll{t: t, Engine: w.Engine}
+				st := &storetest.Gated{Store: memory.New()}
+				p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.System})}
+				defer p.Close()
 				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
-				w.store.Shut()
+				st.Shut()
 				sh := p.Topics.ShardOf(shardtest.QueueARN("q"))
 				sh.Mu.Lock()
 				if before { // it notices, but does not come to leave the line
@@ -310,7 +311,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				sh.Mu.Unlock()
 				synctest.Wait()
 				cancel()
-				w.store.Open()
+				st.Open()
 				synctest.Wait()
 				if leased != 1 {
 					t.Fatal("the receive was not served")

@@ -36,10 +36,13 @@ func (p *Pump) Ready(sub arn.ARN) {
 }
 
 // Forget forgets what was said to be due, as a process does that ends.
-func (p *Pump) Forget() {
+func (p *Pump) Forget() { p.Keep(func(arn.ARN) bool { return false }) }
+
+// Keep forgets all of what was said to be due but some.
+func (p *Pump) Keep(some func(a arn.ARN) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ready = nil
+	p.ready = slices.DeleteFunc(p.ready, func(a arn.ARN) bool { return !some(a) })
 }
 
 // Run takes until nothing is due.

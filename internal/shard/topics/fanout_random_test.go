@@ -48,8 +48,8 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	p := &shardtest.Pump{NewID: func() message.ID { ids++; return shardtest.MessageID(100_000 + ids) }}
 	open := func() (e *shard.Engine, s interface{ Close() error }) {
 		st := shardtest.OpenStore(t, fs)
-		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), Render: p.render, NewID: p.newID})
-		p.engine = e
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), Render: p.Render, NewID: p.NewID})
+		p.Engine = e
 		return e, st
 	}
 	must := func(err error) {
@@ -182,8 +182,8 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	for _, l := range all {
 		must(e.Resume(ctx, l.arn))
 	}
-	p.ready = slices.DeleteFunc(p.ready, func(a arn.ARN) bool {
-		return !slices.ContainsFunc(all, func(l *listener) bool { return l.arn == a && !l.queue.IsZero() })
+	p.Keep(func(a arn.ARN) bool {
+		return slices.ContainsFunc(all, func(l *listener) bool { return l.arn == a && !l.queue.IsZero() })
 	})
 	p.Run(t)
 	wrong := 0

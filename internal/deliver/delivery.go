@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/consume"
@@ -104,9 +105,23 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 	if !ok || r.Message.Notice == nil {
 		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
 	}
+	if d.Guard != nil && r.Message.Notice.Kind == message.Notification {
+		if identifier := d.Guard.DeniedOutbound(string(r.Message.Body), subscriber(d.Delivery)); identifier != "" {
+			return Outcome{
+				Class: ClientError, Status: http.StatusForbidden, Detail: "the topic's data protection policy denies it: " + identifier,
+				Provider: Provider{Status: http.StatusForbidden, Code: "AuthorizationError", Message: "The data protection policy of the topic denies the message."},
+			}
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
 	return sender.Send(ctx, r)
+}
+
+// subscriber are the names by which a policy may name who subscribed.
+func subscriber(d *shard.Delivery) []string {
+	owner := d.Subscription.Owner
+	return []string{d.Subscription.Principal(), owner, "arn:aws:iam::" + owner + ":root"}
 }
 
 // request prepares an attempt. What leaves this process is rendered and signed

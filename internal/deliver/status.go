@@ -58,9 +58,10 @@ func (s *StatusEntry) Group() string {
 }
 
 // stream is the log stream that the entry belongs to: each topic has one.
-func (s *StatusEntry) stream() string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.topic.String())).String()
-}
+func (s *StatusEntry) stream() string { return streamOf(s.topic) }
+
+// streamOf is the log stream for what is told of a topic.
+func streamOf(t arn.ARN) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.String())).String() }
 
 const (
 	statusSuccess   = "SUCCESS"

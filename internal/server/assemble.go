@@ -203,9 +203,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	sessions := &roles.Sessions{
 		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
-	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus()),
-	}
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
+	events := deliveryEvents{eventLog}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -223,8 +222,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
 		MayMove:   moves.May,
-		Published: events.Published,
-		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
+		Published: events.Published, Audited: eventLog.Audited,
+		Sealing: sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{

@@ -77,6 +77,8 @@ type Options struct {
 	// Published is told of every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
+	// Audited is topics'.
+	Audited func(*topics.Audited)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
@@ -143,7 +145,7 @@ func Open(o Options) (*Engine, error) {
 	ofTransfers.MayMove = o.MayMove
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
 	ofDirect := direct.New(ofBacklogs)
-	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
+	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, Audited: o.Audited, MaxTopics: o.MaxTopics})
 	ofFunctions := functions.New(ofBacklogs, functions.Options{
 		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
 	})

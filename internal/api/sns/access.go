@@ -15,13 +15,17 @@ import (
 // does. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
 var access = map[string]api.Access{
-	"CreateTopic":              api.Needs(creating),
-	"ListTopics":               everyTopic("ListTopics"),
-	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
-	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
-	"SetTopicAttributes":       api.Needs(setting),
-	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
-	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"CreateTopic":             api.Needs(creating),
+	"ListTopics":              everyTopic("ListTopics"),
+	"DeleteTopic":             shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
+	"GetTopicAttributes":      shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":      api.Needs(setting),
+	"AddPermission":           shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
+	"RemovePermission":        shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"PutDataProtectionPolicy": api.Needs(protecting),
+	"GetDataProtectionPolicy": api.Needs(func(call *api.Call, in *GetDataProtectionPolicyInput) ([]authorize.Need, error) {
+		return onTopic(call, "GetDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	}),
 	"Publish":                  api.Needs(publishing),
 	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),
@@ -95,7 +99,7 @@ func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
 	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
 		needs = append(needs, passing(name, in.Attributes[name])...)
 	}
-	return needs, nil
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), nil
 }
 
 func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, error) {
@@ -114,6 +118,23 @@ func passing(attribute, role string) []authorize.Need {
 		Action: "iam:PassRole", Resource: role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
 	}}
+}
+
+// protecting needs what lets SNS write findings into a log group, where the policy audits.
+// Source: "Data protection policy operations" in the SNS developer guide.
+func protecting(call *api.Call, in *PutDataProtectionPolicyInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "PutDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), err
+}
+
+func auditing(policy string) []authorize.Need {
+	if p, err := dataProtection(policy); err != nil || p == nil || !p.Audits() {
+		return nil
+	}
+	return []authorize.Need{
+		{Action: "logs:CreateLogDelivery", Resource: "*"},
+		{Action: "logs:PutResourcePolicy", Resource: "*"},
+	}
 }
 
 func setTags(n *authorize.Need, tags []Tag) {

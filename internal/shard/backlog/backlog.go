@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/protect"
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
@@ -35,6 +36,7 @@ type Delivery struct {
 	DisplayName  string             // of the topic, whom mails and text messages are from; empty: it has none
 	Throttle     int                // deliveries a second; 0: no limit
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
+	Guard        *protect.Policy    // that denies what must not leave the topic; nil: nothing does
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
 	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
@@ -157,6 +159,9 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		one.Throttle, _ = s.Throttle()
 		if s.Protocol.Mail() || s.Protocol == topic.SMS {
 			one.DisplayName = s.Topic().Attribute("DisplayName")
+		}
+		if policy := s.Topic().Protection; policy.Outbound() {
+			one.Guard = policy
 		}
 		for i, l := range leases {
 			all[i], taken[i] = one, &all[i]

@@ -62,7 +62,8 @@ func (sh *Shard) target(sub *topic.Subscription) target {
 		sh.targetsOf = sh.Generation.Load()
 	}
 	t, ok := sh.targets[sub]
-	if !ok && sub.Protocol == topic.SQS {
+	// What the topic guards is looked at by each delivery, in the backlog.
+	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
 		t.to = sh.engine.Queues.ShardOf(queueOf(sub))
 		sh.targets[sub] = t
 	}

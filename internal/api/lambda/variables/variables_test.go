@@ -58,8 +58,10 @@ func TestChange(t *testing.T) {
 		admitted []string
 	}{
 		"a key": {clear, func(*function.Config) {}, false, new("k"), sealed, []string{"k r"}},
-		"a key and variables": {clear, func(c *function.Config) { c.Environment = map[string]string{"A": "2"} }, true, new("k"),
-			function.Config{KMSKey: "k", Cipher: []byte("k 2")}, []string{"k r"}},
+		"a key and variables": {
+			clear, func(c *function.Config) { c.Environment = map[string]string{"A": "2"} }, true, new("k"),
+			function.Config{KMSKey: "k", Cipher: []byte("k 2")}, []string{"k r"},
+		},
 		"the same key":    {sealed, func(*function.Config) {}, false, new("k"), sealed, []string{"k r"}},
 		"another key":     {sealed, func(*function.Config) {}, false, new("l"), function.Config{KMSKey: "l", Cipher: []byte("l 1")}, []string{"l r"}},
 		"no key any more": {sealed, func(*function.Config) {}, false, new(""), function.Config{Environment: map[string]string{"A": "1"}}, nil},

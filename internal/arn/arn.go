@@ -103,6 +103,21 @@ func (a ARN) Subscription(id string) ARN {
 	return a
 }
 
+// direct begins the resource of a Direct.
+const direct = "direct/"
+
+// Direct names what an account publishes in a region to endpoints of a protocol, without a
+// topic. No topic can have such a name, as it has a slash.
+func Direct(region, account, protocol string) ARN {
+	return ARN{Service: "sns", Region: region, Account: account, Resource: direct + protocol}
+}
+
+// DirectProtocol is the protocol of a Direct; ok is false when a is none.
+func (a ARN) DirectProtocol() (protocol string, ok bool) {
+	protocol, ok = strings.CutPrefix(a.Resource, direct)
+	return protocol, ok && a.Service == "sns"
+}
+
 // SplitSubscription takes a subscription's ARN apart into its topic and id.
 // ok is false when a is not shaped as one.
 func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {
@@ -150,6 +165,46 @@ func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
 // FunctionName is the name of the function that a, a function's ARN without a
 // qualifier, names.
 func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
+
+// How the resources of push platforms begin.
+const (
+	applicationType = "app/"
+	endpointType    = "endpoint/"
+)
+
+// PlatformApplication names an application of a push platform in SNS.
+func PlatformApplication(region, account, platform, name string) ARN {
+	return Topic(region, account, applicationType+platform+"/"+name)
+}
+
+// SplitApplication takes the ARN of a platform application apart. ok is false when a is
+// not shaped as one.
+func (a ARN) SplitApplication() (platform, name string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, applicationType)
+	platform, name, slash := strings.Cut(rest, "/")
+	ok = found && slash && a.Service == "sns" && platform != "" && name != "" && !strings.ContainsAny(name, "/:")
+	return platform, name, ok
+}
+
+// PlatformEndpoint names an endpoint of platform application a. The id is a UUID.
+func (a ARN) PlatformEndpoint(id string) ARN {
+	a.Resource = endpointType + strings.TrimPrefix(a.Resource, applicationType) + "/" + id
+	return a
+}
+
+// SplitEndpoint takes the ARN of a platform endpoint apart into its application and id.
+// ok is false when a is not shaped as one.
+func (a ARN) SplitEndpoint() (application ARN, id string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, endpointType)
+	end := strings.LastIndexByte(rest, '/')
+	if !found || end < 0 || end == len(rest)-1 {
+		return ARN{}, "", false
+	}
+	application = a
+	application.Resource = applicationType + rest[:end]
+	_, _, ok = application.SplitApplication()
+	return application, rest[end+1:], ok
+}
 
 // FIFO reports whether the queue or topic is a FIFO one, by its name.
 func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

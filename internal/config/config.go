@@ -113,9 +113,17 @@ type Config struct {
 	MailDKIMKey      string `name:"mail-dkim-key" placeholder:"FILE" help:"Sign mails with this key, RSA or Ed25519 in PEM form, for the domain of --mail-from."`
 	MailDKIMSelector string `name:"mail-dkim-selector" placeholder:"NAME" help:"The name below _domainkey of that domain which has the public key of --mail-dkim-key."`
 
+	PushAPNsURL        string `name:"push-apns-url" placeholder:"URL" help:"Where messages to endpoints of APNS go: https://api.push.apple.com, which godwit serve sends to without it. Without this and the two that follow godwit dev keeps push messages in an outbox."`
+	PushAPNsSandboxURL string `name:"push-apns-sandbox-url" placeholder:"URL" help:"Where those to endpoints of APNS_SANDBOX go, as https://api.sandbox.push.apple.com."`
+	PushFCMURL         string `name:"push-fcm-url" placeholder:"URL" help:"Where those to endpoints of GCM go, as https://fcm.googleapis.com."`
+
+	SMS SMS `embed:""`
+
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
+	AuditMaxBytes   int64  `default:"0" type:"bytes" placeholder:"BYTES" help:"Put --audit-log away as FILE.1 before it is larger than this; 0 leaves that to others, as logrotate (${default})."`
+	AuditKeep       int    `default:"10" placeholder:"FILES" help:"How many files are kept of those that --audit-max-bytes has had put away, the latest (${default})."`
 	AuditLogGroup   string `name:"audit-log-group" placeholder:"NAME" help:"Have these lines in a log group of --account, too."`
 	AuditDataEvents bool   `name:"audit-data-events" help:"Have lines for what is done to messages, invocations, log events and metrics, too."`
 
@@ -233,6 +241,7 @@ func (c *Config) Check() error {
 	}
 	c.checkTLS(check)
 	c.checkMail(check)
+	c.SMS.check(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))
@@ -255,6 +264,7 @@ func (c *Config) Check() error {
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
+	c.checkPush(check)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
 		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes, "cloudwatch-max-alarms": c.MaxAlarms,
@@ -262,6 +272,8 @@ func (c *Config) Check() error {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
+	check(c.AuditMaxBytes >= 0, "audit-max-bytes", "want 0 or more, have %d", c.AuditMaxBytes)
+	check(c.AuditKeep >= 0, "audit-keep", "want 0 or more, have %d", c.AuditKeep)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
 	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
@@ -46,8 +48,7 @@ func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, ri
 // Delivery is told of a step of a delivery.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
-		name, _, _ := e.Subscription.SplitSubscription()
-		l.metrics(name, e.Metrics())
+		l.metrics(ownerOf(e.Subscription), append(e.Metrics(), e.TextMetrics()...))
 	}
 	l.status(e.Status(l.jitter.Float64))
 }
@@ -60,6 +61,44 @@ func (l *EventLog) Published(p *shard.Published) {
 	if len(p.Direct) > 0 {
 		l.status(DirectStatus(p, l.jitter.Float64))
 	}
+}
+
+// auditEntry is what the audit of a data protection policy writes. Source: the SNS developer
+// guide, "Data protection policy operations".
+type auditEntry struct {
+	MessageID   string            `json:"messageId"`
+	At          string            `json:"auditTimestamp"`
+	Principal   string            `json:"callerPrincipal"`
+	Topic       string            `json:"resourceArn"`
+	Identifiers []auditIdentifier `json:"dataIdentifiers"`
+}
+
+type auditIdentifier struct {
+	Name       string           `json:"name"`
+	Count      int              `json:"count"`
+	Detections []auditDetection `json:"detections"`
+}
+
+// auditDetection is a place in a message, in bytes.
+type auditDetection struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Audited writes what a data protection policy found into the log group that it names.
+func (l *EventLog) Audited(a *shard.Audited) {
+	e := &auditEntry{
+		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Principal: a.Principal, Topic: a.Topic.String(), Identifiers: []auditIdentifier{},
+	}
+	for _, f := range a.Findings {
+		id := auditIdentifier{Name: f.Identifier, Count: len(f.Spans)}
+		for _, span := range f.Spans {
+			id.Detections = append(id.Detections, auditDetection(span))
+		}
+		e.Identifiers = append(e.Identifiers, id)
+	}
+	l.groups.LogJSON(arn.LogGroup(a.Topic.Region, a.Topic.Account, a.LogGroup), streamOf(a.Topic), a.At, e, authorize.AllLogRights) // who set the policy had to have them
 }
 
 func (l *EventLog) on(level slog.Level) bool { return l.logger.Enabled(context.Background(), level) }

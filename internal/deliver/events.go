@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -37,7 +38,17 @@ type Event struct {
 	Made     bool
 	Attempt  shard.Attempt // zero unless Made
 	Provider Provider      // of the attempt; zero unless a queue's
+	Text     *TextReport   // of the attempt; nil unless by text message
 	Fate
+}
+
+// Topic is the topic that the message was published to, or the platform application of the
+// endpoint that it was published to.
+func (e *Event) Topic() arn.ARN {
+	if t, _, ok := e.Subscription.SplitSubscription(); ok {
+		return t
+	}
+	return e.Subscription
 }
 
 // Fate is what becomes of a delivery.
@@ -68,7 +79,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for the topic owner's log groups: without
 // credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() {
+	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() || sub.Protocol.Device() {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)
@@ -86,6 +97,9 @@ func loggedEndpoint(shown string) string {
 	if err != nil || u.Host == "" {
 		if at := strings.LastIndexByte(shown, '@'); at >= 0 {
 			return "…" + shown[at:] // whose mail address it is, is nobody's affair
+		}
+		if number, ok := sms.Number(shown); ok {
+			return sms.Masked(number) // nor whose number
 		}
 		return shown // an ARN
 	}

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // Class says who is to blame for the outcome of an attempt. It decides what
@@ -40,6 +41,11 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
+	// Text tells of a text message; nil for everything else.
+	Text *TextReport
+	// Kept is what the next attempt has to know of this one; nil: nothing more than
+	// what it has been told itself.
+	Kept []byte
 	// Concluded says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
 	Concluded bool
@@ -52,14 +58,15 @@ type Service byte
 const (
 	SQS Service = iota
 	Lambda
+	Push
 )
 
-// Provider is the answer of a queue or a function in a delivery status log.
+// Provider is the answer of a queue, a function or a push platform in a delivery status log.
 type Provider struct {
 	Service Service
-	Status  int    // as of the HTTP answer that the service would have given
-	Code    string // of an error; empty: a success
-	Message string
+	Status  int        // as of the HTTP answer that the service would have given
+	Code    string     // of an error; empty: a success
+	Message string     // of a push platform: what it calls the message
 	ID      message.ID // of the message in the queue, or of the function's event
 }
 
@@ -89,6 +96,14 @@ func (r *Request) Body() []byte {
 		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
 	}
 	return r.body
+}
+
+// Kept is what the attempts before have kept by an Outcome; nil: nothing.
+func (r *Request) Kept() []byte {
+	if r.Subscription.Protocol != topic.SMS {
+		return nil // it is a signature
+	}
+	return r.Signature
 }
 
 // Raw reports that Body is the bare message.

@@ -29,9 +29,9 @@ type StatusEntry struct {
 
 // StatusNotification says what was to be delivered.
 type StatusNotification struct {
-	MessageMD5Sum string `json:"messageMD5Sum"`
+	MessageMD5Sum string `json:"messageMD5Sum,omitempty"`
 	MessageID     string `json:"messageId"`
-	TopicARN      string `json:"topicArn"`
+	TopicARN      string `json:"topicArn,omitempty"`
 	Timestamp     string `json:"timestamp"` // of the publish
 }
 
@@ -44,6 +44,8 @@ type StatusDelivery struct {
 	DwellTimeMs      int64  `json:"dwellTimeMs"`
 	Attempts         int    `json:"attempts"`
 	StatusCode       int    `json:"statusCode"`
+
+	text *TextReport // of a delivery by text message, which has members of its own
 }
 
 // Group is the log group that the entry belongs to.
@@ -56,9 +58,10 @@ func (s *StatusEntry) Group() string {
 }
 
 // stream is the log stream that the entry belongs to: each topic has one.
-func (s *StatusEntry) stream() string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.topic.String())).String()
-}
+func (s *StatusEntry) stream() string { return streamOf(s.topic) }
+
+// streamOf is the log stream for what is told of a topic.
+func streamOf(t arn.ARN) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.String())).String() }
 
 const (
 	statusSuccess   = "SUCCESS"
@@ -83,12 +86,12 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	if e.Kind != message.Notification || !e.Feedback.Success && !e.Feedback.Failure {
 		return nil
 	}
-	name, _, _ := e.Subscription.SplitSubscription()
+	name := ownerOf(e.Subscription)
 	entry := StatusEntry{
 		topic: name, at: e.At,
 		Notification: StatusNotification{
 			MessageMD5Sum: e.BodyMD5, MessageID: uuid.UUID(e.MessageID).String(),
-			TopicARN: name.String(), Timestamp: e.Published.UTC().Format(statusTimestamp),
+			TopicARN: topicOf(e.Subscription), Timestamp: e.Published.UTC().Format(statusTimestamp),
 		},
 		Delivery: StatusDelivery{
 			DeliveryID:  deliveryUUID(e.Subscription, e.MessageID),
@@ -96,6 +99,9 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 			RedrivePolicy: redrivePolicy(e.DeadLetter),
 		},
 		Status: statusFailure, role: e.Feedback.FailureRole,
+	}
+	if e.Text != nil {
+		entry.Notification.MessageMD5Sum = "" // as with AWS
 	}
 	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
 		made := entry
@@ -107,8 +113,10 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {
+		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda || e.Provider.Service == Push {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
+		} else if e.Text != nil {
+			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
 		} else if made.Delivery.ProviderResponse == "" {
 			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
 		}
@@ -158,8 +166,12 @@ func redrivePolicy(q arn.ARN) string {
 // response is what a queue or function said, as JSON. The id of the request to a
 // queue is made from the message's: there was no request.
 func (p Provider) response() string {
-	if p.Service == Lambda {
+	switch p.Service {
+	case Lambda:
 		return p.lambdaResponse()
+	case Push:
+		return p.pushResponse()
+	default:
 	}
 	v := any(struct {
 		Request string `json:"sqsRequestId"`
@@ -173,6 +185,15 @@ func (p Provider) response() string {
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+// pushResponse is what a push platform said.
+func (p Provider) pushResponse() string {
+	text, _ := json.Marshal(struct {
+		Reason string `json:"reason,omitempty"`
+		Name   string `json:"name,omitempty"`
+	}{p.Code, p.Message}) // strings always marshal
 	return string(text)
 }
 

@@ -32,8 +32,9 @@ import (
 // store, so that with its sync it is durable within 10 ms.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow.
-const AwaitedDelay = time.Millisecond
+// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow:
+// as long as it takes a few others to come, but not so long that all callers wait.
+const AwaitedDelay = 250 * time.Microsecond
 
 // A sync that takes longer than SlowSync leaves too little of the 10 ms. For
 // SlowMemory after one, what would be answered before its own sync waits for it.
@@ -223,15 +224,18 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	j.awaitLazy(c)
 }
 
-// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay: a
-// sync at once would be one more for each caller on a disk that is slow, and at the end of
-// LazyDelay callers that come again have all waited for that.
+// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay. Of
+// many callers others have that begun meanwhile. Few must not wait for a timer: callers
+// that come again would soon stand in one line behind it, with disk and processors idle.
 func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
 	arm := !c.sync && !c.awaited
 	c.awaited = true
 	j.mu.Unlock()
-	if arm {
+	switch {
+	case arm && j.delay.expectedWaiters.Load() <= delayMaxWaiters:
+		j.signal()
+	case arm:
 		clock.System.AfterFunc(AwaitedDelay, func() {
 			if !c.Durable() {
 				j.signal()

@@ -16,6 +16,7 @@ const (
 	AlarmSpace  byte = 'a'
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+	SMSSpace    byte = 't'
 
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
@@ -33,12 +34,14 @@ const (
 	LogStream
 	IdentityStream
 	KeyStream
+	SMSStream
 	Streams // how many there are
 )
 
 // Tags of a shard's records, behind its number.
 const (
 	Archives       byte = 'A'
+	Directs        byte = 'B' // of what was published to no topic
 	Counters       byte = 'C'
 	Data           byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
 	DeletedTopics  byte = 'E'
@@ -47,6 +50,7 @@ const (
 	HandleKey      byte = 'K'
 	Functions      byte = 'L' // a tag of its own follows
 	StreamState    byte = 'M' // also of streams that are no shards
+	Platforms      byte = 'N' // a tag of its own follows
 	Fanouts        byte = 'P'
 	Queues         byte = 'Q'
 	Replays        byte = 'R' // in shard 0 also SigningKeys: their keys are longer
@@ -80,6 +84,13 @@ const (
 	FunctionRecords  byte = 'f'
 	FunctionMappings byte = 'm'
 	FunctionVersions byte = 'v'
+)
+
+// Tags of push platforms' records, behind Platforms.
+const (
+	PlatformApplications byte = 'a'
+	PlatformEndpoints    byte = 'e'
+	PlatformTokens       byte = 't'
 )
 
 // Tags behind LogSpace.
@@ -157,3 +168,11 @@ func Prefix(prefix []byte) Span {
 
 // Shard begins the keys of a kind of record of a shard.
 func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte(shard), tag} }
+
+// Tags behind SMSSpace.
+const (
+	SMSAttributes   byte = 'a'
+	SMSConsents     byte = 'c'
+	SMSDestinations byte = 'd'
+	SMSSpending     byte = 's'
+)

@@ -18,6 +18,8 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerPlatforms Owner = "platforms"
+	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
 )
 
@@ -86,6 +88,10 @@ func identity(kind byte, p ...Part) []Part {
 
 func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
+func ofSMS(kind byte, p ...Part) []Part {
+	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
+}
+
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
 }
@@ -103,6 +109,7 @@ const (
 	PartSequence    = "sequence"
 	PartGroup       = "group" // of logs: its number
 	PartKind        = "kind"
+	PartNumber      = "phone number"
 	PartID          = "id" // of a subscription: the end of its ARN
 )
 
@@ -123,6 +130,7 @@ type ID int
 // The kinds of record.
 const (
 	KindArchive ID = iota
+	KindDirect
 	KindCounters
 	KindDue
 	KindExpiry
@@ -145,6 +153,9 @@ const (
 	KindMapping
 	KindVersion
 	KindStreamState
+	KindPlatformApplication
+	KindPlatformEndpoint
+	KindPlatformToken
 	KindFanout
 	KindQueue
 	KindReplay
@@ -190,17 +201,22 @@ const (
 	KindMetricOpen
 	KindMetricPoint
 	KindMetricSeries
+	KindSMSAttributes
+	KindSMSConsent
+	KindSMSDestination
+	KindSMSSpending
 	kinds
 )
 
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
 	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
+	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
@@ -222,7 +238,12 @@ var Table = [...]Kind{
 	KindMapping:  {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
 	KindVersion:  {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
 
-	KindStreamState:  {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+	KindStreamState: {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+
+	KindPlatformApplication: {"platform application, its credentials sealed", OwnerPlatforms, append(slashed(sharded(tag(Platforms), tag(PlatformApplications))...), text(PartName)), versioned},
+	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id("endpoint", 16)), versioned},
+	KindPlatformToken:       {"platform endpoint by its token", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
+
 	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number("number")), fanoutForm},
 	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},
@@ -274,6 +295,11 @@ var Table = [...]Kind{
 	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
 	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+
+	KindSMSAttributes:  {"an account's settings of text messages", OwnerSMS, ofSMS(SMSAttributes), versioned},
+	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
+	KindSMSDestination: {"phone number of the sandbox", OwnerSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
+	KindSMSSpending:    {"what an account has spent on text messages in a month", OwnerSMS, ofSMS(SMSSpending), versioned},
 }
 
 const setForm = "form, count, sum, minimum, maximum, distribution"

@@ -50,6 +50,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -188,6 +189,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
 	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
+	ledger := texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	counting := monitoring.NewPrometheus(monitoring.PrometheusOptions{
 		Config: deps.Config, Store: st, Low: guard.full, Groups: groups, Limits: deps.Limits.stats,
@@ -201,9 +203,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	sessions := &roles.Sessions{
 		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
-	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus()),
-	}
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
+	events := deliveryEvents{eventLog}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -221,8 +222,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
 		MayMove:   moves.May,
-		Published: events.Published,
-		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
+		Published: events.Published, Audited: eventLog.Audited,
+		Sealing: sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
@@ -272,7 +273,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Trust: trust, Own: deps.ownPorts(),
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	if err != nil {
@@ -309,7 +310,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !sending.Mails.Sends(), Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !sending.Mails.Sends(), Texting: sns.Texting{Texts: ledger, Publish: engine.Direct.PublishDirect, Origins: sending.Texts.Origins(), None: !sending.Texts.Sends()}, Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: watching.Reader, Alarms: watching.Alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
@@ -343,6 +344,9 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
 
 			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
+			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
+			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

@@ -27,8 +27,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/direct"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/platforms"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/encryption"
 	"godwit.dev/godwit/internal/shard/signing"
@@ -76,6 +78,8 @@ type Options struct {
 	// Published is told of every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
+	// Audited is topics'.
+	Audited func(*topics.Audited)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
@@ -102,6 +106,7 @@ type Options struct {
 const (
 	endpointsPurpose    = "endpoints"
 	environmentsPurpose = "environments"
+	credentialsPurpose  = "platform credentials"
 )
 
 // sealer is that of a purpose; nil without keys.
@@ -118,8 +123,10 @@ type Engine struct {
 	*queues.Queues
 	*transfer.Transfers
 	*backlog.Backlogs
+	Direct *direct.Publishing
 	*topics.Topics
 	*functions.Functions
+	*platforms.Platforms
 	*signing.Keys
 }
 
@@ -140,12 +147,18 @@ func Open(o Options) (*Engine, error) {
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofTransfers.MayMove = o.MayMove
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
-	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
+	ofDirect := direct.New(ofBacklogs)
+	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, Audited: o.Audited, MaxTopics: o.MaxTopics})
 	ofFunctions := functions.New(ofBacklogs, functions.Options{
 		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
 	})
+	toEndpoints := platforms.Options{NewID: o.NewID, Published: o.Published}
+	if o.Sealing != nil {
+		toEndpoints.Sealer = o.Sealing.Sealer(credentialsPurpose)
+	}
 	e := &Engine{
-		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Topics: ofTopics,
+		Platforms: platforms.New(ofBacklogs, toEndpoints),
+		Kernel:    k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Direct: ofDirect, Topics: ofTopics,
 		Functions: ofFunctions, Keys: signing.New(k, o.sealer("signing keys")),
 	}
 	if o.Sealing != nil {

@@ -53,6 +53,7 @@ type everything struct {
 	dead, standard string   // URLs
 	fifoTopic      string
 	replay         string // a subscription to it
+	device         string // a platform endpoint
 	handles        map[string][]string
 	fn             *farFunction
 	hook           *hook
@@ -66,7 +67,7 @@ func (e *everything) start(production bool) {
 		Production: production,
 		Listen:     "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
 		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
-		EndpointConcurrency: 50, DeliveryConcurrency: 500,
+		EndpointConcurrency: 50, DeliveryConcurrency: 500, SMS: config.SMS{Price: "0.001"},
 	}, slog.New(slog.NewTextHandler(e.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), func(ctx context.Context, deps server.Deps) (server.Parts, error) {
 		deps.Committed = e.committed
 		return server.Assemble(ctx, deps)
@@ -126,6 +127,14 @@ func (e *everything) setUp() {
 		subscribe(t, n, wide, "lambda", functionARN(fmt.Sprint("none-", i)))
 	}
 	e.topics = []string{orders, e.fifoTopic, wide}
+	e.device = createEndpoint(t, n, createApplication(t, n, "GCM", "shop", "EventEndpointUpdated", orders), "token")
+
+	const phone = "+15551234567"
+	setTexts(t, n, "DefaultSenderID", "Godwit")
+	must(n.CreateSMSSandboxPhoneNumber(t.Context(), &sns.CreateSMSSandboxPhoneNumberInput{PhoneNumber: aws.String(phone)}))(t)
+	publishText(t, n, phone, "hello")
+	advance(t, e.url, "1s") // it is paid for
+	post(t, e.url+"/_godwit/sms/receive", `{"from":"`+phone+`","text":"STOP"}`)
 
 	must(f.CreateFunction(t.Context(), functionInput(t, "zipped")))(t)
 	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("zipped")}))(t)
@@ -177,6 +186,8 @@ func (e *everything) step(i int) {
 			in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(fmt.Sprint("once-", i/2))
 		}
 		must(n.Publish(t.Context(), in))(t)
+		pushTo(t, n, e.device, body)
+		must(n.SetEndpointAttributes(t.Context(), &sns.SetEndpointAttributesInput{EndpointArn: &e.device, Attributes: map[string]string{"CustomUserData": fmt.Sprint(i)}}))(t)
 	case 8:
 		data := []cloudwatchtypes.MetricDatum{
 			{MetricName: aws.String("m"), Value: aws.Float64(float64(r.IntN(40)))},
@@ -419,6 +430,7 @@ func holdToTable(t *testing.T, s store.Store) {
 		keyspace.KindDeletedTopics, keyspace.KindDelivered, keyspace.KindFanout, keyspace.KindReplay, keyspace.KindTransfer,
 		keyspace.KindLogDeleted, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
 		keyspace.KindLogClock,
+		keyspace.KindFence, // of a cluster
 	}
 	for id := range keyspace.Table {
 		if seen[keyspace.ID(id)] == 0 && !slices.Contains(brief, keyspace.ID(id)) {

@@ -6,21 +6,27 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // access is what each operation needs to be allowed. A batch needs what its single action
 // does. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
 var access = map[string]api.Access{
-	"CreateTopic":              api.Needs(creating),
-	"ListTopics":               everyTopic("ListTopics"),
-	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
-	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
-	"SetTopicAttributes":       api.Needs(setting),
-	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
-	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"CreateTopic":             api.Needs(creating),
+	"ListTopics":              everyTopic("ListTopics"),
+	"DeleteTopic":             shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
+	"GetTopicAttributes":      shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":      api.Needs(setting),
+	"AddPermission":           shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
+	"RemovePermission":        shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"PutDataProtectionPolicy": api.Needs(protecting),
+	"GetDataProtectionPolicy": api.Needs(func(call *api.Call, in *GetDataProtectionPolicyInput) ([]authorize.Need, error) {
+		return onTopic(call, "GetDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	}),
 	"Publish":                  api.Needs(publishing),
 	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),
@@ -94,7 +100,7 @@ func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
 	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
 		needs = append(needs, passing(name, in.Attributes[name])...)
 	}
-	return needs, nil
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), nil
 }
 
 func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, error) {
@@ -105,7 +111,7 @@ func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, err
 // passing needs that the caller may give SNS the role that an attribute names, to log
 // deliveries.
 func passing(attribute, role string) []authorize.Need {
-	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole {
 		return nil
 	}
 	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
@@ -113,6 +119,23 @@ func passing(attribute, role string) []authorize.Need {
 		Action: "iam:PassRole", Resource: role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
 	}}
+}
+
+// protecting needs what lets SNS write findings into a log group, where the policy audits.
+// Source: "Data protection policy operations" in the SNS developer guide.
+func protecting(call *api.Call, in *PutDataProtectionPolicyInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "PutDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), err
+}
+
+func auditing(policy string) []authorize.Need {
+	if p, err := dataProtection(policy); err != nil || p == nil || !p.Audits() {
+		return nil
+	}
+	return []authorize.Need{
+		{Action: "logs:CreateLogDelivery", Resource: "*"},
+		{Action: "logs:PutResourcePolicy", Resource: "*"},
+	}
 }
 
 func setTags(n *authorize.Need, tags []Tag) {
@@ -129,6 +152,13 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if platforms.IsEndpoint(value) {
+		endpoint, _, err := platforms.ParseTarget(call, member, value)
+		return api.One("sns:Publish", endpoint), err
+	}
+	if in.PhoneNumber != nil {
+		return anyResource("Publish"), nil
 	}
 	return onTopic(call, "Publish", member, value, true)
 }

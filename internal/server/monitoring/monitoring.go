@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	snstopic "godwit.dev/godwit/internal/topic"
 )
 
 // Options are what it works with.
@@ -49,6 +50,7 @@ type Monitoring struct {
 	points    *metrics.Store
 	topics    *monitor.Topics
 	functions *monitor.Functions
+	texts     *monitor.Texts
 	actions   *actions
 }
 
@@ -74,6 +76,7 @@ func New(o Options) *Monitoring {
 	m.Reader = monitor.NewReader(m.points, m.Queues)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
+	m.texts = monitor.NewTexts(m.points, m.minutes.Wake)
 	m.Alarms = alarms.New(k, alarms.Options{
 		Metrics: m.Reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: o.Config.MaxAlarms,
 	})
@@ -135,9 +138,15 @@ func (m *Monitoring) FunctionEvents() invoke.Events {
 
 // Delivery makes metrics of a step of a delivery.
 func (m *Monitoring) Delivery(e *deliver.Event) {
-	topic, _, ok := e.Subscription.SplitSubscription()
-	if ok {
-		m.record(topic, e.At, e.Metrics())
+	_, _, ok := e.Subscription.SplitSubscription()
+	if _, _, application := e.Subscription.SplitApplication(); ok || application {
+		m.record(e.Topic(), e.At, e.Metrics())
+	}
+	if e.Protocol == snstopic.SMS {
+		m.texts.Record(e.Subscription.Account, e.Subscription.Region, false, e.At, textData(e.TextMetrics())...)
+		if !ok {
+			m.texts.Record(e.Subscription.Account, e.Subscription.Region, true, e.At, textData(e.Metrics())...)
+		}
 	}
 }
 
@@ -160,4 +169,16 @@ func (m *Monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {
 		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
 	}
 	m.topics.Record(topic, at, data...)
+}
+
+// textData are metrics of text messages as they are recorded.
+func textData(all []deliver.Metric) (data []metrics.Datum) {
+	for _, one := range all {
+		unit := "Count"
+		if one.Name == deliver.SMSMonthToDateSpent {
+			unit = "None"
+		}
+		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
+	}
+	return data
 }

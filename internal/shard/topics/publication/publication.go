@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/protect"
 )
 
 // Publication is a message for a topic's subscribers.
@@ -28,6 +29,10 @@ type Publication struct {
 	// is kept.
 	Caller *caller.Caller
 	Source arn.ARN
+	// Inspected says that the topic's data protection policy was applied, and Audit what its
+	// audit tells; nil: nothing. Neither is kept.
+	Inspected bool
+	Audit     *protect.Audit
 
 	cipher  []byte            // the message's, if it is encrypted
 	ciphers map[string][]byte // by protocol, of those that have a body of their own
@@ -86,7 +91,7 @@ func (r *Record) Message() *filter.Message {
 func (r *Record) Notification(sub *topic.Subscription) *message.Message {
 	n := r.Unaddressed()
 	n.Notice.Subscription, n.Notice.Raw = sub.ARN.String(), sub.Raw
-	n.Body, n.Cipher = r.Body(sub), r.P.cipherFor(sub)
+	n.Body, n.Cipher, n.Notice.Own = r.Body(sub), r.P.cipherFor(sub), !r.Shared(sub)
 	return n
 }
 
@@ -101,7 +106,7 @@ func (r *Record) Unaddressed() *message.Message {
 
 // Body is what a subscription gets.
 func (r *Record) Body(sub *topic.Subscription) []byte {
-	if body, ok := r.P.Bodies[sub.Protocol.String()]; ok {
+	if body, ok := r.P.Bodies[sub.BodyName()]; ok {
 		return []byte(body)
 	}
 	return r.P.Body
@@ -109,7 +114,7 @@ func (r *Record) Body(sub *topic.Subscription) []byte {
 
 // Shared reports that a subscription gets the body that most get.
 func (r *Record) Shared(sub *topic.Subscription) bool {
-	_, own := r.P.Bodies[sub.Protocol.String()]
+	_, own := r.P.Bodies[sub.BodyName()]
 	return !own
 }
 

@@ -68,7 +68,8 @@ func appended(t *testing.T, l replog.Log, text string, want uint64) {
 
 func ends(ctx context.Context, t *testing.T, l replog.Log, wantFirst, wantLast uint64) {
 	t.Helper()
-	if first, last, err := l.Ends(ctx); err != nil || first != wantFirst || last != wantLast {
+	var first, last uint64
+	if err := available(ctx, func() (err error) { first, last, err = l.Ends(ctx); return err }); err != nil || first != wantFirst || last != wantLast {
 		t.Errorf("the log is from %d to %d, %v; want %d to %d", first, last, err, wantFirst, wantLast)
 	}
 }
@@ -82,17 +83,57 @@ func reads(ctx context.Context, t *testing.T, r replog.Reader, position uint64, 
 
 func reader(ctx context.Context, t *testing.T, l replog.Log, from uint64) replog.Reader {
 	t.Helper()
-	r, err := l.Read(ctx, from)
-	if err != nil {
+	r := &patient{log: l, next: from}
+	if err := r.open(ctx); err != nil {
 		t.Fatalf("Read from %d: %v", from, err)
 	}
 	t.Cleanup(r.Close)
 	return r
 }
 
+// available calls f until it fails otherwise than because the log cannot be reached: on a
+// machine that has much else to do it may be so for a while, and says so.
+func available(ctx context.Context, f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, replog.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// patient is a reader that is opened again where the log could not be reached, as nodes do.
+type patient struct {
+	replog.Reader
+	log  replog.Log
+	next uint64
+}
+
+func (p *patient) open(ctx context.Context) error {
+	return available(ctx, func() (err error) {
+		p.Reader, err = p.log.Read(ctx, p.next)
+		return err
+	})
+}
+
+func (p *patient) Next(ctx context.Context) (position uint64, data []byte, err error) {
+	for {
+		position, data, err = p.Reader.Next(ctx)
+		if err == nil {
+			p.next = position + 1
+		}
+		if !errors.Is(err, replog.ErrUnavailable) || ctx.Err() != nil {
+			return position, data, err
+		}
+		p.Close()
+		if err := p.open(ctx); err != nil {
+			return 0, nil, err
+		}
+	}
+}
+
 func testEmpty(ctx context.Context, t *testing.T, l replog.Log) {
 	ends(ctx, t, l, 1, 0)
-	if _, err := l.Read(ctx, 2); !errors.Is(err, replog.ErrLost) {
+	if err := (&patient{log: l, next: 2}).open(ctx); !errors.Is(err, replog.ErrLost) {
 		t.Errorf("Read behind the end: %v", err)
 	}
 	r := reader(ctx, t, l, 1)
@@ -114,7 +155,7 @@ func testOrder(ctx context.Context, t *testing.T, l replog.Log) {
 			reads(ctx, t, r, p, fmt.Sprint("record ", p-1))
 		}
 	}
-	if _, err := l.Read(ctx, 12); !errors.Is(err, replog.ErrLost) {
+	if err := (&patient{log: l, next: 12}).open(ctx); !errors.Is(err, replog.ErrLost) {
 		t.Errorf("Read behind the end: %v", err)
 	}
 }
@@ -167,16 +208,16 @@ func testTrim(ctx context.Context, t *testing.T, l replog.Log) {
 		appended(t, l, fmt.Sprint("record ", i), uint64(i+1))
 	}
 	for _, below := range []uint64{4, 4, 2} { // what is gone already is no error
-		if err := l.Trim(ctx, below); err != nil {
+		if err := available(ctx, func() error { return l.Trim(ctx, below) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ends(ctx, t, l, 4, 10)
-	if _, err := l.Read(ctx, 3); !errors.Is(err, replog.ErrTrimmed) {
+	if err := (&patient{log: l, next: 3}).open(ctx); !errors.Is(err, replog.ErrTrimmed) {
 		t.Errorf("Read of what was trimmed: %v", err)
 	}
 	reads(ctx, t, reader(ctx, t, l, 4), 4, "record 3")
-	if err := l.Trim(ctx, 11); err != nil {
+	if err := available(ctx, func() error { return l.Trim(ctx, 11) }); err != nil {
 		t.Fatal(err)
 	}
 	ends(ctx, t, l, 11, 10)

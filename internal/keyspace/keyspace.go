@@ -18,6 +18,7 @@ const (
 	MetricSpace byte = 'm'
 
 	IdentitySpace byte = 'i'
+	HoseSpace     byte = 'f' // delivery streams
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -31,6 +32,7 @@ const (
 	LogStream
 	IdentityStream
 	KeyStream
+	HoseStream
 	Streams // how many there are
 )
 
@@ -121,6 +123,14 @@ const (
 	KeyRecords byte = 'k'
 	KeySealing byte = 's'
 	KeyStored  byte = 't'
+)
+
+// Tags behind HoseSpace.
+const (
+	HoseBatches byte = 'b'
+	HoseChunks  byte = 'c'
+	HoseRecords byte = 'r'
+	HoseStreams byte = 's'
 )
 
 // Tags behind MetricSpace.

@@ -18,6 +18,7 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerHoses     Owner = "streams"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -84,6 +85,8 @@ func identity(kind byte, p ...Part) []Part {
 }
 
 func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
+
+func hose(kind byte, p ...Part) []Part { return append(key(tag(HoseSpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
@@ -172,6 +175,10 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindHoseBatch
+	KindHoseChunk
+	KindHoseRecords
+	KindHose
 	KindIdentity
 	KindAccessKey
 	KindTokenKey
@@ -253,6 +260,10 @@ var Table = [...]Kind{
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
 
+	KindHoseBatch:   {"batch of a delivery stream that is being delivered", OwnerHoses, hose(HoseBatches, number("stream")), versioned},
+	KindHoseChunk:   {"chunk of a delivery stream's records", OwnerHoses, hose(HoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindHoseRecords: {"records of a chunk", OwnerHoses, hose(HoseRecords, number("stream"), number(PartSequence)), "sealed: length and flag, data"},
+	KindHose:        {"delivery stream", OwnerHoses, hose(HoseStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
 	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},

@@ -48,6 +48,7 @@ import (
 	"godwit.dev/godwit/internal/server/mailing"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/stored"
+	"godwit.dev/godwit/internal/server/streaming"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -191,6 +192,11 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	kmsKeys := keys.New(k, sealing)
 	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
+	hoses := streaming.New(k, sealing, deps.Config)
+	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
+		hoses.Close()
+		return nil
+	})
 	counting := newPrometheus(deps, st, guard, groups)
 	syncs.Store(counting)
 	monitoring := newMonitoring(deps, k, counting.series())
@@ -226,7 +232,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
-	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, err)
+	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, err)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -250,7 +256,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
-	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}})
+	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}})
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
@@ -273,6 +279,9 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		mails.Close()
 		return nil
 	})
+	if err := startStreams(deps, hoses, trust, monitoring, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+		return Parts{}, err
+	}
 	senders := senders(deps, engine, trust)
 	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
 	scheduler := deliver.New(deliver.Options{
@@ -310,20 +319,21 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
 			wire.KMS(kms.New(kmsKeys, named).Operations()...),
+			wire.Firehose(hoses.Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
 		Admit: func(call *api.Call) error {
 			identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys),
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys, hoses),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
 		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
-		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
+		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/firehose"
 	iamapi "godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
@@ -38,6 +39,7 @@ func tables() map[string][]api.Operation {
 		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),
 		"sts":        sts.New(sts.Options{}).Operations(),
 		"kms":        kms.New(nil, nil).Operations(),
+		"firehose":   firehose.New(firehose.Options{}).Operations(),
 	}
 }
 
@@ -62,6 +64,7 @@ var samples = map[string]string{
 	"DashboardName": "d", "LogGroupName": "/g", "LogStreamName": "s", "logs.ResourceArn": "arn:aws:logs:us-east-1:" + owner + ":log-group:/g",
 	"UserName": "anna", "RoleName": "r", "GroupName": "g", "PolicyName": "p", "PolicyArn": "arn:aws:iam::" + owner + ":policy/p",
 	"RoleArn": "arn:aws:iam::" + owner + ":role/r", "AliasName": "alias/a",
+	"DeliveryStreamName":  "s",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 

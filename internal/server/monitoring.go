@@ -24,6 +24,7 @@ type monitoring struct {
 	queues    *monitor.Queues
 	topics    *monitor.Topics
 	functions *monitor.Functions
+	streams   *monitor.Streams
 	alarms    *alarms.Engine
 	actions   *actions
 }
@@ -47,6 +48,7 @@ func newMonitoring(deps Deps, k *kernel.Kernel, series monitor.QueueSeries) *mon
 	m.reader = monitor.NewReader(m.points, m.queues)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
+	m.streams = monitor.NewStreams(m.points, m.minutes.Wake)
 	m.alarms = alarms.New(k, alarms.Options{
 		Metrics: m.reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: deps.Config.MaxAlarms,
 	})
@@ -84,6 +86,7 @@ func (m *monitoring) start(deps Deps, engine *shard.Engine) error {
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.queues.Tick(engine, at) }),
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at), nil }),
 		m.functions,
+		m.streams,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
 		monitor.TickFunc(m.alarms.EvaluateMinutes),
 	)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	sealed "godwit.dev/godwit/internal/shard/signing"
+	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -79,6 +80,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = identity.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
+		case keyspace.OwnerHoses:
+			err = streams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)
 		}

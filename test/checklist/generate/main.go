@@ -49,7 +49,7 @@ func main() {
 	models := flag.String("models", ".", "the directory of the models")
 	to := flag.String("to", "testdata", "the directory to write to")
 	flag.Parse()
-	for _, service := range []string{"cloudwatch", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
+	for _, service := range []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
 		if err := generate(service, *models, *to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
